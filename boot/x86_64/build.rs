@@ -1,4 +1,4 @@
-//! How the image is linked: by `kernel.ld`, with nothing of the host's.
+//! Linker arguments of the image: the script `kernel.ld`, and nothing of the host.
 
 fn main() {
     println!("cargo:rerun-if-changed=kernel.ld");

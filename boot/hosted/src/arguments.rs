@@ -1,4 +1,4 @@
-//! The command line. What it says is what `--help` says.
+//! The command line. The documentation of its fields is the text of `--help`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -66,13 +66,13 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The service that the process is to be, if it is to be one.
+    /// Returns the service's configuration, if the process is to be a service.
     pub fn service(&self) -> Option<Service> {
         let log = if self.json_log { LogFormat::Json } else { LogFormat::Text };
         self.service.clone().map(|announcement| Service { log, announcement })
     }
 
-    /// Whether the process gives up what it does not need.
+    /// Returns whether the process is to be confined.
     pub fn confinement(&self) -> Confinement {
         if self.unconfined { Confinement::Unconfined } else { Confinement::Confined }
     }

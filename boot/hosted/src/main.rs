@@ -1,7 +1,7 @@
 //! The hosted system: kernel and hosted machine in one program.
 //!
-//! Parses the command line, builds the machine, reads the system image and hands both to the kernel.
-//! Deliberately not here: any decision about what runs inside; that is the system image's.
+//! Parses the command line, builds the machine, reads the system image and passes both to the kernel.
+//! Deliberately not here: any decision about the programs inside, which the system image makes.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 
 /// Runs the system to its end, which ends the process too; returns only if it cannot start.
 fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
-    // The kernel reads it for as long as the process lives.
+    // Leaked: the kernel reads it as long as the process lives.
     let system_image = system_file::read(&arguments.system)?.leak();
     let configuration = Configuration {
         confinement: arguments.confinement(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no system to start.
+/// Reason why the system image cannot be read.
 #[derive(Debug)]
 pub struct SystemFileError {
     path: PathBuf,
@@ -32,7 +32,7 @@ impl fmt::Display for SystemFileError {
 
 impl std::error::Error for SystemFileError {}
 
-/// The bytes of the system image. The kernel checks what they are.
+/// Reads the system image. The kernel validates it.
 pub fn read(path: &Path) -> Result<Vec<u8>, SystemFileError> {
     fs::read(path).map_err(|reason| SystemFileError { path: path.to_owned(), reason })
 }

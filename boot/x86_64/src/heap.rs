@@ -1,4 +1,4 @@
-//! The kernel's heap: talc over address space that the machine fills with frames as it is needed.
+//! The kernel's heap: talc over address space to which the machine maps frames on demand.
 
 use core::alloc::Layout;
 use core::ptr;
@@ -8,24 +8,24 @@ use talc::base::Talc;
 use talc::base::binning::Binning;
 use talc::source::Source;
 
-/// The heap grows by at least so much.
+/// Minimum growth of the heap.
 const GROWTH_BYTES: usize = 64 * 1024;
-/// What talc needs of a new heap beside the request itself: tags at both ends.
+/// talc's overhead per heap area: tags at both ends.
 const TAGS_BYTES: usize = 128;
 
-/// The allocator. Its lock is never wanted by an interrupt, because interrupts allocate nothing.
+/// The allocator. Interrupt handlers do not allocate, so they cannot deadlock on its lock.
 pub type Heap = TalcLock<spin::Mutex<()>, Frames>;
 
-/// An empty heap.
+/// Returns an empty heap.
 pub const fn empty() -> Heap {
     TalcLock::new(Frames)
 }
 
-/// Where the heap's memory comes from.
+/// Source of the heap's memory.
 #[derive(Debug)]
 pub struct Frames;
 
-// SAFETY: what `grow_heap` gives is mapped, writable, nobody else's and never taken back.
+// SAFETY: the range that `grow_heap` returns is mapped, writable, without another user and never unmapped.
 unsafe impl Source for Frames {
     fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
         let bytes = layout.size().checked_add(layout.align()).and_then(|sum| sum.checked_add(TAGS_BYTES)).ok_or(())?;

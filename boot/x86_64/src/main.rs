@@ -1,7 +1,7 @@
 //! The bare system: kernel and x86-64 machine in one image, entered by a boot loader.
 //!
-//! Makes the machine of what the boot loader hands over, reads the boot image and hands both to the
-//! kernel. Deliberately not here: any decision about what runs inside; that is the system image's.
+//! Prepares the machine from the boot loader's information, reads the boot image and passes both to the
+//! kernel. Deliberately not here: any decision about the programs inside, which the system image makes.
 #![no_std]
 #![no_main]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -26,7 +26,7 @@ static HEAP: kernel::CountedHeap<heap::Heap> = kernel::CountedHeap::new(heap::em
 
 /// Exit status of a machine that could not start.
 const CANNOT_START: u8 = 1;
-/// The boot parameter that asks where the time of the start goes.
+/// The boot parameter that requests a boot profile.
 const BOOT_MARKS: &str = "boot-marks";
 
 static SYMBOLS: AtomicPtr<Symbols<'static>> = AtomicPtr::new(core::ptr::null_mut());
@@ -36,16 +36,16 @@ fn panic(information: &PanicInfo<'_>) -> ! {
     hal_x86_64::kernel_panic(information)
 }
 
-/// Where the entry code goes, with what the boot loader left in two registers.
+/// Entered from the entry code, with the boot loader's values of two registers.
 ///
 /// # Safety
 /// Called once, by the entry code of the machine.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn singularity_start(magic: u32, information: u32) -> ! {
-    // SAFETY: this is the one call, with what the entry code was given.
+    // SAFETY: this is the only call, with the values passed to the entry code.
     match unsafe { hal_x86_64::prepare(magic, information) } {
         Ok(prepared) => end(&run(prepared)),
-        // Nothing may be allocated.
+        // Allocation is not possible.
         Err(why) => end(why),
     }
 }
@@ -55,7 +55,7 @@ fn end(why: &str) -> ! {
     hal_x86_64::end_failed(CANNOT_START)
 }
 
-/// Runs the system to its end, which ends the machine too; returns only why it cannot start.
+/// Runs the system to its end, which ends the machine too; returns only the reason why it cannot start.
 fn run(prepared: Prepared) -> String {
     let image = match BootImage::parse(prepared.module) {
         Ok(image) => image,
@@ -76,6 +76,6 @@ fn run(prepared: Prepared) -> String {
 }
 
 fn locate(address: usize) -> Option<(&'static str, usize)> {
-    // SAFETY: null or symbols that live for ever, stored by `run`.
+    // SAFETY: null or symbols that are leaked, stored by `run`.
     unsafe { SYMBOLS.load(Ordering::Acquire).as_ref() }?.locate(address as u64)
 }

@@ -1,9 +1,9 @@
-//! What the drivers of buses share: the `DeviceBus` contract for many clients, and what is done with a device whose
-//! driver has given it up.
+//! Shared server code of bus drivers: the `DeviceBus` contract for many clients, and quiescing devices whose
+//! driver has released them.
 //!
-//! Key types: [`Found`] (what a bus driver made of its bus), [`Silencer`] (what it implements), [`record`]. Until a
-//! device is silenced, blocks that its driver had pinned stay where they are; so a device that does not fall
-//! silent is tried again and again, and stays closed. Deliberately not here: any kind of bus.
+//! Key types: [`Found`] (result of probing a bus), [`Silencer`] (implemented by the driver), [`record`]. Until a
+//! device is quiesced, blocks that its driver had pinned stay allocated; so a device that cannot be quiesced
+//! is retried at intervals, and stays closed. Deliberately not here: any kind of bus.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,30 +22,30 @@ use sip::exheap::ExVec;
 use sip::hardware::bus::{Bus, DeviceNumber, Publication};
 use sip::{Deadline, Status};
 
-/// Names that are tried for a device.
+/// Maximum names tried for a device.
 const MAX_NAMES: usize = 256;
-/// When a device that did not fall silent is tried again.
+/// Interval at which a device that could not be quiesced is retried, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 1_000;
 
-/// What a bus driver made of its bus.
+/// Result of probing a bus.
 pub struct Found<S> {
     /// The bus, with its devices published.
     pub bus: Bus,
     /// All devices, in the order of the bus.
     pub devices: Vec<BusDevice>,
-    /// Who silences devices.
+    /// Quiesces released devices.
     pub silencer: S,
 }
 
-/// Silences devices.
+/// Quiesces devices.
 pub trait Silencer: Send + 'static {
-    /// Makes sure that the device, which no driver has open, reaches no memory and interrupts no more, and that the
-    /// next driver can use it. Else why not, in a sentence that names the device.
+    /// Makes sure that the device, which no driver has open, does no more DMA and raises no interrupts, and that the
+    /// next driver can use it. The error is a sentence that names the device.
     fn silence(&mut self, device: DeviceNumber) -> Result<(), String>;
 }
 
-/// The whole `main` of a bus driver: `find` looks at the bus and publishes its devices, or says in a sentence why it
-/// cannot; then clients are served until the one who hands them over is gone. Gives the exit status.
+/// The whole `main` of a bus driver: `find` probes the bus and publishes its devices, or returns an error
+/// sentence; then clients are served until the provider channel closes. Returns the exit status.
 pub fn run<S: Silencer>(
     clients: service_provider::Exp<service_provider::states::Start>,
     find: impl FnOnce() -> Result<Found<S>, String>,
@@ -53,7 +53,7 @@ pub fn run<S: Silencer>(
     let started = find().and_then(|found| {
         let Found { bus, devices, silencer } = found;
         let again = |status: Status| format!("devices that come back cannot be waited for: {}", status.text());
-        // The thread runs as long as the driver.
+        // The thread runs until the process ends.
         drop(sip::thread::spawn(move || silence_released(&bus, silencer)).map_err(again)?);
         Ok(devices)
     });
@@ -61,7 +61,7 @@ pub fn run<S: Silencer>(
         Ok(devices) => Rc::new(devices),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
+                // The parent process reports it to people.
                 Ok(block) => drop(clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -88,7 +88,7 @@ async fn serve(found: Rc<Vec<BusDevice>>, mut client: device_bus::Exp<states::Re
     }
 }
 
-/// Silences each device that comes back, for as long as the bus is there.
+/// Quiesces each released device, until the bus is gone.
 fn silence_released(bus: &Bus, mut silencer: impl Silencer) {
     let mut noisy: Vec<DeviceNumber> = Vec::new();
     loop {
@@ -114,14 +114,14 @@ fn silence_released(bus: &Bus, mut silencer: impl Silencer) {
 fn silence(bus: &Bus, silencer: &mut impl Silencer, device: DeviceNumber) -> Result<(), String> {
     silencer.silence(device)?;
     if let Err(status) = bus.ready(device) {
-        // Nothing that trying again would mend.
+        // Retrying would not help.
         report::error(format_args!("a silenced device cannot be opened again: {}", status.text()));
     }
     Ok(())
 }
 
-/// Begins to offer a device under the next name that no other bus of the machine has taken. Gives the name, or in a
-/// sentence why that is not possible.
+/// Starts to publish a device under the next name that no other bus of the machine has taken. Returns the name, or an
+/// error sentence.
 pub fn publish(bus: &Bus, mut next_name: impl FnMut() -> String) -> Result<(String, Publication), String> {
     let mut last = Status::Busy;
     for _ in 0..MAX_NAMES {
@@ -138,12 +138,12 @@ pub fn publish(bus: &Bus, mut next_name: impl FnMut() -> String) -> Result<(Stri
     Err(not_offered(last))
 }
 
-/// What to say where the kernel refuses to publish.
+/// Returns the error sentence for a device that the kernel refuses to publish.
 pub fn not_offered(status: Status) -> String {
     format!("it cannot be offered to drivers: {}", status.text())
 }
 
-/// A record with texts only; `name` and `error` may be empty.
+/// Makes a record with texts only; `name` and `error` may be empty.
 pub fn record(place: &str, name: &str, error: &str) -> BusDevice {
     BusDevice {
         ranges: [range(0, 0, RangeKind::Nothing); 6],
@@ -159,12 +159,12 @@ pub fn record(place: &str, name: &str, error: &str) -> BusDevice {
     }
 }
 
-/// A range of a record.
+/// Makes a range of a record.
 pub fn range(base: u64, bytes: u64, kind: RangeKind) -> BusRange {
     BusRange { base, bytes, kind: kind as u32, reserved: 0 }
 }
 
-/// A text, cut at a character to fit.
+/// Returns a text padded with zeroes, or cut at a character boundary.
 pub fn padded<const BYTES: usize>(text: &str) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     let end = text.floor_char_boundary(BYTES);

@@ -1,7 +1,7 @@
-//! What the drivers of consoles share: the `Console` and `Pipe` contracts for many clients over one port.
+//! Shared server code of console drivers: the `Console` and `Pipe` contracts for many clients over one port.
 //!
-//! Key type: [`Port`] (what a driver implements). Neighbours: `terminal` decides what is shown and what a line
-//! is; [`contracts::console`]. Deliberately not here: devices, and what the bytes mean.
+//! Key type: [`Port`] (implemented by the driver). Neighbours: `terminal` has the line editor and the
+//! rendering; [`contracts::console`]. Deliberately not here: devices, and what the bytes mean.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -19,32 +19,32 @@ use sip::Status;
 use sip::exheap::ExVec;
 use terminal::Terminal;
 
-/// A device that a person sits at, or that byte streams come from and go to. One thread uses it.
+/// A terminal, or a pair of byte streams. Used by one thread.
 pub trait Port: 'static {
-    /// Whether a person's terminal is there. Asked once.
+    /// Returns whether it is an interactive terminal. Called once.
     fn is_terminal(&self) -> bool;
 
-    /// Columns and rows of a terminal now; zeroes for a stream, or where nobody knows.
+    /// Returns the current columns and rows of a terminal; zeroes for a stream, or if unknown.
     fn columns_and_rows(&self) -> (u32, u32);
 
-    /// Asks for input, unless that was done already.
+    /// Submits a read, unless one is in flight.
     fn want_input(&mut self) -> Result<(), Status>;
 
-    /// Input that was asked for, once it is there. An empty piece is the end, and nothing follows it. Until it
-    /// is there, keeps the waker and wakes it when it comes, from whatever thread.
+    /// Returns the input of the submitted read. An empty piece is the end of input, after which there is no more. While
+    /// pending, keeps the waker, to wake it from any thread.
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>>;
 
-    /// Writes bytes and waits until the machine has them.
+    /// Writes bytes and blocks until the machine has accepted them.
     fn write(&self, bytes: &[u8]) -> Result<(), Status>;
 
-    /// Writes a block whole and waits until the machine has it.
+    /// Writes a whole block and blocks until the machine has accepted it.
     fn write_block(&self, block: ExVec<u8>) -> Result<(), Status> {
         self.write(&block)
     }
 }
 
-/// The whole `main` of a driver: serves clients over the port until the one who hands them over is gone, or
-/// says why the port could not be opened. Gives the exit status.
+/// The whole `main` of a driver: serves clients over the port until the provider channel closes, or
+/// reports why the port could not be opened. Returns the exit status.
 pub fn run<P: Port>(
     clients: service_provider::Exp<service_provider::states::Start>,
     port: Result<P, Status>,

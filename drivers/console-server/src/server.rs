@@ -1,4 +1,4 @@
-//! The clients: one task each, on one thread, round the one [`Terminal`].
+//! The clients: one task each, on one thread, sharing one [`Terminal`].
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -19,20 +19,20 @@ use terminal::{LineEvent, Reading, Signal, Terminal};
 
 use crate::Port;
 
-/// Number of a client.
+/// Client number.
 type Client = u64;
 
-/// What all clients share.
+/// State shared by all clients.
 struct Console<P> {
     terminal: Terminal,
     port: P,
     next_client: Client,
-    /// Who reads, and how to tell it that there is news.
+    /// The client that reads.
     reader: Option<Reader>,
     listeners: Vec<Listener>,
-    /// Who shows a page.
+    /// The client that shows a page.
     page_client: Option<Client>,
-    /// Wakes the task that takes input.
+    /// Wakes the input task.
     input_wanted: Option<Waker>,
 }
 
@@ -41,18 +41,18 @@ struct Reader {
     waker: Option<Waker>,
 }
 
-/// A client that hears of what is typed while nothing is read. It is the one in charge: when it wants to read,
-/// whoever reads has to stop.
+/// A client that gets signals typed while nothing is read. It has priority: when it wants to read,
+/// it interrupts the current reader.
 struct Listener {
     client: Client,
-    /// What it is to be told.
+    /// The pending signal.
     signal: Option<Signal>,
     waker: Option<Waker>,
 }
 
 type Shared<P> = Rc<RefCell<Console<P>>>;
 
-/// Takes clients until the directory service is gone.
+/// Serves clients until the directory service is gone.
 pub async fn serve<P: Port>(
     terminal: Terminal,
     port: P,
@@ -100,7 +100,7 @@ fn connect<P: Port>(shared: &Shared<P>, endpoint: AnyEndpoint) -> Result<(), Any
     Ok(())
 }
 
-/// Moves input from the device to the terminal for as long as somebody wants some.
+/// Moves input from the device to the terminal while there is a reader or a listener.
 async fn take_input<P: Port>(shared: Shared<P>) {
     loop {
         let bytes = poll_fn(|context| {
@@ -116,7 +116,7 @@ async fn take_input<P: Port>(shared: Shared<P>) {
         if let Some(signal) = console.terminal.input(&bytes) {
             let mut out = Vec::new();
             console.terminal.show_signal(signal, &mut out);
-            // A terminal that is gone shows nothing; its end of input follows.
+            // A terminal that is gone shows nothing; the end of input follows.
             let _ = console.show(&out);
             console.announce(signal);
         }
@@ -143,9 +143,9 @@ impl<P: Port> Console<P> {
     }
 
     fn announce(&mut self, signal: Signal) {
-        // A shell in a shell is in charge until it ends.
+        // With nested shells, the innermost has priority until it ends.
         if let Some(listener) = self.listeners.last_mut() {
-            // One that was not told yet is told of the newest alone.
+            // The newest signal replaces one that is still pending.
             listener.signal = Some(signal);
             if let Some(waker) = listener.waker.take() {
                 waker.wake();
@@ -157,7 +157,7 @@ impl<P: Port> Console<P> {
         self.listeners.iter().any(|listener| listener.client == client)
     }
 
-    /// Makes the client the reader, unless another one is; one that listens takes over.
+    /// Makes the client the reader, unless there is one; a listener replaces it.
     fn become_reader(&mut self, client: Client) -> Result<(), ConsoleError> {
         if self.reader.is_some() {
             if !self.is_listener(client) {
@@ -203,7 +203,7 @@ impl<P: Port> Console<P> {
         self.show(&out)
     }
 
-    /// Writes for a client of the console itself, which may show a page.
+    /// Writes for a client of the console contract, which may show a page.
     fn write_for(&mut self, client: Client, block: ExVec<u8>) -> Result<(), ConsoleError> {
         if self.terminal.is_stream() {
             return self.write(block);
@@ -241,7 +241,7 @@ impl<P: Port> Console<P> {
     fn begin_line(&mut self, client: Client, kind: LineKind, prompt: &[u8]) -> Result<(), ConsoleError> {
         self.become_reader(client)?;
         if let Some(page_client) = self.page_client {
-            // Who reads a line is in charge of the terminal.
+            // The client that reads a line takes over the terminal.
             self.end_page(page_client)?;
         }
         let (columns, _) = self.port.columns_and_rows();
@@ -257,7 +257,7 @@ impl<P: Port> Console<P> {
     }
 
     fn end_client(&mut self, client: Client) {
-        // A terminal that is gone shows nothing; the next write of a client tells.
+        // A terminal that is gone shows nothing; the next write of a client fails.
         let _ = self.end_page(client);
         self.listeners.retain_mut(|listener| {
             let stays = listener.client != client;
@@ -270,7 +270,7 @@ impl<P: Port> Console<P> {
             let mut out = Vec::new();
             self.terminal.stop_reading(&mut out);
             self.reader = None;
-            // A terminal that is gone shows nothing; the next write of a client tells.
+            // A terminal that is gone shows nothing; the next write of a client fails.
             let _ = self.show(&out);
         }
     }
@@ -291,7 +291,7 @@ fn pipe_error(error: ConsoleError) -> pipe::PipeError {
     }
 }
 
-/// A program's output.
+/// Serves a program's output pipe.
 async fn serve_writer<P: Port>(shared: Shared<P>, mut writer: pipe::Exp<pipe::states::Ready>) {
     loop {
         match writer.receive_async().await {
@@ -357,7 +357,7 @@ async fn serve_client<P: Port>(shared: Shared<P>, client: Client, mut ready: con
     shared.borrow_mut().end_client(client);
 }
 
-/// Reads one line for a client. `None` when the client is gone.
+/// Reads one line for a client. `None` if the client is gone.
 async fn read_line<P: Port>(
     shared: &Shared<P>,
     client: Client,
@@ -402,11 +402,11 @@ fn show_candidates<P: Port>(shared: &Shared<P>, start: usize, candidates: &[u8])
     let mut out = Vec::new();
     let texts = candidates.split(|&byte| byte == 0).filter_map(|text| core::str::from_utf8(text).ok());
     console.terminal.complete(start, texts.filter(|text| !text.is_empty()), &mut out);
-    // A terminal that is gone shows nothing; its end of input follows.
+    // A terminal that is gone shows nothing; the end of input follows.
     let _ = console.show(&out);
 }
 
-/// Waits for the next event of the line that the client reads. Another reader's taking over is an interrupt.
+/// Waits for the next event of the line that the client reads. If another reader takes over, that is `Interrupted`.
 async fn next_line_event<P: Port>(shared: &Shared<P>, client: Client) -> Result<LineEvent, ConsoleError> {
     poll_fn(|context| {
         let mut console = shared.borrow_mut();
@@ -427,7 +427,7 @@ async fn next_line_event<P: Port>(shared: &Shared<P>, client: Client) -> Result<
             Some(event) => {
                 if !matches!(event, LineEvent::Complete { .. }) {
                     console.end_reading(client);
-                    // Ctrl-C while another program reads concerns the one in charge, too.
+                    // Ctrl-C while another program reads is reported to the listener, too.
                     if event == LineEvent::Interrupted && !console.is_listener(client) {
                         console.announce(Signal::Interrupt);
                     }
@@ -464,7 +464,7 @@ async fn read_bytes<P: Port>(shared: &Shared<P>, client: Client, count: usize) -
     .await
 }
 
-/// Tells a listener of signals, one at a time.
+/// Sends signals to a listener, one at a time.
 async fn announce<P: Port>(
     shared: Shared<P>,
     client: Client,
@@ -489,7 +489,7 @@ async fn announce<P: Port>(
     }
 }
 
-/// The next signal for a listener; `None` once it no longer is one.
+/// Returns the next signal for a listener; `None` once it is no listener any more.
 async fn next_signal<P: Port>(shared: &Shared<P>, client: Client) -> Option<Signal> {
     poll_fn(|context| {
         let mut console = shared.borrow_mut();

@@ -1,8 +1,8 @@
-//! The driver of the hosted machine's console: what programs write goes to the terminal, what a person types
-//! comes from it.
+//! Driver of the hosted machine's console: program output goes to the terminal, typed input comes from
+//! it.
 //!
-//! Key type: `port::Port` (the device). Neighbours: `console-server` serves the clients, `terminal` decides what
-//! is shown. Deliberately not here: both of these.
+//! Key type: `port::Port` (the device). Neighbours: `console-server` serves the clients, `terminal` has the line
+//! editor. Deliberately not here: both of these.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! The device: a thread waits for its operations, so that the thread that serves clients never waits for a
-//! person.
+//! The device: a thread of its own waits for completions, so that the thread that serves clients never blocks on
+//! input.
 //!
 //! Deliberately not here: what the bytes mean.
 
@@ -14,15 +14,15 @@ use sip::{Deadline, Status};
 
 const READ_BYTES: usize = 4096;
 
-/// What the waiting thread hands over.
+/// Results of the waiting thread.
 #[derive(Default)]
 struct Arrived {
-    /// Bytes read; an empty piece is the end of the input.
+    /// Input; an empty piece is the end of input.
     input: Option<Vec<u8>>,
-    /// The last write's outcome.
+    /// Result of the last write.
     written: Option<Result<usize, Status>>,
     reader: Option<Waker>,
-    /// Address of the block that is being read into: the completion that carries it is the read's.
+    /// Address of the block of the read in flight, which identifies its completion.
     read_address: usize,
 }
 
@@ -39,12 +39,12 @@ pub struct Port {
 }
 
 impl Port {
-    /// Opens the device and starts the thread that waits for it.
+    /// Opens the device and starts the thread that waits for completions.
     pub fn open(device: &Declared<Device>) -> Result<Port, Status> {
         let device = device.open()?;
         let shared = Arc::new(Shared { device, arrived: Mutex::new(Arrived::default()), written: Event::auto()? });
         let waiting = Arc::clone(&shared);
-        // The thread runs as long as the driver.
+        // The thread runs until the process ends.
         drop(sip::thread::spawn(move || wait_for_completions(&waiting))?);
         Ok(Port { shared, reading: false })
     }
@@ -117,7 +117,7 @@ fn address(block: &ExVec<u8>) -> usize {
 fn wait_for_completions(shared: &Shared) {
     loop {
         let Ok(Completion { block, bytes, result, .. }) = shared.device.complete(Deadline::NEVER) else {
-            // The device is gone: the input has ended, and a write that waits has failed.
+            // The device is gone: report the end of input, and fail a pending write.
             let mut arrived = shared.arrived.lock();
             arrived.input = Some(Vec::new());
             arrived.written = Some(Err(Status::DeviceError));

@@ -1,11 +1,11 @@
-//! What the drivers of disks share: the `Disk` contract for many clients over one medium.
+//! Shared server code of disk drivers: the `Disk` contract for many clients over one medium.
 //!
-//! Key types: [`Medium`] (what a driver implements), [`Shape`] (what clients are told of the disk), [`Disk`] (a
-//! medium with its clients), [`Pending`] (operations under way, for a driver whose device is waited for on another
-//! thread). Each client is a task, so that one client's slow read holds nobody up; only requests for the same
-//! bytes keep the order in which they came, also those of clients that are gone. A client's block is what the
-//! device reads into: nothing is copied here. Deliberately not here: devices, caching, and any knowledge of what
-//! is on the disk.
+//! Key types: [`Medium`] (implemented by the driver), [`Shape`] (the disk's properties), [`Disk`] (a
+//! medium with its clients), [`Pending`] (operations in flight, for a driver that waits for completions on another
+//! thread). Each client is a task, so that one client's slow read does not block others; only requests for the same
+//! bytes keep their order, also those of clients that are gone. The device transfers directly to and from
+//! the client's block: there is no copy. Deliberately not here: devices, caching, and any knowledge of the disk's
+//! contents.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,21 +26,21 @@ use sip::exheap::{ExVec, Lent};
 
 use order::{Order, Request};
 
-/// Bytes of a sector of the disks that have no wish of their own.
+/// Default sector size in bytes.
 pub const SECTOR_BYTES: u32 = 512;
 
-/// What the clients are told of the disk.
+/// A disk's properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Size of the disk.
+    /// Size of the disk in bytes.
     pub size_bytes: u64,
-    /// Bytes that offsets and counts are multiples of. Not 0.
+    /// Alignment of offsets and counts, in bytes. Not 0.
     pub sector_bytes: u32,
     /// Whether writes are refused.
     pub read_only: bool,
 }
 
-/// Which way a transfer goes.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the medium into the client's block.
@@ -49,24 +49,24 @@ pub enum Direction {
     Write,
 }
 
-/// How a transfer ended.
+/// A finished transfer.
 #[derive(Debug)]
 pub struct Transferred {
-    /// The client's block. Nothing where it is the client's no longer: then the client is gone.
+    /// The client's block; `None` if the client is gone and has it back.
     pub data: Option<Lent<ExVec<u8>>>,
-    /// Whether all of it was done.
+    /// Whether all bytes were transferred.
     pub result: Result<(), DiskError>,
 }
 
-/// A disk that blocks are moved to and from.
+/// A block device.
 pub trait Medium: 'static {
-    /// Size, and whether it can be written to. Does not change.
+    /// Returns its properties, which do not change.
     fn shape(&self) -> Shape;
 
-    /// Moves `bytes` bytes between the medium, from byte `offset` on, and the start of `data`. Both numbers
-    /// are multiples of the sector's and lie within the disk and the block; `bytes` is not 0, and a disk
-    /// that is read-only is only asked to read. Several transfers may be under way at once, but none that
-    /// share bytes, unless all of them read.
+    /// Transfers `bytes` bytes between the medium, from byte `offset` on, and the start of `data`. Both numbers
+    /// are multiples of the sector size and within the disk and the block; `bytes` is not 0, and a
+    /// read-only disk gets only reads. Several transfers may be in flight at once, but none that
+    /// overlap, unless all of them read.
     fn transfer(
         &self,
         direction: Direction,
@@ -75,13 +75,13 @@ pub trait Medium: 'static {
         bytes: usize,
     ) -> impl Future<Output = Transferred>;
 
-    /// Waits until all that was written is on the medium. Not asked of a disk that is read-only, and only when
-    /// the transfers that were asked for before are done.
+    /// Completes when all previous writes are on the medium. Not called on a read-only disk, and only after
+    /// the writes requested before have completed.
     fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
 }
 
-/// The whole `main` of a driver: `open` opens the device or says in a sentence why it cannot; then clients
-/// are served until the one who hands them over is gone. Gives the exit status.
+/// The whole `main` of a driver: `open` opens the device or returns an error sentence; then clients
+/// are served until the provider channel closes. Returns the exit status.
 pub fn run<M: Medium>(
     clients: service_provider::Exp<service_provider::states::Start>,
     open: impl FnOnce() -> Result<M, alloc::string::String>,
@@ -90,7 +90,7 @@ pub fn run<M: Medium>(
         Ok(medium) => Disk::new(medium),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
+                // The parent process reports it to people.
                 Ok(block) => drop(clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -107,7 +107,7 @@ pub fn run<M: Medium>(
     }
 }
 
-/// A medium and the requests of its clients. Clones are the same disk.
+/// A medium and the requests of its clients. Clones refer to the same disk.
 pub struct Disk<M> {
     shared: Rc<Shared<M>>,
 }
@@ -124,17 +124,17 @@ impl<M> Clone for Disk<M> {
 }
 
 impl<M: Medium> Disk<M> {
-    /// A disk without clients.
+    /// Creates a disk without clients.
     pub fn new(medium: M) -> Disk<M> {
         Disk { shared: Rc::new(Shared { medium, order: Order::default() }) }
     }
 
-    /// The medium.
+    /// Returns the medium.
     pub fn medium(&self) -> &M {
         &self.shared.medium
     }
 
-    /// Serves one client until it closes its end; to be spawned as a task of its own.
+    /// Serves one client until it closes its end; to be spawned as a task.
     pub fn serve(&self, client: disk::Exp<states::Start>) -> impl Future<Output = ()> + use<M> {
         serve(Rc::clone(&self.shared), client.success())
     }
@@ -142,8 +142,8 @@ impl<M: Medium> Disk<M> {
 
 async fn serve<M: Medium>(shared: Rc<Shared<M>>, mut client: disk::Exp<states::Ready>) {
     let shape = shared.medium.shape();
-    // The medium never changes; holding the endpoint is what tells the client that the driver lives,
-    // and letting it go with the client is what keeps the endpoints from adding up.
+    // The medium never changes; the client sees from the open endpoint that the driver lives.
+    // It is dropped with the client, so that endpoints do not accumulate.
     let mut events: Option<disk_events::Exp<disk_events::states::Ready>> = None;
     loop {
         client = match client.receive_async().await {
@@ -180,7 +180,7 @@ async fn serve<M: Medium>(shared: Rc<Shared<M>>, mut client: disk::Exp<states::R
 }
 
 impl<M: Medium> Shared<M> {
-    /// A transfer that the client asked for, once it was found to be possible and those before it let it.
+    /// Checks a client's transfer, and performs it after the conflicting ones before it.
     async fn transfer(&self, direction: Direction, offset: u64, data: Lent<ExVec<u8>>, count: u32) -> Transferred {
         match self.medium.shape().check(direction, offset, count, data.len()) {
             Err(error) => return Transferred { data: Some(data), result: Err(error) },
@@ -203,7 +203,7 @@ impl<M: Medium> Shared<M> {
 }
 
 impl Shape {
-    /// Checks a transfer against the disk and the block.
+    /// Checks a transfer against the bounds of the disk and of the block.
     fn check(self, direction: Direction, offset: u64, count: u32, block_bytes: usize) -> Result<(), DiskError> {
         if self.read_only && direction == Direction::Write {
             return Err(DiskError::ReadOnly);

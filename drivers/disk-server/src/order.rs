@@ -1,9 +1,9 @@
-//! The order of requests that touch the same bytes.
+//! Ordering of requests that overlap.
 //!
-//! A device may do what is under way in any order. Clients wait for answers before they ask for what depends on
-//! them, but a client may be killed with a write under way, and the one that takes its place must not see that write
-//! come after its own, or after what it has read. So here a request waits for those before it that it could not be
-//! exchanged with, whoever asked for them, and a flush for all writes before it.
+//! A device may reorder requests in flight. A client waits for a completion before it sends a request that depends on
+//! it, but a client may be killed with a write in flight, and its successor must not see that write
+//! take effect after its own write, or after its own read. So a request waits here for all earlier requests that
+//! conflict with it, of whatever client, and a flush for all earlier writes.
 
 use alloc::collections::VecDeque;
 use core::cell::{Cell, RefCell};
@@ -11,19 +11,19 @@ use core::future::poll_fn;
 use core::ops::Range;
 use core::task::{Poll, Waker};
 
-/// What a request does.
+/// A request and its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Reads these bytes.
     Read(Range<u64>),
     /// Writes these bytes.
     Write(Range<u64>),
-    /// Makes what was written last.
+    /// Makes earlier writes durable.
     Flush,
 }
 
 impl Request {
-    /// Whether this request has to wait for one that came before it.
+    /// Returns whether this request has to wait for an earlier one.
     fn waits_for(&self, before: &Request) -> bool {
         let overlap = |one: &Range<u64>, other: &Range<u64>| one.start < other.end && other.start < one.end;
         match (before, self) {
@@ -41,21 +41,21 @@ struct Entry {
     waker: Option<Waker>,
 }
 
-/// The requests under way, in the order in which they came.
+/// The requests in flight or waiting, in the order of arrival.
 #[derive(Default)]
 pub struct Order {
     entries: RefCell<VecDeque<Entry>>,
     last: Cell<u64>,
 }
 
-/// A request's place in the order, until this is dropped.
+/// A request's position in the order; dropping it completes the request.
 pub struct Place<'a> {
     order: &'a Order,
     number: u64,
 }
 
 impl Order {
-    /// Gives a request its place, behind all that came before, and waits until it may begin.
+    /// Queues a request behind all earlier ones, and waits until it may begin.
     pub async fn turn(&self, request: Request) -> Place<'_> {
         let number = self.last.get() + 1;
         self.last.set(number);
@@ -63,7 +63,7 @@ impl Order {
         let place = Place { order: self, number };
         poll_fn(|context| {
             let mut entries = self.entries.borrow_mut();
-            // It is there until its place is dropped.
+            // The entry stays until its place is dropped.
             let Ok(index) = entries.binary_search_by_key(&number, |entry| entry.number) else {
                 return Poll::Ready(());
             };

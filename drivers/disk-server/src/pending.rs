@@ -1,4 +1,4 @@
-//! Operations under way, and who waits for each.
+//! Operations in flight, and the tasks that wait for them.
 
 use alloc::collections::BTreeMap;
 use core::future::poll_fn;
@@ -11,29 +11,29 @@ enum Slot<T> {
     Done(T),
 }
 
-/// Operations under way, each under a key that no other one has meanwhile: a task waits for an operation,
-/// any thread says that it is done.
+/// Operations in flight, each under a key that is unique meanwhile: a task waits for the operation,
+/// any thread completes it.
 pub struct Pending<T> {
     slots: Mutex<BTreeMap<usize, Slot<T>>>,
 }
 
 impl<T> Pending<T> {
-    /// None yet.
+    /// Creates an empty set.
     pub const fn new() -> Pending<T> {
         Pending { slots: Mutex::new(BTreeMap::new()) }
     }
 
-    /// An operation is about to be handed to the device.
+    /// Registers an operation, before it is submitted to the device.
     pub fn begin(&self, key: usize) {
         self.slots.lock().insert(key, Slot::Waiting(None));
     }
 
-    /// The device did not take it.
+    /// Removes an operation that the device did not accept.
     pub fn cancel(&self, key: usize) {
         self.slots.lock().remove(&key);
     }
 
-    /// Waits for what came of an operation that has begun, while other tasks go on.
+    /// Awaits the result of a registered operation.
     pub async fn wait(&self, key: usize) -> T {
         poll_fn(|context| {
             let mut slots = self.slots.lock();
@@ -48,7 +48,8 @@ impl<T> Pending<T> {
         .await
     }
 
-    /// An operation is done. One that nobody has begun, or whose task is gone, is let go.
+    /// Completes an operation. Without a registered one the result is dropped; if its task is gone, it is kept until the
+    /// key is registered again.
     pub fn finish(&self, key: usize, outcome: T) {
         let mut slots = self.slots.lock();
         let Some(slot) = slots.get_mut(&key) else { return };
@@ -59,7 +60,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Whether an operation has begun and is not done.
+    /// Returns whether a registered operation is not completed yet.
     pub fn is_any_under_way(&self) -> bool {
         self.slots.lock().values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }

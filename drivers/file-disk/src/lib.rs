@@ -1,7 +1,7 @@
-//! The driver of a disk of the hosted machine: one device, served by crate `disk-server`.
+//! Driver of a disk of the hosted machine: one device, served by crate `disk-server`.
 //!
-//! Key type: `transfers::Transfers`, the operations under way. Neighbours: `disk-server` (the clients).
-//! Deliberately not here: caching, and any knowledge of what is on the disk.
+//! Key type: `transfers::Transfers`, the operations in flight. Neighbours: `disk-server` (the clients).
+//! Deliberately not here: caching, and any knowledge of the disk's contents.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,7 @@ struct FileDisk {
     shape: Shape,
 }
 
-/// Serves the disk until the one who hands over clients is gone.
+/// Serves the disk until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     disk_server::run(startup.clients, || open(&startup.disk))
 }
@@ -66,7 +66,7 @@ impl Medium for FileDisk {
     }
 
     async fn flush(&self) -> Result<(), DiskError> {
-        // The device takes a block with each operation, also with one that moves no bytes.
+        // The device requires a block with each operation, even one that transfers nothing.
         let block = ExVec::<u8>::new(1).map_err(|_| DiskError::Exhausted)?;
         let address = block.as_ptr() as usize;
         match self.transfers.perform(DeviceOperation::Flush, 0, block, address, 0).await {

@@ -1,8 +1,8 @@
-//! The device, and the operations under way on it.
+//! The device, and the operations in flight on it.
 //!
-//! What the machine completes at once is answered on the thread that serves the clients. For what it
-//! queues, a second thread waits at the device and wakes the client's task. An operation is told from
-//! the others by its block's address, which no other block has while the device holds it.
+//! Operations that the machine completes at once are answered on the thread that serves the clients. For queued
+//! ones, a second thread waits for completions and wakes the client's task. An operation is identified by
+//! its block's address, which is unique while the device holds the block.
 
 use alloc::sync::Arc;
 
@@ -16,21 +16,21 @@ use sip::{Deadline, Status};
 pub struct Transfers {
     device: Device,
     pending: Pending<Completion>,
-    /// Set when an operation was queued.
+    /// Set when an operation has been queued.
     queued: Event,
 }
 
 impl Transfers {
-    /// Takes the device over and starts the thread that waits at it.
+    /// Takes the device and starts the thread that waits for completions.
     pub fn start(device: Device) -> Result<Arc<Transfers>, Status> {
         let transfers = Arc::new(Transfers { device, pending: Pending::new(), queued: Event::auto()? });
         let waiting = transfers.clone();
-        // The thread ends with the process.
+        // The thread runs until the process ends.
         drop(sip::thread::spawn(move || waiting.wait_at_device())?);
         Ok(transfers)
     }
 
-    /// Does one operation, while other tasks go on. `address` is where the block's bytes are.
+    /// Performs one operation. `address` is the address of the block's bytes.
     pub async fn perform(
         &self,
         operation: DeviceOperation,
@@ -46,7 +46,7 @@ impl Transfers {
                 return Err(error);
             }
             Ok(true) => {
-                // The other thread may have been quicker, or this may be another operation's.
+                // The other thread may have been faster, or the completion may be of another operation.
                 if let Ok(completion) = self.device.complete(Deadline::PASSED) {
                     self.file(completion);
                 }

@@ -1,6 +1,6 @@
-//! The requests under way at the device.
+//! The requests in flight at the device.
 //!
-//! A request is told from the others by its block's address, which no other block has while the device holds it.
+//! A request is identified by its block's address, which is unique while the device holds the block.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -18,21 +18,21 @@ use sip::{Deadline, Status};
 struct Shared {
     device: Device,
     pending: Pending<Completion>,
-    /// Set when a request was handed to the device.
+    /// Set when a request has been submitted.
     handed: Event,
 }
 
-/// The way to the machine.
+/// The transport to the machine.
 pub struct Exchanges {
     shared: Arc<Shared>,
 }
 
 impl Exchanges {
-    /// Takes the device over and starts the thread that waits at it.
+    /// Takes the device and starts the thread that waits for completions.
     pub fn start(device: Device) -> Result<Exchanges, Status> {
         let shared = Arc::new(Shared { device, pending: Pending::new(), handed: Event::auto()? });
         let waiting = Arc::clone(&shared);
-        // The thread ends with the process.
+        // The thread runs until the process ends.
         drop(sip::thread::spawn(move || waiting.wait_at_device())?);
         Ok(Exchanges { shared })
     }
@@ -43,7 +43,7 @@ impl Transport for Exchanges {
         Box::pin(async move {
             let (address, bytes) = (block.as_ptr() as usize, block.len());
             self.shared.pending.begin(address);
-            // The machine reads the request's length in it.
+            // The machine takes the request's length from the message.
             if let Err(error) = self.shared.device.submit(DeviceOperation::Write, 0, block, bytes) {
                 self.shared.pending.cancel(address);
                 return Exchanged { block: Some(error.block), answer: None };

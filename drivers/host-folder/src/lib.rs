@@ -1,6 +1,6 @@
-//! The driver of a folder of the host, of the hosted machine: one device, served by crate `folder-server`.
+//! Driver of a host folder of the hosted machine: one device, served by crate `folder-server`.
 //!
-//! The machine answers each request on a thread of its own, so a second thread waits for the answers. Neighbours:
+//! The machine handles requests on threads of its own, so a second thread waits for completions. Neighbours:
 //! `folder-server` (the clients). Deliberately not here: the protocol.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -22,10 +22,10 @@ use exchanges::Exchanges;
 
 sip::startup!();
 
-/// Bytes of a folder's name at most.
+/// Maximum length of a folder's name in bytes.
 const NAME_BYTES: usize = 256;
 
-/// Serves the folder until the one who hands over clients is gone.
+/// Serves the folder until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     folder_server::run(startup.clients, startup.namespace, || open(&startup.folder))
 }

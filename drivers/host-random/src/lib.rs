@@ -1,7 +1,7 @@
-//! The driver of the host's random bytes: the `Entropy` contract for many clients.
+//! Driver of the host's random bytes: the `Entropy` contract for many clients.
 //!
-//! The device answers each request at once, so one thread serves all clients. Neighbour: `virtio-rng`, which serves the
-//! same contract on bare machines. Deliberately not here: stretching of random bytes; what the host gives is passed on.
+//! The device completes each request at once, so one thread serves all clients. Neighbour: `virtio-rng`, which serves the
+//! same contract on bare machines. Deliberately not here: a generator; the host's bytes are passed on unchanged.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,13 +22,13 @@ sip::startup!();
 
 type Block = Lent<ExVec<u8>>;
 
-/// Serves random bytes until the one who hands over clients is gone.
+/// Serves random bytes until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let device = match open(&startup.source) {
         Ok(device) => Rc::new(device),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
+                // The parent process reports it to people.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -57,7 +57,7 @@ async fn serve(device: Rc<Device>, mut client: entropy::Exp<states::Ready>) {
             ExpReady::Fill { data, next } => match fill(&device, data) {
                 (Some(data), Ok(())) => next.filled(data),
                 (Some(data), Err(error)) => next.not_filled(data, error),
-                // Without the block there is no answer.
+                // No reply is possible without the block.
                 (None, _) => return,
             },
             ExpReady::ChannelClosed(_) => return,
@@ -65,8 +65,8 @@ async fn serve(device: Rc<Device>, mut client: entropy::Exp<states::Ready>) {
     }
 }
 
-/// Fills a client's block, in as many pieces as the device makes of it; the block comes back in any case that the kernel
-/// gives it back.
+/// Fills a client's block, in as many requests as the device needs; returns the block unless the kernel
+/// has not returned it.
 fn fill(device: &Device, mut data: Block) -> (Option<Block>, Result<(), EntropyError>) {
     let (bytes, mut filled) = (data.len(), 0);
     while filled < bytes {

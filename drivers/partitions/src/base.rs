@@ -1,4 +1,4 @@
-//! A disk with its partitions: what its table says, and which names they have.
+//! A disk with its partitions: the contents of its table, and the names of the partitions.
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -19,12 +19,12 @@ use crate::names;
 use crate::partition::PartitionMedium;
 use crate::way::{Acquired, Channel, Info, Step, TableSource, Way, device_path, open_channel};
 
-/// How long a driver that is being started again is waited for.
+/// Timeout for a driver that is being restarted, in milliseconds.
 const TIMEOUT_MS: u64 = 5_000;
-/// How long to wait before a disk is looked for again.
+/// Interval at which a missing disk is looked for, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 5;
 
-/// A disk with partitions, or without.
+/// A disk, with or without partitions.
 pub struct BaseDisk {
     name: String,
     path: String,
@@ -33,7 +33,7 @@ pub struct BaseDisk {
     found: RefCell<Found>,
 }
 
-/// What was found on it last.
+/// Result of the last scan.
 #[derive(Default)]
 struct Found {
     table: Option<(Info, Table)>,
@@ -41,7 +41,7 @@ struct Found {
 }
 
 impl BaseDisk {
-    /// The disk with this name in `/dev`, which has not been looked at yet.
+    /// Creates the entry of the disk with this name in `/dev`, not scanned yet.
     pub fn new(name: &str, namespace: Rc<RefCell<Namespace>>, requests: usize) -> BaseDisk {
         BaseDisk {
             name: name.into(),
@@ -52,20 +52,20 @@ impl BaseDisk {
         }
     }
 
-    /// Looks at the table, and serves the partitions that are there now.
+    /// Reads the table, and serves the partitions in it.
     pub async fn scan(self: &Rc<BaseDisk>) -> Result<(), AccessError> {
         let channel = self.open_and_look().await?;
         self.way.offer(channel);
         Ok(())
     }
 
-    /// Whether its partitions are known, and whether this is one of them.
+    /// Returns whether it has this partition; `None` before the first scan.
     pub fn has_partition(&self, number: u32) -> Option<bool> {
         let found = self.found.borrow();
         found.table.as_ref().map(|_| found.served.contains_key(&number))
     }
 
-    /// What was found last: the partitions that are served, and what of the table is not used.
+    /// Reports the result of the last scan: the partitions served, and the faults of the table.
     pub fn describe(&self, mut partition: impl FnMut(String, &Partition), mut fault: impl FnMut(&str, &Fault)) {
         let found = self.found.borrow();
         let Some((_, table)) = &found.table else { return };
@@ -75,7 +75,7 @@ impl BaseDisk {
         table.faults.iter().for_each(|found| fault(&self.name, found));
     }
 
-    /// A channel to the driver that nobody else uses. `None` if the driver has ended and does not come back.
+    /// Acquires a channel to the driver for exclusive use. `None` if the driver has ended and does not return.
     pub async fn acquire(self: &Rc<BaseDisk>) -> Option<Acquired> {
         let missed = self.way.missed();
         loop {
@@ -98,25 +98,25 @@ impl BaseDisk {
         }
     }
 
-    /// Gives a channel back.
+    /// Returns a channel.
     pub fn release(&self, channel: Channel, opening: u64) {
         self.way.release(channel, opening);
     }
 
-    /// A channel of that opening was closed by the driver.
+    /// Reports that the driver closed a channel of that opening.
     pub fn lose(&self, opening: u64) {
         let _is_first = self.way.lose(opening);
     }
 
-    /// A request of that opening was not answered within its limit.
+    /// Reports that a request of that opening timed out.
     pub fn stalls(&self, opening: u64) {
         if self.way.lose(opening) {
             report::error(format_args!("{}: the disk has not answered for {} s", self.path, DISK_LIMIT.as_secs()));
         }
     }
 
-    /// Opens a channel and sees to it that the partitions are those of the disk as it is now. Waits for a driver
-    /// that is being started again.
+    /// Opens a channel and makes sure that the partitions are those of the current disk. Waits for a driver
+    /// that is being restarted.
     async fn open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
@@ -140,7 +140,7 @@ impl BaseDisk {
         Ok(channel)
     }
 
-    /// Serves what is there, and ends what is there no more or is another partition now.
+    /// Starts to serve new partitions, and ends those that are gone or have changed.
     fn update(self: &Rc<BaseDisk>, info: Info, table: Table) {
         let before = self.found.borrow_mut().table.replace((info, table.clone()));
         let (info_before, table_before) = match &before {
@@ -188,7 +188,7 @@ impl BaseDisk {
         Ok(())
     }
 
-    /// Ends a partition's clients at their next requests, and takes its name out unless another gets it.
+    /// Ends a partition's clients at their next requests, and deregisters its name unless a new partition gets it.
     fn end(&self, number: u32, name_stays: bool) {
         let Some(disk) = self.found.borrow_mut().served.remove(&number) else { return };
         disk.medium().end();
@@ -200,7 +200,7 @@ impl BaseDisk {
         }
     }
 
-    /// What people are told where the disk cannot be looked at.
+    /// Reports that the disk could not be scanned.
     pub fn report_unreadable(&self, error: AccessError) {
         report::error(format_args!("{}: its partitions cannot be looked for: {error}", self.path));
     }

@@ -1,10 +1,10 @@
 //! Serves the partitions of disks, each as a disk of its own: `/dev/disk0p1` is the first of `/dev/disk0`.
 //!
-//! [`names`] tells disks from partitions, [`way`] is the way to a disk's driver, [`base`] is a disk with its
-//! partitions, [`partition`] is one partition, [`manager`] knows all disks and answers questions. What tables look
-//! like is known to the library `partition-table`, clients are served by crate `disk-server`. A client's
-//! block is lent on to the disk's driver, so that nothing is copied, and comes home from there if this process ends.
-//! Deliberately not here: changing tables, and what is in a partition.
+//! [`names`] distinguishes disks from partitions, [`way`] has the channels to a disk's driver, [`base`] is a disk with its
+//! partitions, [`partition`] is one partition, [`manager`] knows all disks and answers queries. The library
+//! `partition-table` parses tables, crate `disk-server` serves clients. A client's
+//! block is lent on to the disk's driver, so that nothing is copied, and returns from there if this process ends.
+//! Deliberately not here: changing tables, and the contents of partitions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,15 +26,15 @@ use names::Prefixes;
 
 sip::startup!();
 
-/// The most requests under way on one disk, whatever the parameter says.
+/// Maximum requests in flight on one disk, whatever the parameter is.
 const MAX_REQUESTS: usize = 64;
 
-/// Serves partitions until the one who hands over clients is gone.
+/// Serves partitions until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let requests = usize::try_from(startup.requests).unwrap_or(1).clamp(1, MAX_REQUESTS);
     let manager = Manager::new(Namespace::new(startup.namespace), Prefixes::new(&startup.disks), requests);
     let serving = async move {
-        // From here on no disk is overlooked: what comes while the others are looked at is announced.
+        // Subscribe before the scan, so that a disk registered meanwhile is not missed.
         manager.watch();
         manager.scan_all().await;
         manager.remove_leftovers();

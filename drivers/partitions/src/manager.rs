@@ -1,4 +1,4 @@
-//! All disks, and the questions about them.
+//! All disks, and queries about them.
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -20,12 +20,12 @@ use crate::names::Prefixes;
 use crate::way::device_path;
 
 const DEVICES: &str = "/dev";
-/// How long to wait before the directory service is asked again to tell of changes.
+/// Interval at which a lost subscription for changes is renewed, in milliseconds.
 const SUBSCRIBE_AGAIN_MS: u64 = 100;
 
 type Events = namespace_events::Imp<namespace_events::states::Ready>;
 
-/// Knows all disks.
+/// The set of all disks.
 pub struct Manager {
     namespace: Rc<RefCell<Namespace>>,
     prefixes: Prefixes,
@@ -34,7 +34,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Knows none yet.
+    /// Creates an empty set.
     pub fn new(namespace: Namespace, prefixes: Prefixes, requests: usize) -> Rc<Manager> {
         Rc::new(Manager {
             namespace: Rc::new(RefCell::new(namespace)),
@@ -44,7 +44,7 @@ impl Manager {
         })
     }
 
-    /// Starts a task that looks at each disk whose driver is registered, for the first time or again.
+    /// Starts a task that scans each disk whose driver is registered, for the first time or again.
     pub fn watch(self: &Rc<Manager>) {
         let manager = Rc::clone(self);
         let mut subscribed = self.namespace.borrow_mut().notify(DEVICES);
@@ -82,7 +82,7 @@ impl Manager {
         }
     }
 
-    /// Looks at all disks that there are.
+    /// Scans all present disks.
     pub async fn scan_all(&self) {
         let names = self.namespace.borrow_mut().names(DEVICES);
         match names {
@@ -95,11 +95,11 @@ impl Manager {
         }
     }
 
-    /// Looks at one disk; tells people where that is not possible.
+    /// Scans one disk; reports an error to people.
     async fn scan(&self, name: &str) {
         let disk = self.disk(name);
         match disk.scan().await {
-            // It went as fast as it came.
+            // Deregistered again meanwhile.
             Ok(()) | Err(AccessError::Name(NameError::NotFound)) => {}
             Err(error) => disk.report_unreadable(error),
         }
@@ -111,21 +111,21 @@ impl Manager {
         Rc::clone(disks.entry(name.into()).or_insert_with(make))
     }
 
-    /// Takes names out that an earlier run of this program left, of partitions that are not there any more. Those of
-    /// disks that cannot be looked at now stay.
+    /// Deregisters names left by an earlier run of this program, of partitions that no longer exist. Those of
+    /// disks that could not be scanned stay.
     pub fn remove_leftovers(&self) {
         let names = self.namespace.borrow_mut().names(DEVICES).unwrap_or_default();
         for name in names.iter().map(|name| name.text()) {
             let Some((disk, number)) = self.prefixes.partition(&name) else { continue };
             let is_there = self.disks.borrow().get(disk).map(|disk| disk.has_partition(number));
             if matches!(is_there, None | Some(Some(false))) {
-                // A name that is not this program's own is none of its business.
+                // Fails for a name that is not this program's own, which is fine.
                 let _ = self.namespace.borrow_mut().deregister(&device_path(&name));
             }
         }
     }
 
-    /// Answers a client's questions until it closes its end.
+    /// Answers a client's queries until it closes its end.
     pub async fn serve(self: Rc<Manager>, client: partition_manager::Exp<states::Start>) {
         let mut client = client.success();
         loop {
@@ -156,7 +156,7 @@ impl Manager {
         })
     }
 
-    /// What is known of the disk that is asked for, or of all.
+    /// Returns the report on one disk, or on all.
     fn report(&self, asked: &[u8]) -> Result<(u32, ExVec<u8>), PartitionError> {
         let wanted = if asked.is_empty() { None } else { Some(disk_name(asked).ok_or(PartitionError::NotFound)?) };
         let disks = self.disks.borrow();
@@ -188,7 +188,7 @@ impl Manager {
     }
 }
 
-/// The name of a disk, which people may also write as its path.
+/// Returns the name of a disk that may be given as its path.
 fn disk_name(asked: &[u8]) -> Option<&str> {
     let text = core::str::from_utf8(asked).ok()?.trim_start_matches('/');
     Some(text.strip_prefix("dev/").unwrap_or(text))

@@ -1,26 +1,26 @@
-//! Which names in `/dev` are disks, and which partitions of disks.
+//! Names in `/dev` of disks, and of their partitions.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What the names of disks begin with, before a number.
+/// Name prefixes of disks, which a number follows.
 pub struct Prefixes {
     prefixes: Vec<String>,
 }
 
 impl Prefixes {
-    /// Prefixes with blanks between them.
+    /// Parses prefixes separated by blanks.
     pub fn new(text: &str) -> Prefixes {
         Prefixes { prefixes: text.split_whitespace().map(String::from).collect() }
     }
 
-    /// Whether this is the name of a disk.
+    /// Returns whether this is the name of a disk.
     pub fn is_disk(&self, name: &str) -> bool {
         self.prefixes.iter().any(|prefix| name.strip_prefix(prefix.as_str()).is_some_and(is_number))
     }
 
-    /// The disk and the number, if this is the name of a partition.
+    /// Returns disk and number, if this is the name of a partition.
     pub fn partition<'a>(&self, name: &'a str) -> Option<(&'a str, u32)> {
         let (disk, number) = name.rsplit_once('p')?;
         let number = number.parse().ok().filter(|_| is_number(number))?;
@@ -28,7 +28,7 @@ impl Prefixes {
     }
 }
 
-/// The name of a partition.
+/// Returns the name of a partition.
 pub fn of_partition(disk: &str, number: u32) -> String {
     format!("{disk}p{number}")
 }

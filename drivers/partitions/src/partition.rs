@@ -1,7 +1,7 @@
-//! One partition: its requests, moved to their place on the disk and lent on.
+//! One partition: its requests, relocated to its offset on the disk and lent on.
 //!
-//! Reads and writes that the disk's driver did not live to answer are asked again, in the order in which they came
-//! where they share bytes (crate `disk-server` sees to that): to do one twice changes nothing.
+//! Reads and writes during which the disk's driver ended are retried, in the order of arrival
+//! if they overlap (crate `disk-server` ensures that): they are idempotent.
 
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -16,7 +16,7 @@ use sip::exheap::{ExVec, Lent};
 use crate::base::BaseDisk;
 use crate::way::{Acquired, Channel, Info};
 
-/// How often one request is asked: a driver that ends at each is broken.
+/// Maximum attempts per request: a driver that ends each time is broken.
 const ATTEMPTS: u32 = 5;
 
 /// A partition as a medium.
@@ -24,20 +24,20 @@ pub struct PartitionMedium {
     base: Rc<BaseDisk>,
     first_byte: u64,
     shape: Shape,
-    /// Set when the disk's table has it no more.
+    /// Set when the partition is no longer in the disk's table.
     ended: Cell<bool>,
 }
 
-/// What came of asking once.
+/// Outcome of one attempt.
 enum Answer {
-    /// The driver has answered, or nobody waits for it any more.
+    /// The driver has answered, or the client is gone.
     Done(Transferred),
-    /// The driver has ended; the block is back.
+    /// The driver has ended; the block has returned.
     Again(Lent<ExVec<u8>>),
 }
 
 impl PartitionMedium {
-    /// A partition of a disk.
+    /// Creates the medium of a partition.
     pub fn new(base: &Rc<BaseDisk>, info: Info, partition: &Partition) -> PartitionMedium {
         let shape = Shape {
             size_bytes: partition.bytes,
@@ -47,12 +47,12 @@ impl PartitionMedium {
         PartitionMedium { base: Rc::clone(base), first_byte: partition.first_byte, shape, ended: Cell::new(false) }
     }
 
-    /// From here on nothing more is done: each client loses its channel at its next request.
+    /// Ends the partition: each client loses its channel at its next request.
     pub fn end(&self) {
         self.ended.set(true);
     }
 
-    /// Asks the driver once, through a channel that is this request's alone.
+    /// Sends the request to the driver once, through a channel used by this request alone.
     async fn ask(
         &self,
         Acquired { channel, opening }: Acquired,
@@ -78,7 +78,7 @@ impl PartitionMedium {
             },
         };
         self.base.release(next, opening);
-        // A block whose lender is gone meanwhile is on loan no more.
+        // The loan has ended if its lender is gone meanwhile.
         Answer::Done(Transferred { data: Lent::claim(data).ok(), result })
     }
 
@@ -91,7 +91,7 @@ impl PartitionMedium {
         }
     }
 
-    /// The driver has not answered and keeps the block; it is asked through other channels from here on.
+    /// The request timed out, and the driver keeps the block; later requests use other channels.
     fn unanswered(&self, opening: u64) -> Answer {
         self.base.stalls(opening);
         Answer::Done(Transferred { data: None, result: Err(DiskError::DeviceError) })

@@ -1,8 +1,8 @@
-//! The way to a disk's driver: several channels, so that several requests are under way at once.
+//! Channels to a disk's driver: several, so that several requests are in flight at once.
 //!
-//! When the driver ends, one of those who need it waits for its successor while the others wait for that one.
-//! Whoever opens the disk again looks at what it has become before anything is asked of it. Deliberately
-//! not here: what is asked, and asking it again.
+//! When the driver ends, one of the tasks that need it reopens the disk while the others wait for that one.
+//! It rescans the disk before any request is sent. Deliberately
+//! not here: the requests, and retrying them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use sip::exheap::ExVec;
 /// An open disk.
 pub type Channel = disk::Imp<states::Ready>;
 
-/// What a driver says of its disk.
+/// A disk's properties according to its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     pub size_bytes: u64,
@@ -34,25 +34,25 @@ enum State {
     Open,
     /// The driver has ended.
     Lost,
-    /// A task opens the disk again.
+    /// A task is reopening the disk.
     Opening,
 }
 
-/// A channel that is one's own until it is given back, and which opening of the disk it belongs to.
+/// A channel for exclusive use until it is released, and the opening of the disk that it belongs to.
 pub struct Acquired {
     pub channel: Channel,
     pub opening: u64,
 }
 
-/// What to do to get a channel.
+/// Next step to acquire a channel.
 pub enum Step {
-    /// This is one.
+    /// Use this channel.
     Use(Acquired),
-    /// One more may be opened; then it is [`Way::opened_one`], or [`Way::lose`] if that fails.
+    /// Open one more; then call [`Way::opened_one`], or [`Way::lose`] if that fails.
     OpenOne { opening: u64 },
-    /// The disk is to be opened again; then it is [`Way::opened`].
+    /// Reopen the disk; then call [`Way::opened`].
     OpenAgain,
-    /// Another task could not open it.
+    /// Another task failed to open it.
     Missed,
 }
 
@@ -61,16 +61,16 @@ pub struct Way {
     most: usize,
     idle: RefCell<Vec<Channel>>,
     waiting: RefCell<Vec<Waker>>,
-    /// Channels of this opening, idle or in use.
+    /// Number of channels of this opening, idle or in use.
     open: Cell<usize>,
     opening: Cell<u64>,
-    /// Counts the times that the disk was looked for in vain.
+    /// Number of failures to open the disk.
     missed: Cell<u64>,
     state: Cell<State>,
 }
 
 impl Way {
-    /// Not open yet.
+    /// Creates the closed state.
     pub fn new(most: usize) -> Way {
         Way {
             most,
@@ -83,12 +83,12 @@ impl Way {
         }
     }
 
-    /// How often the disk was looked for in vain: to be asked before the first [`Way::step`].
+    /// Returns the number of failures to open the disk: to be read before the first [`Way::step`].
     pub fn missed(&self) -> u64 {
         self.missed.get()
     }
 
-    /// What to do next to get a channel, for one who has seen `missed`. Waits where others have all of them.
+    /// Returns the next step to acquire a channel, for a caller that has read `missed`. Waits while all channels are in use.
     pub async fn step(&self, missed: u64) -> Step {
         poll_fn(|context| {
             if self.missed.get() != missed {
@@ -117,7 +117,7 @@ impl Way {
         .await
     }
 
-    /// The disk was opened, by one who was told to or by another; `None` if it could not be.
+    /// Reports that the disk was opened; `None` if it could not be.
     pub fn opened(&self, channel: Option<Channel>) {
         match channel {
             Some(channel) => {
@@ -134,28 +134,28 @@ impl Way {
         self.wake_all();
     }
 
-    /// Takes a channel that was opened for another purpose, where that opens the disk.
+    /// Takes over a channel that was opened for another purpose, if the disk is not open.
     pub fn offer(&self, channel: Channel) {
         if self.state.get() == State::Lost {
             self.opened(Some(channel));
         }
     }
 
-    /// One more channel was opened, which may be used if the disk has not been lost meanwhile.
+    /// Reports one more channel, which may be used if the disk has not been lost meanwhile.
     pub fn opened_one(&self, channel: Channel, opening: u64) -> Option<Acquired> {
         self.is_current(opening).then_some(Acquired { channel, opening })
     }
 
-    /// Gives a channel back.
+    /// Releases a channel.
     pub fn release(&self, channel: Channel, opening: u64) {
         if self.is_current(opening) {
             self.idle.borrow_mut().push(channel);
-            // The first in the row may be one who waits no more, and would wake nobody else.
+            // All, because the first waiter may have been dropped, and would not pass the wake on.
             self.wake_all();
         }
     }
 
-    /// The driver of that opening has ended, or does not answer. Whether this is the first notice of it.
+    /// Reports that the driver of that opening has ended or does not answer. Returns whether this is the first report.
     pub fn lose(&self, opening: u64) -> bool {
         let is_first = self.is_current(opening);
         if is_first {
@@ -187,16 +187,16 @@ pub async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<
     }
 }
 
-/// A channel through which a table is read.
+/// A channel for reading a partition table.
 pub struct TableSource {
     channel: Cell<Option<Channel>>,
     info: Info,
-    /// Why what was read says nothing of the disk.
+    /// First error that makes the result meaningless.
     error: Cell<Option<AccessError>>,
 }
 
 impl TableSource {
-    /// Asks for the disk's shape.
+    /// Queries the disk's properties.
     pub async fn new(channel: Channel) -> Result<TableSource, AccessError> {
         match wait_async(channel.get_info(), DISK_LIMIT).await? {
             disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
@@ -207,12 +207,12 @@ impl TableSource {
         }
     }
 
-    /// What the driver says of the disk.
+    /// Returns the disk's properties.
     pub fn info(&self) -> Info {
         self.info
     }
 
-    /// The channel, if what was read is what is on the disk.
+    /// Returns the channel, if the table read is that of the disk.
     pub fn finish(self) -> Result<Channel, AccessError> {
         match (self.error.get(), self.channel.take()) {
             (None, Some(channel)) => Ok(channel),
@@ -232,7 +232,7 @@ impl Source for TableSource {
 
     async fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Unreadable> {
         let Some(channel) = self.channel.take() else { return Err(Unreadable) };
-        // A table is a mebibyte at most.
+        // A table has at most 1 MiB.
         let (block, count) = match (ExVec::<u8>::new(bytes), u32::try_from(bytes)) {
             (Ok(block), Ok(count)) => (block, count),
             _ => {
@@ -261,7 +261,7 @@ impl Source for TableSource {
     }
 }
 
-/// The path of a name in `/dev`.
+/// Returns the path of a name in `/dev`.
 pub fn device_path(name: &str) -> String {
     alloc::format!("/dev/{name}")
 }

@@ -1,7 +1,7 @@
-//! The bus's registers through the kernel: the configuration space, and the windows that devices lie in.
+//! The bus's registers through the kernel: the configuration space, and the windows for devices.
 //!
-//! The machine gives the ports of the configuration space, then its place in memory if it has one, then the
-//! windows. What cannot be reached reads as all ones, as where no device answers.
+//! The machine provides the ports of the configuration space, then its memory-mapped range if there is one, then the
+//! windows. Failed reads return all ones, as if no device answered.
 
 use alloc::vec::Vec;
 
@@ -10,15 +10,15 @@ use pci::{Address, Bar, ConfigurationPorts, ConfigurationSpace, Function, Span, 
 use sip::Status;
 use sip::hardware::{Hardware, IoPortRange, IoRange, RangeKind, Registers};
 
-/// Registers that are compared to tell the configuration space in memory from a window: the header of the host.
+/// Registers compared to distinguish a memory-mapped configuration space from a window: the host bridge's header.
 const HEADER: core::ops::Range<u16> = 0..0x40;
 const HOST: Address = Address { bus: 0, slot: 0, function: 0 };
 
 /// The configuration space.
 pub enum Space {
-    /// Behind a pair of ports.
+    /// Behind a pair of ports (0xcf8, 0xcfc).
     Ports(ConfigurationPorts<IoPortRange>),
-    /// In memory.
+    /// Memory-mapped (ECAM).
     Memory(Registers),
 }
 
@@ -50,17 +50,17 @@ impl ConfigurationSpace for Space {
                 ports.register().write(value);
             }
             Space::Memory(memory) => {
-                // What cannot be written does not read as it should afterwards.
+                // A lost write shows when the register is read back.
                 let _ = memory.write32(address.memory_offset() + u64::from(offset), value);
             }
         }
     }
 }
 
-/// The memory that devices may lie in: ranges of the bus, with their index there.
+/// The windows for devices' memory: ranges of the bus, with their index.
 pub struct Windows(Vec<(usize, Registers)>);
 
-/// The bus's ranges, told apart.
+/// Classifies the bus's ranges.
 pub fn split(hardware: &Hardware) -> Result<(Space, Windows), Status> {
     let mut windows = Vec::new();
     let mut ports = None;
@@ -74,7 +74,7 @@ pub fn split(hardware: &Hardware) -> Result<(Space, Windows), Status> {
     let mut space = Space::Ports(ports.ok_or(Status::NotFound)?);
     if let Some((_, first)) = windows.first() {
         let mut in_memory = Space::Memory(first.clone());
-        // Some machines have it in memory only.
+        // Some machines have the memory-mapped space only.
         if in_memory.is_there() && (!space.is_there() || in_memory.is_same_as(&mut space)) {
             space = in_memory;
             windows.remove(0);
@@ -84,12 +84,12 @@ pub fn split(hardware: &Hardware) -> Result<(Space, Windows), Status> {
 }
 
 impl Windows {
-    /// Where they lie.
+    /// Returns their addresses.
     pub fn spans(&self) -> Vec<Span> {
         self.0.iter().map(|(_, range)| Span { base: range.base(), bytes: range.bytes() }).collect()
     }
 
-    /// Which range of the bus a span lies in, and how far in.
+    /// Returns the index of the bus's range that contains a span, and the offset.
     pub fn place_of(&self, span: Span) -> Option<(usize, u64)> {
         let (index, range) = self.find(span)?;
         Some((*index, span.base - range.base()))
@@ -99,8 +99,8 @@ impl Windows {
         self.0.iter().find(|(_, range)| Span { base: range.base(), bytes: range.bytes() }.contains(span))
     }
 
-    /// What a function answers to whose driver may be at work, so that nobody may ask how large it is: each of its
-    /// address registers, as if it reached to the end of its window.
+    /// Returns the memory BARs of a function whose driver may be running, so that they must not be sized: each
+    /// is assumed to extend to the end of its window.
     pub fn bars_in_use(&self, space: &mut Space, function: &Function) -> Vec<Bar> {
         let mut found = bars::read(space, function);
         found.retain_mut(|bar| {
@@ -111,16 +111,16 @@ impl Windows {
         found
     }
 
-    /// Reads a register of one byte.
+    /// Reads an 8-bit register.
     pub fn read8(&self, address: u64) -> u8 {
         let byte = Span { base: address, bytes: 1 };
         self.find(byte).and_then(|(_, range)| range.read8(address - range.base()).ok()).unwrap_or(u8::MAX)
     }
 
-    /// Writes a register of one byte.
+    /// Writes an 8-bit register.
     pub fn write8(&self, address: u64, value: u8) {
         if let Some((_, range)) = self.find(Span { base: address, bytes: 1 }) {
-            // What cannot be written does not read as it should afterwards.
+            // A lost write shows when the register is read back.
             let _ = range.write8(address - range.base(), value);
         }
     }

@@ -1,4 +1,4 @@
-//! A virtio device on the bus, from the firmware's hands to its driver's and back.
+//! A virtio device on the bus: taken over from the firmware, published, and quiesced after its driver.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,13 +15,13 @@ use virtio_bus::silence;
 use crate::Devices;
 use crate::access::{Space, Windows};
 
-/// A device gets one interrupt for itself and one for each of its first queues.
+/// Maximum interrupts per device: one for configuration changes and one for each of its first queues.
 const MAX_INTERRUPTS: u16 = 3;
 const BELOW_4_GIB: u64 = 1 << 32;
-/// Between two looks at a device that is to fall silent.
+/// Polling interval of a reset, in nanoseconds.
 const PAUSE_NS: u64 = 100_000;
 
-/// The device answers to memory addresses, uses no interrupt pin, and reaches no memory by itself.
+/// Command register of a quiesced device: memory decoding on, INTx off, no bus mastering.
 const SILENT: u16 = register::COMMAND_MEMORY | register::COMMAND_NO_PIN;
 
 /// A published device.
@@ -33,21 +33,21 @@ pub struct Device {
     messages: Vec<Message>,
 }
 
-/// A device that is to be published.
+/// A device to be published.
 pub struct Offer<'a> {
     /// The bus.
     pub bus: &'a Bus,
     /// Its name.
     pub name: &'a str,
-    /// What it is.
+    /// Its function.
     pub function: &'a Function,
     /// All functions of the bus.
     pub functions: &'a [Function],
-    /// Where it is being offered.
+    /// Its publication.
     pub publication: Publication,
 }
 
-/// Lets drivers open a device, after it was given addresses where it had none, reset, and told how to interrupt. One
+/// Publishes a device, after assigning missing addresses, resetting it and setting up its MSI-X table. A device
 /// that a driver may have open is left as it is.
 pub fn open(
     offer: Offer<'_>,
@@ -80,7 +80,7 @@ pub fn open(
     Ok((number, device))
 }
 
-/// What a device that may be at work is known to answer to.
+/// Returns the address ranges known to be used by a device that may be running.
 pub fn spans_in_use(space: &mut Space, address: Address, bars: &[Bar]) -> impl Iterator<Item = Span> {
     let structures = Structures::find(space, address, bars).ok();
     let table = Table::find(space, address, bars).map(|table| table.span);
@@ -89,8 +89,8 @@ pub fn spans_in_use(space: &mut Space, address: Address, bars: &[Bar]) -> impl I
 }
 
 impl Device {
-    /// Silences the device, and makes it ready for its next driver: reset, with its messages in place, and allowed to
-    /// reach memory, which it does only once a driver has told it where.
+    /// Quiesces the device and prepares it for its next driver: reset, with its MSI-X table restored, and allowed to
+    /// do DMA, which it does only after a driver has set up its queues.
     pub fn renew(&self, space: &mut Space, windows: &mut Windows) -> Result<(), String> {
         set_command(space, self.address, SILENT);
         silence(&mut DeviceStatus(windows, self.structures.status()))
@@ -123,7 +123,7 @@ fn message(message: &sip::hardware::bus::Message) -> Message {
     Message { address: message.address, data: message.data }
 }
 
-/// Moves what lies in no window, or on top of another function's addresses, to where there is room.
+/// Relocates BARs that lie in no window, or overlap those of another function.
 fn give_addresses(
     offer: &Offer<'_>,
     devices: &mut Devices,
@@ -164,7 +164,7 @@ fn windows(bridge: pci::Bridge) -> impl Iterator<Item = Span> {
 }
 
 /// Adds the ranges in the order that drivers expect: common registers, doorbells, interrupt status, the device's
-/// own (or the interrupt status again), and the first doorbell alone, whose length is the distance to the next.
+/// own (or the interrupt status again), and the first doorbell alone, whose length is the doorbell stride.
 fn add_ranges(publication: &Publication, windows: &Windows, structures: &Structures) -> Result<(), String> {
     let own = structures.device.unwrap_or(structures.interrupt_status);
     let first = Span { bytes: structures.doorbell_distance.into(), ..structures.notification };
@@ -180,7 +180,7 @@ fn add_ranges(publication: &Publication, windows: &Windows, structures: &Structu
     Ok(())
 }
 
-/// Takes interrupts into use for the first entries of the device's table.
+/// Allocates interrupts for the first entries of the device's MSI-X table.
 fn add_interrupts(offer: &Offer<'_>, entries: u16) -> Result<Vec<Message>, String> {
     let mut messages = Vec::new();
     for _ in 0..entries.min(MAX_INTERRUPTS) {

@@ -1,11 +1,11 @@
-//! The driver of the PCI bus: it finds all functions, sees to it that those of virtio have addresses and messages for
-//! their interrupts, and publishes each with just the registers that its driver needs.
+//! Driver of the PCI bus: enumerates all functions, makes sure that virtio devices have addresses and MSI-X
+//! interrupts, and publishes each with just the registers that its driver needs.
 //!
 //! Key types: `access::{Space, Windows}` (registers through the kernel), `device::Device` (a published device).
-//! Neighbours: `pci` knows the bus, `virtio-bus` names and resets devices, `bus-server` serves clients and waits for
-//! devices that come back. A driver gets neither configuration registers nor the table of messages: with those a
-//! device could be made to write anywhere. Deliberately not here: bus numbers, which are the firmware's, and what
-//! the devices do.
+//! Neighbours: `pci` has the bus's data structures, `virtio-bus` names and resets devices, `bus-server` serves clients and
+//! waits for released devices. A driver gets neither configuration registers nor the MSI-X table: with those it
+//! could make a device write anywhere. Deliberately not here: bus numbers, which are the firmware's, and
+//! the devices' functions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,7 @@ use device::{Device, Offer};
 
 sip::startup!();
 
-/// Publishes the devices, and serves clients until the one who hands them over is gone.
+/// Publishes the devices, and serves clients until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     bus_server::run(startup.clients, || find(&startup.pci))
 }
@@ -50,22 +50,22 @@ impl Silencer for Devices {
     fn silence(&mut self, number: DeviceNumber) -> Result<(), String> {
         match self.published.get(&number) {
             Some(device) => device.renew(&mut self.space, &mut self.windows),
-            // The kernel names devices that were published.
+            // Cannot happen: the kernel releases only published devices.
             None => Ok(()),
         }
     }
 }
 
-/// A function, and what is to become of it.
+/// A function, and its publication.
 struct Candidate {
     function: Function,
     bars: Vec<Bar>,
-    /// For a virtio device: its name and where it is being offered, or why it is not.
+    /// For a virtio device: its name and publication, or an error.
     offer: Option<Result<(String, Publication), String>>,
 }
 
 impl Candidate {
-    /// A driver may be at work: its last bus driver had offered it, and ended.
+    /// Returns whether a driver may be running: an earlier run of this bus driver had published the device.
     fn is_adopted(&self) -> bool {
         matches!(&self.offer, Some(Ok((_, publication))) if publication.adopted().is_some())
     }
@@ -95,7 +95,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Devices>, String> {
     Ok(Found { bus, devices: described, silencer: devices })
 }
 
-/// Finds out which addresses a function answers to, and takes them.
+/// Finds the addresses that a function uses, and reserves them.
 fn look_at_addresses(space: &mut Space, windows: &Windows, placement: &mut Placement, candidate: &mut Candidate) {
     let function = &candidate.function;
     if function.is_host() {
@@ -108,14 +108,14 @@ fn look_at_addresses(space: &mut Space, windows: &Windows, placement: &mut Place
     }
     candidate.bars = bars::size(space, function);
     for bar in candidate.bars.iter().filter(|bar| bar.is_memory() && bar.base != 0) {
-        // What lies elsewhere, or on top of another's, is moved if it is a virtio device's.
+        // Misplaced or overlapping BARs are relocated if the device is a virtio device.
         if !placement.take(bar.span()) {
             placement.avoid(bar.span());
         }
     }
 }
 
-/// Offers a function to drivers if it is a virtio device, and describes it.
+/// Publishes a function if it is a virtio device, and describes it.
 fn offer(
     bus: &Bus,
     devices: &mut Devices,

@@ -1,8 +1,8 @@
-//! The driver of a disk in memory: an exchange-heap block for each piece of it that was written, served by crate
+//! Driver of a disk in memory: an exchange-heap block for each piece that has been written, served by crate
 //! `disk-server`.
 //!
-//! Key type: [`pieces::Pieces`] (what is written, without channels). Neighbours: `disk-server` (the clients). What is
-//! on the disk is gone when the driver ends. Deliberately not here: any knowledge of what is on the disk.
+//! Key type: [`pieces::Pieces`] (the contents, without channels). Neighbours: `disk-server` (the clients). The contents
+//! are lost when the driver ends. Deliberately not here: any knowledge of the disk's contents.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use pieces::Pieces;
 
 sip::startup!();
 
-/// The largest disk that can be asked for.
+/// Maximum size of a disk in MiB.
 const MAX_MIB: i64 = 16 * 1024;
 
 struct RamDisk {
@@ -30,7 +30,7 @@ struct RamDisk {
     pieces: RefCell<Pieces<ExVec<u8>>>,
 }
 
-/// Serves the disk until the one who hands over clients is gone.
+/// Serves the disk until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     disk_server::run(startup.clients, || open(startup.size_mib))
 }

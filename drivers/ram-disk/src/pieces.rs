@@ -1,29 +1,29 @@
-//! A long run of bytes of which only the pieces that were written take memory.
+//! A sparse byte array, which allocates only the pieces that have been written.
 //!
-//! Deliberately not here: where the memory comes from.
+//! Deliberately not here: the allocator.
 
 use alloc::vec::Vec;
 use core::ops::DerefMut;
 
-/// Bytes of a piece.
+/// Size of a piece in bytes.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
-/// Bytes, zero where nothing was written. `P` is the memory of a piece.
+/// A sparse byte array, zero where nothing was written. `P` is the memory of a piece.
 pub struct Pieces<P> {
     size_bytes: u64,
     pieces: Vec<Option<P>>,
 }
 
-/// What of a transfer falls into one piece.
+/// Part of a transfer within one piece.
 struct Part {
     index: usize,
-    /// Where it begins in the piece.
+    /// Offset in the piece.
     within: usize,
     bytes: usize,
 }
 
 impl<P: DerefMut<Target = [u8]>> Pieces<P> {
-    /// So many zero bytes. `None` if there is no memory for the list of pieces.
+    /// Creates an array of zeroes. `None` if there is no memory for the list of pieces.
     pub fn new(size_bytes: u64) -> Option<Pieces<P>> {
         let count = usize::try_from(size_bytes.div_ceil(PIECE_BYTES as u64)).ok()?;
         let mut pieces = Vec::new();
@@ -32,7 +32,7 @@ impl<P: DerefMut<Target = [u8]>> Pieces<P> {
         Some(Pieces { size_bytes, pieces })
     }
 
-    /// Copies bytes from `offset` on. `None` where they end past the end.
+    /// Copies bytes from `offset` on. `None` if they extend past the end.
     pub fn read(&self, offset: u64, mut target: &mut [u8]) -> Option<()> {
         for Part { index, within, bytes } in self.parts(offset, target.len())? {
             let (now, later) = target.split_at_mut(bytes);
@@ -45,8 +45,8 @@ impl<P: DerefMut<Target = [u8]>> Pieces<P> {
         Some(())
     }
 
-    /// Writes bytes from `offset` on. `take` gives zeroed memory of a length, or none. `None` where the bytes end
-    /// past the end, or when there was no memory for all: then those before are written.
+    /// Writes bytes from `offset` on. `take` allocates zeroed memory of a length. `None` if the bytes extend
+    /// past the end, or if memory runs out: then the pieces before are written.
     pub fn write(&mut self, offset: u64, mut source: &[u8], mut take: impl FnMut(usize) -> Option<P>) -> Option<()> {
         for Part { index, within, bytes } in self.parts(offset, source.len())? {
             let (now, later) = source.split_at(bytes);

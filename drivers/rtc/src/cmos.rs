@@ -1,22 +1,22 @@
-//! The clock's registers (Motorola MC146818A data sheet; its century register is a later custom).
+//! The clock's registers (Motorola MC146818A data sheet; the century register is a later convention).
 
 use core::fmt;
 
 use contracts::text::Moment;
 use layout::Access;
 
-/// The two ports through which the registers are reached: one says which, the other is it.
+/// The pair of ports for index and data.
 #[layout::registers(bytes = 2)]
 pub struct Window {
-    /// The number of the register.
+    /// Index of the register.
     #[at(0)]
     pub number: WriteOnly<u8>,
-    /// The register of that number.
+    /// The register with that index.
     #[at(1)]
     pub register: ReadWrite<u8>,
 }
 
-/// The clock's registers, by their number.
+/// The clock's registers, by index.
 #[layout::registers(bytes = 128)]
 pub struct Registers {
     /// From 0 to 59.
@@ -25,7 +25,7 @@ pub struct Registers {
     /// From 0 to 59.
     #[at(0x02)]
     minute: ReadWrite<u8>,
-    /// From 0 to 23, or twice from 1 to 12, then with [`AFTERNOON`].
+    /// From 0 to 23, or from 1 to 12 with [`AFTERNOON`].
     #[at(0x04)]
     hour: ReadWrite<u8>,
     /// 1 is Sunday.
@@ -37,16 +37,16 @@ pub struct Registers {
     /// From 1.
     #[at(0x08)]
     month: ReadWrite<u8>,
-    /// Of the century.
+    /// Within the century.
     #[at(0x09)]
     year: ReadWrite<u8>,
-    /// What the clock does.
+    /// Update status.
     #[at(0x0a)]
     progress: ReadOnly<Progress>,
-    /// How the clock is read.
+    /// Number format and control.
     #[at(0x0b)]
     format: ReadWrite<Format>,
-    /// Whether it ran.
+    /// Battery status.
     #[at(0x0d)]
     battery: ReadOnly<Battery>,
 }
@@ -54,7 +54,7 @@ pub struct Registers {
 /// Register A.
 #[layout::bits(u8)]
 struct Progress {
-    /// The clock counts on; the time is not to be read.
+    /// An update is in progress; the time must not be read.
     #[bit(7)]
     updating: bool,
 }
@@ -62,13 +62,13 @@ struct Progress {
 /// Register B.
 #[layout::bits(u8)]
 struct Format {
-    /// Hours are from 0 to 23, not twice from 1 to 12.
+    /// Hours are from 0 to 23, not from 1 to 12 with [`AFTERNOON`].
     #[bit(1)]
     is_24_hours: bool,
     /// Numbers are binary, not BCD.
     #[bit(2)]
     is_binary: bool,
-    /// The clock stands still, to be set.
+    /// The clock is stopped, to be set.
     #[bit(7)]
     halted: bool,
 }
@@ -76,37 +76,37 @@ struct Format {
 /// Register D.
 #[layout::bits(u8)]
 struct Battery {
-    /// It has held.
+    /// It has not failed.
     #[bit(7)]
     valid: bool,
 }
 
-/// In the hour, where that goes from 1 to 12.
+/// PM flag of an hour from 1 to 12.
 const AFTERNOON: u8 = 0x80;
 
-/// A way to the registers.
+/// Access to the registers.
 pub trait Ports: Access<u8> {
-    /// Lets some time pass: a tenth of a millisecond.
+    /// Sleeps for a tenth of a millisecond.
     fn pause(&self);
 }
 
-/// How often the clock is asked for a time that stays the same while it is read.
+/// Maximum attempts to read a time that does not change meanwhile.
 const ATTEMPTS: usize = 100;
-/// Without a century register, years from here on are of the 20th century, those before of the 21st.
+/// Without a century register, two-digit years from this one on are of the 20th century, lower ones of the 21st.
 const FIRST_YEAR: i64 = 1970;
 
-/// Why there is no time, or it was not set.
+/// Reason why the time could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No clock answers.
+    /// There is no clock at the ports.
     NoClock,
-    /// The clock says that its battery was empty.
+    /// The clock reports that its battery was empty.
     PowerLost,
-    /// What the clock tells is no date and time.
+    /// The registers hold no valid date and time.
     NoTime,
-    /// The clock cannot tell this time.
+    /// The clock cannot represent this time.
     OutOfRange,
-    /// The clock does not keep what it is told.
+    /// The time read back differs from the time set.
     NotKept,
 }
 
@@ -129,7 +129,7 @@ pub struct Clock<P> {
     century_register: Option<u8>,
 }
 
-/// The time as it stands in the registers.
+/// The raw time in the registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sample {
     second: u8,
@@ -142,12 +142,12 @@ struct Sample {
 }
 
 impl<P: Ports> Clock<P> {
-    /// A clock, and where it keeps the century.
+    /// Creates a clock with the index of its century register, if it has one.
     pub fn new(ports: P, century_register: Option<u8>) -> Clock<P> {
         Clock { registers: Registers::over(ports), century_register }
     }
 
-    /// Seconds since 1970-01-01 00:00 UTC.
+    /// Returns seconds since 1970-01-01 00:00 UTC.
     pub fn read(&self) -> Result<i64, Error> {
         let sample = self.sample()?;
         if !self.registers.battery().read().valid() {
@@ -157,14 +157,14 @@ impl<P: Ports> Clock<P> {
         self.moment(sample, format).and_then(|moment| moment.to_unix()).ok_or(Error::NoTime)
     }
 
-    /// Sets the clock, in the format that it has.
+    /// Sets the clock, in its current number format.
     pub fn set(&self, seconds: i64) -> Result<(), Error> {
         let moment = Moment::from_unix(seconds);
         let years = if self.century_register.is_some() { FIRST_YEAR..10_000 } else { FIRST_YEAR..FIRST_YEAR + 100 };
         if !years.contains(&moment.year) {
             return Err(Error::OutOfRange);
         }
-        // A clock that is not there has all bits set, also those that say that it is busy.
+        // A missing clock reads as all ones, which include the busy flag.
         self.steady()?;
         let registers = &self.registers;
         let format = registers.format().read().with_halted(false);
@@ -185,14 +185,14 @@ impl<P: Ports> Clock<P> {
             registers.access().write(register.into(), number((moment.year / 100) as u8));
         }
         registers.format().write(format);
-        // A second may have passed since.
+        // The seconds may have advanced meanwhile.
         match self.read() {
             Ok(told) if (seconds..=seconds + 2).contains(&told) => Ok(()),
             _ => Err(Error::NotKept),
         }
     }
 
-    /// Waits until the clock does not count on just now.
+    /// Waits until no update is in progress.
     fn steady(&self) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             if !self.registers.progress().read().updating() {
@@ -203,7 +203,7 @@ impl<P: Ports> Clock<P> {
         Err(Error::NoClock)
     }
 
-    /// The registers, read so that they belong together: twice the same.
+    /// Reads the registers consistently: until two reads are equal.
     fn sample(&self) -> Result<Sample, Error> {
         for _ in 0..ATTEMPTS {
             self.steady()?;
@@ -228,7 +228,7 @@ impl<P: Ports> Clock<P> {
         }
     }
 
-    /// What a sample means in this format.
+    /// Decodes a sample in this format.
     fn moment(&self, sample: Sample, format: Format) -> Option<Moment> {
         let number = |value: u8| match (format.is_binary(), value >> 4, value & 0x0f) {
             (true, ..) => Some(value),
@@ -242,7 +242,7 @@ impl<P: Ports> Clock<P> {
             hour % 12 + if sample.hour & AFTERNOON != 0 { 12 } else { 0 }
         };
         let year = i64::from(number(sample.year).filter(|&year| year < 100)?);
-        // A register that holds no century is used for something else on this machine.
+        // A value that is no century: this machine uses the register for something else.
         let century = number(sample.century).filter(|century| self.century_register.is_some() && *century >= 19);
         let year = match century {
             Some(century) => i64::from(century) * 100 + year,

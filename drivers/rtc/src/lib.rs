@@ -1,8 +1,8 @@
-//! The driver of a PC's real-time clock: it sets the system's wall clock at start, and tells and sets the clock
-//! for others.
+//! Driver of a PC's real-time clock: sets the system's wall clock at start, and reads and sets the clock
+//! for clients.
 //!
 //! Key type: [`cmos::Clock`] (the registers). Deliberately not here: the alarm,
-//! the periodic interrupt, and time zones; the clock is taken to run in UTC.
+//! the periodic interrupt, and time zones; the clock is assumed to run in UTC.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -27,15 +27,15 @@ use cmos::{Clock, Error, Ports, Window};
 sip::startup!();
 
 const NANOSECONDS: u64 = 1_000_000_000;
-/// How long the clock is left alone while it counts on; that takes it 2 ms at most.
+/// Polling interval during an update, which takes at most 2 ms.
 const PAUSE_NS: u64 = 100_000;
 
-/// The clock's registers, one at a time.
+/// The clock's registers, selected one at a time.
 struct Selected(Window<IoPortRange>);
 
 impl Selected {
     fn select(&self, register: u64) {
-        // The map of the registers, and the parameter, end at 0x7f.
+        // The register map, and the parameter, end at 0x7f.
         self.0.number().write(register as u8);
     }
 }
@@ -60,7 +60,7 @@ impl Ports for Selected {
 
 type Shared = Rc<Clock<Selected>>;
 
-/// Sets the wall clock, and serves clients until the one who hands them over is gone.
+/// Sets the wall clock, and serves clients until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let century_register = match u8::try_from(startup.century_register) {
         Ok(0) => None,
@@ -77,7 +77,7 @@ pub fn main(startup: Startup) -> i32 {
             return refuse(startup.clients, StartError::Missing, &explanation);
         }
     };
-    // A clock that tells no time can still be set, and the system runs on.
+    // A clock without a valid time can still be set, and the system runs on.
     if let Err(explanation) = set_wall_clock(&clock) {
         report::error(format_args!("{explanation}"));
     }

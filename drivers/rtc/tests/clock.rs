@@ -1,4 +1,4 @@
-//! The clock against a model of its registers, in each of its formats, and against nonsense.
+//! The clock driver against a model of its registers, in each number format, and with invalid contents.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ const BINARY: u8 = 0x04;
 const HOURS_24: u8 = 0x02;
 const CENTURY: u8 = 0x32;
 
-/// A clock, by the number of its registers.
+/// A clock, accessed by register index.
 trait Device {
     fn read(&mut self, register: u8) -> u8;
     fn write(&mut self, register: u8, value: u8);
@@ -41,7 +41,7 @@ fn clock<D: Device>(device: D, century_register: Option<u8>) -> Clock<Reached<D>
 
 struct Model {
     registers: [u8; 128],
-    /// How many reads from now the second changes, in the middle of whatever is going on.
+    /// Number of reads after which the second advances, whatever is going on.
     ticks_in: Option<usize>,
 }
 
@@ -67,7 +67,7 @@ impl Device for &mut Model {
         match &mut self.ticks_in {
             Some(0) => {
                 self.ticks_in = None;
-                // From 59 seconds on, so that all that is read belongs together or does not.
+                // From 59 seconds on, so that an inconsistent read differs from a consistent one.
                 self.registers[0] = 0x00;
                 self.registers[2] += 1;
             }
@@ -127,7 +127,7 @@ fn what_is_set_is_read_in_every_format() {
             assert_eq!(with_century.set(unix(time)), Ok(()), "{time} in format {format}");
             assert_eq!(with_century.read(), Ok(unix(time)));
             assert_eq!(model.registers[0x0b], format);
-            // Without the century the same, for a hundred years.
+            // The same without a century register, within a hundred years.
             let without = clock(&mut model, None);
             let has_century = !(1970..2070).contains(&Moment::from_unix(unix(time)).year);
             assert_eq!(without.read() != Ok(unix(time)), has_century);
@@ -191,7 +191,7 @@ fn what_cannot_be_is_no_time() {
         let told = clock(&mut model, Some(CENTURY)).read();
         assert_eq!(told, Err(Error::NoTime), "{value:#x} in register {register}");
     }
-    // The 29th of February of a year that has none; 31st of April; hours of the other format.
+    // 29 February of a common year; 31 April; hours of the other format.
     for (format, values) in [
         (HOURS_24, [(7, 0x29), (8, 0x02), (9, 0x25)]),
         (HOURS_24, [(7, 0x31), (8, 0x04), (9, 0x25)]),

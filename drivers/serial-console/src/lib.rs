@@ -1,9 +1,9 @@
-//! The driver of a serial port as the console: what programs write goes out on the line, what a person types at
-//! its other end, or a stream, comes in.
+//! Driver of a serial port as the console: program output goes to the line, and input from a terminal at
+//! its other end, or from a stream, comes from it.
 //!
-//! Key type: `port::Port` (the device and the thread that waits for its interrupt). Neighbours: `uart-16550` knows
-//! the registers, `console-server` serves the clients, `terminal` decides what is shown. Deliberately not here:
-//! other speeds than 115,200 baud; whoever sits at the other end of a virtual line does not see them.
+//! Key type: `port::Port` (the device and the thread that waits for its interrupt). Neighbours: `uart-16550` has
+//! the registers, `console-server` serves the clients, `terminal` has the line editor. Deliberately not here:
+//! other speeds than 115,200 baud, which do not matter on a virtual line.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ mod port;
 
 sip::startup!();
 
-/// Value of the parameter `terminal` where nobody sits at the other end.
+/// Value of the parameter `terminal` for a byte stream instead of a terminal.
 const NO_TERMINAL: &str = "none";
 
 /// Serves the console until the directory service is gone.

@@ -1,8 +1,8 @@
 //! The serial port as the console's device.
 //!
-//! A thread waits for the interrupt and takes in what was received, so that input is seen while output is under
-//! way. Output is handed over by the thread that serves clients: as long as the line takes it at once (a virtual
-//! one does), nothing waits; else it waits for the interrupt.
+//! A thread waits for the interrupt and receives, so that input is seen during output. The thread that serves
+//! clients transmits: it does not block while the line accepts bytes at once, as a virtual
+//! one does; else it waits for the interrupt.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,26 +17,26 @@ use uart_16550::{NoDevice, Uart};
 
 use crate::devices;
 
-/// Bytes that wait for the server; more stay in the device, and then with the sender.
+/// Maximum input buffered for the server; more stays in the device's FIFO, and then with the sender.
 const INPUT_BYTES: usize = 4096;
-/// How often the transmitter is asked whether it is empty before its interrupt is waited for.
+/// Maximum polls of the transmitter before waiting for its interrupt.
 const ASKS: usize = 64;
-/// An interrupt that got lost delays output by this much.
+/// Polling interval, which bounds the delay caused by a lost interrupt.
 const LOOK_AGAIN_AFTER_MS: u64 = 100;
-/// How often in a row the device may say that there is more to do before it is given up.
+/// Maximum rounds of service per interrupt before the device is given up.
 const ROUNDS: usize = 1_000;
 
 struct Line {
     uart: Uart<IoPortRange>,
     input: Vec<u8>,
     reader: Option<Waker>,
-    /// The device is gone.
+    /// Whether the device is gone.
     lost: bool,
 }
 
 struct Shared {
     line: Mutex<Line>,
-    /// The transmitter is empty.
+    /// Set when the transmitter is empty.
     room: Event,
 }
 
@@ -45,14 +45,14 @@ pub struct Port {
     shared: Arc<Shared>,
     /// Columns and rows of the terminal, if there is one.
     screen: Option<(u32, u32)>,
-    /// What makes a stream of the line, where there is no terminal.
+    /// Decodes the line as a stream if there is no terminal.
     stream: Unquote,
-    /// Somebody waits for input.
+    /// Whether a client waits for input.
     wanted: bool,
 }
 
 impl Port {
-    /// Opens the device and starts the thread that waits for it.
+    /// Opens the device and starts the thread that waits for its interrupt.
     pub fn open(device: &Declared<devices::Port>, screen: Option<(u32, u32)>) -> Result<Port, Status> {
         let devices::Port { registers, line: interrupt } = device.open()?;
         let mut input = Vec::new();
@@ -60,13 +60,13 @@ impl Port {
         let line = Line { uart, input, reader: None, lost: false };
         let shared = Arc::new(Shared { line: Mutex::new(line), room: Event::auto()? });
         let waiting = Arc::clone(&shared);
-        // The thread runs as long as the driver.
+        // The thread runs until the process ends.
         drop(sip::thread::spawn(move || wait_for_interrupts(&waiting, &interrupt))?);
         Ok(Port { shared, screen, stream: Unquote::new(), wanted: false })
     }
 }
 
-/// What has come in, if anything; wakes the reader when something does. No bytes are the end of the line.
+/// Takes received input, or registers the waker. An empty result is the end of the line.
 fn take_input(shared: &Shared, context: &Context<'_>) -> Option<Vec<u8>> {
     let mut line = shared.line.lock();
     if line.input.is_empty() && !line.lost {
@@ -95,7 +95,7 @@ impl console_server::Port for Port {
 
     fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Vec<u8>> {
         if !self.wanted {
-            // What comes in meanwhile waits; too much of it waits with the sender.
+            // Input is buffered meanwhile; flow control holds back the rest at the sender.
             return Poll::Pending;
         }
         let shared = &self.shared;
@@ -125,13 +125,13 @@ impl console_server::Port for Port {
     }
 }
 
-/// Serves the device after each interrupt, for as long as it is there.
+/// Serves the device after each interrupt, as long as it works.
 fn wait_for_interrupts(shared: &Shared, interrupt: &Interrupt) {
-    // The first wait lets the line interrupt; only then may the device, or its first interrupt would be missed.
+    // The first wait unmasks the line; only then may the device interrupt, or its first interrupt would be lost.
     let _ = interrupt.wait(Deadline::PASSED);
     shared.line.lock().uart.start_receiving();
     while serve(shared) {
-        // The kernel silences a line that interrupts without end, and the driver with it.
+        // The kernel masks the line of an interrupt storm.
         if let Err(status) = interrupt.wait(Deadline::NEVER) {
             contracts::report::error(format_args!("the serial port cannot be waited for: {}", status.text()));
             break;
@@ -143,7 +143,7 @@ fn wait_for_interrupts(shared: &Shared, interrupt: &Interrupt) {
     shared.room.set();
 }
 
-/// Takes care of all that the device has to say. Whether it is still there.
+/// Handles everything that the device has pending. Returns whether it still works.
 fn serve(shared: &Shared) -> bool {
     for _ in 0..ROUNDS {
         let mut guard = shared.line.lock();

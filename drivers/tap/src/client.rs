@@ -1,4 +1,4 @@
-//! The client's conversation, and what it is told of meanwhile.
+//! The client's channel, and the events sent to it.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -12,13 +12,13 @@ use sip::exheap::{ExBox, ExVec};
 
 use crate::link::{ETHERNET_HEADER_BYTES, Link, MAX_PACKETS};
 
-/// How the driver says that it has as many packets as were agreed on.
+/// Value of `bad_packet_size` for a client that has reached its packet limit.
 const NO_ROOM: i32 = 0;
 
-/// Most bytes of a packet that the host cuts: as many as an IP packet can have, and its Ethernet header.
+/// Maximum length of a packet that the host segments: a maximal IP packet with its Ethernet header.
 const LONGEST: usize = u16::MAX as usize + ETHERNET_HEADER_BYTES;
 
-/// What was agreed on with the client.
+/// The client's parameters.
 struct Client {
     link: Rc<Link>,
     number: u64,
@@ -30,7 +30,7 @@ struct Client {
 pub fn take(client: nic_device::Exp<states::Start>, link: &Rc<Link>) {
     let number = link.take();
     let sip::device::Link { hardware, mtu, features } = link.description;
-    // How fast a link within a host is, nobody knows.
+    // The speed of a link within a host is unknown.
     let ready = client.device_info(hardware, mtu.into(), u64::MAX, features);
     let mut client = Client { link: Rc::clone(link), number, receive_packets: 0, transmit_packets: 0 };
     drop(executor::spawn(async move {
@@ -42,7 +42,7 @@ pub fn take(client: nic_device::Exp<states::Start>, link: &Rc<Link>) {
 }
 
 impl Client {
-    /// Until the client starts the device. Nothing where it is gone before.
+    /// Serves the configuration states until the client starts the device; `None` if it is gone before.
     async fn configure(
         &mut self,
         mut begin: nic_device::Exp<states::IoConfigureBegin>,
@@ -103,8 +103,8 @@ impl Client {
         }
     }
 
-    /// Takes what the client gives and answers with what there is for it; nothing when not even the answer finds
-    /// memory, which ends the conversation.
+    /// Takes the client's packets and buffers, and returns those for it; `None` if there is no memory for the
+    /// reply, which ends the channel.
     fn exchange(&self, given: ExVec<Packet>, most: usize) -> Option<ExVec<Packet>> {
         let mut back = Vec::new();
         for (record, buffer) in packets::unpack(given) {
@@ -125,7 +125,7 @@ impl Client {
         packets::pack(back.into_iter())
     }
 
-    /// What the client is owed: packets first, then buffers of packets that were sent.
+    /// Returns the next packet for the client: received ones first, then buffers of sent ones.
     fn next(&self) -> Option<Filled> {
         self.link.take_received().or_else(|| Some((packets::empty(), self.link.take_sent()?)))
     }
@@ -157,14 +157,14 @@ impl Client {
 
     fn received(&self) -> Option<ExBox<Packet>> {
         let (record, buffer) = self.link.take_received()?;
-        // A packet for which there is no memory is lost, as packets are.
+        // A packet is dropped if there is no memory for it.
         let mut packet = ExBox::new(record).ok()?;
         packet.attach(buffer).ok()?;
         Some(packet)
     }
 }
 
-/// Tells the client of packets, one event at a time. Those that were sent need none: they are sent at once.
+/// Notifies the client of received packets, one event at a time. Sent ones need no event: they are sent at once.
 async fn announce(link: Rc<Link>, client: u64, mut events: nic_events::Exp<nic_events::states::Ready>) {
     while link.news(client).await {
         match events.nic_event(NicEventType::ReceiveEvent).receive_async().await {

@@ -1,7 +1,7 @@
-//! The driver of a TAP interface of the host: the `NicDevice` contract for one client at a time.
+//! Driver of a TAP interface of the host: the `NicDevice` contract for one client at a time.
 //!
 //! Key types: `link::Link` (the device and the packets), `client` (the contract). Packets are read into, and written
-//! from, the client's own buffers. What is sent is sent before the answer, so that its buffer comes back with it.
+//! from, the client's own buffers. Sending is synchronous, so that the buffer comes back with the reply.
 //! Deliberately not here: protocols.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,13 +29,13 @@ use link::Link;
 
 sip::startup!();
 
-/// Serves the interface until the one who hands over clients is gone.
+/// Serves the interface until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let link = match open(&startup.interface) {
         Ok(link) => Rc::new(link),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
+                // The parent process reports it to people.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -53,7 +53,7 @@ fn open(interface: &Declared<Device>) -> Result<Link, String> {
         .map_err(|_| String::from("the device carries no packets; name a TAP interface for it in the system manifest"))
 }
 
-/// Until there are no more clients, or the device works no more.
+/// Serves until the provider channel closes, or the device fails.
 async fn serve(provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) -> i32 {
     let mut clients = pin!(accept(provider, Rc::clone(&link)));
     let mut packets = pin!(link.keep());
@@ -70,7 +70,7 @@ async fn serve(provider: service_provider::Exp<service_provider::states::Ready>,
     .await
 }
 
-/// Takes clients, one at a time.
+/// Accepts clients, one at a time.
 async fn accept(mut provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) {
     loop {
         provider = match provider.receive_async().await {

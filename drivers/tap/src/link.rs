@@ -1,7 +1,7 @@
 //! The device, and the packets of its client.
 //!
-//! Key type: [`Link`]. A buffer to receive in goes to the device for one read; one to send comes back at once. While the
-//! client asks, reads do not wait; one read waits while the client does, which is as long as it may be told of packets.
+//! Key type: [`Link`]. A buffer for receiving goes to the device for one read; one for sending comes back at once. While
+//! the client polls, reads are non-blocking; one read is pending while the client waits for an event.
 //! Deliberately not here: contracts.
 
 use alloc::collections::VecDeque;
@@ -19,15 +19,15 @@ use sip::{Deadline, Status, executor, time};
 
 use crate::treatment;
 
-/// Most packets that the driver keeps in each direction.
+/// Maximum packets that the driver keeps in each direction.
 pub const MAX_PACKETS: u32 = 1024;
 /// Bytes of an Ethernet header with a VLAN tag.
 pub const ETHERNET_HEADER_BYTES: usize = 18;
 
-/// What a client gave and is owed.
+/// The client's buffers.
 #[derive(Default)]
 struct Buffers {
-    /// To receive in.
+    /// For receiving.
     empty: VecDeque<ExVec<u8>>,
     received: VecDeque<Filled>,
     sent: VecDeque<ExVec<u8>>,
@@ -38,24 +38,24 @@ pub struct Link {
     device: Device,
     pub description: sip::device::Link,
     buffers: RefCell<Buffers>,
-    /// The block of the read that waits, and the client whose block it is.
+    /// Address of the block of the pending read, and the client that owns the block.
     waiting: Cell<Option<(usize, u64)>>,
-    /// Of which client it is.
+    /// The current client.
     client: Cell<Option<u64>>,
     clients: Cell<u64>,
-    /// Whether packets were received since the client was told, or took them all.
+    /// Whether packets were received since the client was notified or took them all.
     is_news: Cell<bool>,
-    /// Whether the client waits to be told.
+    /// Whether the client waits for an event.
     may_tell: Cell<bool>,
-    /// Whoever tells the client, and whoever receives.
+    /// Wakers of the notifying and of the receiving task.
     teller: RefCell<Option<Waker>>,
     receiver: RefCell<Option<Waker>>,
-    /// The device does not work any more.
+    /// Whether the device has failed.
     is_gone: Cell<bool>,
 }
 
 impl Link {
-    /// Takes the device.
+    /// Takes the device. `NotFound` if it is no packet link.
     pub fn new(device: Device, description: &Description) -> Result<Link, Status> {
         Ok(Link {
             device,
@@ -72,17 +72,17 @@ impl Link {
         })
     }
 
-    /// Most bytes of a packet with its Ethernet header.
+    /// Returns the maximum bytes of a packet with its Ethernet header.
     pub fn packet_bytes(&self) -> usize {
         usize::from(self.description.mtu) + ETHERNET_HEADER_BYTES
     }
 
-    /// Whether it has a client.
+    /// Returns whether it has a client.
     pub fn is_taken(&self) -> bool {
         self.client.get().is_some()
     }
 
-    /// Gives the link to a client: the client's number.
+    /// Assigns the link to a client and returns the client's number.
     pub fn take(&self) -> u64 {
         let number = self.clients.get() + 1;
         self.clients.set(number);
@@ -90,7 +90,7 @@ impl Link {
         number
     }
 
-    /// The client is gone, and its buffers with it.
+    /// Releases the link, and drops the client's buffers.
     pub fn leave(&self) {
         self.client.set(None);
         self.is_news.set(false);
@@ -99,24 +99,24 @@ impl Link {
         wake(&self.teller);
     }
 
-    /// A buffer to receive in.
+    /// Adds a buffer for receiving.
     pub fn give(&self, buffer: ExVec<u8>) {
         self.buffers.borrow_mut().empty.push_back(buffer);
         wake(&self.receiver);
     }
 
-    /// Buffers to receive in that are here, filled or not.
+    /// Returns the number of receive buffers held, filled or not.
     pub fn receive_buffers(&self) -> usize {
         let buffers = self.buffers.borrow();
         buffers.empty.len() + buffers.received.len() + usize::from(self.waiting.get().is_some())
     }
 
-    /// Buffers of packets that were sent and not yet taken back.
+    /// Returns the number of buffers of sent packets not yet taken back.
     pub fn sent_buffers(&self) -> usize {
         self.buffers.borrow().sent.len()
     }
 
-    /// Sends the first bytes of a buffer, with what its record asks for.
+    /// Sends the first bytes of a buffer, with the offloads of its record.
     pub fn send(&self, record: &Packet, buffer: ExVec<u8>) {
         let bytes = (record.length as usize).min(buffer.len());
         let treatment = match record.flags & CHECKSUM {
@@ -126,7 +126,7 @@ impl Link {
         let offset = treatment.unwrap_or_default().to_offset();
         let address = buffer.as_ptr() as usize;
         match self.device.submit(DeviceOperation::Write, offset, buffer, bytes) {
-            // A packet that found no room is lost, as packets are.
+            // A packet for which there is no room is dropped.
             Ok(_) => match self.completed(address) {
                 Some(completion) => self.buffers.borrow_mut().sent.push_back(completion.block),
                 None => self.is_gone.set(true),
@@ -135,12 +135,12 @@ impl Link {
         }
     }
 
-    /// The buffer of a packet that was sent.
+    /// Takes back the buffer of a sent packet.
     pub fn take_sent(&self) -> Option<ExVec<u8>> {
         self.buffers.borrow_mut().sent.pop_front()
     }
 
-    /// A packet that was received.
+    /// Takes a received packet.
     pub fn take_received(&self) -> Option<Filled> {
         let mut buffers = self.buffers.borrow_mut();
         let packet = buffers.received.pop_front();
@@ -150,14 +150,14 @@ impl Link {
         packet
     }
 
-    /// Has the client told of packets that it left.
+    /// Notifies the client of packets that it has not taken.
     pub fn tell_of_rest(&self) {
         if self.is_news.get() {
             wake(&self.teller);
         }
     }
 
-    /// Receives what there is, without waiting.
+    /// Receives available packets, without blocking.
     pub fn receive(&self) {
         loop {
             let Some(buffer) = self.buffers.borrow_mut().empty.pop_front() else { break };
@@ -169,7 +169,7 @@ impl Link {
         }
     }
 
-    /// Reads into a buffer: its completion if it has completed, and whether it has. Nothing if the device refused.
+    /// Submits a read; returns its completion, if it has completed, and whether it has. `None` if the device refused it.
     fn read(&self, offset: u64, buffer: ExVec<u8>) -> Option<(Option<Completion>, bool)> {
         let (address, bytes) = (buffer.as_ptr() as usize, buffer.len());
         match self.device.submit(DeviceOperation::Read, offset, buffer, bytes) {
@@ -185,7 +185,7 @@ impl Link {
         }
     }
 
-    /// The completion of the operation with the block at this address. The read that waits may complete first.
+    /// Returns the completion of the operation on the block at this address. The pending read may complete first.
     fn completed(&self, address: usize) -> Option<Completion> {
         while let Ok(completion) = self.device.complete(Deadline::PASSED) {
             if completion.block.as_ptr() as usize == address {
@@ -197,7 +197,7 @@ impl Link {
         None
     }
 
-    /// Files a read; whether it brought a packet.
+    /// Handles a completed read; returns whether it received a packet.
     fn file(&self, completion: Completion) -> bool {
         if completion.result.is_err() {
             self.is_gone.set(true);
@@ -222,8 +222,8 @@ impl Link {
         true
     }
 
-    /// The block of a read. If it is a former client's, which left while the read waited, what came goes into a block of
-    /// the present client's; where there is none, the packet is lost.
+    /// Returns the block of a read. If it belongs to a former client, which left while the read was pending, the packet is
+    /// copied to a block of the current client; without one, it is dropped.
     fn own_block(&self, buffers: &mut Buffers, block: ExVec<u8>, length: usize) -> Option<ExVec<u8>> {
         let address = block.as_ptr() as usize;
         let Some((_, client)) = self.waiting.get().filter(|(waiting, _)| *waiting == address) else {
@@ -240,11 +240,11 @@ impl Link {
         Some(own)
     }
 
-    /// Receives while the client waits, as long as the device works, and has it told of what comes. A client that does
-    /// not wait asks by itself.
+    /// Keeps a read pending while the client waits, as long as the device works, and notifies it of packets. A client that
+    /// does not wait polls by itself.
     pub async fn keep(&self) {
         while !self.is_gone.get() {
-            // The client takes and gives first.
+            // Let the client take and give buffers first.
             executor::idle().await;
             if self.waiting.get().is_none() && self.may_tell.get() {
                 let buffer = self.buffers.borrow_mut().empty.pop_front();
@@ -260,7 +260,7 @@ impl Link {
         }
     }
 
-    /// Waits for the read that waits, or, where there is none, for a buffer and a client that waits.
+    /// Waits for the pending read, or, if there is none, for a buffer and a client that waits.
     async fn wait(&self) {
         let is_waiting = self.waiting.get().is_some();
         let mut ready = pin!(executor::ready(&self.device));
@@ -287,7 +287,7 @@ impl Link {
         }
     }
 
-    /// Waits until there is something to tell this client; false when it is gone.
+    /// Waits until there is an event for this client; false when it is gone.
     pub async fn news(&self, client: u64) -> bool {
         poll_fn(|context| {
             if self.client.get() != Some(client) {

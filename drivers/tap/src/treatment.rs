@@ -1,6 +1,6 @@
-//! Where a packet's checksum of TCP or UDP is, and its payload, for a device that fills in the one and cuts the other.
+//! Locates the TCP or UDP checksum of a packet and its payload, for a device with checksum and segmentation offload.
 //!
-//! Deliberately not here: making checksums and cutting packets.
+//! Deliberately not here: checksums and segmentation.
 
 use sip::device::packets::Treatment;
 
@@ -11,8 +11,8 @@ const VERSION_6_BYTES: usize = 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Tells the device where the checksum is, and how to cut the packet unless `segment_bytes` is 0; nothing where the packet
-/// is none of TCP or UDP, or ends before its payload.
+/// Returns the offload request for a packet, with segmentation unless `segment_bytes` is 0; `None` if the packet
+/// is neither TCP nor UDP, or ends before its payload.
 pub fn treatment(packet: &[u8], segment_bytes: u16) -> Option<Treatment> {
     let kind: [u8; 2] = packet.get(12..ETHERNET_BYTES)?.try_into().ok()?;
     let first = *packet.get(ETHERNET_BYTES)?;

@@ -1,6 +1,6 @@
-//! The device's requests, and what an answer must look like to be believed.
+//! The device's requests, and the validation of its answers.
 //!
-//! Key type: [`Channel`]. The interface is that of *Virtual I/O Device (VIRTIO)*, device 9: a mount tag, and one queue of
+//! Key type: [`Channel`]. The interface is that of *Virtual I/O Device (VIRTIO)*, device id 9: a mount tag, and one queue of
 //! messages. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
 
 use alloc::collections::BTreeMap;
@@ -14,13 +14,13 @@ use sip_virtio::{
 /// Descriptors of the queue: two for each request.
 const QUEUE_SIZE: usize = 64;
 const QUEUE: u16 = 0;
-/// `VIRTIO_9P_MOUNT_TAG`: the configuration has the folder's name.
+/// `VIRTIO_9P_MOUNT_TAG`: the configuration contains the folder's name.
 const MOUNT_TAG: u64 = 1 << 0;
-/// Where in the configuration the name begins, behind its length.
+/// Offset of the name in the configuration, after its length.
 const NAME_AT: u64 = 2;
-/// Bytes of a name at most, whatever the device says.
+/// Maximum length of a name in bytes.
 const NAME_BYTES: u16 = 255;
-/// How long the host may take for a request: to make much durable on a slow disk, say.
+/// Request timeout: the host may take long, for example to flush much data to a slow disk.
 const TIME_LIMIT_MS: u64 = 120_000;
 
 /// Number of a request.
@@ -36,10 +36,10 @@ pub struct Channel<P: Platform, M: DeviceMemory> {
 }
 
 impl<P: Platform, M: DeviceMemory> Channel<P, M> {
-    /// Resets the device and makes it ready.
+    /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no device that this driver can use.
+    /// It is no device that this driver supports.
     pub fn start(platform: P) -> Result<Channel<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Folder, &[(MOUNT_TAG, "a mount tag")], 0)?;
         let name = device.configuration(|from| {
@@ -53,15 +53,15 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
         Ok(Channel { device, queue, name, finished: BTreeMap::new(), last_key: 0 })
     }
 
-    /// The folder's name.
+    /// Returns the folder's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Sends the message that the memory's first bytes are. The answer is written behind it.
+    /// Sends the message in the memory's first bytes. The reply will be written after it.
     ///
     /// # Errors
-    /// Too many requests are under way; the memory comes back.
+    /// Too many requests are in flight; the memory comes back.
     pub fn send(&mut self, memory: M, bytes: usize) -> Result<Key, M> {
         let key = self.last_key + 1;
         let room = memory.memory().len() - bytes;
@@ -76,12 +76,12 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
         }
     }
 
-    /// Takes what came of a request, once: the memory, and how many bytes of an answer are behind the request.
+    /// Takes a finished request, once: the memory, and the length of the reply after the message.
     pub fn take(&mut self, key: Key) -> Option<(M, usize)> {
         self.finished.remove(&key)
     }
 
-    /// How many requests are under way.
+    /// Returns the number of requests in flight.
     pub fn under_way(&self) -> usize {
         self.queue.under_way()
     }

@@ -1,4 +1,4 @@
-//! The driver of a folder of the host over virtio-9p, served by crate `folder-server`.
+//! Driver of a host folder over virtio-9p, served by crate `folder-server`.
 //!
 //! Key type: [`channel::Channel`] (the requests, without clients). Neighbours: `sip-virtio` (the device), `folder-server`
 //! (the clients), `host-folder` (the same on the hosted machine). Deliberately not here: the protocol.
@@ -28,13 +28,13 @@ sip::startup!();
 
 type Core = Channel<System, DmaBlock<ExVec<u8>>>;
 
-/// The way to the device.
+/// The transport to the device.
 struct Way {
     system: System,
     running: Arc<Running<Core>>,
 }
 
-/// Serves the folder until the one who hands over clients is gone.
+/// Serves the folder until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     folder_server::run(startup.clients, startup.namespace, || open(&startup.folder))
 }

@@ -1,4 +1,4 @@
-//! Messages to a device and back, on either bus, whatever the device answers.
+//! Messages to a device and its replies, on both transports, whatever the device answers.
 
 use nine_p::{Reply, Request, Text, errno};
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
@@ -7,10 +7,10 @@ use virtio_9p::channel::Channel;
 
 const BLOCK_BYTES: usize = 1024;
 
-/// A device that has a name and answers each walk with an error, and all else with silence.
+/// A device that has a name and answers each walk with an error, and nothing else.
 struct Host {
     tag: &'static str,
-    /// Bytes that it writes more than there is room for.
+    /// Bytes written beyond the end of the buffer.
     excess: usize,
 }
 

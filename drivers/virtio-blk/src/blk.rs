@@ -1,4 +1,4 @@
-//! The disk's requests: what is put on the device's queue, and what an answer must look like to be believed.
+//! The disk's requests, and the validation of the device's answers.
 //!
 //! Key type: [`Blk`]. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
 
@@ -9,9 +9,9 @@ use sip_virtio::{
     Request, TIME_LIMIT_MS,
 };
 
-/// Bytes of a sector, whatever blocks the device prefers (virtio 1.2, section 5.2).
+/// Sector size in bytes, whatever block size the device prefers (virtio 1.2, section 5.2).
 pub const SECTOR_BYTES: u64 = 512;
-/// Descriptors of the queue: 21 transfers at once, three descriptors each.
+/// Descriptors of the queue: 21 transfers in flight, three descriptors each.
 const QUEUE_SIZE: usize = 64;
 const QUEUE: u16 = 0;
 
@@ -20,15 +20,15 @@ const READ_ONLY: u64 = 1 << 5;
 /// `VIRTIO_BLK_F_FLUSH`.
 const FLUSH: u64 = 1 << 9;
 
-/// The configuration.
+/// The configuration space.
 #[layout::registers(bytes = 8)]
 struct Configuration {
-    /// How many sectors the disk has.
+    /// Capacity in sectors.
     #[at(0)]
     sectors: ReadOnly<u64>,
 }
 
-/// What stands before the data of each request.
+/// Header of each request.
 #[derive(layout::Record)]
 #[record(bytes = 16, order = "little")]
 struct Header {
@@ -46,7 +46,7 @@ mod request {
     pub const FLUSH: u32 = 4;
 }
 
-/// Values of the byte with which the device ends each answer.
+/// Status byte at the end of each answer.
 mod status {
     pub const DONE: u8 = 0;
     pub const FAILED: u8 = 1;
@@ -58,16 +58,16 @@ const STATUS_BYTES: usize = 1;
 /// Number of a request.
 pub type Key = u64;
 
-/// A request that the device has answered.
+/// A request that the device has completed.
 #[derive(Debug)]
 pub struct Finished<M> {
     /// The data of a transfer.
     pub data: Option<M>,
-    /// Whether it was done, all of it.
+    /// Whether it succeeded, completely.
     pub done: bool,
 }
 
-/// A request that was not taken because too many are under way.
+/// A request that was not accepted because too many are in flight.
 #[derive(Debug)]
 pub struct Busy<M> {
     /// The data of a transfer.
@@ -84,10 +84,10 @@ pub struct Blk<P: Platform, M: DeviceMemory> {
 }
 
 impl<P: Platform, M: DeviceMemory> Blk<P, M> {
-    /// Resets the device and makes it ready.
+    /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no disk that this driver can use.
+    /// It is no disk that this driver supports.
     pub fn start(platform: P) -> Result<Blk<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Block, &[], READ_ONLY | FLUSH)?;
         let sectors = device.configuration(|from| Configuration::over(from).sectors().read())?;
@@ -99,31 +99,31 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
         Ok(Blk { device, queue, finished: BTreeMap::new(), last_key: 0, size_bytes })
     }
 
-    /// Size of the disk.
+    /// Returns the size of the disk in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Whether the disk refuses writes.
+    /// Returns whether the disk refuses writes.
     pub fn is_read_only(&self) -> bool {
         self.device.has(READ_ONLY)
     }
 
-    /// Whether what was written may be lost unless it is [flushed](Blk::flush).
+    /// Returns whether the device has a write cache, so that writes must be [flushed](Blk::flush).
     pub fn needs_flush(&self) -> bool {
         self.device.has(FLUSH)
     }
 
-    /// How many requests are under way.
+    /// Returns the number of requests in flight.
     pub fn under_way(&self) -> usize {
         self.queue.under_way()
     }
 
-    /// Asks to move the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to the
+    /// Submits a transfer of the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to the
     /// disk's byte `offset`, a multiple as well.
     ///
     /// # Errors
-    /// Too many are under way, or the device is in error: then [`Core::serve`] says so.
+    /// Too many are in flight, or the device has failed: then [`Core::serve`] returns the error.
     pub fn transfer(&mut self, direction: Direction, offset: u64, data: M, bytes: usize) -> Result<Key, Busy<M>> {
         let kind = match direction {
             Direction::FromDevice => request::READ,
@@ -133,7 +133,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
         self.ask(kind, offset / SECTOR_BYTES, Some(data))
     }
 
-    /// Asks that all that was written is on the medium.
+    /// Submits a flush.
     ///
     /// # Errors
     /// As [`Blk::transfer`].
@@ -141,7 +141,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
         self.ask(request::FLUSH, 0, None)
     }
 
-    /// Takes what came of a request, once.
+    /// Takes a finished request, once.
     pub fn take(&mut self, key: Key) -> Option<Finished<M>> {
         self.finished.remove(&key)
     }
@@ -162,7 +162,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     }
 }
 
-/// Whether the request was done; error if the answer is none.
+/// Returns whether the request succeeded; an error if the answer is invalid.
 fn judge<M, T>(completion: &Completion<M, T>, expected: usize) -> Result<bool, DeviceError> {
     match completion.reply[0] {
         status::DONE if (completion.written as usize) < expected => Err(DeviceError::TooLittleWritten {

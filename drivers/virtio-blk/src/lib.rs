@@ -1,8 +1,8 @@
-//! The driver of a virtio disk: its requests, served by crate `disk-server`.
+//! Driver of a virtio disk, served by crate `disk-server`.
 //!
 //! Key type: [`blk::Blk`] (the requests, without channels). Neighbours: `sip-virtio` (the device), `disk-server` (the
-//! clients). The device reads and writes a client's block itself. Deliberately not here: caching, and any
-//! knowledge of what is on the disk.
+//! clients). The device does DMA directly on a client's block. Deliberately not here: caching, and any
+//! knowledge of the disk's contents.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ sip::startup!();
 type ClientBlock = DmaBlock<Lent<ExVec<u8>>>;
 type Core = Blk<System, ClientBlock>;
 
-/// A virtio disk and what its clients are told of it.
+/// A virtio disk and its properties.
 struct VirtioDisk {
     system: System,
     running: Arc<Running<Core>>,
@@ -35,7 +35,7 @@ struct VirtioDisk {
     needs_flush: bool,
 }
 
-/// Serves the disk until the one who hands over clients is gone.
+/// Serves the disk until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     disk_server::run(startup.clients, || open(&startup.disk))
 }

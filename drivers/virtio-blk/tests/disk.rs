@@ -1,4 +1,4 @@
-//! The disk driver against a device that does all right.
+//! The disk driver against a correct device.
 
 use sip_virtio::model::kinds::Disk;
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
@@ -105,7 +105,7 @@ fn a_driver_that_takes_over_resets_the_device() {
         for sector in 0..5 {
             first.transfer(Direction::FromDevice, sector * 512, block(&machine, &[0; 512]), 512).expect("room");
         }
-        // Its memory stays pinned, as that of a program that was ended in the middle.
+        // Its memory stays pinned, like that of a program that was killed.
         std::mem::forget(first);
         let mut second = Driver::start(machine.clone()).expect("it resets the device");
         let key = second.transfer(Direction::FromDevice, 0, block(&machine, &[9; 512]), 512).expect("room");
@@ -115,7 +115,7 @@ fn a_driver_that_takes_over_resets_the_device() {
     }
 }
 
-/// A disk that answers in its own way.
+/// A disk with a custom answer.
 struct Odd {
     answer: fn(room: usize) -> Option<Vec<u8>>,
     sectors: u64,
@@ -143,7 +143,7 @@ impl Behaviour for Odd {
     }
 }
 
-/// What comes of reading one sector of such a disk.
+/// Returns the error of reading one sector of such a disk.
 fn error(answer: fn(usize) -> Option<Vec<u8>>) -> DeviceError {
     let machine = Machine::new(Odd { answer, sectors: 64 }, Way::Mmio, Faults::none());
     let mut driver = Driver::start(machine.clone()).expect("so far all is right");

@@ -1,5 +1,5 @@
-//! The disk driver against a device that answers nonsense: whatever it does, the driver neither panics nor hangs,
-//! says in a line what is wrong, and works again with the same device once that does all right.
+//! The disk driver against a faulty device: whatever it does, the driver neither panics nor hangs,
+//! reports the error in a line, and works again once the same device is correct.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const SECTORS: u64 = 64;
 const STARTS: u32 = 6;
 const STEPS: u32 = 40;
 
-/// One life of a driver. The error that ended it, if any did.
+/// Runs one driver; returns the error that ended it, if any.
 fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for _ in 0..STEPS {
@@ -24,7 +24,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
         match numbers.below(8) {
             0..4 => {
                 let data = machine.allocate(count * 512).expect("memory");
-                // A full queue gives the block back.
+                // If the queue is full, the block comes back.
                 let _ = driver.transfer(direction, sector * 512, data, count * 512);
             }
             4 => drop(driver.flush()),
@@ -37,7 +37,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     }
     machine.run();
     driver.serve()?;
-    // Whatever has not been answered by now never is.
+    // No request is still completed now, so those left must time out.
     machine.pass_ms(TIME_LIMIT_MS);
     let served = driver.serve();
     assert!(served.is_err() || driver.under_way() == 0, "a request is waited for without end");
@@ -57,7 +57,7 @@ fn try_seeds(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
     for seed in seeds {
         let way = if seed % 2 == 0 { Way::Mmio } else { Way::Pci };
         let mut numbers = Numbers::from_seed(seed);
-        // From a device that is mostly right to one that hardly ever is.
+        // From rare to very frequent faults.
         let often = [2, 10, 50, 300][(seed / 2 % 4) as usize];
         let machine = Machine::new(Disk::new(SECTORS as usize), way, Faults::often(often, Numbers::from_seed(!seed)));
         for _ in 0..STARTS {
@@ -76,7 +76,7 @@ fn try_seeds(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
 #[test]
 fn nonsense_is_survived() {
     let failures = try_seeds(0..400);
-    // The model really gets everywhere.
+    // The model reaches all kinds of errors.
     for kind in ["NoAnswer", "Nonsense", "NotReset", "OtherKind", "TooMuchWritten", "UnknownRequest", "NeedsReset"] {
         assert!(failures.contains(kind), "no {kind} among {failures:?}");
     }

@@ -1,5 +1,5 @@
-//! The driver of a virtio console: what programs write goes out, what a person types at its other end, or a
-//! stream, comes in.
+//! Driver of a virtio console: program output goes to the device, and input from a terminal at its other end, or from a
+//! stream, comes from it.
 //!
 //! Key types: [`line::Line`] (the bytes, without channels), `port::Port` (the device for the server). Neighbours:
 //! `sip-virtio` (the device), `console-server` (the clients). Deliberately not here: more ports than the first.
@@ -13,7 +13,7 @@ mod port;
 
 sip::startup!();
 
-/// Value of the parameter `terminal` where nobody sits at the other end.
+/// Value of the parameter `terminal` for a byte stream instead of a terminal.
 const NO_TERMINAL: &str = "none";
 
 /// Serves the console until the directory service is gone.

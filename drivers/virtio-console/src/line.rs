@@ -1,6 +1,6 @@
-//! The console's bytes on their way in and out.
+//! Input and output of the console device.
 //!
-//! Key type: [`Line`]. Neighbours: `sip-virtio` (the queues). Of the device's ports the first is used, which is open
+//! Key type: [`Line`]. Neighbours: `sip-virtio` (the queues). Only the device's first port is used, which is open
 //! from the start. Deliberately not here: clients, waiting, and what the bytes mean.
 
 use alloc::collections::{BTreeSet, VecDeque};
@@ -18,13 +18,13 @@ const TRANSMIT_QUEUE: u16 = 1;
 /// `VIRTIO_CONSOLE_F_SIZE`.
 const SIZE: u64 = 1 << 0;
 
-/// The configuration.
+/// The configuration space.
 #[layout::registers(bytes = 4)]
 struct Configuration {
     /// Columns of the terminal.
     #[at(0)]
     columns: ReadOnly<u16>,
-    /// Its lines.
+    /// Rows of the terminal.
     #[at(2)]
     rows: ReadOnly<u16>,
 }
@@ -32,7 +32,7 @@ struct Configuration {
 /// Number of a piece of output.
 pub type Key = u64;
 
-/// A virtio console. `M` is the memory of what goes in and out.
+/// A virtio console. `M` is the memory of input and output.
 pub struct Line<P: Platform, M: DeviceMemory> {
     device: Device<P>,
     receive: Queue<P, QUEUE_SIZE, M, ()>,
@@ -43,10 +43,10 @@ pub struct Line<P: Platform, M: DeviceMemory> {
 }
 
 impl<P: Platform, M: DeviceMemory> Line<P, M> {
-    /// Resets the device and makes it ready.
+    /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no console that this driver can use.
+    /// It is no console that this driver supports.
     pub fn start(platform: P) -> Result<Line<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Console, &[], SIZE)?;
         let (receive, transmit) = (device.queue(RECEIVE_QUEUE)?, device.queue(TRANSMIT_QUEUE)?);
@@ -54,10 +54,10 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
         Ok(Line { device, receive, transmit, received: VecDeque::new(), written: BTreeSet::new(), last_key: 0 })
     }
 
-    /// Columns and rows, where the device knows them.
+    /// Returns columns and rows, if the device reports them.
     ///
     /// # Errors
-    /// It talks nonsense.
+    /// The configuration cannot be read consistently.
     pub fn columns_and_rows(&self) -> Result<Option<(u16, u16)>, DeviceError> {
         if !self.device.has(SIZE) {
             return Ok(None);
@@ -72,22 +72,22 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     /// Gives the device a buffer for input, of which it may fill `bytes` bytes, not 0.
     ///
     /// # Errors
-    /// It has as many as it can take; the buffer comes back.
+    /// The queue is full; the buffer comes back.
     pub fn give(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
         let asked = Request { header: &[], data: Some(data), reply: Reply::None };
         self.receive.submit(asked, ()).map_err(memory_of)
     }
 
-    /// Takes the input that came first: a buffer, and how many bytes of it are input.
+    /// Takes the oldest input: a buffer, and the length of the input in it.
     pub fn take_received(&mut self) -> Option<(M, usize)> {
         self.received.pop_front()
     }
 
-    /// Hands the first `bytes` bytes of a buffer out, not 0.
+    /// Writes the first `bytes` bytes of a buffer, not 0.
     ///
     /// # Errors
-    /// As much as possible is on its way; the buffer comes back.
+    /// The queue is full; the buffer comes back.
     pub fn write(&mut self, memory: M, bytes: usize) -> Result<Key, M> {
         let key = self.last_key + 1;
         let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
@@ -96,12 +96,12 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
         Ok(key)
     }
 
-    /// Whether the device has a piece of output. Says so once.
+    /// Returns whether a piece of output is complete. Returns true once.
     pub fn is_written(&mut self, key: Key) -> bool {
         self.written.remove(&key)
     }
 
-    /// Pieces of output on their way.
+    /// Returns the number of pieces of output in flight.
     pub fn under_way(&self) -> usize {
         self.transmit.under_way()
     }
@@ -125,7 +125,7 @@ impl<P: Platform, M: DeviceMemory + 'static> Core for Line<P, M> {
         while let Some(completion) = self.transmit.complete()? {
             self.written.insert(completion.tag);
         }
-        // Nobody need type; what is written has to go somewhere.
+        // No timeout for input, which may never come; output must be accepted.
         self.transmit.check_time(TIME_LIMIT_MS)
     }
 }

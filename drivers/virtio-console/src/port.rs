@@ -1,7 +1,7 @@
 //! The device as the console's port.
 //!
-//! Input waits in the buffers that the device was given, so a stream that nobody reads waits with the machine. The
-//! device reads what programs write from their own blocks.
+//! Input stays in the device's buffers until it is read, so that backpressure reaches the machine. The
+//! device does DMA directly from the clients' blocks.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,14 +27,14 @@ pub struct Port {
     running: Arc<Running<Core>>,
     /// Columns and rows of the terminal, if there is one.
     screen: Option<(u32, u32)>,
-    /// What makes a stream of the line, where there is no terminal.
+    /// Decodes the line as a stream if there is no terminal.
     stream: Unquote,
-    /// Somebody waits for input.
+    /// Whether a client waits for input.
     wanted: bool,
 }
 
 impl Port {
-    /// Opens the device and starts the thread that waits for it. `screen` is what the machine was told of the
+    /// Opens the device and starts the thread that waits for its interrupt. `screen` is the configured size of the
     /// terminal, if there is one.
     pub fn open(device: &Declared<System>, screen: Option<(u32, u32)>) -> Result<Port, Status> {
         let started = Running::start(device, Core::start);
@@ -51,11 +51,11 @@ impl Port {
 
     fn give(&self, buffer: ExVec<u8>) -> Result<(), Status> {
         let buffer = self.system.pin(buffer).map_err(|(_, status)| status)?;
-        // The queue has room for more buffers than there are; if the device is in error, serving it tells.
+        // The queue has room for all buffers; a device error surfaces when it is served.
         self.running.with(|line| line.give(buffer, INPUT_BYTES)).map_err(|_| Status::DeviceError)
     }
 
-    /// Input as it came; nothing yet.
+    /// Takes a piece of raw input, if there is one.
     fn take_input(&self, context: &Context<'_>) -> Poll<Result<Vec<u8>, Status>> {
         self.running.poll(context, Core::take_received).map(|(buffer, count)| {
             let buffer = buffer.end();
@@ -67,16 +67,16 @@ impl Port {
 }
 
 impl Port {
-    /// The next piece of input, an empty one at its end; nothing where the device gave no byte that means any.
+    /// Returns the next piece of input, an empty one at its end; `None` if a buffer decoded to no bytes.
     fn next_piece(&mut self, context: &Context<'_>) -> Poll<Option<Vec<u8>>> {
-        // The end may have come together with the last bytes.
+        // The end may have come with the last bytes.
         if self.stream.has_ended() {
             return Poll::Ready(Some(Vec::new()));
         }
         self.take_input(context).map(|input| {
             let mut bytes = Vec::new();
             match (input, self.screen) {
-                // Without buffers there is no more input.
+                // Without buffers there can be no more input.
                 (Err(_), _) => return Some(bytes),
                 (Ok(input), Some(_)) => bytes = input,
                 (Ok(input), None) => self.stream.feed(&input, &mut bytes),

@@ -1,4 +1,4 @@
-//! The console driver against a device that does all right, and one that answers nonsense.
+//! The console driver against a correct device, and against a faulty one.
 
 use sip_virtio::model::kinds::Console;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
@@ -54,7 +54,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     driver.columns_and_rows()?;
     for key in 0..40 {
         match numbers.below(5) {
-            // A full queue gives the buffer back.
+            // If the queue is full, the buffer comes back.
             0 => drop(driver.give(buffer(machine, &[]), 64)),
             1 | 2 => drop(driver.write(buffer(machine, b"text"), 1 + numbers.below(64) as usize)),
             3 => machine.run(),

@@ -1,8 +1,8 @@
-//! The driver of the virtio-mmio bus: it looks into the slots that the machine has and publishes the device in each,
+//! Driver of the virtio-mmio bus: probes the machine's slots and publishes the device in each,
 //! with its registers and its interrupt. A driver that opens it finds it reset.
 //!
-//! Neighbours: `virtio-bus` knows slots and names, `bus-server` serves clients and waits for devices that come
-//! back. Deliberately not here: what the devices do.
+//! Neighbours: `virtio-bus` has slots and names, `bus-server` serves clients and waits for released devices.
+//! Deliberately not here: the devices' functions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ use virtio_bus::{Names, silence};
 
 sip::startup!();
 
-/// Between two looks at a device that is to fall silent.
+/// Polling interval of a reset, in nanoseconds.
 const PAUSE_NS: u64 = 100_000;
 
 /// The registers of a slot, through the kernel.
@@ -54,13 +54,13 @@ struct Slots(BTreeMap<DeviceNumber, (String, Registers)>);
 
 impl Silencer for Slots {
     fn silence(&mut self, device: DeviceNumber) -> Result<(), String> {
-        // The kernel names devices that were published.
+        // Cannot happen: the kernel releases only published devices.
         let Some((name, registers)) = self.0.get(&device) else { return Ok(()) };
         silence(&mut DeviceStatus(registers)).map_err(|_| format!("{name} does not reset"))
     }
 }
 
-/// Publishes the devices, and serves clients until the one who hands them over is gone.
+/// Publishes the devices, and serves clients until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     bus_server::run(startup.clients, || find(&startup.virtio_mmio))
 }
@@ -74,7 +74,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Slots>, String> {
         let range = hardware.range(number).and_then(IoMemoryRange::try_from);
         slots.push((number, range.map_err(refused)?));
     }
-    // A machine puts its first device into the last slot.
+    // Machines fill the slots from the last one on.
     slots.sort_by_key(|(_, range)| core::cmp::Reverse(range.base()));
     let mut names = Names::new();
     let mut found = Found { bus, devices: Vec::new(), silencer: Slots(BTreeMap::new()) };
@@ -86,7 +86,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Slots>, String> {
     Ok(found)
 }
 
-/// What is said of the device in a slot, which is published if it can be used. `None` for an empty slot.
+/// Probes a slot and publishes its device if it can be used; returns its description. `None` for an empty slot.
 fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, slot: IoMemoryRange) -> Option<BusDevice> {
     let place = format!("slot {number}");
     let range = bus_server::range(slot.base(), slot.bytes(), RangeKind::Memory);
@@ -117,7 +117,7 @@ fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, slot: I
     Some(described)
 }
 
-/// Lets drivers open the device in a slot; gives its name.
+/// Publishes the device in a slot; returns its name.
 fn publish(
     found: &mut Found<Slots>,
     names: &mut Names,

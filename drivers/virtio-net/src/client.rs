@@ -1,4 +1,4 @@
-//! The client's conversation, and what it is told of meanwhile.
+//! The client's channel, and the events sent to it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,29 +16,29 @@ use crate::net::{ETHERNET_HEADER_BYTES, MAX_PACKETS, Received};
 use crate::offload::{self, Asked, Offered};
 use crate::{Interface, Nic};
 
-/// How the driver says that it has as many packets as were agreed on.
+/// Value of `bad_packet_size` for a client that has reached its packet limit.
 const NO_ROOM: i32 = 0;
-/// Most bytes of a packet that the device cuts: as many as an IP packet can have.
+/// Maximum length of a packet that the device segments: a maximal IP packet with its Ethernet header.
 const LONGEST: usize = u16::MAX as usize + ETHERNET_HEADER_BYTES;
 
 type Device = Arc<Running<Nic>>;
 
-/// What was agreed on with the client.
+/// The client's parameters.
 struct Client {
     number: u64,
     system: System,
     device: Device,
     receive_packets: usize,
     transmit_packets: usize,
-    /// Most bytes of a packet with its Ethernet header.
+    /// Maximum bytes of a packet with its Ethernet header.
     packet_bytes: usize,
     offered: Offered,
 }
 
-/// A buffer that comes back, and what is said of it.
+/// A returned buffer, and the size for `bad_packet_size`.
 type Back = (ExVec<u8>, i32);
 
-/// Starts the device for a client and serves it as a task of its own.
+/// Starts the device for a client and serves it as a task.
 pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &Device) {
     let opened = device.with(|nic| -> Result<_, DeviceError> {
         let number = nic.open()?;
@@ -77,7 +77,7 @@ fn features(offered: Offered) -> u32 {
 }
 
 impl Client {
-    /// Until the client starts the device. Nothing where it is gone before.
+    /// Serves the configuration states until the client starts the device; `None` if it is gone before.
     async fn configure(
         &mut self,
         mut begin: nic_device::Exp<states::IoConfigureBegin>,
@@ -138,8 +138,8 @@ impl Client {
         }
     }
 
-    /// Takes what the client gives and answers with what there is for it; nothing when not even the answer finds
-    /// memory, which ends the conversation. The device is told once of all that was given.
+    /// Takes the client's packets and buffers, and returns those for it; `None` if there is no memory for the
+    /// reply, which ends the channel. The device is notified once.
     fn exchange(&self, given: ExVec<Packet>, most: usize) -> Option<ExVec<Packet>> {
         let mut back = Vec::new();
         for (record, buffer) in packets::unpack(given) {
@@ -153,7 +153,7 @@ impl Client {
             interface.tell();
             self.take(interface, &mut back, most);
             if back.len() < most {
-                // Buffers come back with what is exchanged next, unless the client may soon be without.
+                // Buffers of sent packets can wait for the next exchange, unless the client may soon run out of them.
                 let is_short = back.is_empty() || interface.transmit_buffers() * 4 >= self.transmit_packets * 3;
                 look(interface, is_short);
                 self.take(interface, &mut back, most);
@@ -163,7 +163,7 @@ impl Client {
         packets::pack(back.into_iter())
     }
 
-    /// Adds what there is for the client.
+    /// Adds packets and buffers for the client.
     fn take(&self, interface: &mut Interface, back: &mut Vec<Filled>, most: usize) {
         while back.len() < most {
             let next = match interface.take_received() {
@@ -180,7 +180,7 @@ impl Client {
     fn filled(&self, received: Received<DmaBlock<ExVec<u8>>>) -> Filled {
         let Received { memory, bytes, received_ns, is_checked } = received;
         let flags = if is_checked && self.offered.checksum { packets::CHECKSUM } else { 0 };
-        // No packet is longer than its buffer, which is far shorter than that.
+        // A packet is not longer than its buffer, so its length fits.
         (Packet { received_ns, flags, ..packets::sent(bytes as u32) }, memory.end())
     }
 
@@ -244,7 +244,7 @@ impl Client {
             interface.take_received()
         });
         let (record, buffer) = self.filled(received?);
-        // A packet for which there is no memory is lost, as packets are.
+        // A packet is dropped if there is no memory for it.
         let mut packet = ExBox::new(record).ok()?;
         packet.attach(buffer).ok()?;
         Some(packet)
@@ -255,14 +255,14 @@ impl Client {
     }
 }
 
-/// DeviceError with the device ends the process: it is started again with a device that was reset.
+/// Polls the device. A [`DeviceError`] ends the process, which is then restarted with the device reset.
 fn look(interface: &mut Interface, tell_of_sent: bool) {
     if let Err(error) = interface.look(tell_of_sent) {
         give_up(&error);
     }
 }
 
-/// Tells the client of what happens, one event at a time; what happens meanwhile is merged.
+/// Notifies the client of events, one at a time; those that occur meanwhile are merged.
 async fn announce(device: Device, client: u64, mut events: nic_events::Exp<nic_events::states::Ready>) {
     let mut news = crate::net::News::default();
     loop {

@@ -1,7 +1,7 @@
-//! The driver of a virtio network interface: the `NicDevice` contract for one client at a time.
+//! Driver of a virtio network interface: the `NicDevice` contract for one client at a time.
 //!
 //! Key types: [`net::Net`] (the packets, without channels), `client` (the contract). Neighbours: `sip-virtio` (the
-//! device). The device reads and writes the client's buffers itself. Deliberately not here: protocols.
+//! device). The device does DMA directly on the client's buffers. Deliberately not here: protocols.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,24 +26,24 @@ sip::startup!();
 type Buffer = DmaBlock<ExVec<u8>>;
 type Interface = Net<System, Buffer>;
 
-/// The interface as long as it has a client; without one it is reset and has no buffers.
+/// The interface while it has a client; without one it is reset and has no buffers.
 struct Nic {
     system: System,
     interface: Option<Interface>,
-    /// Counts the clients.
+    /// Number of the last client.
     client: u64,
 }
 
 impl Nic {
-    /// Starts the device once, to see that it works.
+    /// Starts the device once, to check that it works.
     fn start(system: System) -> Result<Nic, DeviceError> {
         drop(Interface::start(system.clone())?);
         Ok(Nic { system, interface: None, client: 0 })
     }
 
-    /// Starts the device for a client: the client's number.
+    /// Starts the device for a client and returns the client's number.
     fn open(&mut self) -> Result<u64, DeviceError> {
-        // The former one resets the device when it goes, so it goes first.
+        // Dropping the former interface resets the device, so it is dropped first.
         self.interface = None;
         self.interface = Some(Interface::start(self.system.clone())?);
         self.client += 1;
@@ -56,7 +56,7 @@ impl Nic {
         }
     }
 
-    /// The interface, as long as this client has it.
+    /// Returns the interface, while it belongs to this client.
     fn of_client(&mut self, client: u64) -> Option<&mut Interface> {
         self.interface.as_mut().filter(|_| self.client == client)
     }
@@ -68,13 +68,13 @@ impl Core for Nic {
     }
 }
 
-/// Serves the interface until the one who hands over clients is gone.
+/// Serves the interface until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let (system, running) = match Running::start(&startup.interface, Nic::start) {
         Ok(started) => started,
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
+                // The parent process reports it to people.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -84,7 +84,7 @@ pub fn main(startup: Startup) -> i32 {
     i32::from(sip::executor::block_on(accept(startup.clients.ready(), system, running)).is_err())
 }
 
-/// Takes clients, one at a time.
+/// Accepts clients, one at a time.
 async fn accept(
     mut provider: service_provider::Exp<service_provider::states::Ready>,
     system: System,

@@ -1,6 +1,6 @@
-//! The interface's buffers on their way, and what an answer must look like to be believed.
+//! The interface's buffers in flight, and the validation of the device's answers.
 //!
-//! Key type: [`Net`]. Neighbours: `sip-virtio` (the queues). A packet lies in its buffer from the first byte on: the
+//! Key type: [`Net`]. Neighbours: `sip-virtio` (the queues). A packet starts at the first byte of its buffer: the
 //! device's own header lies elsewhere. Deliberately not here: clients, waiting, and what packets mean.
 
 use alloc::collections::VecDeque;
@@ -13,94 +13,94 @@ use sip_virtio::{
 
 use crate::offload::{self, Offered};
 
-/// Packets that can be on their way in each direction.
+/// Maximum packets in flight in each direction.
 pub const MAX_PACKETS: u32 = (QUEUE_SIZE / DESCRIPTORS) as u32;
 /// Bytes of an Ethernet header with a VLAN tag.
 pub const ETHERNET_HEADER_BYTES: usize = 18;
 
 const QUEUE_SIZE: usize = 256;
-/// Of each packet: header and data.
+/// Descriptors per packet: header and data.
 const DESCRIPTORS: usize = 2;
 const RECEIVE_QUEUE: u16 = 0;
 const TRANSMIT_QUEUE: u16 = 1;
 const HEADER_BYTES: usize = offload::BYTES;
 
-/// `VIRTIO_NET_F_CSUM`: the device makes checksums.
+/// `VIRTIO_NET_F_CSUM`: the device computes checksums.
 const CHECKSUM: u64 = 1;
-/// `VIRTIO_NET_F_GUEST_CSUM`: it may say that checksums are right, and leave those out that need not be made.
+/// `VIRTIO_NET_F_GUEST_CSUM`: the device may report verified checksums, and pass on packets with partial ones.
 const RECEIVED_CHECKSUM: u64 = 1 << 1;
 /// `VIRTIO_NET_F_MTU`.
 const MTU: u64 = 1 << 3;
 /// `VIRTIO_NET_F_MAC`.
 const MAC: u64 = 1 << 5;
-/// `VIRTIO_NET_F_HOST_TSO4`: the device cuts packets of TCP over IPv4.
+/// `VIRTIO_NET_F_HOST_TSO4`: TCP segmentation offload for IPv4.
 const CUT_VERSION_4: u64 = 1 << 11;
-/// `VIRTIO_NET_F_HOST_TSO6`: the same over IPv6.
+/// `VIRTIO_NET_F_HOST_TSO6`: TCP segmentation offload for IPv6.
 const CUT_VERSION_6: u64 = 1 << 12;
 /// `VIRTIO_NET_F_STATUS`.
 const STATUS: u64 = 1 << 16;
 /// `VIRTIO_NET_F_SPEED_DUPLEX`.
 const SPEED: u64 = 1 << 63;
 
-/// The configuration. Its first six bytes are the interface's address.
+/// The configuration space. Its first six bytes are the interface's address.
 #[layout::registers(bytes = 16)]
 struct Configuration {
-    /// What the link does.
+    /// Link status.
     #[at(6)]
     status: ReadOnly<LinkStatus>,
-    /// Most bytes of a packet.
+    /// Maximum bytes of a packet without its Ethernet header.
     #[at(10)]
     mtu: ReadOnly<u16>,
-    /// Of the link, in millions of bits a second.
+    /// Speed of the link in Mbit/s.
     #[at(12)]
     speed: ReadOnly<u32>,
 }
 
 #[layout::bits(u16)]
 struct LinkStatus {
-    /// There is one.
+    /// The link is up.
     #[bit(0)]
     up: bool,
 }
 
 const DEFAULT_MTU: u32 = 1500;
-/// Least that a device may give (virtio 1.2, section 5.1.4.1).
+/// Minimum MTU that a device may offer (virtio 1.2, section 5.1.4.1).
 const MIN_MTU: u32 = 68;
 
-/// What is known of the interface.
+/// Properties of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Its address.
     pub mac: [u8; 6],
-    /// Most bytes of a packet without its Ethernet header.
+    /// Maximum bytes of a packet without its Ethernet header.
     pub mtu: u32,
-    /// Speed of the link: 0 where there is none, the greatest number where nobody knows.
+    /// Speed of the link: 0 if it is down, [`u64::MAX`] if unknown.
     pub link_bits_per_s: u64,
-    /// What it does for its client.
+    /// Its offloads.
     pub offered: Offered,
 }
 
-/// A packet that was received.
+/// A received packet.
 #[derive(Debug)]
 pub struct Received<M> {
     /// The buffer.
     pub memory: M,
-    /// Bytes of it that are the packet.
+    /// Length of the packet in it.
     pub bytes: usize,
-    /// When it was found there, on the platform's clock.
+    /// Time at which the driver found it, on the platform's clock.
     pub received_ns: u64,
-    /// Its checksums are known to be right.
+    /// Whether its checksums are known to be correct.
     pub is_checked: bool,
 }
 
-/// What has happened since it was last asked.
+/// Events since they were last taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
     /// Packets were received.
     pub received: bool,
     /// Packets were sent.
     pub sent: bool,
-    /// The link came or went.
+    /// The link went up or down.
     pub link: bool,
 }
 
@@ -113,22 +113,22 @@ pub struct Net<P: Platform, M: DeviceMemory> {
     sent: VecDeque<M>,
     link_bits_per_s: u64,
     news: News,
-    /// The device interrupts for packets that were sent.
+    /// Whether the device interrupts for sent packets.
     tells_of_sent: bool,
 }
 
 impl<P: Platform, M: DeviceMemory> Net<P, M> {
-    /// Resets the device and makes it ready.
+    /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no interface that this driver can use.
+    /// It is no interface that this driver supports.
     pub fn start(platform: P) -> Result<Net<P, M>, DeviceError> {
         let needed = [(MAC, "VIRTIO_NET_F_MAC, an address of its own")];
         let offloads = CHECKSUM | RECEIVED_CHECKSUM | CUT_VERSION_4 | CUT_VERSION_6;
         let wanted = MTU | STATUS | SPEED;
         let mut device = Device::start(platform.clone(), Kind::Network, &needed, wanted | offloads)?;
         if !device.has(CHECKSUM) {
-            // The client is told of checksums in both directions or none.
+            // The client's checksum offload covers both directions or none.
             device = Device::start(platform, Kind::Network, &needed, wanted)?;
         }
         let (receive, transmit) = (device.queue(RECEIVE_QUEUE)?, device.queue(TRANSMIT_QUEUE)?);
@@ -147,10 +147,10 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         Ok(net)
     }
 
-    /// What the device says of itself now.
+    /// Returns the interface's current properties.
     ///
     /// # Errors
-    /// It talks nonsense.
+    /// The configuration is invalid.
     pub fn description(&self) -> Result<Description, DeviceError> {
         let has = |feature| self.device.has(feature);
         let offered = Offered {
@@ -177,38 +177,38 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         Ok(description)
     }
 
-    /// Gives the device a buffer to receive in, of which it may fill all. It may take no notice before [`Net::tell`].
+    /// Adds a buffer for receiving, without notifying the device; see [`Net::tell`].
     ///
     /// # Errors
-    /// It has as many as it can take; the buffer comes back.
+    /// The queue is full; the buffer comes back.
     pub fn give(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
         let asked = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
         self.receive.add(asked, ()).map_err(memory_of)
     }
 
-    /// Sends the first `bytes` bytes of a buffer, not 0, with the device's header for them. The device may take no
-    /// notice before [`Net::tell`].
+    /// Adds a packet to send: the first `bytes` bytes of a buffer, not 0, with the device's header for them. Does not notify
+    /// the device; see [`Net::tell`].
     ///
     /// # Errors
-    /// As many packets as possible are on their way; the buffer comes back.
+    /// The queue is full; the buffer comes back.
     pub fn send(&mut self, memory: M, bytes: usize, header: &[u8; HEADER_BYTES]) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
         let asked = Request { header, data: Some(data), reply: Reply::None };
         self.transmit.add(asked, ()).map_err(memory_of)
     }
 
-    /// Tells the device of what it was given.
+    /// Notifies the device of added buffers and packets.
     pub fn tell(&mut self) {
         self.receive.tell();
         self.transmit.tell();
     }
 
-    /// Takes what the device has done without waiting for its interrupt, and lets it interrupt for what comes from
-    /// now on: for each packet that comes, but for those that were sent only if that is asked for.
+    /// Polls for completions, and enables interrupts for those that follow: for each received packet, but for sent ones
+    /// only on request.
     ///
     /// # Errors
-    /// The device is not to be used any longer.
+    /// The device has failed and must not be used any longer.
     pub fn look(&mut self, tell_of_sent: bool) -> Result<(), DeviceError> {
         self.collect()?;
         self.receive.set_interrupts(true);
@@ -241,36 +241,36 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         Ok(())
     }
 
-    /// Takes the packet that was received first. With the last one there is nothing more to tell the client of.
+    /// Takes the oldest received packet. With the last one the pending event is cleared.
     pub fn take_received(&mut self) -> Option<Received<M>> {
         let received = self.received.pop_front();
         self.news.received &= !self.received.is_empty();
         received
     }
 
-    /// Takes the buffer of the packet that was sent first.
+    /// Takes the buffer of the oldest sent packet.
     pub fn take_sent(&mut self) -> Option<M> {
         let sent = self.sent.pop_front();
         self.news.sent &= !self.sent.is_empty();
         sent
     }
 
-    /// Whether a packet that was received waits to be taken.
+    /// Returns whether a received packet can be taken.
     pub fn has_received(&self) -> bool {
         !self.received.is_empty()
     }
 
-    /// Buffers to receive in that the driver has, filled or not.
+    /// Returns the number of receive buffers held, filled or not.
     pub fn receive_buffers(&self) -> usize {
         self.receive.under_way() + self.received.len()
     }
 
-    /// Packets to send that the driver has, sent or not.
+    /// Returns the number of packets for sending held, sent or not.
     pub fn transmit_buffers(&self) -> usize {
         self.transmit.under_way() + self.sent.len()
     }
 
-    /// What has happened since it was last asked.
+    /// Takes the events since the last call.
     pub fn take_news(&mut self) -> News {
         core::mem::take(&mut self.news)
     }
@@ -290,7 +290,7 @@ fn memory_of<M>(refused: Refused<M, ()>) -> M {
     }
 }
 
-/// The device gives megabits, or a number that is too great to be any.
+/// Converts the device's Mbit/s, which are invalid if greater than [`i32::MAX`] (unknown).
 fn bits_per_s(megabits: u32) -> u64 {
     match i32::try_from(megabits) {
         Ok(known) if known > 0 => u64::from(megabits) * 1_000_000,
@@ -305,10 +305,10 @@ impl<P: Platform, M: DeviceMemory + 'static> Core for Net<P, M> {
         }
         self.collect()?;
         if self.news.received {
-            // One interrupt is enough until the client looks, which is told of it.
+            // No more interrupts until the client has been notified and polls.
             self.receive.set_interrupts(false);
         }
-        // A packet may be waited for as long as none comes; one to send may not take so long.
+        // No timeout for receiving; sending must complete.
         self.transmit.check_time(TIME_LIMIT_MS)
     }
 }

@@ -1,58 +1,58 @@
-//! The device's own header before each packet: what the device is to do with one that is sent, and what it did with
-//! one that came (virtio 1.2, section 5.1.6).
+//! The device's header of each packet: offload requests for sent ones, and verification results of
+//! received ones (virtio 1.2, section 5.1.6).
 //!
-//! What a client says of its packet is compared with the packet, because a device may take such a header at its word.
-//! Deliberately not here: making checksums and cutting packets.
+//! A client's request is validated against the packet, because a device may trust such a header.
+//! Deliberately not here: checksums and segmentation.
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const BYTES: usize = Header::BYTES;
 
-/// The header.
+/// `struct virtio_net_hdr`.
 #[derive(Default, layout::Record)]
 #[record(bytes = 12, order = "little")]
 struct Header {
     flags: Flags,
-    /// How the packet is to be cut: [`CUT_VERSION_4`] or [`CUT_VERSION_6`]; 0: not at all.
+    /// Segmentation type: [`CUT_VERSION_4`] or [`CUT_VERSION_6`]; 0: none.
     cut: u8,
-    /// Bytes before the payload, which each segment gets.
+    /// Length of all headers, which each segment gets.
     header_bytes: u16,
-    /// Payload of a segment.
+    /// Maximum payload of a segment in bytes.
     segment_bytes: u16,
-    /// From where on the checksum is made.
+    /// Offset from which the checksum is computed.
     checksum_start: u16,
-    /// Where it goes, from there.
+    /// Offset of the checksum field from there.
     checksum_offset: u16,
-    /// How many buffers the packet takes; told of received ones.
+    /// Number of buffers of a received packet.
     buffers: u16,
 }
 
 #[layout::bits(u8)]
 struct Flags {
-    /// The checksum is to be made.
+    /// The checksum has to be computed.
     #[bit(0)]
     needs_checksum: bool,
-    /// The checksums were found right.
+    /// The checksums were verified.
     #[bit(1)]
     data_valid: bool,
 }
 
-/// What a client asks of the device for one packet to send.
+/// Offloads that a client requests for one packet to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// To fill in the checksum of TCP or UDP.
+    /// Fill in the checksum of TCP or UDP.
     pub checksum: bool,
-    /// To cut the packet into segments of so many bytes of payload; 0: not to.
+    /// Split the packet into segments with this maximum payload in bytes; 0: do not.
     pub segment_bytes: u16,
 }
 
-/// What a device does; see `NicDevice.DeviceInfo`.
+/// Offloads of a device; see `NicDevice.DeviceInfo`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
     /// Checksums of TCP and UDP.
     pub checksum: bool,
-    /// It cuts packets of TCP over IPv4.
+    /// TCP segmentation for IPv4.
     pub segmentation_version_4: bool,
-    /// It cuts packets of TCP over IPv6.
+    /// TCP segmentation for IPv6.
     pub segmentation_version_6: bool,
 }
 
@@ -68,13 +68,13 @@ const VERSION_6_BYTES: usize = 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Where what matters lies in a packet.
+/// Layout of a packet.
 struct Place {
     is_version_6: bool,
     is_tcp: bool,
-    /// Where the header of TCP or UDP begins.
+    /// Offset of the TCP or UDP header.
     start: usize,
-    /// Where what it carries begins.
+    /// Offset of its payload.
     payload: usize,
 }
 
@@ -82,7 +82,7 @@ fn word(packet: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]))
 }
 
-/// Nothing where it is no packet of TCP or UDP with whole headers.
+/// Parses the headers; `None` if it is not a TCP or UDP packet with complete headers.
 fn find(packet: &[u8]) -> Option<Place> {
     let (kind, ip) = match word(packet, 12)? {
         VLAN => (word(packet, 12 + VLAN_BYTES)?, ETHERNET_BYTES + VLAN_BYTES),
@@ -104,8 +104,8 @@ fn find(packet: &[u8]) -> Option<Place> {
     (is_whole && (!place.is_tcp || own_bytes >= 20)).then_some(place)
 }
 
-/// The header of a packet to send, from its Ethernet header on. Nothing where the packet is not what its client says,
-/// or the device does not do that.
+/// Builds the header of a packet to send, which starts with its Ethernet header. `None` if the packet does not match the
+/// request, or the device does not offer it.
 pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTES]> {
     if asked == Asked::default() {
         return Some([0; BYTES]);
@@ -130,7 +130,7 @@ pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTE
     Some(header.to_bytes())
 }
 
-/// Whether the device has found a received packet's checksums right, or knows that they need not be made: the packet
+/// Returns whether the device has verified a received packet's checksums, or has passed on a partial one: then the packet
 /// has never left the machine.
 pub fn is_checked(header: &[u8]) -> bool {
     let flags = header.first().map_or(Flags::NONE, |&flags| Flags::from_bits(flags));

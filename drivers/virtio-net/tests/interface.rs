@@ -1,4 +1,4 @@
-//! The network driver against a device that does all right, and one that answers nonsense.
+//! The network driver against a correct device, and against a faulty one.
 
 use sip_virtio::model::kinds::Network;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
@@ -107,7 +107,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for _ in 0..40 {
         match numbers.below(8) {
-            // A full queue gives the buffer back.
+            // If the queue is full, the buffer comes back.
             0 | 1 => drop(driver.give(buffer(machine, &[]), BUFFER_BYTES)),
             2 | 3 => drop(driver.send(buffer(machine, &[7]), 1 + numbers.below(1500) as usize, &WHOLE)),
             4 => machine.run(),

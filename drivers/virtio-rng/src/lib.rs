@@ -1,7 +1,7 @@
-//! The driver of a virtio source of random bytes: the `Entropy` contract for many clients.
+//! Driver of a virtio entropy source: the `Entropy` contract for many clients.
 //!
-//! Key type: [`rng::Rng`] (the requests, without channels). Neighbours: `sip-virtio` (the device). The device fills a
-//! client's block itself. Deliberately not here: stretching of random bytes; what the device gives is passed on.
+//! Key type: [`rng::Rng`] (the requests, without channels). Neighbours: `sip-virtio` (the device). The device does DMA
+//! directly on a client's block. Deliberately not here: a generator; the device's bytes are passed on unchanged.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -31,13 +31,13 @@ struct Source {
     running: Arc<Running<Core>>,
 }
 
-/// Serves random bytes until the one who hands over clients is gone.
+/// Serves random bytes until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let source = match Running::start(&startup.source, Core::start) {
         Ok((system, running)) => Rc::new(Source { system, running }),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
+                // The parent process reports it to people.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -64,7 +64,7 @@ async fn serve(source: Rc<Source>, mut client: entropy::Exp<states::Ready>) {
 }
 
 impl Source {
-    /// Fills a client's block, in as many pieces as the device makes of it.
+    /// Fills a client's block, in as many requests as the device needs.
     async fn fill(&self, data: Block) -> Result<Block, (Block, EntropyError)> {
         let bytes = data.len();
         if bytes == 0 {

@@ -1,4 +1,4 @@
-//! The source's requests, and what an answer must look like to be believed.
+//! The source's requests, and the validation of the device's answers.
 //!
 //! Key type: [`Rng`]. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
 
@@ -9,14 +9,14 @@ use sip_virtio::{
     TIME_LIMIT_MS,
 };
 
-/// Descriptors of the queue, one for each request; machines offer as few as this.
+/// Descriptors of the queue, one per request; some machines offer no more.
 const QUEUE_SIZE: usize = 8;
 const QUEUE: u16 = 0;
 
 /// Number of a request.
 pub type Key = u64;
 
-/// A virtio source of random bytes. `M` is the memory of its clients.
+/// A virtio entropy source. `M` is the memory of its clients.
 pub struct Rng<P: Platform, M: DeviceMemory> {
     device: Device<P>,
     queue: Queue<P, QUEUE_SIZE, M, Key>,
@@ -25,10 +25,10 @@ pub struct Rng<P: Platform, M: DeviceMemory> {
 }
 
 impl<P: Platform, M: DeviceMemory> Rng<P, M> {
-    /// Resets the device and makes it ready.
+    /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no source that this driver can use.
+    /// It is no source that this driver supports.
     pub fn start(platform: P) -> Result<Rng<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Entropy, &[], 0)?;
         let queue = device.queue(QUEUE)?;
@@ -36,10 +36,10 @@ impl<P: Platform, M: DeviceMemory> Rng<P, M> {
         Ok(Rng { device, queue, finished: BTreeMap::new(), last_key: 0 })
     }
 
-    /// Asks for random bytes in `memory`, from the byte `from` on; `bytes` of them at most, not 0.
+    /// Requests random bytes in `memory`, from the byte `from` on; at most `bytes` of them, not 0.
     ///
     /// # Errors
-    /// Too many requests are under way; the memory comes back.
+    /// Too many requests are in flight; the memory comes back.
     pub fn fill(&mut self, memory: M, from: usize, bytes: usize) -> Result<Key, M> {
         let key = self.last_key + 1;
         let data = Data { memory, offset: from, bytes, direction: Direction::FromDevice };
@@ -53,12 +53,12 @@ impl<P: Platform, M: DeviceMemory> Rng<P, M> {
         }
     }
 
-    /// Takes what came of a request, once: the memory, and how many bytes were put there, at least one.
+    /// Takes a finished request, once: the memory, and the number of bytes written, at least one.
     pub fn take(&mut self, key: Key) -> Option<(M, usize)> {
         self.finished.remove(&key)
     }
 
-    /// How many requests are under way.
+    /// Returns the number of requests in flight.
     pub fn under_way(&self) -> usize {
         self.queue.under_way()
     }

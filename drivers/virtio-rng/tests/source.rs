@@ -1,4 +1,4 @@
-//! The driver of random bytes against a device that does all right, and one that answers nonsense.
+//! The driver of random bytes against a correct device, and against a faulty one.
 
 use sip_virtio::model::kinds::Entropy;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
@@ -45,7 +45,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for key in 1..30 {
         let bytes = 1 + numbers.below(100) as usize;
-        // A full queue gives the memory back.
+        // If the queue is full, the memory comes back.
         let _ = driver.fill(machine.allocate(100).expect("memory"), numbers.below(101 - bytes as u64) as usize, bytes);
         if numbers.below(2) == 0 {
             machine.run();

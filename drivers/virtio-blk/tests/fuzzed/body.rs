@@ -1,4 +1,4 @@
-//! What the fuzz target `virtio_blk` does with its bytes: the disk driver over a device that answers nonsense.
+//! Body of the fuzz target `virtio_blk`: the disk driver against a faulty device.
 
 use sip_virtio::model::kinds::Disk;
 use sip_virtio::model::{Machine, Memory};
@@ -11,7 +11,7 @@ type Driver = Blk<Machine, Memory>;
 
 const SECTORS: usize = 16;
 
-/// Does it.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     life::run(bytes, |way, faults| Machine::new(Disk::new(SECTORS), way, faults), Driver::start, live);
 }

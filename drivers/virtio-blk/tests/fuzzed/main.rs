@@ -1,4 +1,4 @@
-//! What the fuzz target `virtio_blk` does, without a fuzzer.
+//! The fuzz target `virtio_blk`, without a fuzzer.
 
 mod body;
 #[path = "../../../../sip/virtio/tests/fuzzed/life.rs"]

@@ -1,5 +1,4 @@
-//! What the fuzz target `virtio_net` does with its bytes: the driver of network cards over a device that answers
-//! nonsense.
+//! Body of the fuzz target `virtio_net`: the network driver against a faulty device.
 
 use sip_virtio::model::kinds::Network;
 use sip_virtio::model::{Machine, Memory};
@@ -10,7 +9,7 @@ use crate::life;
 
 type Driver = Net<Machine, Memory>;
 
-/// Does it.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     life::run(bytes, |way, faults| Machine::new(Network::default(), way, faults), Driver::start, live);
 }

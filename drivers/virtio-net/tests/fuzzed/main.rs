@@ -1,4 +1,4 @@
-//! What the fuzz target `virtio_net` does, without a fuzzer.
+//! The fuzz target `virtio_net`, without a fuzzer.
 
 mod body;
 #[path = "../../../../sip/virtio/tests/fuzzed/life.rs"]
