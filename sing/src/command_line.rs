@@ -97,7 +97,7 @@ pub struct RunArguments {
     /// Processors of the machine
     #[arg(long, visible_alias = "smp", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub processors: Option<u16>,
-    /// Memory of a bare machine, such as 64M or 1G [default: 256M]
+    /// Memory of a bare machine, such as 64M or 1G [default: 256M, and 8M for each folder]
     #[arg(long, value_name = "SIZE")]
     pub mem: Option<MemorySize>,
     /// What executes a bare machine's instructions [default: auto]

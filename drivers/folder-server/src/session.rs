@@ -84,8 +84,9 @@ impl fmt::Display for Error {
 /// The way to one server.
 pub(crate) struct Session {
     transport: Rc<dyn Transport>,
-    /// Blocks that no request has, each with the tag of its requests.
-    blocks: RefCell<Vec<(u16, ExVec<u8>)>>,
+    /// The tags that no request has, each with its block once it was used. The last returned is taken first, so that a
+    /// folder has as many blocks as it ever had requests under way.
+    blocks: RefCell<Vec<(u16, Option<ExVec<u8>>)>>,
     waiting: RefCell<VecDeque<Waker>>,
     /// The longest message, as both sides agreed.
     message_bytes: Cell<usize>,
@@ -127,11 +128,8 @@ impl Drop for Fid {
 impl Session {
     /// Agrees with the server and gets to the folder itself.
     pub(crate) async fn start(transport: Rc<dyn Transport>) -> Result<Fid, Error> {
-        let mut blocks = Vec::with_capacity(REQUESTS);
-        for tag in 0..REQUESTS {
-            // There are few of them.
-            blocks.push((tag as u16, ExVec::new(BLOCK_BYTES).map_err(|_| Error::Exhausted)?));
-        }
+        // There are few of them.
+        let blocks = (0..REQUESTS).rev().map(|tag| (tag as u16, None)).collect();
         let session = Rc::new(Session {
             transport,
             blocks: RefCell::new(blocks),
@@ -167,10 +165,10 @@ impl Session {
 
     /// Sends a request and takes what is wanted out of the answer.
     async fn call<R>(&self, request: &Request<'_>, take: impl FnOnce(Reply<'_>) -> Option<R>) -> Result<R, Error> {
-        let (tag, mut block) = self.take_block().await;
+        let (tag, mut block) = self.take_block().await?;
         let sent_tag = if matches!(request, Request::Version { .. }) { nine_p::NO_TAG } else { tag };
         let Some(bytes) = request.encode(sent_tag, &mut block[..self.message_bytes.get()]) else {
-            self.give_block(tag, block);
+            self.give_block(tag, Some(block));
             return Err(Error::BadPath);
         };
         let Exchanged { block, answer } = self.transport.exchange(block, bytes).await;
@@ -180,24 +178,31 @@ impl Session {
             Some((tag, reply)) if tag == sent_tag => take(reply).ok_or(Error::Broken),
             _ => Err(Error::Broken),
         };
-        if let Some(block) = block.or_else(|| ExVec::new(BLOCK_BYTES).ok()) {
-            self.give_block(tag, block);
-        }
+        self.give_block(tag, block);
         result
     }
 
-    async fn take_block(&self) -> (u16, ExVec<u8>) {
-        poll_fn(|context| match self.blocks.borrow_mut().pop() {
+    /// Waits for a tag that no request has.
+    async fn take_block(&self) -> Result<(u16, ExVec<u8>), Error> {
+        let (tag, block) = poll_fn(|context| match self.blocks.borrow_mut().pop() {
             Some(block) => Poll::Ready(block),
             None => {
                 self.waiting.borrow_mut().push_back(context.waker().clone());
                 Poll::Pending
             }
         })
-        .await
+        .await;
+        match block.map_or_else(|| ExVec::new(BLOCK_BYTES), Ok) {
+            Ok(block) => Ok((tag, block)),
+            Err(_) => {
+                self.give_block(tag, None);
+                Err(Error::Exhausted)
+            }
+        }
     }
 
-    fn give_block(&self, tag: u16, block: ExVec<u8>) {
+    /// The device may have kept the block.
+    fn give_block(&self, tag: u16, block: Option<ExVec<u8>>) {
         self.blocks.borrow_mut().push((tag, block));
         if let Some(waiting) = self.waiting.borrow_mut().pop_front() {
             waiting.wake();

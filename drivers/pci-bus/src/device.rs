@@ -17,6 +17,8 @@ use crate::access::{Space, Windows};
 
 /// Maximum interrupts per device: one for configuration changes and one for each of its first queues.
 const MAX_INTERRUPTS: u16 = 3;
+/// With more functions on the bus than this each gets one interrupt, so that all get one: processors tell some 200 apart.
+const MAX_ROOMY_FUNCTIONS: usize = 32;
 const BELOW_4_GIB: u64 = 1 << 32;
 /// Polling interval of a reset, in nanoseconds.
 const PAUSE_NS: u64 = 100_000;
@@ -182,8 +184,9 @@ fn add_ranges(publication: &Publication, windows: &Windows, structures: &Structu
 
 /// Allocates interrupts for the first entries of the device's MSI-X table.
 fn add_interrupts(offer: &Offer<'_>, entries: u16) -> Result<Vec<Message>, String> {
+    let most = if offer.functions.len() > MAX_ROOMY_FUNCTIONS { 1 } else { MAX_INTERRUPTS };
     let mut messages = Vec::new();
-    for _ in 0..entries.min(MAX_INTERRUPTS) {
+    for _ in 0..entries.min(most) {
         match offer.bus.allocate_interrupt() {
             Ok(allocated) => {
                 offer.publication.add_interrupt(allocated.interrupt).map_err(not_offered)?;

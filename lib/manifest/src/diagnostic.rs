@@ -99,6 +99,7 @@ codes! {
     BaseCycle = "M120", "systems are based on each other";
     RangeClaimedTwice = "M121", "two instances have one I/O port or byte of device memory";
     InterruptClaimedTwice = "M122", "two instances have one interrupt";
+    BadCount = "M123", "a count of instances that cannot be";
     BadPublicKey = "M130", "a public key that is none";
     BadPublishers = "M131", "a pattern of publishers that covers nobody";
     BadRevocation = "M132", "a revocation of nothing";

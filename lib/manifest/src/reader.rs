@@ -60,6 +60,11 @@ impl Report {
         self.items.borrow_mut().push(Diagnostic { code, message, labels, remedy });
     }
 
+    /// How much has been found wrong so far.
+    pub(crate) fn count(&self) -> usize {
+        self.items.borrow().len()
+    }
+
     pub(crate) fn finish(self) -> Vec<Diagnostic> {
         let mut items = self.items.into_inner();
         items.sort_by_key(|item| item.labels.first().map_or(0, |label| label.span.start));

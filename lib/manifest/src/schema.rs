@@ -72,6 +72,7 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
         Kind::SomeText => pattern(r"\S"),
         Kind::Line => pattern(r"^[^CONTROL]*[^\sCONTROL][^CONTROL]*$"),
         Kind::Name => pattern("^[a-z][a-z0-9-]{0,62}$"),
+        Kind::NumberedName => pattern("^[a-z][a-z0-9#-]{0,62}$"),
         Kind::ProgramName => {
             let taken = object(vec![member("const", text(package::SYSTEM_NAME))]);
             [members_of_kind(&Kind::Name), vec![member("not", taken)]].concat()

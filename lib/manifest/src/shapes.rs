@@ -57,6 +57,8 @@ pub enum Kind {
     Line,
     /// A name of a program, publisher, instance, endpoint, parameter or device.
     Name,
+    /// The same, in which `#` may stand for a number.
+    NumberedName,
     /// A name of a program, which is not the system's.
     ProgramName,
     /// `major.minor.patch`.
@@ -483,7 +485,13 @@ static INSTANCE: Shape = shape(
     "an instance that runs",
     &[
         required("name", Kind::Text, "the program"),
-        open("instance", Kind::Name, "`name`", "name of the instance, of no other"),
+        open("instance", Kind::NumberedName, "`name`", "name of the instance, of no other"),
+        open(
+            "count",
+            Kind::Number(1, LIST_MAX as i64),
+            "one instance",
+            "how many instances there are; each `#` in `instance`, and in the values of `devices`, `provides` and `endpoints`, is the instance's number, from 0",
+        ),
         optional(
             "optional",
             Kind::Boolean,
@@ -498,7 +506,7 @@ static INSTANCE: Shape = shape(
         ),
         optional(
             "devices",
-            Kind::Map(&Kind::Name),
+            Kind::Map(&Kind::NumberedName),
             "{}",
             "the machine's name by the program's name of a device; a device has one owner",
         ),

@@ -54,6 +54,22 @@ struct Head {
     span: Span,
 }
 
+/// Stands for the number of an instance where there are several.
+const NUMBER: char = '#';
+
+/// The number of an instance, where its [[program]] stands for several.
+#[derive(Clone, Copy)]
+struct Number(Option<u32>);
+
+impl Number {
+    fn put_into(self, text: At<String>) -> At<String> {
+        match self.0 {
+            Some(number) => text.map(|text| text.replace(NUMBER, &number.to_string())),
+            None => text,
+        }
+    }
+}
+
 /// An instance and where in the file it is spoken of.
 pub(crate) struct Entry<'a> {
     pub(crate) instance: Instance,
@@ -137,15 +153,48 @@ impl<'a> Reader<'a> {
     fn instances(&self, files: &[Table<'_, '_>], root: Option<&Manifest>) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
         for table in files.iter().rev().flat_map(|file| file.tables("program")) {
-            let entry = self.instance(&table, root);
+            let new = self.numbered_instances(&table, root);
             table.close();
-            let Some(entry) = entry else { continue };
-            match entries.iter().find(|other| other.instance.name == entry.instance.name) {
-                Some(first) => {
-                    let name = At::new(entry.instance.name.clone(), entry.name.clone());
-                    duplicate(self.report, Code::DuplicateInstance, "the instance", &name, &first.name);
+            for entry in new {
+                match entries.iter().find(|other| other.instance.name == entry.instance.name) {
+                    Some(first) => {
+                        let name = At::new(entry.instance.name.clone(), entry.name.clone());
+                        duplicate(self.report, Code::DuplicateInstance, "the instance", &name, &first.name);
+                    }
+                    None => entries.push(entry),
                 }
-                None => entries.push(entry),
+            }
+        }
+        entries
+    }
+
+    /// The instances that one [[program]] stands for.
+    fn numbered_instances(&self, table: &Table<'_, '_>, root: Option<&Manifest>) -> Vec<Entry<'a>> {
+        let name = table.text("instance").filter(|name| name.value.contains(NUMBER));
+        let given = table.get("count").map(Spanned::span);
+        let count = table.number("count", Code::BadCount, "no number of instances");
+        match (&given, &name) {
+            (Some(span), None) => {
+                let message = "`count` has no instances to number".to_string();
+                let remedy =
+                    format!("write `{NUMBER}` into `instance` where the number is to stand, as in \"disk{NUMBER}\"");
+                self.report.add(Code::BadCount, message, span, "nothing tells the instances apart", remedy);
+            }
+            (None, Some(name)) => {
+                let message = format!("the instance `{}` has a place for a number and no count", name.value);
+                let remedy = "add `count = ...`, how many instances there are".to_string();
+                self.report.add(Code::BadCount, message, &name.span, "`count` is missing", remedy);
+            }
+            _ => {}
+        }
+        let Some(_) = name else { return self.instance(table, root, Number(None)).into_iter().collect() };
+        let mut entries = Vec::new();
+        for number in 0..count.map_or(1, |count| count.value) {
+            let before = self.report.count();
+            entries.extend(self.instance(table, root, Number(Some(number))));
+            if self.report.count() > before {
+                // The others would be reported for the same.
+                break;
             }
         }
         entries
@@ -165,9 +214,9 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn instance(&self, table: &Table<'_, '_>, root: Option<&Manifest>) -> Option<Entry<'a>> {
+    fn instance(&self, table: &Table<'_, '_>, root: Option<&Manifest>, number: Number) -> Option<Entry<'a>> {
         let program = table.required_text("name");
-        let name = table.text("instance").or_else(|| program.clone());
+        let name = table.text("instance").map(|name| number.put_into(name)).or_else(|| program.clone());
         let optional = table.flag("optional").value;
         let parameters = table.entries("parameters");
         let devices = table.entries("devices");
@@ -179,9 +228,9 @@ impl<'a> Reader<'a> {
         check_name(self.report, &name, "an instance");
         let manifest = self.program(&program)?;
         let parameters = self.parameters(manifest, &parameters, root, &program.span);
-        let (devices, device_spans) = self.devices(manifest, &devices, &program.span);
-        let (provides, provide_spans) = self.provides(manifest, &provides, &program.span);
-        let endpoints = self.endpoints(manifest, &endpoints);
+        let (devices, device_spans) = self.devices(manifest, &devices, &program.span, number);
+        let (provides, provide_spans) = self.provides(manifest, &provides, &program.span, number);
+        let endpoints = self.endpoints(manifest, &endpoints, number);
         let instance = Instance {
             name: name.value,
             program: program.value,
@@ -279,6 +328,7 @@ impl<'a> Reader<'a> {
         manifest: &Manifest,
         entries: &[(At<String>, &Spanned<DeValue<'_>>)],
         program: &Span,
+        number: Number,
     ) -> (Vec<String>, Vec<Span>) {
         let mut devices: Vec<String> = manifest.devices.iter().map(|device| device.name.clone()).collect();
         let mut spans = vec![program.clone(); devices.len()];
@@ -290,7 +340,10 @@ impl<'a> Reader<'a> {
                 self.unknown(Code::UnknownDevice, manifest, "named device", key, &names);
                 continue;
             };
-            let Some(name) = self.text("the machine's name for a device", value) else { continue };
+            let Some(name) = self.text("the machine's name for a device", value).map(|name| number.put_into(name))
+            else {
+                continue;
+            };
             check_name(self.report, &name, "a device");
             devices[index] = name.value;
             spans[index] = name.span;
@@ -303,6 +356,7 @@ impl<'a> Reader<'a> {
         manifest: &Manifest,
         entries: &[(At<String>, &Spanned<DeValue<'_>>)],
         program: &Span,
+        number: Number,
     ) -> (Vec<String>, Vec<Span>) {
         let names: Vec<&str> = manifest.provides.iter().map(|provide| provide.path.as_str()).collect();
         let mut paths: Vec<String> = names.iter().map(|path| path.to_string()).collect();
@@ -312,7 +366,9 @@ impl<'a> Reader<'a> {
                 self.unknown(Code::UnknownProvide, manifest, "[[provide]] for", key, &names);
                 continue;
             };
-            let Some(path) = self.text("the path to provide", value) else { continue };
+            let Some(path) = self.text("the path to provide", value).map(|path| number.put_into(path)) else {
+                continue;
+            };
             check_path(self.report, &path);
             paths[index] = path.value;
             spans[index] = path.span;
@@ -320,7 +376,12 @@ impl<'a> Reader<'a> {
         (paths, spans)
     }
 
-    fn endpoints(&self, manifest: &Manifest, entries: &[(At<String>, &Spanned<DeValue<'_>>)]) -> Vec<Option<String>> {
+    fn endpoints(
+        &self,
+        manifest: &Manifest,
+        entries: &[(At<String>, &Spanned<DeValue<'_>>)],
+        number: Number,
+    ) -> Vec<Option<String>> {
         let mut paths = vec![None; manifest.endpoints.len()];
         let bound = manifest.endpoints.iter().filter(|slot| matches!(slot.source, Source::Path(_)));
         let names: Vec<&str> = bound.map(|slot| slot.name.as_str()).collect();
@@ -329,7 +390,9 @@ impl<'a> Reader<'a> {
                 self.unknown(Code::UnknownEndpoint, manifest, "endpoint that is bound to a path,", key, &names);
                 continue;
             };
-            let Some(path) = self.text("the path to bind to", value) else { continue };
+            let Some(path) = self.text("the path to bind to", value).map(|path| number.put_into(path)) else {
+                continue;
+            };
             check_path(self.report, &path);
             paths[index] = Some(path.value);
         }

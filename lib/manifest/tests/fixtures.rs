@@ -178,3 +178,35 @@ fn colours_are_for_terminals_only() {
     assert!(errors.render(manifest::Colours::Always).contains('\x1b'));
     assert!(!errors.to_string().contains('\x1b'));
 }
+
+#[test]
+fn a_count_makes_instances_with_their_numbers() {
+    let programs = programs();
+    let programs: Vec<&Manifest> = programs.iter().collect();
+    let text = r##"
+        [system]
+        name = "fixture"
+        root = "root"
+
+        [[program]]
+        name = "disk"
+        instance = "disk#"
+        count = 12
+        optional = true
+        devices = { disk = "disk#" }
+        provides = { "/dev/disk0" = "/dev/disk#" }
+
+        [[bind]]
+        who = "*.singularity"
+        path = "/**"
+    "##;
+    let file = SystemFile { file: "counted.toml".into(), text: text.into() };
+    let system = manifest::system(file, &base, &programs).expect("it is right");
+    assert_eq!(system.instances.len(), 12);
+    for (number, instance) in system.instances.iter().enumerate() {
+        assert_eq!(instance.name, format!("disk{number}"));
+        assert_eq!(instance.devices[0], format!("disk{number}"));
+        assert_eq!(instance.provides[0], format!("/dev/disk{number}"));
+        assert!(instance.optional);
+    }
+}

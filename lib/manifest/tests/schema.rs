@@ -171,7 +171,7 @@ fn kind_in_words(kind: &Kind) -> String {
         Kind::Text | Kind::SomeText | Kind::Line | Kind::Version | Kind::AtLeast | Kind::Module => "text".into(),
         Kind::Flag => "text".into(),
         Kind::Source => "word or path".into(),
-        Kind::Name | Kind::ProgramName => "name".into(),
+        Kind::Name | Kind::NumberedName | Kind::ProgramName => "name".into(),
         Kind::Path => "path".into(),
         Kind::PathPattern | Kind::PrincipalPattern | Kind::Publishers => "pattern".into(),
         Kind::PublicKey | Kind::Revoked => "digits".into(),

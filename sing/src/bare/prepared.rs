@@ -21,6 +21,8 @@ use crate::tap;
 
 /// Memory of a machine for which nothing is said.
 const MEBIBYTES: u32 = 256;
+/// What each folder of the host adds to it: its driver, with the blocks that it answers with.
+const FOLDER_MEBIBYTES: u32 = 8;
 /// What a machine has at least beside the boot image and the room in which its programs are mapped: the memory that the
 /// kernel begins with, its own code and its tables. One with many processors takes more, which the kernel says.
 const KERNEL_MEBIBYTES: u32 = 22;
@@ -68,7 +70,8 @@ impl Prepared {
         let system = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
         let manifest = repository.system_manifest(system)?;
         let ready = systems::current(repository, &manifest, Platform::Bare, arguments.unsafe_tests())?;
-        let mebibytes = arguments.mem.map_or(MEBIBYTES, |size| size.mebibytes);
+        let usual = MEBIBYTES + FOLDER_MEBIBYTES * folders.len() as u32;
+        let mebibytes = arguments.mem.map_or(usual, |size| size.mebibytes);
         let mut offered = match person {
             Person::AtConsole => terminal::parameters(),
             Person::Elsewhere => vec![("terminal", "none".into())],
@@ -90,6 +93,7 @@ impl Prepared {
             boot_image: boot_image.path().into(),
             more: more_words(arguments),
         };
+        hardware.refuse_too_many_devices()?;
         Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image, _disks: locks })
     }
 }

@@ -21,6 +21,13 @@ pub enum Kind {
     Q35,
 }
 
+/// Virtio devices that QEMU's microvm has room for: 32 lines of its I/O APICs, less those of a PC's own devices.
+pub const MAX_MICROVM_DEVICES: usize = 24;
+/// Functions of a PCI device.
+const FUNCTIONS: usize = 8;
+/// The first PCI device whose functions are folders; below it QEMU puts disks and all else.
+const FIRST_FOLDER_DEVICE: usize = 0x10;
+
 /// The firmware that starts a microvm in half the time of the usual one.
 const SMALL_FIRMWARE: &str = "qboot.rom";
 
@@ -92,6 +99,26 @@ pub fn find() -> Outcome<PathBuf> {
 }
 
 impl Hardware {
+    /// Refuses a microvm with more devices than it has room for; a PC has room for all that a system drives.
+    ///
+    /// # Errors
+    /// They are too many; the failure says how many there may be.
+    pub fn refuse_too_many_devices(&self) -> Outcome<()> {
+        // The source of random bytes is always there.
+        let others = self.disks.len() + usize::from(self.network.is_some()) + 1;
+        let devices = others + self.folders.len();
+        if self.kind != Kind::Microvm || devices <= MAX_MICROVM_DEVICES {
+            return Ok(());
+        }
+        let room = MAX_MICROVM_DEVICES.saturating_sub(others);
+        Err(Failure::new(format!(
+            "a microvm has room for {MAX_MICROVM_DEVICES} devices, and this one would have {devices}: {} folders beside \
+             {others} others",
+            self.folders.len()
+        ))
+        .remedy(format!("give at most {room} folders, or start a PC with `--machine qemu`")))
+    }
+
     /// QEMU's arguments. Console and debug text go to the first two sockets, and from the third it takes orders.
     ///
     /// # Errors
@@ -145,7 +172,15 @@ impl Hardware {
             let after = format!(",security_model=none,multidevs=remap{access}");
             words.with_file("-fsdev", &format!("local,id=folder{number},path="), &folder.path, &after)?;
             let name = &folder.name;
-            words.add(&format!("-device virtio-9p-{bus},fsdev=folder{number},mount_tag={name}{modern}"));
+            let place = match self.kind {
+                Kind::Microvm => String::new(),
+                Kind::Q35 => format!(
+                    ",multifunction=on,addr={:x}.{}",
+                    FIRST_FOLDER_DEVICE + number / FUNCTIONS,
+                    number % FUNCTIONS
+                ),
+            };
+            words.add(&format!("-device virtio-9p-{bus},fsdev=folder{number},mount_tag={name}{modern}{place}"));
         }
         words.add(&format!("-device virtio-rng-{bus}{modern}"));
         if let Some(network) = &self.network {
@@ -184,12 +219,13 @@ pub fn with_path(before: &str, path: &Path, after: &str) -> Outcome<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
 
     use super::*;
 
-    fn line(kind: Kind, network: Option<Network>) -> String {
-        let hardware = Hardware {
+    fn hardware(kind: Kind, network: Option<Network>) -> Hardware {
+        Hardware {
             kind,
             processors: 3,
             mebibytes: 64,
@@ -203,8 +239,13 @@ mod tests {
             kernel: "k".into(),
             boot_image: "b".into(),
             more: vec!["-s".into()],
-        };
-        let words = hardware.arguments(["/t/console", "/t/debug", "/t/control"].map(Path::new)).expect("plain paths");
+        }
+    }
+
+    fn line(kind: Kind, network: Option<Network>) -> String {
+        let words = hardware(kind, network)
+            .arguments(["/t/console", "/t/debug", "/t/control"].map(Path::new))
+            .expect("plain paths");
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
@@ -220,6 +261,32 @@ mod tests {
     fn folders_are_tagged_with_their_names() {
         let line = line(Kind::Microvm, None);
         assert!(line.contains("-fsdev local,id=folder0,path=d,,e,security_model=none,multidevs=remap,readonly=on -device virtio-9p-device,fsdev=folder0,mount_tag=work"), "{line}");
+    }
+
+    #[test]
+    fn folders_of_a_pc_are_functions_of_a_few_devices() {
+        let folder =
+            |number| Folder { name: format!("f{number}"), path: "d".into(), is_read_only: false, follows_links: false };
+        let hardware = Hardware { folders: (0..64).map(folder).collect(), ..hardware(Kind::Q35, None) };
+        let words = hardware.arguments(["/t/console", "/t/debug", "/t/control"].map(Path::new)).expect("plain paths");
+        let places: BTreeSet<&str> = words
+            .iter()
+            .filter_map(|word| word.to_str()?.split_once("multifunction=on,addr="))
+            .map(|at| at.1)
+            .collect();
+        assert_eq!((places.len(), places.first(), places.last()), (64, Some(&"10.0"), Some(&"17.7")));
+        hardware.refuse_too_many_devices().expect("a PC has room");
+    }
+
+    #[test]
+    fn a_microvm_with_too_many_devices_is_refused() {
+        let folder = Folder { name: "f".into(), path: "d".into(), is_read_only: false, follows_links: false };
+        // Two disks, a card and random bytes are there.
+        let with =
+            |count| Hardware { folders: vec![folder.clone(); count], ..hardware(Kind::Microvm, Some(Network::User)) };
+        with(20).refuse_too_many_devices().expect("there is room for them");
+        let refused = with(21).refuse_too_many_devices().expect_err("too many").to_string();
+        assert!(refused.contains("room for 24 devices") && refused.contains("at most 20 folders"), "{refused}");
     }
 
     #[test]

@@ -320,6 +320,29 @@ fn several_folders_are_there_at_once_and_what_cannot_be_one_is_one_sentence() {
 }
 
 #[test]
+fn sixty_four_folders_are_served_and_cost_little_before_they_are_used() {
+    let root = tempfile::tempdir().expect("a folder for temporary files");
+    let mut machine = Machine::new().limit(Duration::from_secs(120));
+    let mut expected = String::new();
+    for number in 0..64 {
+        let folder = root.path().join(format!("d{number}"));
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("name"), format!("folder {number}\n")).expect("written");
+        machine = machine.folder(&format!("d{number}={}", folder.to_str().expect("a path of text")));
+        expected += &format!("folder {number}\n");
+    }
+    let run =
+        machine.run("for n in $(seq 0 63); do cat /fs/d$n/name; end; echo changed > /fs/d63/name; sysinfo --json");
+    let text = run.succeeded();
+    assert!(text.starts_with(&expected), "{run}");
+    assert_eq!(fs::read_to_string(root.path().join("d63/name")).expect("it is there"), "changed\n");
+    let exchange = text.lines().find_map(|line| line.trim().strip_prefix("\"exchange bytes\": ")).expect("a counter");
+    let exchange: u64 = exchange.trim_end_matches(',').parse().expect("a number");
+    // Each has used one or two blocks of 136 KiB.
+    assert!(exchange < 64 * 400_000, "{exchange}");
+}
+
+#[test]
 fn web_serves_the_folder_as_it_is_now() {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let page = folder.path().join("page.txt");

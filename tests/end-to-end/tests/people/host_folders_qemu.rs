@@ -78,6 +78,28 @@ fn links_that_lead_out_are_not_followed_in_qemu_and_that_is_said_before_the_star
 }
 
 #[test]
+fn a_pc_serves_sixty_four_folders_and_a_microvm_says_how_many_it_can() {
+    let root = tempfile::tempdir().expect("a folder for temporary files");
+    let options: Vec<String> = (0..64)
+        .map(|number| {
+            let folder = root.path().join(format!("d{number}"));
+            fs::create_dir(&folder).expect("a folder");
+            fs::write(folder.join("name"), format!("folder {number}\n")).expect("written");
+            format!("d{number}={}", folder.to_str().expect("a path of text"))
+        })
+        .collect();
+    let words = |count: usize| options[..count].iter().flat_map(|option| ["--folder", option]).collect::<Vec<_>>();
+    let commands = |count: usize| format!("for n in $(seq 0 {}); do cat /fs/d$n/name; end", count - 1);
+    let expected = |count: usize| (0..count).map(|number| format!("folder {number}\n")).collect::<String>();
+    let run = BareMachine::new("qemu").with(&words(64)).run(&commands(64));
+    assert_eq!(run.text(), expected(64), "{run}");
+    let run = BareMachine::new("microvm").with(&words(20)).run(&commands(20));
+    assert_eq!(run.text(), expected(20), "{run}");
+    let run = BareMachine::new("microvm").with(&words(24)).run("true");
+    run.refused(&["a microvm has room for 24 devices", "give at most", "--machine qemu"]);
+}
+
+#[test]
 fn changes_of_a_folder_are_announced_in_qemu_too() {
     for kind in KINDS {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
