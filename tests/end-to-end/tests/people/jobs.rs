@@ -261,7 +261,7 @@ fn what_is_too_large_is_told_with_its_limit() {
 fn memory_is_among_what_sysinfo_tells() {
     let text = Machine::new().run("sysinfo").succeeded();
     let line = text.lines().find(|line| line.starts_with("memory  "));
-    assert!(line.is_some_and(|line| line.contains("iB, ") && line.ends_with(" in use")), "{text}");
+    assert!(line.is_some_and(|line| line.contains("iB in use, ") && line.ends_with(" at most")), "{text}");
 }
 
 #[test]
