@@ -9,9 +9,13 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What the system is built from, by path in the repository, and the documentation.
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 21] = [
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "Cargo.toml",
     "Cargo.lock",
+    "README.md",
+    "SECURITY.md",
     "abi",
     "apps",
     "benches",
@@ -31,7 +35,7 @@ const PARTS: [&str; 17] = [
 /// Members of the workspace that cargo wants to see, and the audited list.
 const MORE: [&str; 2] = ["sing", "tests"];
 /// Large folders that nothing is built from.
-const LEFT_OUT: [&str; 4] = ["target", "inputs", "pictures", "golden"];
+const LEFT_OUT: [&str; 3] = ["target", "inputs", "golden"];
 
 fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed=build.rs");

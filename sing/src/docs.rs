@@ -1,8 +1,11 @@
-//! `sing docs`: where the documentation is: the pages of `docs/`, and that of the crates that programs use, which is built
-//! here with a link to the guide for authors on each page.
+//! `sing docs`: builds the documentation, says where it is, and serves it: the pages as a book, and the crates that
+//! programs use, with a link to the guide for authors on each page.
 //!
 //! Deliberately not here: the texts.
 
+mod book;
+
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -16,6 +19,8 @@ use crate::spelling;
 const CRATES: [&str; 5] = ["abi", "contracts", "layout", "sip", "sip-virtio"];
 /// The guide for authors of programs.
 const GUIDE: &str = "authors";
+/// The folder of the book, beside those of the crates.
+const BOOK: &str = "book";
 /// What opens a page for a person.
 const OPENER: &str = "xdg-open";
 
@@ -25,9 +30,15 @@ pub struct DocsArguments {
     /// Print this page, such as `authors`
     #[arg(value_name = "PAGE")]
     pub page: Option<String>,
-    /// Open the guide for authors in a browser
+    /// Open the book in a browser
     #[arg(long, conflicts_with = "page")]
     pub open: bool,
+    /// Serve the documentation over HTTP at this host, by the system itself
+    #[arg(long, conflicts_with_all = ["page", "open"])]
+    pub serve: bool,
+    /// Port to serve at
+    #[arg(long, value_name = "N", requires = "serve")]
+    pub port: Option<u16>,
 }
 
 /// `sing docs`.
@@ -39,18 +50,52 @@ pub fn docs(repository: &Repository, arguments: &DocsArguments) -> Outcome<u8> {
         print!("{}", read_text(&page_named(repository, page)?)?);
         return Ok(0);
     }
-    let folder = build(repository)?;
-    let index = folder.join("sip/index.html");
-    let guide = folder.join(GUIDE).with_extension("html");
-    println!("guide   {}, or `cargo sing docs {GUIDE}`", guide.display());
+    let folder = repository.cargo_target().join("doc");
+    let book = book::build(repository, &folder.join(BOOK))?;
+    build_crates(repository, &folder)?;
+    if let Some(book) = &book {
+        println!("book    {}", book.display());
+    }
     for name in CRATES {
-        println!("crate   {}", folder.join(name.replace('-', "_")).join("index.html").display());
+        println!("crate   {}", folder.join(crate_page(name)).display());
     }
     println!("pages   `cargo sing docs NAME` prints one of: {}", pages(repository).join(", "));
+    if arguments.serve {
+        return Err(serve(&folder, arguments.port));
+    }
     if arguments.open {
-        open(if guide.is_file() { &guide } else { &index })?;
+        open(&book.unwrap_or_else(|| folder.join(crate_page("sip"))))?;
     }
     Ok(0)
+}
+
+fn crate_page(name: &str) -> PathBuf {
+    Path::new(&name.replace('-', "_")).join("index.html")
+}
+
+/// This process becomes the system's own web server; why it could not.
+fn serve(folder: &Path, port: Option<u16>) -> Failure {
+    let links: String = CRATES.iter().map(|name| item(&crate_page(name).to_string_lossy(), name)).collect();
+    let page =
+        format!("<title>Singularity in Rust</title>\n<ul>\n{}{links}</ul>\n", item("book/index.html", "The book"));
+    if let Err(failure) = write_if_changed(&folder.join("index.html"), page.as_bytes()) {
+        return failure;
+    }
+    match std::env::current_exe() {
+        Ok(tool) => {
+            let mut command = Command::new(&tool);
+            command.args(["run", "--web"]).arg(folder);
+            if let Some(port) = port {
+                command.arg("--port").arg(port.to_string());
+            }
+            Failure::file("start", &tool, &command.exec())
+        }
+        Err(error) => Failure::new(format!("the tool cannot be found to start it again: {error}")),
+    }
+}
+
+fn item(link: &str, text: &str) -> String {
+    format!("<li><a href=\"{link}\">{text}</a></li>\n")
 }
 
 /// The names of the pages, in alphabetical order.
@@ -59,6 +104,7 @@ fn pages(repository: &Repository) -> Vec<String> {
     let pages = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md"));
     let mut names: Vec<String> =
         pages.filter_map(|path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned())).collect();
+    names.retain(|name| name != "SUMMARY");
     names.sort();
     names
 }
@@ -76,12 +122,11 @@ fn page_named(repository: &Repository, name: &str) -> Outcome<PathBuf> {
     )))
 }
 
-/// Builds the guide and the documentation of the crates; gives the folder.
-fn build(repository: &Repository) -> Outcome<PathBuf> {
-    let folder = repository.cargo_target().join("doc");
+/// Builds the documentation of the crates in `folder`.
+fn build_crates(repository: &Repository, folder: &Path) -> Outcome<()> {
     let header = repository.output("docs/header.html");
-    let link = folder.join(GUIDE).with_extension("html");
-    let text = format!("<p><a href=\"file://{}\">Writing programs: the guide for authors</a></p>\n", link.display());
+    let guide = folder.join(BOOK).join("docs").join(GUIDE).with_extension("html");
+    let text = format!("<p><a href=\"file://{}\">Writing programs: the guide for authors</a></p>\n", guide.display());
     write_if_changed(&header, text.as_bytes())?;
     let mut command = cargo::command(repository);
     command.args(["doc", "--no-deps", "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
@@ -90,11 +135,7 @@ fn build(repository: &Repository) -> Outcome<PathBuf> {
     }
     command.env_remove("RUSTDOCFLAGS");
     command.env("CARGO_ENCODED_RUSTDOCFLAGS", format!("--html-before-content\x1f{}", header.display()));
-    run(command, "cargo doc")?;
-    let mut command = Command::new(std::env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into()));
-    command.arg(repository.base().join("docs").join(GUIDE).with_extension("md")).arg("-o").arg(&folder);
-    run(command, "rustdoc")?;
-    Ok(folder)
+    run(command, "cargo doc")
 }
 
 /// Runs a command whose own progress is shown.

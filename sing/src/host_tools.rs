@@ -266,13 +266,18 @@ pub fn ensure_requests() -> bool {
 /// # Errors
 /// The tool cannot be started again.
 pub fn forbid_installing() -> Outcome<()> {
-    if is_forbidden(std::env::var_os(FORBIDDEN).as_deref()) {
+    if !may_install() {
         return Ok(());
     }
     let tool = std::env::current_exe()
         .map_err(|error| Failure::new(format!("the tool cannot be found to start it again: {error}")))?;
     let error = Command::new(&tool).args(std::env::args_os().skip(1)).env(FORBIDDEN, "1").exec();
     Err(Failure::file("start", &tool, &error))
+}
+
+/// Whether installing is not forbidden.
+pub fn may_install() -> bool {
+    !is_forbidden(std::env::var_os(FORBIDDEN).as_deref())
 }
 
 fn is_forbidden(variable: Option<&OsStr>) -> bool {
@@ -282,7 +287,7 @@ fn is_forbidden(variable: Option<&OsStr>) -> bool {
 /// Installs a tool when this is root, the host has a package manager that is known, and it is not forbidden. Whether it
 /// worked shows in that the tool is there.
 pub fn install(tool: &Tool) {
-    let may = rustix::process::geteuid().is_root() && !is_forbidden(std::env::var_os(FORBIDDEN).as_deref());
+    let may = rustix::process::geteuid().is_root() && may_install();
     let Some(manager) = manager().filter(|_| may) else { return };
     eprintln!("sing: {}", announcement(tool, manager));
     let packages = (manager.packages)(tool);

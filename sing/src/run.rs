@@ -124,8 +124,8 @@ fn begin_again() -> Failure {
 /// # Errors
 /// A disk is not there, or the demo disk cannot be made.
 pub fn disks(repository: &Repository, arguments: &RunArguments) -> Outcome<Vec<PathBuf>> {
-    for disk in &arguments.disk {
-        check_disk(disk)?;
+    for (number, disk) in arguments.disk.iter().enumerate() {
+        check_disk(number, disk)?;
     }
     if arguments.disk.is_empty() { Ok(vec![demo_disk(repository)?]) } else { Ok(arguments.disk.clone()) }
 }
@@ -171,7 +171,7 @@ fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], argumen
 }
 
 /// Looks at a disk before anything is built for it: what cannot be opened is better said now.
-fn check_disk(disk: &Path) -> Outcome<()> {
+fn check_disk(number: usize, disk: &Path) -> Outcome<()> {
     let text = disk.to_string_lossy();
     let path = text.strip_suffix(":ro").map_or(disk, Path::new);
     let metadata = std::fs::metadata(path).map_err(|error| Failure::file("open the disk", path, &error))?;
@@ -180,33 +180,54 @@ fn check_disk(disk: &Path) -> Outcome<()> {
             .remedy("give a disk image; `mke2fs -d FOLDER IMAGE 64M` makes one of a folder"));
     }
     let file = std::fs::File::open(path).map_err(|error| Failure::file("open the disk", path, &error))?;
-    if let Some(what) = foreign_content(&file).filter(|_| path == disk) {
-        let path = path.display();
-        eprintln!("sing: {path} holds {what}, and may be written to; give {path}:ro to have it read only");
+    let is_writable = path == disk;
+    let path = path.display();
+    match content(&file) {
+        Content::Foreign(what) if is_writable => {
+            eprintln!("sing: {path} holds {what}, and may be written to; give {path}:ro to have it read only");
+        }
+        Content::Empty if is_writable && std::io::stderr().is_terminal() => {
+            eprintln!("sing: {path} is empty; `format disk{number} --type ext2 --yes` makes a file system on it");
+        }
+        _ => {}
     }
     Ok(())
 }
 
-/// What a disk holds, if that is neither ext2 nor FAT nor partitions. One that is empty is there to be formatted.
-fn foreign_content(mut disk: &std::fs::File) -> Option<&'static str> {
-    // The length of a disk of the host's is not in its metadata.
-    let bytes = disk.seek(SeekFrom::End(0)).ok()?;
+/// What a disk holds.
+#[derive(Debug, PartialEq, Eq)]
+enum Content {
+    /// ext2, FAT or partitions.
+    Known,
+    /// Zeros: it is there to be formatted.
+    Empty,
+    Foreign(&'static str),
+}
+
+/// A disk that cannot be read counts as known: its driver reports the error.
+fn content(mut disk: &std::fs::File) -> Content {
+    // The length of a block device is not in its metadata.
+    let Ok(bytes) = disk.seek(SeekFrom::End(0)) else { return Content::Known };
     let mut start = [0; 4096];
-    let count = disk.read_at(&mut start, 0).ok()?;
+    let Ok(count) = disk.read_at(&mut start, 0) else { return Content::Known };
     if volume_kind::may_hold("ext2", &start) {
-        return None;
+        return Content::Known;
     }
     let mut sector = [0; volume_kind::SECTOR_BYTES];
     let mut foreign = None;
     for probe in volume_kind::probes(bytes) {
         let found = disk.read_exact_at(&mut sector, probe.offset).ok().and_then(|()| probe.finds(&sector));
         match found {
-            Some(volume_kind::FAT | volume_kind::MBR | volume_kind::GPT) => return None,
+            Some(volume_kind::FAT | volume_kind::MBR | volume_kind::GPT) => return Content::Known,
             other => foreign = foreign.or(other),
         }
     }
     let is_empty = start[..count].iter().all(|byte| *byte == 0);
-    foreign.or((!is_empty).then_some("something that is not known here"))
+    match foreign {
+        Some(what) => Content::Foreign(what),
+        None if is_empty => Content::Empty,
+        None => Content::Foreign("something that is not known here"),
+    }
 }
 
 #[cfg(test)]
@@ -222,33 +243,33 @@ mod tests {
             }
             let file = tempfile::tempfile().expect("a file");
             file.write_all_at(&content, 0).expect("a disk");
-            foreign_content(&file)
+            super::content(&file)
         };
-        assert_eq!(holding(&[(0, b"# A letter\n")]), Some("something that is not known here"));
-        assert_eq!(holding(&[(0, b"XFSB")]), Some("an XFS file system"));
+        assert_eq!(holding(&[(0, b"# A letter\n")]), Content::Foreign("something that is not known here"));
+        assert_eq!(holding(&[(0, b"XFSB")]), Content::Foreign("an XFS file system"));
+        assert_eq!(holding(&[]), Content::Empty);
         let partition = [0, 0, 0, 0, 0x83, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0];
-        let known: [&[(usize, &[u8])]; 4] = [
-            &[],
+        let known: [&[(usize, &[u8])]; 3] = [
             &[(1080, &[0x53, 0xef])],
             &[(11, &[0, 2]), (13, &[8]), (510, &[0x55, 0xaa])],
             &[(0, &[0xeb]), (446, &partition), (510, &[0x55, 0xaa])],
         ];
         for parts in known {
-            assert_eq!(holding(parts), None, "{parts:?}");
+            assert_eq!(holding(parts), Content::Known, "{parts:?}");
         }
         let short = tempfile::tempfile().expect("a file");
         short.write_all_at(b"x", 0).expect("a disk");
-        assert!(foreign_content(&short).is_some());
+        assert!(matches!(super::content(&short), Content::Foreign(_)));
     }
 
     #[test]
     fn a_missing_disk_and_a_folder_are_one_sentence_each() {
-        let missing = check_disk(Path::new("/no/such.img")).expect_err("there is none").to_string();
+        let missing = check_disk(0, Path::new("/no/such.img")).expect_err("there is none").to_string();
         assert_eq!(
             missing,
             "cannot open the disk /no/such.img: no such file or directory; check the spelling of the path."
         );
-        let folder = check_disk(Path::new("/")).expect_err("a folder").to_string();
+        let folder = check_disk(0, Path::new("/")).expect_err("a folder").to_string();
         assert!(folder.starts_with("the disk / is a folder; give a disk image"), "{folder}");
     }
 }

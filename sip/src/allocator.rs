@@ -1,7 +1,7 @@
 //! The global allocator of a SIP: talc over pages from the kernel, with its state in the process's first pages.
 //!
 //! An image has no writable data, so everything that the threads of a process share hangs off one
-//! runtime word of their thread blocks, which points to [`Shared`]. Small allocations come from
+//! runtime word of their thread blocks, which points to `Shared`. Small allocations come from
 //! heaps that grow by a few pages; large ones are pages of their own and go back at once.
 //! Deliberately not here: exchange-heap blocks, which belong to [`exheap`](crate::exheap).
 
@@ -72,7 +72,7 @@ pub(crate) unsafe fn adopt(word: u64) {
     thread_block::set_runtime_word(SHARED, word);
 }
 
-/// The allocator to name in `#[global_allocator]`; [`entry!`](crate::entry) does it.
+/// The allocator to name in `#[global_allocator]`; [`entry!`](crate::entry!) does it.
 #[derive(Clone, Copy, Debug)]
 pub struct SipAllocator;
 

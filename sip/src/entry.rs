@@ -1,7 +1,7 @@
 //! The parts of an image besides its program: the entry point, the panic handler, the allocator and the
 //! five memory functions that compiled code expects of its environment.
 //!
-//! [`entry!`](crate::entry) defines all of them in the crate that calls it, so that a program's
+//! [`entry!`](crate::entry!) defines all of them in the crate that calls it, so that a program's
 //! library crate still compiles and tests on any host. Deliberately not here: the program's own
 //! `main`.
 

@@ -1,7 +1,7 @@
 //! The runtime linked into every SIP.
 //!
 //! Key types: [`channel`]'s endpoints and messages, [`exheap`]'s blocks, [`process::Child`],
-//! [`thread`], [`select`] and [`executor`] for waiting on several objects at once. Neighbours: the ABI
+//! [`thread`], [`mod@select`] and [`executor`] for waiting on several objects at once. Neighbours: the ABI
 //! below (`abi`), generated contract code above. Unsafe code is confined to the modules named in
 //! `docs/soundness/sip.md`; why the public items are safe for a hostile program to call is
 //! listed in `docs/soundness/public-items.txt`.

@@ -3,7 +3,7 @@
 //! Key types: [`RawEndpoint`] (owns one end), [`AnyEndpoint`] (an end whose contract is checked at
 //! run time), [`Outgoing`] and [`Incoming`] (a message in the thread's buffer), the traits that
 //! generated endpoints implement. Neighbours: code generated from contracts builds on this alone;
-//! [`select`](crate::select) and [`executor`](crate::executor) wait for many endpoints.
+//! [`select`](mod@crate::select) and [`executor`](mod@crate::executor) wait for many endpoints.
 //! Deliberately not here: which message may follow which; that is in the generated types and, enforced, in the
 //! kernel's monitor.
 
