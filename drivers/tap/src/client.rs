@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use contracts::Packet;
 use contracts::nic_device::{self, ExpIoConfigureBegin, ExpIoConfigured, ExpIoRunning, states};
 use contracts::nic_events::{self, NicEventType};
-use contracts::packets::{self, Filled};
+use network::packets::{self, Filled};
 use sip::executor;
 use sip::exheap::{ExBox, ExVec};
 

@@ -19,11 +19,12 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
 
+use contracts::nic_device;
 use contracts::service_provider::{self, ConnectError, StartError};
-use contracts::{nic_device, report};
 use sip::device::{Declared, Device};
 use sip::exheap::ExVec;
 use sip::{Status, executor};
+use stdio::report;
 
 use link::Link;
 

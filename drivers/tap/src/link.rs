@@ -11,7 +11,7 @@ use core::pin::pin;
 use core::task::{Poll, Waker};
 
 use contracts::Packet;
-use contracts::packets::{self, CHECKSUM, Filled};
+use network::packets::{self, CHECKSUM, Filled};
 use sip::device::packets::{CHECKSUM_GOOD, LENGTH_MASK, NO_WAIT};
 use sip::device::{Completion, Description, Device, DeviceOperation};
 use sip::exheap::ExVec;

@@ -13,11 +13,12 @@ pub mod offload;
 
 use alloc::sync::Arc;
 
+use contracts::nic_device;
 use contracts::service_provider::{self, ConnectError, StartError};
-use contracts::{nic_device, report};
 use sip::exheap::ExVec;
 use sip::hardware::DmaBlock;
 use sip_virtio::{Core, DeviceError, Running, System};
+use stdio::report;
 
 use net::Net;
 
