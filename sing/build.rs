@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What the system is built from, by path in the repository, and the documentation.
-const PARTS: [&str; 21] = [
+const PARTS: [&str; 22] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.toml",
@@ -31,6 +31,7 @@ const PARTS: [&str; 21] = [
     "services",
     "sip",
     "systems",
+    "userland",
 ];
 /// Members of the workspace that cargo wants to see, and the audited list.
 const MORE: [&str; 2] = ["sing", "tests"];

@@ -16,7 +16,21 @@ use crate::repository::{Repository, read_text, write_if_changed};
 use crate::spelling;
 
 /// What programs use.
-const CRATES: [&str; 5] = ["abi", "contracts", "layout", "sip", "sip-virtio"];
+const CRATES: [&str; 13] = [
+    "abi",
+    "client",
+    "contracts",
+    "file-tools",
+    "layout",
+    "network",
+    "path",
+    "provider",
+    "sip",
+    "sip-virtio",
+    "stdio",
+    "text",
+    "web-application",
+];
 /// The guide for authors of programs.
 const GUIDE: &str = "authors";
 /// The folder of the book, beside those of the crates.

@@ -22,6 +22,7 @@ const SOURCES: &[&str] = &[
     "boot",
     "sip",
     "lib",
+    "userland",
     "drivers",
     "services",
     "apps",

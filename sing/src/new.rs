@@ -97,9 +97,10 @@ impl Kind {
     /// The crates that it uses, beside the one with its contract.
     fn crates(self) -> &'static [&'static str] {
         match self {
-            Kind::App | Kind::Service => &["contracts", "sip"],
-            Kind::Driver => &["contracts", "layout", "sip"],
-            Kind::Webapp => &["contracts", "sip", "web-application"],
+            Kind::App => &["client", "contracts", "path", "sip", "stdio"],
+            Kind::Service => &["contracts", "provider", "sip"],
+            Kind::Driver => &["contracts", "layout", "provider", "sip", "stdio"],
+            Kind::Webapp => &["contracts", "sip", "stdio", "web-application"],
         }
     }
 
@@ -154,7 +155,7 @@ impl Plan {
                 &workspace(&["sip"]),
             );
             let path = format!("{contract} = {{ path = \"../../{}/{contract}\" }}\n", folder.display());
-            let dependencies = workspace(&["contracts", "sip"]) + &path;
+            let dependencies = workspace(&["client", "contracts", "sip", "stdio"]) + &path;
             plan.add(
                 &Path::new(Kind::App.folder(place)).join(format!("ask-{name}")),
                 ASK,

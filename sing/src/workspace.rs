@@ -16,12 +16,19 @@ const TABLE: &str = "[workspace.metadata.singularity]";
 /// What the line with the folder of the sources begins with.
 const KEY: &str = "sources = ";
 /// Crates that programs use, by name and folder.
-const CRATES: [(&str, &str); 5] = [
+const CRATES: [(&str, &str); 12] = [
+    ("client", "userland/client"),
     ("contracts", "contracts"),
+    ("file-tools", "userland/file-tools"),
     ("layout", "lib/layout"),
+    ("network", "userland/network"),
+    ("path", "lib/path"),
+    ("provider", "userland/provider"),
     ("sip", "sip"),
     ("sip-virtio", "sip/virtio"),
-    ("web-application", "apps/web-application"),
+    ("stdio", "userland/stdio"),
+    ("text", "lib/text"),
+    ("web-application", "userland/web-application"),
 ];
 
 /// Whether the folder is the root of one.

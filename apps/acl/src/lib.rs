@@ -7,12 +7,11 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
-use contracts::namespace::{NameAcl, Namespace};
-use contracts::pipe_io::Output;
-use contracts::text::printable;
-use contracts::{path, report};
+use client::access::AccessError;
+use client::namespace::{NameAcl, Namespace};
 use principal::{Acl, AclError, Principal, Right, Rights};
+use stdio::{Output, report};
+use text::printable;
 
 sip::startup!();
 

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use contracts::pipe_io::Output;
+use stdio::Output;
 
 use crate::Error;
 

@@ -12,10 +12,9 @@ mod tasks;
 
 use alloc::string::String;
 
-use contracts::access::AccessError;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Output, PipeBroken};
-use contracts::{path, report};
+use client::access::AccessError;
+use client::namespace::Namespace;
+use stdio::{Output, PipeBroken, report};
 
 use crate::figures::{Figures, Form};
 use crate::tasks::Bench;

@@ -4,11 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::file_io::OpenFile;
+use client::namespace::Namespace;
 use contracts::directory::{CreateMode, NodeKind};
-use contracts::file_io::OpenFile;
-use contracts::namespace::Namespace;
-use contracts::path;
 use sip::exheap::ExVec;
 use sip::time::monotonic;
 

@@ -6,11 +6,11 @@
 
 extern crate alloc;
 
-use contracts::access::AccessError;
-use contracts::feed::Feed;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
+use client::access::AccessError;
+use client::namespace::Namespace;
+use file_tools::feed::Feed;
 use sip::exheap::ExVec;
+use stdio::Output;
 
 sip::startup!();
 

@@ -7,14 +7,12 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::{NameError, NodeKind};
-use contracts::namespace::Namespace;
 use contracts::namespace_events::{Change, Imp, ImpReady, states};
-use contracts::path;
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::volume::end_of_links;
+use file_tools::volume::end_of_links;
+use stdio::{Output, report};
 
 sip::startup!();
 

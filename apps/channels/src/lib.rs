@@ -8,11 +8,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::pipe_io::Output;
-use contracts::processes::{none, select, title};
-use contracts::report;
-use contracts::text::{Align, Table, json_string};
+use client::processes::{none, select, title};
 use sip::diagnostics::{ChannelRecord, ProcessRecord, name};
+use stdio::{Output, report};
+use text::{Align, Table, json_string};
 
 sip::startup!();
 

@@ -8,12 +8,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::printable;
+use client::namespace::Namespace;
+use client::volume_managers::{VolumeManager, VolumeManagerError, ask_each, disk_path};
 use contracts::volume_manager::{CheckMode, CheckOutcome, VolumeError};
-use contracts::volume_managers::{VolumeManager, VolumeManagerError, ask_each, disk_path};
+use stdio::{Output, report};
+use text::printable;
 
 sip::startup!();
 

@@ -7,10 +7,9 @@ extern crate alloc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::pipe_io::Output;
-use contracts::report;
 use sip::Status;
 use sip::diagnostics::{Automaton, name_tag};
+use stdio::{Output, report};
 
 sip::startup!();
 

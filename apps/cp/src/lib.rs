@@ -4,8 +4,8 @@
 
 extern crate alloc;
 
-use contracts::copying::{Copier, Folders, Keep, each_destination};
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
+use file_tools::copying::{Copier, Folders, Keep, each_destination};
 
 sip::startup!();
 

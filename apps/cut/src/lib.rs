@@ -10,10 +10,9 @@ mod ranges;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::feed::Feed;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
+use client::namespace::Namespace;
+use file_tools::feed::Feed;
+use stdio::{Output, report};
 use tool_kit::lines::{More, Outcome, Waits, for_each_line};
 
 use crate::parts::{Parts, Unit};

@@ -7,14 +7,13 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
-use contracts::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::directory::{self, NameError};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
 use contracts::real_time_clock::{self, ClockError, states};
-use contracts::report;
-use contracts::text::Moment;
+use stdio::{Output, report};
+use text::Moment;
 
 sip::startup!();
 

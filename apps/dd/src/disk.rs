@@ -2,12 +2,12 @@
 
 use alloc::string::String;
 
-use contracts::access::AccessError;
-use contracts::answer::{DISK_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{DISK_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::directory::NameError;
 use contracts::disk::{self, DiskError, states};
 use contracts::file::FileError;
-use contracts::namespace::Namespace;
 use sip::exheap::ExVec;
 
 use crate::ends::Error;

@@ -3,17 +3,16 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::file_io::OpenFile;
+use client::file_writer::NEW_PERMISSIONS;
+use client::namespace::Namespace;
+use client::volume_managers::VolumeManager;
 use contracts::directory::{CreateMode, NameError};
 use contracts::file::FileError;
-use contracts::file_io::OpenFile;
-use contracts::file_writer::NEW_PERMISSIONS;
-use contracts::namespace::Namespace;
-use contracts::path;
-use contracts::pipe_io::{Input, Output, PipeBroken};
-use contracts::text::padded;
-use contracts::volume_managers::VolumeManager;
 use sip::exheap::ExVec;
+use stdio::{Input, Output, PipeBroken};
+use text::padded;
 
 use crate::disk::RawDisk;
 

@@ -10,11 +10,9 @@ mod progress;
 
 use alloc::string::String;
 
-use contracts::amount::{not_an_amount, parse_bytes};
-use contracts::namespace::Namespace;
-use contracts::path;
-use contracts::pipe_io::{Input, Output};
-use contracts::report;
+use client::namespace::Namespace;
+use stdio::{Input, Output, report};
+use text::amount::{not_an_amount, parse_bytes};
 
 use crate::ends::{Error, From, To};
 use crate::progress::Progress;

@@ -3,9 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{bytes, count, duration};
+use stdio::{Output, report};
+use text::{bytes, count, duration};
 
 /// Nanoseconds between two lines.
 const INTERVAL_NS: u64 = 2_000_000_000;

@@ -10,16 +10,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
-use contracts::bus_range::RangeKind;
+use bus_server::RangeKind;
+use client::access::AccessError;
+use client::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::device_bus::{self, BusDevice, BusRange};
 use contracts::directory::NameError;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::text::{Align, Table, bytes, json_string, padded};
-use contracts::{path, report};
 use sip::exheap::ExVec;
+use stdio::{Output, report};
+use text::{Align, Table, bytes, json_string, padded};
 
 sip::startup!();
 

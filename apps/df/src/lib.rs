@@ -8,13 +8,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use client::namespace::Namespace;
+use client::volume_managers::{VolumeManager, VolumeManagerError};
 use contracts::file_system::{CacheCounters, VolumeStatistics};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::text::{Align, Table, bytes, count, json_string, padded, printable};
-use contracts::volume::volume_of;
-use contracts::volume_managers::{VolumeManager, VolumeManagerError};
-use contracts::{path, report};
+use file_tools::volume::volume_of;
+use stdio::{Output, report};
+use text::{Align, Table, bytes, count, json_string, padded, printable};
 
 sip::startup!();
 

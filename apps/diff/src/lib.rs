@@ -13,14 +13,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use ::text::{Moment, printable};
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NodeKind;
-use contracts::feed::{Error, INPUT_NAME, Reader};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Input, Output, PipeBroken};
-use contracts::text::{Moment, printable};
-use contracts::walk::is_folder;
-use contracts::{path, pipe, report};
+use contracts::pipe;
+use file_tools::feed::{Error, INPUT_NAME, Reader};
+use file_tools::walk::is_folder;
+use stdio::{Input, Output, PipeBroken, report};
 
 use crate::text::{Ignored, Text, number_lines};
 

@@ -6,13 +6,12 @@ extern crate alloc;
 
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait};
+use client::namespace::{Namespace, block};
 use contracts::directory::NameError;
-use contracts::namespace::{Namespace, block};
 use contracts::partition_manager::{self, PartitionError, states};
-use contracts::pipe_io::Output;
-use contracts::report;
+use stdio::{Output, report};
 
 sip::startup!();
 

@@ -7,13 +7,12 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::ToString;
 
+use client::namespace::Namespace;
 use contracts::dns::AddressFamily;
-use contracts::namespace::Namespace;
-use contracts::net::resolve;
-use contracts::net_address::Target;
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{Align, Table};
+use network::address::Target;
+use network::resolve;
+use stdio::{Output, report};
+use text::{Align, Table};
 
 sip::startup!();
 

@@ -9,14 +9,13 @@ mod sums;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NodeKind;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Output, PipeBroken};
-use contracts::text::{bytes, printable};
-use contracts::volume::volume_of;
-use contracts::walk::{Step, Walk, is_folder};
-use contracts::{path, report};
+use file_tools::volume::volume_of;
+use file_tools::walk::{Step, Walk, is_folder};
+use stdio::{Output, PipeBroken, report};
+use text::{bytes, printable};
 
 use crate::sums::Sums;
 

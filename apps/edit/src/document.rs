@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::file_io::{BLOCK_BYTES, OpenFile};
+use client::file_writer::NEW_PERMISSIONS;
+use client::namespace::Namespace;
 use contracts::directory::{CreateMode, NameError};
 use contracts::file::FileError;
-use contracts::file_io::{BLOCK_BYTES, OpenFile};
-use contracts::file_writer::NEW_PERMISSIONS;
-use contracts::namespace::Namespace;
 use sip::exheap::ExVec;
 
 /// The largest file that is edited.

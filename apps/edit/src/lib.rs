@@ -12,8 +12,8 @@ mod editor;
 mod session;
 mod text;
 
-use contracts::namespace::Namespace;
-use contracts::{path, report};
+use client::namespace::Namespace;
+use stdio::report;
 use tool_kit::screen::Screen;
 
 use crate::document::Document;

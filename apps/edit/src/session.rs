@@ -3,11 +3,11 @@
 use alloc::format;
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
-use contracts::text::printable;
-use contracts::{path, report};
+use client::namespace::Namespace;
 use line_editor::Key;
 use sip::Deadline;
+use stdio::report;
+use text::printable;
 use tool_kit::screen::{Event, PageText, Screen, ShowError};
 use tool_kit::view::window;
 

@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
 
-use contracts::net::{Connection, FOR_EVER, NetError, remaining_ms};
+use contracts::FOR_EVER;
 use contracts::tcp::TcpError;
 use http::body::BodyReader;
 use http::request::{Framing, header_space};
 use http::response::{self, Extent};
+use network::{Connection, NetError, remaining_ms};
 use sip::Deadline;
 use sip::exheap::ExVec;
 

@@ -4,14 +4,13 @@ use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 
-use contracts::file_writer::{Existing, FileWriter};
-use contracts::namespace::Namespace;
-use contracts::net::NetError;
-use contracts::path;
-use contracts::person::Person;
-use contracts::pipe_io::Output;
-use contracts::text::{bytes, duration};
+use client::file_writer::{Existing, FileWriter};
+use client::namespace::Namespace;
+use client::person::Person;
+use network::NetError;
 use sip::exheap::ExVec;
+use stdio::Output;
+use text::{bytes, duration};
 
 use crate::failure::Failure;
 

@@ -4,11 +4,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use contracts::access::AccessError;
-use contracts::net::NetError;
-use contracts::text::{bytes, printable};
+use client::access::AccessError;
 use http::response::ResponseError;
 use http::url::UrlError;
+use network::NetError;
+use text::{bytes, printable};
 
 /// Why something was not fetched. Shown, it is the rest of a sentence that begins with the address.
 #[derive(Debug)]

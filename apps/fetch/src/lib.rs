@@ -16,17 +16,16 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::file_io::{OpenFile, new_block};
+use client::namespace::Namespace;
+use client::person::Person;
 use contracts::dns::AddressFamily;
-use contracts::file_io::{OpenFile, new_block};
-use contracts::namespace::Namespace;
-use contracts::net::{self, NetError};
-use contracts::net_address::Target;
-use contracts::person::Person;
-use contracts::pipe_io::Output;
-use contracts::{path, report};
 use http::url::Url;
+use network::NetError;
+use network::address::Target;
 use sip::Deadline;
+use stdio::{Output, report};
 
 use conversation::{Answer, Conversation, Timeout};
 use destination::{Destination, Progress};
@@ -167,9 +166,9 @@ impl Plan {
             Request::Post(path) => Some(self.file_to_send(namespace, path)?),
             Request::Get | Request::Head => None,
         };
-        let addresses = net::resolve(namespace, &host, self.family)?;
+        let addresses = network::resolve(namespace, &host, self.family)?;
         let timeout_ms = self.timeout.step_ms();
-        let connected = net::connect(namespace, &addresses, port.unwrap_or(PORT), timeout_ms);
+        let connected = network::connect(namespace, &addresses, port.unwrap_or(PORT), timeout_ms);
         let connection = connected.map_err(|error| self.timeout.explain(error))?;
         let mut conversation = Conversation::new(connection, self.timeout);
         conversation.send_bytes(&self.head(url, request, file.as_ref().map(|(_, size)| *size), named))?;

@@ -4,9 +4,9 @@ use alloc::format;
 use alloc::string::String;
 
 use command_language::Pattern;
-use contracts::amount::{not_an_amount, parse_bytes};
 use contracts::directory::{NodeAttributes, NodeKind};
-use contracts::walk::is_folder;
+use file_tools::walk::is_folder;
+use text::amount::{not_an_amount, parse_bytes};
 
 /// All of it has to hold.
 pub struct Conditions {

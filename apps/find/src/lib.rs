@@ -9,13 +9,12 @@ mod conditions;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::{NodeAttributes, NodeKind};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Output, PipeBroken};
-use contracts::text::printable;
-use contracts::walk::{Step, Walk, is_folder};
-use contracts::{path, report};
+use file_tools::walk::{Step, Walk, is_folder};
+use stdio::{Output, PipeBroken, report};
+use text::printable;
 use tool_kit::command::{MAX_COMMAND_BYTES, RunError, Runner, with_word};
 
 use crate::conditions::Conditions;

@@ -8,12 +8,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{pad, padded, printable};
+use client::namespace::Namespace;
+use client::volume_managers::{VolumeManager, disk_path};
 use contracts::volume_manager::FormatOptions;
-use contracts::volume_managers::{VolumeManager, disk_path};
+use stdio::{Output, report};
+use text::{pad, padded, printable};
 
 sip::startup!();
 
@@ -62,14 +61,14 @@ pub fn main(startup: Startup) -> i32 {
 /// What would be lost. The disk's volume may be mounted, which its manager would refuse anyhow.
 fn warning(namespace: &mut Namespace, disk: &str) -> String {
     let shown = printable(disk.as_bytes());
-    let Ok((folder, name)) = contracts::path::split_last(disk).ok_or(()) else {
+    let Ok((folder, name)) = path::split_last(disk).ok_or(()) else {
         return format!("{shown}: it is no path of a disk");
     };
     let names = namespace.names(folder).unwrap_or_default();
     if !names.iter().any(|other| other.name == name.as_bytes()) {
         return format!("{shown}: there is no such disk; `ls /dev` shows what disks there are");
     }
-    let is_partition = |other: &&contracts::namespace::Name| {
+    let is_partition = |other: &&client::namespace::Name| {
         let number = other.name.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"p"));
         number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
     };

@@ -11,12 +11,12 @@ mod syntax;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use client::namespace::Namespace;
 use contracts::directory::NodeKind;
-use contracts::feed::{Error, INPUT_NAME, Reader};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Input, Output};
-use contracts::walk::{Step, Walk, is_folder};
-use contracts::{path, pipe, report};
+use contracts::pipe;
+use file_tools::feed::{Error, INPUT_NAME, Reader};
+use file_tools::walk::{Step, Walk, is_folder};
+use stdio::{Input, Output, report};
 
 use crate::matcher::{Case, Extent, Matcher};
 use crate::search::{Names, Search, Shown};
@@ -164,7 +164,7 @@ impl Grep {
         self.settle("standard input", searched)
     }
 
-    fn search_tree(&mut self, asked: &str, walk: Result<Walk, contracts::access::AccessError>) -> Result<(), Error> {
+    fn search_tree(&mut self, asked: &str, walk: Result<Walk, client::access::AccessError>) -> Result<(), Error> {
         let mut walk = match walk {
             Ok(walk) => walk,
             Err(error) => return self.settle(asked, Err(error.into())),

@@ -3,10 +3,9 @@
 use alloc::format;
 use alloc::string::String;
 
-use contracts::feed::{Error, Reader};
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::printable;
+use file_tools::feed::{Error, Reader};
+use stdio::{Output, report};
+use text::printable;
 use tool_kit::lines::{LineError, Lines, report_too_long};
 
 use crate::matcher::Matcher;

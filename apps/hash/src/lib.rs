@@ -9,11 +9,10 @@ mod checksum;
 
 use alloc::format;
 
-use contracts::feed::Feed;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::printable;
+use client::namespace::Namespace;
+use file_tools::feed::Feed;
+use stdio::{Output, report};
+use text::printable;
 
 use crate::checksum::Checksum;
 

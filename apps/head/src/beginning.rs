@@ -1,6 +1,6 @@
 //! How much of a stream its beginning is.
 
-use contracts::amount::Part;
+use text::amount::Part;
 
 /// What is still missing of a beginning.
 pub struct Beginning {

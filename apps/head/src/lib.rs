@@ -6,12 +6,12 @@ extern crate alloc;
 
 mod beginning;
 
-use contracts::access::AccessError;
-use contracts::amount::{Part, take_lines};
-use contracts::feed::Feed;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
+use client::access::AccessError;
+use client::namespace::Namespace;
+use file_tools::feed::Feed;
 use sip::exheap::ExVec;
+use stdio::{Output, report};
+use text::amount::{Part, take_lines};
 
 use crate::beginning::Beginning;
 
@@ -20,9 +20,12 @@ sip::startup!();
 /// Prints the first lines, or bytes, of each file, and reads no further.
 pub fn main(mut startup: Startup) -> i32 {
     let lines = take_lines(&mut startup.paths).unwrap_or(startup.lines);
-    let part = match Part::of_arguments(lines, startup.bytes.as_deref()) {
+    let part = match Part::new(lines, startup.bytes.as_deref()) {
         Ok(part) => part,
-        Err(status) => return status,
+        Err(error) => {
+            report::error(format_args!("{error}"));
+            return 2;
+        }
     };
     let mut output = Output::new(startup.output);
     let feed = Feed {

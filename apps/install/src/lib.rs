@@ -4,10 +4,9 @@
 
 extern crate alloc;
 
-use contracts::installer_client::{Request, finish};
-use contracts::namespace::Namespace;
-use contracts::path;
-use contracts::pipe_io::Output;
+use client::installer::{Request, finish};
+use client::namespace::Namespace;
+use stdio::Output;
 
 sip::startup!();
 

@@ -11,15 +11,14 @@ mod page;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use client::namespace::Namespace;
 use contracts::InterfaceRecord;
-use contracts::ip_client::IpStack;
-use contracts::namespace::Namespace;
-use contracts::net::NetError;
-use contracts::net_address::{AddressError, Network, parse_address};
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::padded;
+use network::NetError;
+use network::address::{AddressError, Network, parse_address};
+use network::ip::IpStack;
 use sip::exheap::ExVec;
+use stdio::{Output, report};
+use text::padded;
 
 sip::startup!();
 
@@ -35,7 +34,7 @@ pub fn main(startup: Startup) -> i32 {
     };
     let mut stack = match IpStack::open(&mut namespace) {
         Ok(stack) => stack,
-        Err(error) => return report::path_error(contracts::net::IP, &error),
+        Err(error) => return report::path_error(network::IP, &error),
     };
     let done = if changes.is_empty() {
         show(&mut stack, startup.interface.as_deref()).map(Some)
@@ -138,7 +137,7 @@ impl Changes {
 fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Network, Error> {
     let addresses = stack.addresses().map_err(Error::about("the addresses"))?;
     let mut of_interface = addresses.iter().filter(|record| record.interface == interface);
-    let found = of_interface.find(|record| contracts::net_address::from_bytes(record.address) == address.address);
+    let found = of_interface.find(|record| network::address::from_bytes(record.address) == address.address);
     Ok(found.map_or(address, |record| Network::new(record.address, record.prefix_bits)))
 }
 

@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::ip_client::interface_flags;
-use contracts::net::link_text;
-use contracts::net_address::{MacAddress, Network};
-use contracts::text::{Align, Table, bytes, count, padded};
 use contracts::{AddressRecord, HostAddress, InterfaceRecord};
+use network::address::{MacAddress, Network};
+use network::ip::interface_flags;
+use network::link_text;
+use text::{Align, Table, bytes, count, padded};
 
 /// Whether it only leads back to its own machine.
 pub fn is_loopback(record: &InterfaceRecord) -> bool {
@@ -64,8 +64,8 @@ fn link(record: &InterfaceRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use contracts::net_address::to_bytes;
-    use contracts::text::pad;
+    use network::address::to_bytes;
+    use text::pad;
 
     use super::*;
 

@@ -10,11 +10,12 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
-use contracts::processes::{Instances, none, title};
-use contracts::{report, services};
+use client::namespace::Namespace;
+use client::processes::{Instances, none, title};
+use client::services;
 use sip::diagnostics::ProcessRecord;
 use sip::process::{StopReason, stop_any};
+use stdio::report;
 
 sip::startup!();
 

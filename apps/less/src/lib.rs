@@ -11,12 +11,12 @@ mod source;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::feed::{Feed, INPUT_NAME, Reader};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Input, Output};
-use contracts::{path, pipe, report};
+use client::access::AccessError;
+use client::namespace::Namespace;
+use contracts::pipe;
+use file_tools::feed::{Feed, INPUT_NAME, Reader};
 use sip::exheap::ExVec;
+use stdio::{Input, Output, report};
 use tool_kit::screen::Screen;
 
 use crate::pager::Long;

@@ -3,10 +3,10 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::feed::{Error, INPUT_NAME, Reader};
-use contracts::text::printable;
+use file_tools::feed::{Error, INPUT_NAME, Reader};
 use line_editor::Key;
 use sip::Deadline;
+use text::printable;
 use tool_kit::screen::{Event, PageText, Screen, ShowError};
 
 use crate::pager::{Long, Pager};

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use contracts::feed::{Error, Reader};
+use file_tools::feed::{Error, Reader};
 use sip::Status;
 use sip::sync::Mutex;
 

@@ -8,11 +8,11 @@ mod volumes;
 
 use alloc::format;
 
-use contracts::access::AccessError;
-use contracts::copying::{Place, each_destination};
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NameError;
-use contracts::namespace::Namespace;
-use contracts::report;
+use file_tools::copying::{Place, each_destination};
+use stdio::report;
 
 sip::startup!();
 

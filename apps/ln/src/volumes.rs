@@ -3,9 +3,8 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
+use client::namespace::Namespace;
 use contracts::directory::NodeKind;
-use contracts::namespace::Namespace;
-use contracts::path;
 
 /// Where the volume is mounted on which the path lies.
 pub fn volume_of(namespace: &mut Namespace, full: &str) -> Option<String> {

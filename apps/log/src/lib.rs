@@ -13,14 +13,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::processes::{Instances, none, state_word};
-use contracts::report;
-use contracts::services;
-use contracts::text::{Align, Table};
+use client::namespace::Namespace;
+use client::processes::{Instances, none, state_word};
+use client::services;
 use sip::Status;
 use sip::diagnostics::{ProcessRecord, TraceRecord, name};
+use stdio::{Output, report};
+use text::{Align, Table};
 
 use words::{Names, seconds};
 

@@ -5,9 +5,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::text::count;
 use sip::diagnostics::{TraceKind, TraceRecord};
 use sip::process::EpitaphKind;
+use text::count;
 
 /// Names of programs by their process ids.
 pub struct Names(BTreeMap<u64, String>);

@@ -12,7 +12,7 @@ mod mistakes;
 mod prompt;
 mod visit;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 
 use crate::prompt::{Prompt, Sources};
 
@@ -33,7 +33,7 @@ pub fn main(startup: Startup) -> i32 {
             }
             prompt::Asked::EndOfInput => return status,
             prompt::Asked::Hopeless(reason) => {
-                contracts::report::error(format_args!("{reason}"));
+                stdio::report::error(format_args!("{reason}"));
                 return 1;
             }
         };

@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
 use contracts::file::FileError;
-use contracts::namespace::Namespace;
 use people_list::{LeftOut, People, Person};
 use sip::exheap::ExVec;
 use sip::{Deadline, audit, principal};
@@ -201,12 +201,12 @@ impl Prompt {
                 if left_out != self.told
                     && let Some(left_out) = left_out
                 {
-                    contracts::report::error(format_args!("{path}: {left_out}"));
+                    stdio::report::error(format_args!("{path}: {left_out}"));
                 }
                 self.told = left_out;
             }
             Err(AccessError::Name(NameError::NotFound) | AccessError::File(FileError::NotFound)) => {}
-            Err(error) => contracts::report::error(format_args!("{path}: {error}; nobody of it may log in")),
+            Err(error) => stdio::report::error(format_args!("{path}: {error}; nobody of it may log in")),
         }
         if people.is_empty() {
             return Err(format!(
@@ -241,7 +241,7 @@ impl Prompt {
     /// Tells the person something. What a byte stream is read from has nobody to tell it.
     pub fn say(&mut self, text: &str) {
         if !self.is_terminal {
-            return contracts::report::error(format_args!("{}", text.trim_end()));
+            return stdio::report::error(format_args!("{}", text.trim_end()));
         }
         let Ok(console) = self.take() else { return };
         let Ok(block) = ExVec::from_slice(text.as_bytes()) else { return };

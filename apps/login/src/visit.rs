@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use package::Manifest;
 use sip::Status;
 use sip::process::{self, Epitaph};
@@ -15,7 +15,7 @@ use crate::prompt;
 /// # Errors
 /// One sentence for people: why it could not be started.
 pub fn shell(namespace: &mut Namespace, program: &str, role: &str, commands: Option<&str>) -> Result<Epitaph, String> {
-    let manifest = contracts::programs::manifests()
+    let manifest = client::programs::manifests()
         .filter_map(|bytes| Manifest::decode(&bytes).ok())
         .find(|manifest| manifest.name == program)
         .ok_or_else(|| format!("{program}: no program has that name"))?;

@@ -6,8 +6,8 @@ extern crate alloc;
 
 mod listing;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
+use client::namespace::Namespace;
+use stdio::Output;
 
 use crate::listing::{Style, list};
 

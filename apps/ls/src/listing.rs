@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{Name, Namespace};
 use contracts::directory::{NodeAttributes, NodeKind};
-use contracts::kind_text::{mark, mode};
-use contracts::namespace::{Name, Namespace};
-use contracts::text::{Align, Moment, Table, bytes, printable};
-use contracts::{path, report};
+use file_tools::kind_text::{mark, mode};
+use stdio::report;
+use text::{Align, Moment, Table, bytes, printable};
 
 /// How a listing is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

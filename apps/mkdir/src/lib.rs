@@ -4,10 +4,10 @@
 
 extern crate alloc;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NameError;
-use contracts::feed::for_each_path;
-use contracts::namespace::Namespace;
+use file_tools::feed::for_each_path;
 
 sip::startup!();
 

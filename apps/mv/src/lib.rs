@@ -6,12 +6,12 @@ extern crate alloc;
 
 use core::fmt;
 
-use contracts::access::AccessError;
-use contracts::copying::{Copier, Folders, Keep, Place, each_destination};
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NameError;
-use contracts::namespace::Namespace;
-use contracts::removing::{self, RemoveError};
-use contracts::report;
+use file_tools::copying::{Copier, Folders, Keep, Place, each_destination};
+use file_tools::removing::{self, RemoveError};
+use stdio::report;
 
 sip::startup!();
 

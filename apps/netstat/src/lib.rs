@@ -7,14 +7,13 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::ip_client::IpStack;
-use contracts::namespace::Namespace;
-use contracts::net::{IP, NetError};
-use contracts::net_address::{from_bytes, is_unspecified};
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{Align, Table, count};
+use client::namespace::Namespace;
 use contracts::{NetCounters, SocketAddress, SocketRecord};
+use network::address::{from_bytes, is_unspecified};
+use network::ip::IpStack;
+use network::{IP, NetError};
+use stdio::{Output, report};
+use text::{Align, Table, count};
 
 sip::startup!();
 
@@ -128,7 +127,7 @@ fn of_counters(counters: &NetCounters) -> String {
 
 #[cfg(test)]
 mod tests {
-    use contracts::net_address::{parse_address, to_bytes};
+    use network::address::{parse_address, to_bytes};
 
     use super::*;
 

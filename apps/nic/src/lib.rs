@@ -13,10 +13,9 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::Write;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
+use client::namespace::Namespace;
 use sip::Deadline;
+use stdio::{Output, report};
 
 use link::{Interface, LinkError};
 

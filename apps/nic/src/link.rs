@@ -4,9 +4,9 @@
 
 use core::fmt;
 
-use contracts::access::AccessError;
-use contracts::answer::{DEVICE_LIMIT, wait};
-use contracts::namespace::Namespace;
+use client::access::AccessError;
+use client::answer::{DEVICE_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::nic_device::{self, states};
 use contracts::nic_events;
 use sip::exheap::ExVec;

@@ -11,16 +11,15 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait};
+use client::namespace::Namespace;
+use client::random::{RandomError, Source};
 use contracts::console::{self, LineKind};
 use contracts::directory::NameError;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::random::{RandomError, Source};
-use contracts::report;
 use people_list::{Cost, Person, SALT_BYTES};
 use sip::exheap::ExVec;
+use stdio::{Output, report};
 
 sip::startup!();
 

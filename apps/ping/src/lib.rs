@@ -13,16 +13,15 @@ use alloc::string::String;
 use core::net::IpAddr;
 use core::time::Duration;
 
+use client::namespace::Namespace;
 use contracts::dns::AddressFamily;
-use contracts::ip_client::IpStack;
 use contracts::ip_configuration::IpError;
-use contracts::namespace::Namespace;
-use contracts::net::{NetError, resolve};
-use contracts::net_address::Target;
-use contracts::pipe_io::{Output, PipeBroken};
-use contracts::report;
-use contracts::text::duration;
+use network::address::Target;
+use network::ip::IpStack;
+use network::{NetError, resolve};
 use sip::Deadline;
+use stdio::{Output, PipeBroken, report};
+use text::duration;
 
 use tally::Tally;
 
@@ -62,7 +61,7 @@ pub fn main(startup: Startup) -> i32 {
     };
     let mut stack = match IpStack::open(&mut namespace) {
         Ok(stack) => stack,
-        Err(error) => return report::path_error(contracts::net::IP, &error),
+        Err(error) => return report::path_error(network::IP, &error),
     };
     let mut output = Output::new(startup.output);
     let mut tally = Tally::default();

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use contracts::text::{count, duration};
+use text::{count, duration};
 
 /// Round trips that are kept for the median; of a longer series it is that of the last ones.
 const MAX_KEPT: usize = 10_000;

@@ -7,12 +7,11 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::processes::{Instances, state_word};
-use contracts::report;
-use contracts::text::{Align, Table, bytes, count, duration, json_string};
+use client::namespace::Namespace;
+use client::processes::{Instances, state_word};
 use sip::diagnostics::{ProcessRecord, name};
+use stdio::{Output, report};
+use text::{Align, Table, bytes, count, duration, json_string};
 
 sip::startup!();
 

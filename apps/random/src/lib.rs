@@ -7,11 +7,10 @@ extern crate alloc;
 use alloc::string::String;
 use core::fmt::Write;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::random::{RandomError, SOURCE, Source};
-use contracts::report;
+use client::namespace::Namespace;
+use client::random::{RandomError, SOURCE, Source};
 use sip::exheap::ExVec;
+use stdio::{Output, report};
 
 sip::startup!();
 

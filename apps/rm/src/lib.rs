@@ -4,11 +4,11 @@
 
 extern crate alloc;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NameError;
-use contracts::feed::for_each_path;
-use contracts::namespace::Namespace;
-use contracts::removing::{Folders, RemoveError, remove};
+use file_tools::feed::for_each_path;
+use file_tools::removing::{Folders, RemoveError, remove};
 
 sip::startup!();
 

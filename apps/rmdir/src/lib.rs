@@ -4,8 +4,8 @@
 
 extern crate alloc;
 
-use contracts::feed::for_each_path;
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
+use file_tools::feed::for_each_path;
 
 sip::startup!();
 

@@ -7,15 +7,14 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::ip_client::{IpStack, route_flags};
+use client::namespace::Namespace;
 use contracts::ip_configuration::IpError;
-use contracts::namespace::Namespace;
-use contracts::net::{IP, NetError};
-use contracts::net_address::{Network, from_bytes, is_unspecified, parse_address, to_bytes};
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{Align, Table, padded};
 use contracts::{InterfaceRecord, RouteRecord};
+use network::address::{Network, from_bytes, is_unspecified, parse_address, to_bytes};
+use network::ip::{IpStack, route_flags};
+use network::{IP, NetError};
+use stdio::{Output, report};
+use text::{Align, Table, padded};
 
 sip::startup!();
 
@@ -190,7 +189,7 @@ fn render(routes: &[RouteRecord], interfaces: &[InterfaceRecord]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use contracts::text::pad;
+    use text::pad;
 
     use super::*;
 

@@ -8,8 +8,7 @@ mod numbers;
 
 use alloc::string::String;
 
-use contracts::pipe_io::Output;
-use contracts::report;
+use stdio::{Output, report};
 
 use crate::numbers::{Decimal, Sequence, Width};
 

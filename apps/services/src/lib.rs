@@ -8,12 +8,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
+use client::namespace::Namespace;
+use client::services::{list, state_word, text};
 use contracts::service_manager::ServiceRecord;
-use contracts::services::{list, state_word, text};
-use contracts::text::{Align, Table, json_string};
+use stdio::{Output, report};
+use text::{Align, Table, json_string};
 
 sip::startup!();
 

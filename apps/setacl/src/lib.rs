@@ -10,9 +10,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::{NameAcl, Namespace};
-use contracts::{path, report};
+use client::namespace::{NameAcl, Namespace};
 use principal::{Acl, AclError, Entry, Right};
+use stdio::report;
 
 sip::startup!();
 

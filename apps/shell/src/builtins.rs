@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use command_language::{Flow, PathKind, Scope, quote};
 use contracts::console::LineKind;
 use contracts::directory::NodeKind;
-use contracts::path;
 
 use crate::help;
 use crate::job_commands;

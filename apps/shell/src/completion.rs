@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use client::namespace::Namespace;
 use command_language::{CompletionContext, WordKind, completion_context, quote};
-use contracts::namespace::Namespace;
 use package::arguments::HELP_FLAG;
 use package::{Manifest, ParameterKind, expected};
 

@@ -10,16 +10,16 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use client::access::AccessError;
 use command_language::{Command, Errors};
-use contracts::access::AccessError;
 use contracts::pipe;
-use contracts::pipe_io::{Input, Output, new_pipe};
 use sip::debug::{Sink as DebugSink, SinkText};
 use sip::process::Child;
 use sip::select::wait_any;
 use sip::sync::Mutex;
 use sip::thread::JoinHandle;
 use sip::{Deadline, Status};
+use stdio::{Input, Output, new_pipe};
 
 use crate::gate::Gate;
 use crate::shell::{Error, Shell};

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
+use client::file_io::OpenFile;
 use contracts::console::{self, LineKind};
-use contracts::file_io::OpenFile;
-use contracts::pipe_io::Output;
 use sip::exheap::ExVec;
+use stdio::Output;
 
 use crate::gate::{Access, Gate};
 use crate::terminal::Endpoint;

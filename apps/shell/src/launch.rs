@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 
 use command_language::{Command, Ends, Flow, Subshell, quote};
 use contracts::pipe;
-use contracts::pipe_io::{Output, new_pipe};
 use package::{Manifest, Side, Source, arguments};
 use sip::abi::limits;
 use sip::process::{self, Child, StopReason};
 use sip::thread::JoinHandle;
+use stdio::{Output, new_pipe};
 
 use crate::builtins::{self, Builtin};
 use crate::errors::{self, Target, Unread};

@@ -34,9 +34,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Input, Output};
+use client::namespace::Namespace;
 use sip::sync::Mutex;
+use stdio::{Input, Output};
 
 use crate::shell::Shell;
 use crate::sink::Sink;

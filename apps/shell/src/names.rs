@@ -3,11 +3,10 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use client::access::AccessError;
+use client::namespace::Namespace;
 use command_language::Pattern;
-use contracts::access::AccessError;
 use contracts::directory::{NameError, NodeKind};
-use contracts::namespace::Namespace;
-use contracts::path;
 
 /// Paths that match, sorted; written as the pattern is: from the root, or from the working folder.
 pub fn matching(namespace: &mut Namespace, folder: &str, pattern: &Pattern) -> Result<Vec<String>, AccessError> {

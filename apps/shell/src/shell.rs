@@ -5,13 +5,12 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use client::access::AccessError;
+use client::namespace::Namespace;
+use client::services;
 use command_language::{Command, Ends, Errors, Flow, Host, Interpreter, OutputMode, Pattern, Scope, parse};
-use contracts::access::AccessError;
 use contracts::console::LineKind;
-use contracts::namespace::Namespace;
-use contracts::path;
-use contracts::pipe_io::Input;
-use contracts::services;
+use stdio::Input;
 
 use crate::builtins;
 use crate::completion::{self, Known};
@@ -307,7 +306,7 @@ impl Shell {
         if self.interactive && Sink::Console.write(&mut self.namespace, format!("{line}\n").as_bytes()).is_ok() {
             return;
         }
-        contracts::report::error(format_args!("{line}"));
+        stdio::report::error(format_args!("{line}"));
     }
 
     fn say(&mut self, text: &str) {

@@ -5,18 +5,17 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait};
+use client::file_writer::{Existing, FileWriter};
+use client::namespace::Namespace;
 use command_language::OutputMode;
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait};
 use contracts::directory::NameError;
-use contracts::file_writer::{Existing, FileWriter};
-use contracts::namespace::Namespace;
 use contracts::pipe;
-use contracts::pipe_io::{Input, Output, new_pipe};
-use contracts::report;
 use sip::exheap::ExVec;
 use sip::sync::Mutex;
 use sip::thread::JoinHandle;
+use stdio::{Input, Output, new_pipe, report};
 
 use crate::gate::Gate;
 use crate::terminal;

@@ -4,12 +4,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::console::{self, LineKind};
 use contracts::console_events;
 use contracts::directory::NameError;
-use contracts::namespace::Namespace;
 use sip::exheap::ExVec;
 
 use crate::signals::{self, Signals};

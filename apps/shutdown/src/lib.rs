@@ -4,8 +4,9 @@
 
 extern crate alloc;
 
-use contracts::namespace::Namespace;
-use contracts::{report, services};
+use client::namespace::Namespace;
+use client::services;
+use stdio::report;
 
 sip::startup!();
 

@@ -6,8 +6,8 @@ extern crate alloc;
 
 mod duration;
 
-use contracts::report;
 use sip::Deadline;
+use stdio::report;
 
 sip::startup!();
 

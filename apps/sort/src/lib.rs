@@ -11,12 +11,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use contracts::feed::{Feed, NoReader};
-use contracts::file_writer::{Existing, FileWriter};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::{path, report};
+use client::file_writer::{Existing, FileWriter};
+use client::namespace::Namespace;
+use file_tools::feed::{Feed, NoReader};
 use sip::exheap::ExVec;
+use stdio::{Output, report};
 use tool_kit::lines::{More, Outcome, for_each_line};
 
 use crate::held::{Held, MAX_BYTES};
@@ -149,7 +148,7 @@ fn write<'l>(
     namespace: &mut Namespace,
     full: &str,
     lines: impl Iterator<Item = &'l [u8]>,
-) -> Result<(), contracts::access::AccessError> {
+) -> Result<(), client::access::AccessError> {
     let mut writer = FileWriter::open(namespace, full, Existing::Replace)?;
     let mut gathered = Vec::new();
     for line in lines {

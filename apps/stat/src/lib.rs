@@ -7,13 +7,12 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{Namespace, kind_word};
 use contracts::directory::{NodeAttributes, NodeKind};
-use contracts::kind_text::mode;
-use contracts::namespace::{Namespace, kind_word};
-use contracts::pipe_io::Output;
-use contracts::text::{Moment, bytes, count, printable};
-use contracts::{path, report};
+use file_tools::kind_text::mode;
+use stdio::{Output, report};
+use text::{Moment, bytes, count, printable};
 
 sip::startup!();
 

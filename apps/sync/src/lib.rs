@@ -4,12 +4,12 @@
 
 extern crate alloc;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
+use client::volume_managers::VolumeManager;
 use contracts::directory::NameError;
-use contracts::feed::for_each_path;
-use contracts::namespace::Namespace;
-use contracts::report;
-use contracts::volume_managers::VolumeManager;
+use file_tools::feed::for_each_path;
+use stdio::report;
 
 sip::startup!();
 

@@ -8,10 +8,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{Align, Table, bytes, count, duration, json_string};
 use sip::diagnostics::{CounterRecord, Measured, name};
+use stdio::{Output, report};
+use text::{Align, Table, bytes, count, duration, json_string};
 
 sip::startup!();
 

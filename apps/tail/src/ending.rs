@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use contracts::amount::Part;
+use text::amount::Part;
 
 /// The longest end of a stream that is kept, in bytes.
 const KEPT_BYTES: usize = 64 << 20;

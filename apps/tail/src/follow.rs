@@ -4,15 +4,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::feed::INPUT_NAME;
-use contracts::file_io::new_block;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Output, PipeBroken};
-use contracts::text::printable;
-use contracts::{path, report};
+use client::access::AccessError;
+use client::file_io::new_block;
+use client::namespace::Namespace;
+use file_tools::feed::INPUT_NAME;
 use sip::Deadline;
 use sip::exheap::ExVec;
+use stdio::{Output, PipeBroken, report};
+use text::printable;
 
 /// Interval at which a file's size is asked for.
 const LOOK_MS: u64 = 200;

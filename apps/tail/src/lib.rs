@@ -12,14 +12,13 @@ mod follow;
 
 use alloc::string::ToString;
 
-use contracts::access::AccessError;
-use contracts::amount::{Part, take_lines};
-use contracts::feed::{Error, Feed, Reader};
-use contracts::file_io::{OpenFile, new_block};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
+use client::access::AccessError;
+use client::file_io::{OpenFile, new_block};
+use client::namespace::Namespace;
+use file_tools::feed::{Error, Feed, Reader};
 use sip::exheap::ExVec;
+use stdio::{Output, report};
+use text::amount::{Part, take_lines};
 
 use crate::ending::{Kept, LineStarts};
 use crate::follow::Followed;
@@ -97,7 +96,10 @@ fn wanted(lines: &str, bytes: Option<&str>) -> Result<Wanted, i32> {
         ));
         return Err(2);
     };
-    Part::of_arguments(lines, bytes).map(Wanted::Last)
+    Part::new(lines, bytes).map(Wanted::Last).map_err(|error| {
+        report::error(format_args!("{error}"));
+        2
+    })
 }
 
 /// Prints everything from a line on; gives how many bytes there were in all.

@@ -7,12 +7,11 @@ extern crate alloc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::feed::Feed;
-use contracts::file_writer::{Existing, FileWriter};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::{path, report};
+use client::file_writer::{Existing, FileWriter};
+use client::namespace::Namespace;
+use file_tools::feed::Feed;
 use sip::exheap::ExVec;
+use stdio::{Output, report};
 
 sip::startup!();
 

@@ -8,13 +8,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{Align, Table, bytes, count, duration};
+use client::namespace::Namespace;
 use line_editor::Key;
 use sip::Deadline;
 use sip::diagnostics::{List, ProcessRecord, name};
+use stdio::{Output, report};
+use text::{Align, Table, bytes, count, duration};
 use tool_kit::screen::{Event, Screen};
 
 sip::startup!();

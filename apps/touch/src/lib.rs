@@ -4,14 +4,14 @@
 
 extern crate alloc;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::file_writer::NEW_PERMISSIONS;
+use client::namespace::Namespace;
 use contracts::directory::{CreateMode, NameError, NodeChanges};
-use contracts::feed::for_each_path;
-use contracts::file_writer::NEW_PERMISSIONS;
-use contracts::namespace::Namespace;
-use contracts::report;
-use contracts::text::Moment;
-use contracts::volume::end_of_links;
+use file_tools::feed::for_each_path;
+use file_tools::volume::end_of_links;
+use stdio::report;
+use text::Moment;
 
 sip::startup!();
 

@@ -8,13 +8,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::{IntoIter, Vec};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{Name, Namespace};
 use contracts::directory::NodeKind;
-use contracts::kind_text::mark;
-use contracts::namespace::{Name, Namespace};
-use contracts::pipe_io::{Output, PipeBroken};
-use contracts::text::{count, printable};
-use contracts::{path, report};
+use file_tools::kind_text::mark;
+use stdio::{Output, PipeBroken, report};
+use text::{count, printable};
 
 sip::startup!();
 

@@ -4,10 +4,10 @@
 
 extern crate alloc;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
+use client::volume_managers::{VolumeManager, ask_each};
 use contracts::volume_manager::VolumeError;
-use contracts::volume_managers::{VolumeManager, ask_each};
-use contracts::{path, report};
+use stdio::report;
 
 sip::startup!();
 

@@ -9,10 +9,9 @@ mod key;
 use alloc::format;
 use alloc::vec::Vec;
 
-use contracts::feed::{Error, Feed};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
+use client::namespace::Namespace;
+use file_tools::feed::{Error, Feed};
+use stdio::{Output, report};
 use tool_kit::lines::{More, Outcome, Waits, for_each_line};
 
 use crate::key::{Case, is_same, key_of};

@@ -9,10 +9,10 @@ mod counts;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::feed::{Feed, INPUT_NAME};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::text::{Align, Table, printable};
+use client::namespace::Namespace;
+use file_tools::feed::{Feed, INPUT_NAME};
+use stdio::Output;
+use text::{Align, Table, printable};
 
 use crate::counts::{Counter, Counts};
 

@@ -13,7 +13,7 @@ mod slow;
 
 use alloc::string::String;
 
-use contracts::report;
+use stdio::report;
 use web_application::message::{Form, Options, pairs};
 use web_application::{Answered, Exchange, Gone, Reply, serve};
 

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 
-use contracts::report;
+use stdio::report;
 use web_application::message::{Escaped, FAVICON, Options, pairs};
 use web_application::{Answered, Exchange, Gone, Reply, serve};
 

@@ -4,7 +4,7 @@
 //! server itself, and ends when it has.
 
 use ::web_application::{Answered, Exchange, Gone, Reply};
-use contracts::access::AccessError;
+use client::access::AccessError;
 use contracts::web_application::{self as plug, Imp, states};
 use sip::Deadline;
 use sip::executor::sleep_until;

@@ -10,11 +10,11 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait_async};
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait_async};
+use client::namespace::{TIMEOUT_MS, block};
 use contracts::directory::{self, NameError};
 use contracts::file::{self, FileError};
-use contracts::namespace::{TIMEOUT_MS, block};
 use sip::channel::TypedEndpoint;
 use sip::executor::sleep_until;
 use sip::exheap::ExVec;
@@ -184,10 +184,10 @@ impl Files {
 
     /// Opens a file to be appended to, and makes it where it is not there. Gives its bytes as well.
     pub async fn open_to_append(&self, path: &str) -> Result<(Channel, u64), AccessError> {
-        let (folder, name) = contracts::path::split_last(path).ok_or(NameError::BadPath)?;
+        let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
         let folder = self.open_folder(folder).await?;
         let (importer, exporter) = file::new_channel()?;
-        let permissions = contracts::file_writer::NEW_PERMISSIONS;
+        let permissions = client::file_writer::NEW_PERMISSIONS;
         let mode = directory::CreateMode::OpenExisting;
         match wait_async(folder.create_file(block(name)?, permissions, mode, exporter), REQUEST_LIMIT).await? {
             directory::ImpReadyAfterCreateFile::Done { .. } => {}

@@ -22,9 +22,9 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use core::cell::RefCell;
 
-use contracts::access::AccessError;
-use contracts::report;
+use client::access::AccessError;
 use sip::exheap::ExVec;
+use stdio::report;
 use web_application::message::{AnswerHead, Form, Options, SetCookie, pairs};
 use web_application::{Answered, Exchange, Gone, Reply, serve};
 

@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::string::String;
 
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait_async};
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait_async};
 use contracts::file;
 use sip::Status;
 use sip::exheap::ExVec;

@@ -5,9 +5,9 @@
 
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
+use client::services;
 use contracts::service_manager::{ServiceRecord, ServiceState};
-use contracts::services;
 use web_application::Reply;
 
 /// What is answered at `/health`.
@@ -39,10 +39,10 @@ mod tests {
 
     fn service(name: &str, state: ServiceState) -> ServiceRecord {
         ServiceRecord {
-            name: contracts::text::pad(name),
-            program: contracts::text::pad(name),
-            path: contracts::text::pad(""),
-            reason: contracts::text::pad(""),
+            name: text::pad(name),
+            program: text::pad(name),
+            path: text::pad(""),
+            reason: text::pad(""),
             process: 0,
             restarts: 0,
             started_ns: 0,

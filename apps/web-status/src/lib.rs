@@ -18,8 +18,8 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use core::cell::RefCell;
 
-use contracts::namespace::Namespace;
-use contracts::report;
+use client::namespace::Namespace;
+use stdio::report;
 use web_application::message::Options;
 use web_application::{Answered, Exchange, Gone, Reply, serve};
 

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt::Write;
 
-use contracts::text::{bytes, count, duration};
+use text::{bytes, count, duration};
 use web_application::message::{Escaped, FAVICON, JsonWriter};
 
 use crate::snapshot::{Link, Process, Service, Snapshot};

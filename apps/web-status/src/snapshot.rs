@@ -4,9 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::processes::state_word;
-use contracts::services;
+use client::namespace::Namespace;
+use client::processes::state_word;
+use client::services;
 use sip::Status;
 use sip::diagnostics::{ChannelRecord, ProcessRecord, name};
 use sip::exheap::ExVec;
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     fn channel(importer: u64, exporter: u64, contract: &str, waiting_for_importer: u64) -> ChannelRecord {
-        let contract = contracts::text::pad(contract);
+        let contract = text::pad(contract);
         ChannelRecord { importer, exporter, contract, waiting_for_importer, ..ChannelRecord::default() }
     }
 

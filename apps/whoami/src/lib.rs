@@ -7,8 +7,8 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::pipe_io::Output;
 use sip::principal;
+use stdio::Output;
 
 sip::startup!();
 

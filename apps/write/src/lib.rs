@@ -4,11 +4,10 @@
 
 extern crate alloc;
 
-use contracts::access::AccessError;
-use contracts::file_writer::{Existing, FileWriter};
-use contracts::namespace::{Namespace, block};
-use contracts::pipe_io::Input;
-use contracts::{path, report};
+use client::access::AccessError;
+use client::file_writer::{Existing, FileWriter};
+use client::namespace::{Namespace, block};
+use stdio::{Input, report};
 
 sip::startup!();
 

@@ -12,10 +12,9 @@ mod words;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use client::namespace::Namespace;
 use command_language::quote;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::{Input, Output};
-use contracts::report;
+use stdio::{Input, Output, report};
 use tool_kit::command::{MAX_COMMAND_BYTES, RunError, Runner, command_line};
 
 use crate::words::{Between, Words};

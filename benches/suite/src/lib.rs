@@ -13,8 +13,8 @@ mod measures;
 mod median;
 mod pairs;
 
-use contracts::pipe_io::Output;
 use core::fmt::Write;
+use stdio::Output;
 
 use crate::measures::Failure;
 use crate::median::Rounds;
@@ -25,7 +25,7 @@ sip::startup!();
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let rounds = Rounds::new(startup.rounds);
-    let mut namespace = contracts::namespace::Namespace::new(startup.namespace);
+    let mut namespace = client::namespace::Namespace::new(startup.namespace);
     let result = match u64::try_from(startup.pairs) {
         Ok(pairs @ 1..) => pairs::measure(pairs, |name, figure| report(&mut output, name, figure)),
         _ => measure(&mut output, rounds, &mut namespace, startup.crowd),
@@ -47,7 +47,7 @@ fn report(output: &mut Output, name: &str, figure: u64) -> Result<(), Failure> {
 fn measure(
     output: &mut Output,
     rounds: Rounds,
-    namespace: &mut contracts::namespace::Namespace,
+    namespace: &mut client::namespace::Namespace,
     crowd: i64,
 ) -> Result<(), Failure> {
     let mut report = |name: &str, cycles: u64| report(output, name, cycles);

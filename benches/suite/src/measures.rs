@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use bench_contract::measured::{self, ExpReady, ImpReadyAfterBlock, ImpReadyAfterNumber, states::Ready};
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use contracts::service_manager;
 use core::fmt;
 use core::hint::black_box;

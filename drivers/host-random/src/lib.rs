@@ -13,10 +13,10 @@ use alloc::string::String;
 
 use contracts::entropy::{self, EntropyError, ExpReady, states};
 use contracts::service_provider::StartError;
-use contracts::{provider, report};
 use sip::device::{Declared, Device, DeviceKind, DeviceOperation};
 use sip::exheap::{ExVec, Lent};
 use sip::{Deadline, Status};
+use stdio::report;
 
 sip::startup!();
 

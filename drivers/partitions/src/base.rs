@@ -6,14 +6,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use contracts::access::AccessError;
-use contracts::answer::{CONNECT_LIMIT, DISK_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{CONNECT_LIMIT, DISK_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::directory::{NameError, ProviderScope};
-use contracts::namespace::Namespace;
-use contracts::{provider, report, service_provider};
+use contracts::service_provider;
 use disk_server::Disk;
 use partition_table::{Fault, Partition, Table};
 use sip::{Deadline, executor};
+use stdio::report;
 
 use crate::names;
 use crate::partition::PartitionMedium;

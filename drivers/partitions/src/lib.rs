@@ -18,8 +18,8 @@ mod way;
 
 use alloc::rc::Rc;
 
-use contracts::namespace::Namespace;
-use contracts::{provider, report};
+use client::namespace::Namespace;
+use stdio::report;
 
 use manager::Manager;
 use names::Prefixes;

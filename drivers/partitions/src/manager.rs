@@ -5,15 +5,15 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use core::cell::RefCell;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{Namespace, block};
 use contracts::directory::NameError;
-use contracts::namespace::{Namespace, block};
 use contracts::namespace_events::{self, Change};
 use contracts::partition_manager::{self, ExpReady, PartitionError, states};
-use contracts::report;
-use contracts::text::{Align, Table, bytes, printable};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
+use stdio::report;
+use text::{Align, Table, bytes, printable};
 
 use crate::base::BaseDisk;
 use crate::names::Prefixes;

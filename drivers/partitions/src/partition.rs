@@ -6,7 +6,7 @@
 use alloc::rc::Rc;
 use core::cell::Cell;
 
-use contracts::answer::{DISK_LIMIT, within};
+use client::answer::{DISK_LIMIT, within};
 use contracts::disk::{self, DiskError};
 use disk_server::{Direction, Medium, Shape, Transferred};
 use partition_table::Partition;

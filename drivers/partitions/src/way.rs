@@ -10,11 +10,11 @@ use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
-use contracts::access::AccessError;
-use contracts::answer::{DISK_LIMIT, wait_async};
+use client::access::AccessError;
+use client::answer::{DISK_LIMIT, wait_async};
+use client::namespace::Namespace;
 use contracts::directory::NameError;
 use contracts::disk::{self, states};
-use contracts::namespace::Namespace;
 use partition_table::{Source, Unreadable};
 use sip::exheap::ExVec;
 

@@ -19,14 +19,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use bus_server::RangeKind;
 use bus_server::{Found, Silencer, record};
-use contracts::bus_range::RangeKind;
 use contracts::device_bus::BusDevice;
-use contracts::report;
 use pci::{Bar, BarKind, Function, Placement, bars, enumerate};
 use sip::Status;
 use sip::device::Declared;
 use sip::hardware::bus::{Bus, DeviceNumber, Publication};
+use stdio::report;
 use virtio_bus::Names;
 
 use access::{Space, Windows};

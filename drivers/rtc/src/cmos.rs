@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use contracts::text::Moment;
 use layout::Access;
+use text::Moment;
 
 /// The pair of ports for index and data.
 #[layout::registers(bytes = 2)]

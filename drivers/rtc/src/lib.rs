@@ -16,11 +16,11 @@ use alloc::string::String;
 
 use contracts::real_time_clock::{self, ClockError, ExpReady, states};
 use contracts::service_provider::StartError;
-use contracts::{provider, report};
 use layout::Access;
 use sip::exheap::ExVec;
 use sip::hardware::IoPortRange;
 use sip::{Deadline, Status};
+use stdio::report;
 
 use cmos::{Clock, Error, Ports, Window};
 

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use contracts::text::Moment;
 use layout::Access;
 use rtc::cmos::{Clock, Error, Ports};
+use text::Moment;
 
 const BINARY: u8 = 0x04;
 const HOURS_24: u8 = 0x02;

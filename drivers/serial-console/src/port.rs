@@ -133,7 +133,7 @@ fn wait_for_interrupts(shared: &Shared, interrupt: &Interrupt) {
     while serve(shared) {
         // The kernel masks the line of an interrupt storm.
         if let Err(status) = interrupt.wait(Deadline::NEVER) {
-            contracts::report::error(format_args!("the serial port cannot be waited for: {}", status.text()));
+            stdio::report::error(format_args!("the serial port cannot be waited for: {}", status.text()));
             break;
         }
     }
@@ -149,7 +149,7 @@ fn serve(shared: &Shared) -> bool {
         let mut guard = shared.line.lock();
         let line = &mut *guard;
         let Ok(served) = line.uart.serve(&mut line.input, INPUT_BYTES) else {
-            contracts::report::error(format_args!("the serial port answers no more"));
+            stdio::report::error(format_args!("the serial port answers no more"));
             return false;
         };
         if !line.input.is_empty() {
@@ -162,6 +162,6 @@ fn serve(shared: &Shared) -> bool {
             return true;
         }
     }
-    contracts::report::error(format_args!("the serial port interrupts without end"));
+    stdio::report::error(format_args!("the serial port interrupts without end"));
     false
 }

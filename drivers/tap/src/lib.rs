@@ -1,14 +1,14 @@
 //! Driver of a TAP interface of the host: the `NicDevice` contract for one client at a time.
 //!
-//! Key types: `link::Link` (the device and the packets), `client` (the contract). Packets are read into, and written
-//! from, the client's own buffers. Sending is synchronous, so that the buffer comes back with the reply.
+//! Key type: `link::Link` (the device and the packets). Neighbour: `nic-server` (the contract). Packets are read into,
+//! and written from, the client's own buffers. Sending is synchronous, so that the buffer comes back with the reply.
 //! Deliberately not here: protocols.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-mod client;
+mod card;
 mod link;
 mod treatment;
 
@@ -19,11 +19,11 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::Poll;
 
-use contracts::service_provider::{self, ConnectError, StartError};
-use contracts::{nic_device, report};
+use contracts::service_provider::{self, StartError};
 use sip::device::{Declared, Device};
 use sip::exheap::ExVec;
 use sip::{Status, executor};
+use stdio::report;
 
 use link::Link;
 
@@ -55,7 +55,7 @@ fn open(interface: &Declared<Device>) -> Result<Link, String> {
 
 /// Serves until the provider channel closes, or the device fails.
 async fn serve(provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) -> i32 {
-    let mut clients = pin!(accept(provider, Rc::clone(&link)));
+    let mut clients = pin!(nic_server::accept(provider, Rc::clone(&link)));
     let mut packets = pin!(link.keep());
     poll_fn(|context| {
         if clients.as_mut().poll(context).is_ready() {
@@ -68,28 +68,4 @@ async fn serve(provider: service_provider::Exp<service_provider::states::Ready>,
         Poll::Pending
     })
     .await
-}
-
-/// Accepts clients, one at a time.
-async fn accept(mut provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) {
-    loop {
-        provider = match provider.receive_async().await {
-            service_provider::ExpReady::Connect { path, rest, endpoint, next, .. } if (rest as usize) < path.len() => {
-                next.nack(ConnectError::NotFound, endpoint)
-            }
-            service_provider::ExpReady::Connect { endpoint, next, .. } if link.is_taken() => {
-                next.nack(ConnectError::Busy, endpoint)
-            }
-            service_provider::ExpReady::Connect { endpoint, next, .. } => {
-                match endpoint.downcast::<nic_device::Exp<nic_device::states::Start>>() {
-                    Ok(client) => {
-                        client::take(client, &link);
-                        next.ack()
-                    }
-                    Err(endpoint) => next.nack(ConnectError::WrongContract, endpoint),
-                }
-            }
-            service_provider::ExpReady::ChannelClosed(_) => return,
-        };
-    }
 }

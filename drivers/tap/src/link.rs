@@ -11,7 +11,7 @@ use core::pin::pin;
 use core::task::{Poll, Waker};
 
 use contracts::Packet;
-use contracts::packets::{self, CHECKSUM, Filled};
+use network::packets::{self, CHECKSUM, Filled};
 use sip::device::packets::{CHECKSUM_GOOD, LENGTH_MASK, NO_WAIT};
 use sip::device::{Completion, Description, Device, DeviceOperation};
 use sip::exheap::ExVec;
@@ -21,8 +21,6 @@ use crate::treatment;
 
 /// Maximum packets that the driver keeps in each direction.
 pub const MAX_PACKETS: u32 = 1024;
-/// Bytes of an Ethernet header with a VLAN tag.
-pub const ETHERNET_HEADER_BYTES: usize = 18;
 
 /// The client's buffers.
 #[derive(Default)]
@@ -72,11 +70,6 @@ impl Link {
         })
     }
 
-    /// Returns the maximum bytes of a packet with its Ethernet header.
-    pub fn packet_bytes(&self) -> usize {
-        usize::from(self.description.mtu) + ETHERNET_HEADER_BYTES
-    }
-
     /// Returns whether it has a client.
     pub fn is_taken(&self) -> bool {
         self.client.get().is_some()
@@ -91,7 +84,10 @@ impl Link {
     }
 
     /// Releases the link, and drops the client's buffers.
-    pub fn leave(&self) {
+    pub fn leave(&self, client: u64) {
+        if self.client.get() != Some(client) {
+            return;
+        }
         self.client.set(None);
         self.is_news.set(false);
         self.may_tell.set(false);
@@ -100,7 +96,7 @@ impl Link {
     }
 
     /// Adds a buffer for receiving.
-    pub fn give(&self, buffer: ExVec<u8>) {
+    pub fn add(&self, buffer: ExVec<u8>) {
         self.buffers.borrow_mut().empty.push_back(buffer);
         wake(&self.receiver);
     }
@@ -117,7 +113,7 @@ impl Link {
     }
 
     /// Sends the first bytes of a buffer, with the offloads of its record.
-    pub fn send(&self, record: &Packet, buffer: ExVec<u8>) {
+    pub fn write(&self, record: &Packet, buffer: ExVec<u8>) {
         let bytes = (record.length as usize).min(buffer.len());
         let treatment = match record.flags & CHECKSUM {
             0 => None,
@@ -136,12 +132,12 @@ impl Link {
     }
 
     /// Takes back the buffer of a sent packet.
-    pub fn take_sent(&self) -> Option<ExVec<u8>> {
+    pub fn next_sent(&self) -> Option<ExVec<u8>> {
         self.buffers.borrow_mut().sent.pop_front()
     }
 
     /// Takes a received packet.
-    pub fn take_received(&self) -> Option<Filled> {
+    pub fn next_received(&self) -> Option<Filled> {
         let mut buffers = self.buffers.borrow_mut();
         let packet = buffers.received.pop_front();
         if buffers.received.is_empty() {

@@ -39,7 +39,7 @@ impl Port {
     pub fn open(device: &Declared<System>, screen: Option<(u32, u32)>) -> Result<Port, Status> {
         let started = Running::start(device, Core::start);
         let (system, running) = started.map_err(|explanation| {
-            contracts::report::error(format_args!("{explanation}"));
+            stdio::report::error(format_args!("{explanation}"));
             Status::DeviceError
         })?;
         let port = Port { system, running, screen, stream: Unquote::new(), wanted: false };

@@ -13,14 +13,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use bus_server::RangeKind;
 use bus_server::{Found, Silencer, not_offered, record};
-use contracts::bus_range::RangeKind;
 use contracts::device_bus::BusDevice;
-use contracts::report;
 use sip::device::Declared;
 use sip::hardware::bus::{Bus, DeviceNumber};
 use sip::hardware::{IoMemoryRange, IoRange};
 use sip::{Deadline, Status};
+use stdio::report;
 use virtio_bus::slot::{self, Device};
 use virtio_bus::{Names, silence};
 

@@ -6,6 +6,7 @@
 use alloc::collections::VecDeque;
 
 use layout::Access;
+use nic_server::Events;
 use sip_virtio::{
     Core, Data, Device, DeviceError, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
     TIME_LIMIT_MS,
@@ -15,8 +16,6 @@ use crate::offload::{self, Offered};
 
 /// Maximum packets in flight in each direction.
 pub const MAX_PACKETS: u32 = (QUEUE_SIZE / DESCRIPTORS) as u32;
-/// Bytes of an Ethernet header with a VLAN tag.
-pub const ETHERNET_HEADER_BYTES: usize = 18;
 
 const QUEUE_SIZE: usize = 256;
 /// Descriptors per packet: header and data.
@@ -93,17 +92,6 @@ pub struct Received<M> {
     pub is_checked: bool,
 }
 
-/// Events since they were last taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// Packets were received.
-    pub received: bool,
-    /// Packets were sent.
-    pub sent: bool,
-    /// The link went up or down.
-    pub link: bool,
-}
-
 /// A virtio network interface. `M` is the memory of packets.
 pub struct Net<P: Platform, M: DeviceMemory> {
     device: Device<P>,
@@ -112,7 +100,7 @@ pub struct Net<P: Platform, M: DeviceMemory> {
     received: VecDeque<Received<M>>,
     sent: VecDeque<M>,
     link_bits_per_s: u64,
-    news: News,
+    events: Events,
     /// Whether the device interrupts for sent packets.
     tells_of_sent: bool,
 }
@@ -140,7 +128,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
             received: VecDeque::new(),
             sent: VecDeque::new(),
             link_bits_per_s: 0,
-            news: News::default(),
+            events: Events::default(),
             tells_of_sent: true,
         };
         net.link_bits_per_s = net.description()?.link_bits_per_s;
@@ -231,12 +219,12 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
                 let received_ns = *received_ns.get_or_insert_with(|| self.device.platform().now_ns());
                 let is_checked = self.device.has(RECEIVED_CHECKSUM) && offload::is_checked(&completion.reply);
                 self.received.push_back(Received { memory: data.memory, bytes, received_ns, is_checked });
-                self.news.received = true;
+                self.events.received = true;
             }
         }
         while let Some(completion) = self.transmit.complete()? {
             self.sent.extend(completion.data.map(|data| data.memory));
-            self.news.sent = true;
+            self.events.sent = true;
         }
         Ok(())
     }
@@ -244,14 +232,14 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     /// Takes the oldest received packet. With the last one the pending event is cleared.
     pub fn take_received(&mut self) -> Option<Received<M>> {
         let received = self.received.pop_front();
-        self.news.received &= !self.received.is_empty();
+        self.events.received &= !self.received.is_empty();
         received
     }
 
     /// Takes the buffer of the oldest sent packet.
     pub fn take_sent(&mut self) -> Option<M> {
         let sent = self.sent.pop_front();
-        self.news.sent &= !self.sent.is_empty();
+        self.events.sent &= !self.sent.is_empty();
         sent
     }
 
@@ -271,13 +259,13 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     }
 
     /// Takes the events since the last call.
-    pub fn take_news(&mut self) -> News {
-        core::mem::take(&mut self.news)
+    pub fn take_events(&mut self) -> Events {
+        core::mem::take(&mut self.events)
     }
 
     fn look_at_link(&mut self) -> Result<(), DeviceError> {
         let now = self.description()?.link_bits_per_s;
-        self.news.link |= now != self.link_bits_per_s;
+        self.events.link |= now != self.link_bits_per_s;
         self.link_bits_per_s = now;
         Ok(())
     }
@@ -304,7 +292,7 @@ impl<P: Platform, M: DeviceMemory + 'static> Core for Net<P, M> {
             self.look_at_link()?;
         }
         self.collect()?;
-        if self.news.received {
+        if self.events.received {
             // No more interrupts until the client has been notified and polls.
             self.receive.set_interrupts(false);
         }

@@ -1,9 +1,10 @@
 //! The network driver against a correct device, and against a faulty one.
 
+use nic_server::Events;
 use sip_virtio::model::kinds::Network;
 use sip_virtio::model::{Faults, Machine, Memory, Numbers, Way};
 use sip_virtio::{Core, DeviceError, Platform, TIME_LIMIT_MS};
-use virtio_net::net::{MAX_PACKETS, Net, News};
+use virtio_net::net::{MAX_PACKETS, Net};
 use virtio_net::offload;
 
 type Driver = Net<Machine, Memory>;
@@ -34,7 +35,7 @@ fn packets_go_out_and_come_in() {
         machine.run();
         machine.run();
         driver.serve().expect("the device is right");
-        let news = driver.take_news();
+        let news = driver.take_events();
         assert!(news.received && news.sent && !news.link);
         assert_eq!((driver.receive_buffers(), driver.transmit_buffers()), (4, 2));
         for text in ["the first packet", "the second"] {
@@ -84,7 +85,7 @@ fn what_the_device_does_for_packets_is_said_and_asked_for() {
     assert!(packet.is_checked && packet.bytes == 60);
     assert_eq!(packet.memory.to_vec()[..60], [9; 60]);
     assert!(driver.take_sent().is_some());
-    assert_eq!(driver.take_news(), News::default(), "it was taken, so there is nothing to tell");
+    assert_eq!(driver.take_events(), Events::default(), "it was taken, so there is nothing to tell");
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn without_checksums_for_both_directions_there_are_none() {
     machine.run();
     machine.run();
     driver.serve().expect("the device is right");
-    assert!(driver.take_news().received && driver.has_received());
+    assert!(driver.take_events().received && driver.has_received());
     assert!(driver.take_received().is_some_and(|packet| !packet.is_checked));
 }
 
@@ -115,7 +116,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
             6 => driver.look(numbers.below(2) == 0)?,
             _ => {
                 driver.serve()?;
-                driver.take_news();
+                driver.take_events();
                 while let Some(packet) = driver.take_received() {
                     assert!(packet.bytes <= BUFFER_BYTES, "a packet longer than its buffer");
                 }

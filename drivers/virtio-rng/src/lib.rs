@@ -14,10 +14,10 @@ use alloc::sync::Arc;
 
 use contracts::entropy::{self, EntropyError, ExpReady, states};
 use contracts::service_provider::StartError;
-use contracts::{provider, report};
 use sip::exheap::{ExVec, Lent};
 use sip::hardware::DmaBlock;
 use sip_virtio::{Running, System};
+use stdio::report;
 
 use rng::Rng;
 

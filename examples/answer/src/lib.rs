@@ -11,7 +11,7 @@ sip::startup!();
 /// Serves whoever binds to `/service/answer`.
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
-    match sip::executor::block_on(contracts::provider::accept(clients, serve)) {
+    match sip::executor::block_on(provider::accept(clients, serve)) {
         Ok(()) => 0,
         Err(_) => 1,
     }

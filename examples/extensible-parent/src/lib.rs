@@ -9,11 +9,10 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::namespace::block;
-use contracts::pipe_io::Output;
-use contracts::report;
+use client::namespace::block;
 use extension_contract::extension::{self, Imp, ImpReadyAfterWork, states};
 use sip::process::Child;
+use stdio::{Output, report};
 
 sip::startup!();
 

@@ -6,7 +6,7 @@ extern crate alloc;
 
 use alloc::format;
 
-use contracts::pipe_io::Output;
+use stdio::Output;
 
 sip::startup!();
 

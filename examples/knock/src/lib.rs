@@ -7,12 +7,11 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
-use contracts::namespace::{Namespace, block};
-use contracts::pipe_io::Output;
-use contracts::report;
-use contracts::text::{count, duration};
+use client::access::AccessError;
+use client::namespace::{Namespace, block};
 use knock_answer_contract::knock_answer::{self, ImpReadyAfterKnock, ImpStart};
+use stdio::{Output, report};
+use text::{count, duration};
 
 sip::startup!();
 

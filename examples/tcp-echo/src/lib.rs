@@ -8,11 +8,11 @@
 
 extern crate alloc;
 
-use contracts::namespace::Namespace;
-use contracts::net::FOR_EVER;
+use client::namespace::Namespace;
 use contracts::tcp_connection::{self, ImpReadyAfterRead, ImpReadyAfterWrite};
-use contracts::{SocketAddress, net, report, tcp_listener};
+use contracts::{FOR_EVER, SocketAddress, tcp_listener};
 use sip::{Deadline, executor};
+use stdio::report;
 
 sip::startup!();
 
@@ -31,9 +31,9 @@ pub fn main(startup: Startup) -> i32 {
     };
     let mut namespace = Namespace::new(startup.namespace);
     let here = SocketAddress { port, ..SocketAddress::ANY };
-    let listener = match net::listen(&mut namespace, here, BACKLOG) {
+    let listener = match network::listen(&mut namespace, here, BACKLOG) {
         Ok(listener) => listener,
-        Err(error) => return report::path_error(net::TCP, &error),
+        Err(error) => return report::path_error(network::TCP, &error),
     };
     if let Some(endpoint) = listener.into_endpoint() {
         // It ends with the stack; a supervisor starts this program again then.

@@ -1,7 +1,7 @@
 //! What a file system needs of the disk below it, and of its surroundings.
 //!
 //! Key items: [`BlockSource`], [`DiskError`]. Deliberately not here: any disk; the way to a driver is
-//! `services/disk-source`, disks in memory and in files belong to the tests that need them.
+//! `userland/disk-source`, disks in memory and in files belong to the tests that need them.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 //! `allow listen ..web-server.singularity *:80`. The first rule that matches decides; where there are rules and none
 //! matches, the answer is no; without any rule everything is allowed. Key types: [`Rules`], [`Action`] (what a client
 //! wants), [`End`] (where). Neighbours: the services `net-stack` and `host-sockets`, which take rules as parameters,
-//! `services/network-guard`, which asks on their behalf and leaves the audit lines, and `lib/principal`, whose patterns
+//! `userland/network-guard`, which asks on their behalf and leaves the audit lines, and `lib/principal`, whose patterns
 //! say who. Deliberately not here: channels, and names of hosts, of which a rule would be true only while they resolve
 //! as they did.
 #![no_std]

@@ -3,7 +3,7 @@
 //! Heard, and so never trusted: [`RequestHead`], [`pairs`] of a query or a form, [`cookies`]. Said, and so written in
 //! a way that nothing which was heard can change the meaning of the rest: [`AnswerHead`], [`Escaped`] in HTML,
 //! [`JsonWriter`], [`SetCookie`]. [`Options`] is what the one who set up the server wrote for the application.
-//! Neighbours: `apps/web-application` moves these texts over channels. Deliberately not here: HTTP's own framing,
+//! Neighbours: `userland/web-application` moves these texts over channels. Deliberately not here: HTTP's own framing,
 //! which the web server alone reads and writes.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -16,7 +16,7 @@ use core::cell::RefCell;
 use core::fmt::Write;
 
 use contracts::file::{Exp, ExpReady, FileAttributes, FileError, states};
-use contracts::provider::accept;
+use provider::accept;
 use sip::Status;
 use sip::diagnostics::{Measured, measurement};
 

@@ -31,18 +31,18 @@ pub fn main(startup: Startup) -> i32 {
     let system = match sip::diagnostics::system_manifest().map(|bytes| SystemManifest::decode(&bytes)) {
         Ok(Ok(system)) => system,
         Ok(Err(_)) => {
-            contracts::report::error(format_args!("the system manifest cannot be read; build the system image again"));
+            stdio::report::error(format_args!("the system manifest cannot be read; build the system image again"));
             return 1;
         }
         Err(status) => {
-            contracts::report::error(format_args!("no system manifest: {}", status.text()));
+            stdio::report::error(format_args!("no system manifest: {}", status.text()));
             return 1;
         }
     };
     let rules = match rules::Rules::new(&system, &startup.register, &startup.set_acl) {
         Ok(rules) => rules,
         Err(error) => {
-            contracts::report::error(format_args!("a rule of access cannot be read: {error}"));
+            stdio::report::error(format_args!("a rule of access cannot be read: {error}"));
             return 1;
         }
     };
@@ -50,7 +50,7 @@ pub fn main(startup: Startup) -> i32 {
     let first_lists = match access.first_lists(&startup.acl) {
         Ok(lists) => lists,
         Err(error) => {
-            contracts::report::error(format_args!("an access control list cannot be read: {error}"));
+            stdio::report::error(format_args!("an access control list cannot be read: {error}"));
             return 1;
         }
     };
@@ -62,7 +62,7 @@ pub fn main(startup: Startup) -> i32 {
     match sip::executor::block_on(server::serve(shared, tree::Tree::<link::ProviderLink>::ROOT, root)) {
         Ok(()) => 0,
         Err(status) => {
-            contracts::report::error(format_args!("cannot wait for clients: {}", status.text()));
+            stdio::report::error(format_args!("cannot wait for clients: {}", status.text()));
             1
         }
     }

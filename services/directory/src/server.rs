@@ -5,16 +5,16 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use core::future::Future;
 
-use contracts::answer::{CONNECT_LIMIT, within};
+use client::answer::{CONNECT_LIMIT, within};
+use client::directory_page;
 use contracts::directory::{self, NameError, NodeAttributes, NodeKind, states};
-use contracts::directory_page;
 use contracts::namespace_events::Change;
-use contracts::report;
 use contracts::service_provider::{self, ConnectError};
 use principal::{Right, Rights};
 use sip::Status;
 use sip::channel::{AnyEndpoint, TypedEndpoint};
 use sip::exheap::{ExVec, Lent};
+use stdio::report;
 
 use crate::link::ProviderLink;
 use crate::shared::{Shared, Target, text};
@@ -125,7 +125,7 @@ async fn bind(
         Ok(Target::Provider { link, node, path, rest, rights }) => {
             let path = match path {
                 None => asked,
-                Some(text) => match contracts::namespace::block(&text) {
+                Some(text) => match client::namespace::block(&text) {
                     Ok(block) => block,
                     Err(_) => return client.not_bound(NameError::Exhausted, endpoint),
                 },
@@ -290,7 +290,7 @@ fn link_target(
     client: &impl TypedEndpoint,
 ) -> Result<ExVec<u8>, NameError> {
     let link = look(shared, root, path, client)?.node;
-    contracts::namespace::block(shared.tree().link_target(link)?).map_err(|_| NameError::Exhausted)
+    client::namespace::block(shared.tree().link_target(link)?).map_err(|_| NameError::Exhausted)
 }
 
 /// The list that decides about a name, and whose it is; both are empty where none does. A name that is not there has the
@@ -314,7 +314,7 @@ fn list(
             }
         }
     };
-    let block = |text: &str| contracts::namespace::block(text).map_err(|_| NameError::Exhausted);
+    let block = |text: &str| client::namespace::block(text).map_err(|_| NameError::Exhausted);
     Ok((block(&acl)?, block(&from)?))
 }
 

@@ -11,7 +11,6 @@ use core::cell::{Ref, RefCell};
 
 use contracts::directory::NameError;
 use contracts::namespace_events::{self, Change};
-use contracts::path;
 use principal::{Acl, Right, Rights};
 
 use crate::access::{Access, List, Refusal};

@@ -11,7 +11,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::directory::{NameError, NodeKind, ProviderScope};
-use contracts::path;
 use package::pattern;
 
 use crate::access::List;

@@ -110,7 +110,7 @@ async fn announce(watcher: Rc<Watcher>, mut events: namespace_events::Exp<namesp
         })
         .await;
         // Without room for the path, the subscriber is let go: it sees a closed channel and subscribes again.
-        let Ok(path) = contracts::namespace::block(&path) else { break };
+        let Ok(path) = client::namespace::block(&path) else { break };
         match events.changed(change, path).receive_async().await {
             namespace_events::ExpReadyAfterChanged::Next { next } => events = next,
             namespace_events::ExpReadyAfterChanged::ChannelClosed(_) => break,

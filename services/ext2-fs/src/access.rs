@@ -18,13 +18,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use contracts::{path, report};
 use ext2::wire::attributes::namespace;
 use ext2::{Error, ExtendedAttribute, Inode, Kind, LastLink, ROOT_INODE};
 use name_text as text;
 use name_text::NoName;
 use principal::{Acl, DecisionCache, Right, Rights};
 use sip::channel::TypedEndpoint;
+use stdio::report;
 
 use crate::Shared;
 

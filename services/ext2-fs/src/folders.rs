@@ -3,9 +3,8 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
+use client::directory_page::PageWriter;
 use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, states};
-use contracts::directory_page::PageWriter;
-use contracts::path;
 use disk_source::DiskSource;
 use ext2::{DirectoryEntry, Error, Kind, LastLink, NewKind, NewNode, OpenFile};
 use name_text as text;

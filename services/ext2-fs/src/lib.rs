@@ -24,16 +24,16 @@ use alloc::string::String;
 use core::cell::Cell;
 use core::time::Duration;
 
-use contracts::namespace::Namespace;
-use contracts::service_provider::StartError;
-use contracts::service_provider::{self, ConnectError};
-use contracts::{directory, file, file_system, report};
+use client::namespace::Namespace;
+use contracts::service_provider::{self, ConnectError, StartError};
+use contracts::{directory, file, file_system};
 use disk_source::{DiskSource, Mark};
 use ext2::{CacheLimits, DiskError, Error, MountOptions, ROOT_INODE, ReadOnlyReason, Volume};
 use principal::Rights;
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
+use stdio::report;
 
 use crate::access::{Access, Base, Pass};
 

@@ -4,10 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use contracts::pipe_io::Output;
 use contracts::volume_manager::VolumeError;
 use ext2::check::{CheckError, CheckOptions, Done, Finding, Mode, Outcome, check};
 use ext2::{BlockSource, Error};
+use stdio::Output;
 
 use crate::limits::MEMORY_BYTES;
 use crate::outcome::{Refusal, of_disk};

@@ -1,10 +1,10 @@
 //! The task `format`.
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
+use client::namespace::Namespace;
 use contracts::volume_manager::VolumeError;
 use ext2::BlockSource;
 use ext2::mkfs::{MakeError, MakeOptions, Style, make};
+use stdio::Output;
 
 use crate::outcome::{Refusal, of_disk};
 use crate::seed;

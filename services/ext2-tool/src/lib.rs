@@ -15,10 +15,10 @@ mod limits;
 mod outcome;
 mod seed;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
+use client::namespace::Namespace;
 use disk_source::DiskSource;
 use sip::executor;
+use stdio::Output;
 
 use outcome::Refusal;
 

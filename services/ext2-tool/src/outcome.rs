@@ -4,11 +4,11 @@ use alloc::string::String;
 use alloc::string::ToString;
 use core::fmt;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
 use contracts::directory::NameError;
-use contracts::pipe_io::PipeBroken;
 use contracts::volume_manager::VolumeError;
 use ext2::DiskError;
+use stdio::PipeBroken;
 
 /// Exit statuses from here on number the reasons of the contract.
 const FIRST_REASON: i32 = 16;

@@ -1,7 +1,7 @@
 //! Random bytes for the identity of a volume: of the machine's source, or else of its clocks.
 
-use contracts::namespace::Namespace;
-use contracts::random::Source;
+use client::namespace::Namespace;
+use client::random::Source;
 use sip::exheap::ExVec;
 
 const BYTES: usize = 32;

@@ -3,8 +3,8 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
+use client::directory_page::PageWriter;
 use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, states};
-use contracts::directory_page::PageWriter;
 use contracts::file;
 use fat::{AttributeChanges, Error};
 use principal::Right;

@@ -24,16 +24,17 @@ use core::ops::Range;
 use core::pin::pin;
 use core::task::Poll;
 
+use client::namespace::Namespace;
 use contracts::directory::NameError;
-use contracts::namespace::Namespace;
 use contracts::service_provider::{self, ConnectError, StartError};
-use contracts::{directory, file, file_system, path, report};
+use contracts::{directory, file, file_system};
 use disk_source::{DiskSource, Mark};
 use fat::{Access, CacheLimits, Clock, DateTime, DiskError, Error, Folder, MountOptions, Volume};
 use mount_permit::Permit;
 use sip::channel::AnyEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
+use stdio::report;
 
 use crate::access::{Base, Here};
 

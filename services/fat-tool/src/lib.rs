@@ -12,12 +12,12 @@ mod outcome;
 
 use alloc::format;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
+use client::namespace::Namespace;
 use contracts::volume_manager::VolumeError;
 use disk_source::DiskSource;
 use fat::{BlockSource, CheckMode, CheckReport, FormatOptions};
 use sip::executor;
+use stdio::Output;
 
 use outcome::Refusal;
 
@@ -110,7 +110,7 @@ async fn check<S: BlockSource>(source: S, mode: CheckMode, disk: &str, output: &
     let report = fat::check(source, mode).await.map_err(Refusal::check)?;
     output.write(told(&report, disk).as_bytes()).map_err(Refusal::pipe)?;
     for line in &report.lines {
-        output.write(format!("{}\n", contracts::text::printable(line.as_bytes())).as_bytes()).map_err(Refusal::pipe)?;
+        output.write(format!("{}\n", text::printable(line.as_bytes())).as_bytes()).map_err(Refusal::pipe)?;
     }
     let unnamed = (report.problems as usize).saturating_sub(report.lines.len());
     if unnamed > 0 {

@@ -3,11 +3,11 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
 use contracts::directory::NameError;
-use contracts::pipe_io::PipeBroken;
 use contracts::volume_manager::VolumeError;
 use fat::Error;
+use stdio::PipeBroken;
 
 /// Exit statuses from here on number the reasons of the contract.
 const FIRST_REASON: i32 = 16;

@@ -25,10 +25,10 @@ use alloc::format;
 use alloc::rc::Rc;
 
 use contracts::service_provider::{self, StartError};
-use contracts::{provider, report};
 use network_guard::Guard;
 use sip::executor;
 use sip::exheap::ExVec;
+use stdio::report;
 
 use host::Host;
 use ip::Known;

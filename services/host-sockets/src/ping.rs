@@ -12,7 +12,7 @@ use sip::time::monotonic;
 use crate::failures::ip_error;
 use crate::host::{Host, Socket};
 use crate::udp::Datagrams;
-use contracts::waiting::{self, Waited};
+use provider::waiting::{self, Waited};
 
 const HEADER_BYTES: usize = 8;
 /// Most bytes that are sent after the header.

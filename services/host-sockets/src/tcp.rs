@@ -3,10 +3,9 @@
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 
-use contracts::SocketAddress;
 use contracts::tcp::{self, ExpReady, TcpError};
-use contracts::tcp_connection;
 use contracts::tcp_listener::{self, ExpReady as OfListener};
+use contracts::{SocketAddress, tcp_connection};
 use network_guard::Action;
 use sip::channel::TypedEndpoint;
 use sip::device::sockets::Failure;
@@ -17,7 +16,7 @@ use crate::failures::tcp_error;
 use crate::host::{Accepted, Host, MAX_ACCEPTED, Socket};
 use crate::ip::Known;
 use crate::transfer::Stream;
-use contracts::waiting::{self, Waited};
+use provider::waiting::{self, Waited};
 
 /// How long a listener waits for a socket to be closed, where there can be no more, before it looks again: others
 /// on the host may have closed theirs.

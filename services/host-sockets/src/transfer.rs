@@ -9,7 +9,7 @@ use sip::exheap::{ExVec, Lent};
 use sip::channel::TypedEndpoint;
 
 use crate::host::Socket;
-use contracts::waiting::{self, Waited};
+use provider::waiting::{self, Waited};
 
 /// The smallest block that is read into, and the greatest.
 const MIN_BLOCK_BYTES: usize = 1 << 10;

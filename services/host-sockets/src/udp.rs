@@ -15,7 +15,7 @@ use sip::exheap::{ExVec, Lent};
 use crate::failures::tcp_error;
 use crate::host::{self, Host, Socket};
 use crate::ip::Known;
-use contracts::waiting::{self, Waited};
+use provider::waiting::{self, Waited};
 
 /// The longest datagram there can be.
 const MAX_DATAGRAM_BYTES: usize = 65_535;

@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::file_writer::{Existing, FileWriter};
+use client::installer::PACKAGE_BYTES_MAX;
+use client::namespace::Namespace;
 use contracts::directory::{NameError, NodeKind};
 use contracts::file::FileError;
-use contracts::file_writer::{Existing, FileWriter};
-use contracts::installer_client::PACKAGE_BYTES_MAX;
-use contracts::namespace::Namespace;
 use install::Medium;
 use sip::exheap::ExVec;
 

@@ -23,17 +23,17 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NameError;
 use contracts::installer::{Exp, ExpReady, InstallOutcome, InstallerError, states};
-use contracts::namespace::Namespace;
-use contracts::report;
 use install::{Change, Code, Finding, Installed, Line, Map, Program, Report, Topic};
 use package::{Package, SystemManifest};
 use principal::Pattern;
 use sip::Status;
 use sip::exheap::ExVec;
 use sip::programs as kernel;
+use stdio::report;
 
 use crate::folder::Folder;
 use crate::index::Kept;
@@ -65,7 +65,7 @@ pub fn main(startup: Startup) -> i32 {
     installer.load();
     let clients = startup.clients.ready();
     let installer = Rc::new(RefCell::new(installer));
-    let serving = contracts::provider::accept(clients, move |client| serve(installer.clone(), client));
+    let serving = provider::accept(clients, move |client| serve(installer.clone(), client));
     match sip::executor::block_on(serving) {
         Ok(()) => 0,
         Err(_) => 1,
@@ -275,7 +275,7 @@ impl Installer {
         if self.changers.is_empty() || self.changers.iter().any(|pattern| pattern.matches(who)) {
             return Ok(());
         }
-        sip::audit::refused(who, right, contracts::installer_client::PATH, "parameter changers");
+        sip::audit::refused(who, right, client::installer::PATH, "parameter changers");
         Err(InstallerError::NotPermitted)
     }
 

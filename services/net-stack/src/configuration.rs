@@ -6,16 +6,16 @@ use core::future::poll_fn;
 use core::net::IpAddr;
 
 use contracts::ip_configuration::{self, ExpReady, IpError, states};
-use contracts::net_address::{Network, from_bytes, is_unspecified, to_bytes};
 use contracts::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketAddress, SocketRecord};
 use net_stack::{Address, Failure, IpCidr, Origin, Route, SocketInfo};
+use network::address::{Network, from_bytes, is_unspecified, to_bytes};
 use network_guard::Action;
 use sip::channel::TypedEndpoint;
 use sip::exheap::{ExBox, ExVec, Plain};
 
 use crate::convert::INTERFACE;
 use crate::shared::Shared;
-use contracts::waiting::{Waited, until, wait};
+use provider::waiting::{Waited, until, wait};
 
 const NAME: [u8; 16] = *b"net0\0\0\0\0\0\0\0\0\0\0\0\0";
 const UP: u16 = 1;

@@ -4,10 +4,11 @@ use alloc::format;
 use alloc::string::String;
 use core::net::IpAddr;
 
-use contracts::net_address::Network;
+use contracts::SocketAddress;
 use contracts::tcp::TcpError;
-use contracts::{SocketAddress, net_address};
 use net_stack::{End, Failure, IpAddress, IpCidr, Route};
+use network::address;
+use network::address::Network;
 
 /// An end as contracts carry it. `scope` is that of the interface.
 pub fn to_contract(end: End) -> SocketAddress {
@@ -25,7 +26,7 @@ pub const INTERFACE: u32 = 1;
 
 /// The address and the port that a contract carried; no address: any.
 pub fn from_contract(address: &SocketAddress) -> (Option<IpAddress>, u16) {
-    let is_any = net_address::is_unspecified(address.address);
+    let is_any = address::is_unspecified(address.address);
     ((!is_any).then(|| address.ip().into()), address.port)
 }
 
@@ -48,7 +49,7 @@ pub fn route(text: &str) -> Result<Route, String> {
     let wrong = |why: &dyn core::fmt::Display| format!("route {text}: {why}");
     let (network, gateway) = text.split_once('=').ok_or_else(|| wrong(&"write NETWORK/BITS=GATEWAY"))?;
     let network = Network::parse(network).map_err(|error| wrong(&error))?.masked();
-    let gateway = net_address::parse_address(gateway).map_err(|error| wrong(&error))?;
+    let gateway = address::parse_address(gateway).map_err(|error| wrong(&error))?;
     if network.address.is_ipv4() != gateway.is_ipv4() {
         return Err(wrong(&"the network is of another version of IP than the gateway"));
     }

@@ -5,15 +5,16 @@ use alloc::vec::Vec;
 use core::future::poll_fn;
 use core::net::IpAddr;
 
+use contracts::HostAddress;
 use contracts::dns::{self, AddressFamily, DnsError, ExpReady};
-use contracts::{HostAddress, net_address};
 use net_stack::{Failure, IpAddress, NameFailure};
+use network::address;
 use network_guard::Action;
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
 use crate::shared::Shared;
-use contracts::waiting::{Waited, until, wait};
+use provider::waiting::{Waited, until, wait};
 
 /// How long a question is asked, of one version of IP.
 const TIMEOUT_MS: u32 = 10_000;
@@ -58,7 +59,7 @@ async fn resolve<E: TypedEndpoint>(
         AddressFamily::Version6 => address.is_ipv6(),
     };
     let own = name.strip_suffix('.').unwrap_or(name).eq_ignore_ascii_case(OWN_NAME);
-    let known = match net_address::parse_address(name) {
+    let known = match address::parse_address(name) {
         Ok(address) => alloc::vec![address],
         Err(_) if own => alloc::vec![[127, 0, 0, 1].into(), core::net::Ipv6Addr::LOCALHOST.into()],
         Err(_) => Vec::new(),

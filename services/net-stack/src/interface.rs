@@ -12,17 +12,18 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Poll, Waker};
 
-use contracts::access::AccessError;
-use contracts::answer::{DEVICE_LIMIT, wait_async};
+use client::access::AccessError;
+use client::answer::{DEVICE_LIMIT, wait_async};
+use client::namespace::{Namespace, TIMEOUT_MS};
+use contracts::Packet;
 use contracts::directory::NameError;
-use contracts::namespace::{Namespace, TIMEOUT_MS};
 use contracts::nic_device::{self, states};
 use contracts::nic_events::{self, NicEventType};
-use contracts::packets::{self, Filled};
-use contracts::{Packet, report};
 use net_stack::{EthernetAddress, Features, MAX_TSO_BYTES};
+use network::packets::{self, Filled};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
+use stdio::report;
 
 use crate::shared::{Block, Link, Shared};
 

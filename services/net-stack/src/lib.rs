@@ -25,14 +25,14 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::net_address::{self, Network};
+use client::namespace::Namespace;
 use contracts::service_provider::{self, StartError};
-use contracts::{provider, report};
 use net_stack::{Address, IpAddress, IpCidr, Limits, Origin, Route};
+use network::address::{self, Network};
 use network_guard::Guard;
 use sip::executor;
 use sip::exheap::ExVec;
+use stdio::report;
 
 use interface::Interface;
 use shared::Shared;
@@ -77,12 +77,12 @@ impl Settings {
             Ok(Address { network: IpCidr::new(network.address.into(), network.prefix_bits), origin: Origin::Set })
         });
         let gateways = startup.gateway.iter().map(|text| {
-            let gateway = net_address::parse_address(text).map_err(|error| format!("gateway {text}: {error}"))?;
+            let gateway = address::parse_address(text).map_err(|error| format!("gateway {text}: {error}"))?;
             Ok(convert::default_route(gateway))
         });
         let routes = gateways.chain(startup.route.iter().map(|text| convert::route(text)));
         let name_servers = startup.name_server.iter().map(|text| {
-            let server = net_address::parse_address(text).map_err(|error| format!("name server {text}: {error}"))?;
+            let server = address::parse_address(text).map_err(|error| format!("name server {text}: {error}"))?;
             Ok(server.into())
         });
         Ok(Settings {

@@ -1,7 +1,7 @@
 //! The secret that sequence numbers and ports are made of.
 
-use contracts::namespace::Namespace;
-use contracts::random::Source;
+use client::namespace::Namespace;
+use client::random::Source;
 use sip::exheap::ExVec;
 
 /// Bytes of it.

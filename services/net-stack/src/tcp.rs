@@ -12,7 +12,7 @@ use sip::executor;
 use crate::connection;
 use crate::convert;
 use crate::shared::Shared;
-use contracts::waiting::{Waited, until_or_never, wait};
+use provider::waiting::{Waited, until_or_never, wait};
 
 type Ready = tcp::Exp<tcp::states::Ready>;
 

@@ -9,7 +9,7 @@ use sip::exheap::ExVec;
 
 use crate::gate::{Entry, Place};
 use crate::shared::Shared;
-use contracts::waiting::{Waited, until, until_or_never, wait};
+use provider::waiting::{Waited, until, until_or_never, wait};
 
 /// Most bytes that are read at once.
 const MAX_READ: usize = 256 << 10;

@@ -13,7 +13,7 @@ use sip::exheap::ExVec;
 
 use crate::convert;
 use crate::shared::Shared;
-use contracts::waiting::{Waited, until, wait};
+use provider::waiting::{Waited, until, wait};
 
 /// Serves one client.
 pub async fn serve(shared: Rc<Shared>, client: udp::Exp<udp::states::Start>) {

@@ -22,15 +22,16 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use client::namespace::Namespace;
 use contracts::directory::{self, ProviderScope};
-use contracts::namespace::Namespace;
-use contracts::{report, service_provider};
+use contracts::service_provider;
 use package::Instance;
 use sip::Deadline;
 use sip::device::Declared;
 use sip::hardware::{Hardware, Registers};
 use sip::process::{Child, StopReason};
 use sip::sync::Mutex;
+use stdio::report;
 
 use crate::machine::Machine;
 use crate::registry::Registry;

@@ -21,7 +21,7 @@ impl Machine {
         let system = SystemManifest::decode(&bytes)
             .map_err(|_| String::from("the system manifest cannot be read; build the system image again"))?;
         let mut programs = Vec::new();
-        for bytes in contracts::programs::manifests() {
+        for bytes in client::programs::manifests() {
             let manifest = Manifest::decode(&bytes)
                 .map_err(|_| format!("the manifest of program {} cannot be read; build it again", programs.len()))?;
             programs.push(manifest);

@@ -8,12 +8,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use contracts::service_events;
 use contracts::service_manager::{self, ServiceError, ServiceRecord, states};
-use contracts::service_provider;
-use contracts::text::pad;
+use contracts::{service_events, service_provider};
 use sip::channel::TypedEndpoint;
 use sip::process::{Child, StopReason};
+use text::pad;
 
 use crate::Manager;
 use crate::registry::{Change, Registry, Service};
@@ -96,7 +95,7 @@ impl Server {
 /// Takes clients that the directory service hands over.
 pub async fn accept(server: Rc<Server>, provider: service_provider::Exp<service_provider::states::Ready>) {
     let serve = |client: service_manager::Exp<states::Start>| serve(server.clone(), client.success());
-    contracts::provider::accept(provider, serve).await;
+    provider::accept(provider, serve).await;
 }
 
 async fn serve(server: Rc<Server>, mut client: Client) {
@@ -276,6 +275,6 @@ fn record(server: &Server, service: &Service) -> ServiceRecord {
 }
 
 /// A reason for people where the server cannot be registered.
-pub fn not_registered(error: &contracts::access::AccessError) -> String {
+pub fn not_registered(error: &client::access::AccessError) -> String {
     format!("/service/manager could not be registered: {error}; `start` and `stop` will not work")
 }

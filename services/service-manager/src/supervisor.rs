@@ -5,14 +5,14 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use client::namespace::Namespace;
 use contracts::directory::ProviderScope;
-use contracts::namespace::Namespace;
-use contracts::report;
 use contracts::service_manager::ServiceState;
 use contracts::service_provider;
 use package::{Instance, Manifest};
 use sip::Deadline;
 use sip::process::{Child, EpitaphKind, StopReason};
+use stdio::report;
 use supervision::{Backoff, End, Next};
 
 use crate::Manager;

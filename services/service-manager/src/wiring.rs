@@ -7,9 +7,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::answer::{CONNECT_LIMIT, wait};
-use contracts::namespace::Namespace;
+use client::access::AccessError;
+use client::answer::{CONNECT_LIMIT, wait};
+use client::namespace::Namespace;
 use contracts::{console, directory, disk, pipe, service_manager, service_provider};
 use package::{Instance, Manifest, Setting, Side, Source};
 use sip::process::Child;

@@ -7,10 +7,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use contracts::directory::NodeKind;
-use contracts::report;
 use contracts::volume_manager::{MountAccess, VolumeError};
 use sip::diagnostics::{self, ProcessState};
 use sip::{Deadline, executor};
+use stdio::report;
 
 use crate::Manager;
 use crate::claims::Claim;
@@ -66,7 +66,7 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
 }
 
 /// The disks that are there. Of one that has partitions, these are meant.
-fn disks(manager: &Manager, prefixes: &str) -> Result<Vec<String>, contracts::access::AccessError> {
+fn disks(manager: &Manager, prefixes: &str) -> Result<Vec<String>, client::access::AccessError> {
     let names = manager.namespace.borrow_mut().names(DISKS)?;
     let is_disk = |name: &str| prefixes.split_whitespace().any(|prefix| name.starts_with(prefix));
     let services = names.iter().filter(|name| name.kind == NodeKind::Service).map(|name| name.text());

@@ -8,8 +8,8 @@ use alloc::sync::Arc;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
-use contracts::namespace::Namespace;
-use contracts::programs;
+use client::namespace::Namespace;
+use client::programs;
 use contracts::volume_manager::VolumeError;
 use package::Manifest;
 use sip::channel::TypedEndpoint;

@@ -12,9 +12,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{Name, Namespace};
 use contracts::directory::{NameError, NodeKind};
-use contracts::namespace::{Name, Namespace};
 use contracts::volume_manager::{MountAccess, VolumeError};
 
 use crate::error::Error;

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
 use contracts::directory::NameError;
 use contracts::file_system::FileSystemError;
 use contracts::service_provider::StartError;

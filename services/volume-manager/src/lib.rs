@@ -28,12 +28,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use contracts::service_provider::{self, StartError};
-use contracts::{report, volume_manager};
+use contracts::volume_manager;
 use package::Manifest;
 use sip::Deadline;
 use sip::exheap::ExVec;
+use stdio::report;
 
 use claims::Claims;
 use mounts::Mount;
@@ -105,6 +106,6 @@ async fn run(manager: Rc<Manager>, clients: service_provider::Exp<service_provid
     boot::mount_all(&manager, disks).await;
     let serving = Rc::clone(&manager);
     let serve = |client: volume_manager::Exp<volume_manager::states::Start>| server::serve(serving.clone(), client);
-    contracts::provider::accept(clients.ready(), serve).await;
+    provider::accept(clients.ready(), serve).await;
     manager.unmount_all(Deadline::after_ms(LEAVING_MS)).await;
 }

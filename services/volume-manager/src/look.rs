@@ -2,10 +2,10 @@
 //!
 //! Deliberately not here: what the bytes mean; that is `volume-kind`'s.
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::TIMEOUT_MS;
 use contracts::directory::NameError;
 use contracts::disk::{self, states};
-use contracts::namespace::TIMEOUT_MS;
 use sip::Deadline;
 use sip::exheap::ExVec;
 use volume_kind::{BYTES, may_hold};

@@ -11,14 +11,15 @@ use core::cell::{Cell, RefCell};
 use core::future::Future;
 use core::time::Duration;
 
-use contracts::answer::{BULK_LIMIT, REQUEST_LIMIT, within};
+use client::answer::{BULK_LIMIT, REQUEST_LIMIT, within};
+use client::namespace::TIMEOUT_MS;
 use contracts::directory::{NodeKind, ProviderScope};
 use contracts::file_system::{self, VolumeStatistics};
-use contracts::namespace::TIMEOUT_MS;
+use contracts::service_provider;
 use contracts::volume_manager::{MountAccess, VolumeError};
-use contracts::{report, service_provider};
 use sip::process::{Epitaph, EpitaphKind};
 use sip::{Deadline, Status, executor};
+use stdio::report;
 use supervision::{Backoff, End, Next};
 
 use crate::Manager;
@@ -325,7 +326,7 @@ impl Manager {
         let found = places::normal(point)
             .and_then(|point| self.mounts.borrow().iter().find(|mount| mount.point == point).cloned());
         found.ok_or_else(|| {
-            let point = contracts::text::printable(point);
+            let point = text::printable(point);
             let explanation =
                 format!("{point}: no {} volume is mounted there; `mount` lists what is mounted", self.kind);
             Error::new(VolumeError::NotMounted, explanation)
@@ -334,7 +335,7 @@ impl Manager {
 
     /// The path of a disk that is there.
     pub(crate) fn disk(&self, asked: &[u8]) -> Result<String, Error> {
-        let shown = contracts::text::printable(asked);
+        let shown = text::printable(asked);
         let Some(disk) = places::normal(asked) else {
             let explanation = format!("{shown}: it is no path of a disk; `ls /dev` shows what disks there are");
             return Err(Error::new(VolumeError::BadRequest, explanation));
@@ -370,7 +371,7 @@ impl Manager {
         // A name that was never registered is out already.
         let _ = namespace.deregister(point);
         let mut folder = point;
-        while let Some((above, _)) = contracts::path::split_last(folder)
+        while let Some((above, _)) = path::split_last(folder)
             && places::may_be_point(above)
             // One in which there is something else stays.
             && namespace.deregister(above).is_ok()
@@ -399,7 +400,7 @@ impl Manager {
 /// The path of something that may be a mount point.
 pub(crate) fn point_path(asked: &[u8]) -> Result<String, Error> {
     places::normal(asked).filter(|point| places::may_be_point(point)).ok_or_else(|| {
-        let shown = contracts::text::printable(asked);
+        let shown = text::printable(asked);
         let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);
         Error::new(VolumeError::BadRequest, explanation)
     })

@@ -8,9 +8,9 @@
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{NameAcl, Namespace};
 use contracts::directory::{NameError, NodeKind};
-use contracts::namespace::{NameAcl, Namespace};
 use contracts::volume_manager::VolumeError;
 use principal::{Acl, Right};
 use sip::channel::TypedEndpoint;

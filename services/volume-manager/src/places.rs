@@ -5,8 +5,6 @@
 use alloc::format;
 use alloc::string::String;
 
-use contracts::path;
-
 /// The longest path of a disk or mount point, in bytes: what a record of the list has room for.
 pub const PATH_BYTES: usize = 128;
 

@@ -3,11 +3,11 @@
 use alloc::rc::Rc;
 use alloc::string::String;
 
-use contracts::namespace::block;
-use contracts::text::pad;
+use client::namespace::block;
 use contracts::volume_manager::{self, CheckMode, CheckOutcome, FormatOptions, MountAccess, MountRecord, states};
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
+use text::pad;
 
 use crate::Manager;
 use crate::error::Error;
@@ -115,7 +115,7 @@ async fn how(mount: &Rc<Mount>) -> (bool, String) {
         return (true, String::from("as asked for"));
     }
     match mount.statistics().await {
-        Ok(statistics) if statistics.read_only != 0 => (true, contracts::text::padded(&statistics.kind)),
+        Ok(statistics) if statistics.read_only != 0 => (true, text::padded(&statistics.kind)),
         Ok(_) => (false, String::new()),
         Err(error) => (true, error.explanation),
     }

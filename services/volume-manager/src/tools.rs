@@ -5,10 +5,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use contracts::pipe;
-use contracts::pipe_io::new_pipe;
-use contracts::text::padded;
 use contracts::volume_manager::{CheckMode, CheckOutcome, FormatOptions, VolumeError};
 use sip::process::EpitaphKind;
+use stdio::new_pipe;
+use text::padded;
 
 use crate::Manager;
 use crate::child::{self, Making};

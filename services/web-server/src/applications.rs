@@ -12,11 +12,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use contracts::http_exchange;
 use contracts::web_application::{self, ImpReadyAfterServe, ImpStart};
-use contracts::{http_exchange, report};
 use sip::exheap::ExVec;
 use sip::process::{self, Child, StopReason};
 use sip::{Deadline, executor};
+use stdio::report;
 
 use crate::Server;
 use crate::limited::limited;

@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt::Write as _;
 
-use contracts::{entropy, random};
+use client::random;
+use contracts::entropy;
 use sip::exheap::ExVec;
 
 use crate::store::{Store, StoreError};

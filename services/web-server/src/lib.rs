@@ -38,8 +38,9 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
 
-use contracts::{provider, report};
+use contracts::FOR_EVER;
 use sip::{Deadline, executor, time};
+use stdio::report;
 
 use applications::Application;
 use blocks::Blocks;
@@ -173,7 +174,7 @@ pub fn main(startup: Startup) -> i32 {
 
 /// A time limit as the contracts have it. The greatest number would be for ever.
 fn milliseconds(duration: Duration) -> u32 {
-    u32::try_from(duration.as_millis()).unwrap_or(wire::FOR_EVER).clamp(1, wire::FOR_EVER - 1)
+    u32::try_from(duration.as_millis()).unwrap_or(FOR_EVER).clamp(1, FOR_EVER - 1)
 }
 
 async fn keep_house(server: Rc<Server>) {

@@ -2,9 +2,9 @@
 
 use alloc::rc::Rc;
 
-use contracts::tcp_listener;
-use contracts::{SocketAddress, report, tcp};
+use contracts::{SocketAddress, tcp, tcp_listener};
 use sip::{Deadline, executor};
+use stdio::report;
 
 use crate::Server;
 use crate::address::AddressText;

@@ -12,10 +12,10 @@ use core::cell::{Cell, RefCell};
 use core::ops::Range;
 
 use contracts::file::ImpReadyAfterAppend;
-use contracts::report;
 use http::access_log::{self, Line};
 use http::date;
 use sip::{Deadline, time};
+use stdio::report;
 
 use crate::Server;
 use crate::address::AddressText;

@@ -8,10 +8,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
+use client::directory_page;
+use client::file_writer::NEW_PERMISSIONS;
 use contracts::directory::{self, CreateMode, NameError, NodeKind};
 use contracts::file::{self, FileAttributes, FileError};
-use contracts::file_writer::NEW_PERMISSIONS;
-use contracts::{directory_page, path};
 use http::listing::Name;
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;

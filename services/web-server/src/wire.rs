@@ -3,9 +3,6 @@
 use contracts::tcp_connection::{self, Imp, states};
 use sip::exheap::ExVec;
 
-/// A timeout that never comes.
-pub(crate) const FOR_EVER: u32 = u32::MAX;
-
 /// The connection is gone, or serves nothing any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;

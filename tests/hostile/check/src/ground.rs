@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
+use client::volume_managers::VolumeManager;
 use contracts::directory::{self, CreateMode};
-use contracts::namespace::Namespace;
 use contracts::volume_manager::{FormatOptions, MountAccess};
-use contracts::volume_managers::VolumeManager;
 use hostile_contract::guard::{self, ImpReadyAfterCheck, ImpReadyAfterServe};
 use hostile_contract::talk::{self, ImpReadyAfterCall, ImpStart};
 use sip::exheap::ExVec;

@@ -9,10 +9,10 @@ extern crate alloc;
 
 use alloc::format;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::{NameError, ProviderScope};
 use contracts::file::FileError;
-use contracts::namespace::Namespace;
 use contracts::service_provider;
 use knock_answer_contract::knock_answer;
 use sip::Status;
@@ -80,7 +80,7 @@ pub fn main(startup: Startup) -> i32 {
             Ok(()) => permitted |= 1 << bit,
             Err(AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted)) => {}
             Err(error) => {
-                contracts::report::error(format_args!("operation {bit} in {}: {error}", startup.folder));
+                stdio::report::error(format_args!("operation {bit} in {}: {error}", startup.folder));
                 return -1;
             }
         }

@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use sip::process::create;
 use sip::{Deadline, principal};
 

@@ -5,13 +5,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
+use client::volume_managers::VolumeManager;
+use contracts::SocketAddress;
 use contracts::directory::{CreateMode, NameError};
-use contracts::namespace::Namespace;
 use contracts::tcp::{self, ImpReadyAfterListen, TcpError};
 use contracts::volume_manager::{FormatOptions, MountAccess};
-use contracts::volume_managers::VolumeManager;
-use contracts::{SocketAddress, net};
 use sip::Deadline;
 use sip::exheap::ExVec;
 
@@ -78,7 +78,7 @@ pub(crate) fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, Str
 
 /// The network stack for this program.
 pub(crate) fn stack(namespace: &mut Namespace) -> Result<tcp::Imp<tcp::states::Ready>, String> {
-    net::open_tcp(namespace).map_err(|error| format!("{}: {error}", net::TCP))
+    network::open_tcp(namespace).map_err(|error| format!("{}: {error}", network::TCP))
 }
 
 /// All is as it was, for this program.

@@ -18,7 +18,7 @@ mod smuggling;
 
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use resource_counts::Count;
 use sip::log;
 

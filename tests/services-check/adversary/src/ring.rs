@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 
 use crate::{Outcome, check, ground};
 

@@ -11,13 +11,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::CreateMode;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
 use sip::exheap::ExVec;
 use sip::thread;
+use stdio::{Output, report};
 
 sip::startup!();
 

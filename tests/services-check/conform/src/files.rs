@@ -3,11 +3,11 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
-use contracts::answer::{REQUEST_LIMIT, wait};
+use client::access::AccessError;
+use client::answer::{REQUEST_LIMIT, wait};
+use client::file_io::OpenFile;
 use contracts::directory::{CreateMode, NameError};
 use contracts::file::{self, FileError, states};
-use contracts::file_io::OpenFile;
 use sip::exheap::ExVec;
 
 use crate::suite::{Done, Suite};

@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::{CreateMode, NameError, NodeChanges, NodeKind};
 use contracts::file::FileError;
-use contracts::namespace::Namespace;
 use sip::exheap::ExVec;
 
 use crate::suite::{Done, Suite};
@@ -185,7 +185,7 @@ fn lists(suite: &mut Suite) -> Done {
     for name in &wanted {
         create(folder, name, CreateMode::New)?;
     }
-    let found: Vec<String> = folder.names("")?.iter().map(contracts::namespace::Name::text).collect();
+    let found: Vec<String> = folder.names("")?.iter().map(client::namespace::Name::text).collect();
     let listed_file = folder.names(&wanted[0]).map(drop);
     for name in &wanted {
         folder.remove_file(name)?;

@@ -15,9 +15,8 @@ mod suite;
 
 use alloc::format;
 
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
+use client::namespace::Namespace;
+use stdio::{Output, report};
 
 use suite::Suite;
 

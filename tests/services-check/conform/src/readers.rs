@@ -1,6 +1,6 @@
 //! What who may read and not write is given of a folder with a file `there`, which holds `text` and a line end.
 
-use contracts::access::AccessError;
+use client::access::AccessError;
 use contracts::directory::{CreateMode, NameError};
 use contracts::file::FileError;
 use sip::exheap::ExVec;

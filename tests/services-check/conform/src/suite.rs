@@ -5,8 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use contracts::access::AccessError;
-use contracts::namespace::Namespace;
+use client::access::AccessError;
+use client::namespace::Namespace;
 
 /// The folder under test, and what was found so far.
 pub struct Suite {

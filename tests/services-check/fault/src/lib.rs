@@ -7,14 +7,13 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::NameError;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
 use faulty_contract::faulty_disk::{self, FaultCounts, states};
 use faulty_contract::number;
 use sip::Deadline;
+use stdio::{Output, report};
 
 sip::startup!();
 

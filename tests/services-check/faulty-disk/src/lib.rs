@@ -15,12 +15,12 @@ pub mod plan;
 
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use contracts::service_provider::{self, StartError};
-use contracts::{provider, report};
 use disk_server::Disk;
 use faulty_contract::number;
 use sip::exheap::ExVec;
+use stdio::report;
 
 use disk::FaultyDisk;
 use medium::Bytes;

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use block_source::{BlockSource, DiskError as SourceError};
+use client::namespace::Namespace;
 use contracts::disk::DiskError;
-use contracts::namespace::Namespace;
 use disk_server::{SECTOR_BYTES, Shape};
 use disk_source::{DiskSource, Mark};
 

@@ -8,11 +8,11 @@ extern crate alloc;
 
 use alloc::vec::Vec;
 
-use contracts::report;
 use knock_answer_contract::knock_answer::{Exp, Imp, new_channel, states};
 use sip::Deadline;
 use sip::exheap::ExVec;
 use sip::process::{self, Child};
+use stdio::report;
 
 sip::startup!();
 

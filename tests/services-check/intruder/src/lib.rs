@@ -19,7 +19,7 @@ mod volumes;
 use alloc::format;
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use contracts::tcp;
 use sip::process::create;
 

@@ -3,10 +3,10 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::{NameError, ProviderScope};
 use contracts::file::FileError;
-use contracts::namespace::Namespace;
 use contracts::{directory, service_provider};
 
 use crate::{Attack, Intruder, Outcome, check};
@@ -89,8 +89,8 @@ fn take_a_name(intruder: &mut Intruder) -> Outcome {
 }
 
 fn control_a_service(intruder: &mut Intruder) -> Outcome {
+    use client::services::{ServiceManagerError, power_off, restart, start, stop};
     use contracts::service_manager::ServiceError;
-    use contracts::services::{ServiceManagerError, power_off, restart, start, stop};
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;
     for (what, result) in [

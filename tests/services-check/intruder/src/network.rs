@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::net::{IpAddr, Ipv4Addr};
 
-use contracts::access::AccessError;
-use contracts::namespace::Namespace;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::tcp::{self, TcpError};
-use contracts::{SocketAddress, net, udp};
+use contracts::{SocketAddress, udp};
 use sip::Deadline;
 
 use crate::{Attack, Intruder, Outcome, TCP_SLOT, check, comrade, send};
@@ -25,7 +25,7 @@ const UDP: &str = "/service/udp";
 const TIMEOUT_MS: u64 = 10_000;
 
 fn stack(namespace: &mut Namespace) -> Result<Stack, String> {
-    net::open_tcp(namespace).map_err(|error| format!("{}: {error}", net::TCP))
+    network::open_tcp(namespace).map_err(|error| format!("{}: {error}", network::TCP))
 }
 
 fn port(intruder: &Intruder) -> Result<u16, String> {

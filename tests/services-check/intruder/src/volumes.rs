@@ -3,9 +3,9 @@
 use alloc::format;
 use alloc::string::String;
 
+use client::volume_managers::{VolumeManager, VolumeManagerError};
 use contracts::directory::CreateMode;
 use contracts::volume_manager::{CheckMode, FormatOptions, MountAccess, VolumeError};
-use contracts::volume_managers::{VolumeManager, VolumeManagerError};
 
 use crate::names::is_refused;
 use crate::{Attack, Intruder, Outcome};

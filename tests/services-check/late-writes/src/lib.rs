@@ -7,16 +7,16 @@ extern crate alloc;
 
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
+use client::processes::select;
 use contracts::directory::NameError;
 use contracts::disk::{self, states};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::processes::select;
-use contracts::{disk_events, report};
+use contracts::disk_events;
 use sip::Deadline;
 use sip::exheap::ExVec;
 use sip::process::{StopReason, stop_any};
+use stdio::{Output, report};
 
 sip::startup!();
 

@@ -9,8 +9,8 @@ extern crate alloc;
 
 use core::future::pending;
 
-use contracts::provider::accept;
 use contracts::{directory, disk, file, nic_device};
+use provider::accept;
 use sip::executor;
 
 sip::startup!();

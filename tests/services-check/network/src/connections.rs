@@ -4,11 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use core::net::{IpAddr, Ipv4Addr};
 
-use contracts::SocketAddress;
-use contracts::namespace::Namespace;
-use contracts::net::FOR_EVER;
+use client::namespace::Namespace;
 use contracts::tcp::TcpError;
-use contracts::{tcp_connection, tcp_writer};
+use contracts::{FOR_EVER, SocketAddress, tcp_connection, tcp_writer};
 use sip::time::monotonic;
 
 use crate::ends::{

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use contracts::tcp::TcpError;
 use contracts::tcp_listener;
 use sip::{Deadline, diagnostics, thread};

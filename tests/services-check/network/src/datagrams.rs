@@ -5,15 +5,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use contracts::SocketAddress;
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::dns::{AddressFamily, DnsError};
-use contracts::ip_client::IpStack;
 use contracts::ip_configuration::IpError;
-use contracts::namespace::Namespace;
-use contracts::net::{self, FOR_EVER, NetError};
 use contracts::tcp::TcpError;
-use contracts::{dns, udp, udp_socket};
+use contracts::{FOR_EVER, SocketAddress, dns, udp, udp_socket};
+use network::NetError;
+use network::ip::IpStack;
 use sip::exheap::ExVec;
 
 use crate::ends::{block, ended, listen, loopback, pair, pattern};
@@ -147,11 +146,11 @@ pub(crate) fn resolve(
     name: &[u8],
     family: AddressFamily,
 ) -> Result<Result<Vec<IpAddr>, DnsError>, String> {
-    let stack = namespace.open(net::DNS, dns::new_channel, |importer| match importer.receive() {
+    let stack = namespace.open(network::DNS, dns::new_channel, |importer| match importer.receive() {
         dns::ImpStart::Success { next } => Ok(next),
         dns::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
     });
-    match answer!(stack.map_err(|error| format!("{}: {error}", net::DNS))?.resolve(block(name)?, family)) {
+    match answer!(stack.map_err(|error| format!("{}: {error}", network::DNS))?.resolve(block(name)?, family)) {
         dns::ImpReadyAfterResolve::Resolved { addresses, .. } => {
             Ok(Ok(addresses.iter().map(|address| address.ip()).collect()))
         }
@@ -177,7 +176,7 @@ fn names(namespace: &mut Namespace) -> Outcome {
 }
 
 fn tells(namespace: &mut Namespace) -> Outcome {
-    let said = |error: NetError| format!("{}: {error}", net::IP);
+    let said = |error: NetError| format!("{}: {error}", network::IP);
     let mut stack = IpStack::open(namespace).map_err(said)?;
     check!(!stack.interfaces().map_err(said)?.is_empty(), "no interface");
     let addresses = stack.addresses().map_err(said)?;
@@ -210,5 +209,5 @@ fn tells(namespace: &mut Namespace) -> Outcome {
 }
 
 fn net_ip(address: [u8; 16]) -> IpAddr {
-    contracts::net_address::from_bytes(address)
+    network::address::from_bytes(address)
 }

@@ -5,12 +5,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::dns::AddressFamily;
-use contracts::namespace::Namespace;
-use contracts::net::{self, FOR_EVER};
 use contracts::tcp::TcpError;
-use contracts::{dns, ip_configuration, tcp_connection};
+use contracts::{FOR_EVER, dns, ip_configuration, tcp_connection};
 
 use crate::datagrams;
 use crate::ends::{
@@ -295,7 +294,7 @@ fn of_others(namespace: &mut Namespace) -> Outcome {
         pause();
         drop(asked);
 
-        let names = namespace.open(net::DNS, dns::new_channel, |importer| match importer.receive() {
+        let names = namespace.open(network::DNS, dns::new_channel, |importer| match importer.receive() {
             dns::ImpStart::Success { next } => Ok(next),
             dns::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
         });
@@ -303,7 +302,7 @@ fn of_others(namespace: &mut Namespace) -> Outcome {
         pause();
         drop(asked);
 
-        let ip = namespace.open(net::IP, ip_configuration::new_channel, |importer| match importer.receive() {
+        let ip = namespace.open(network::IP, ip_configuration::new_channel, |importer| match importer.receive() {
             ip_configuration::ImpStart::Success { next } => Ok(next),
             ip_configuration::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
         });

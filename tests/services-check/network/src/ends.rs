@@ -5,11 +5,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use contracts::SocketAddress;
-use contracts::namespace::Namespace;
-use contracts::net;
+use client::namespace::Namespace;
 use contracts::tcp::{self, TcpError};
-use contracts::{tcp_connection, tcp_listener};
+use contracts::{SocketAddress, tcp_connection, tcp_listener};
 use sip::exheap::ExVec;
 use sip::{Deadline, thread};
 
@@ -67,7 +65,7 @@ pub(crate) fn ended() -> String {
 
 /// The stack.
 pub(crate) fn stack(namespace: &mut Namespace) -> Result<Stack, String> {
-    net::open_tcp(namespace).map_err(|error| format!("{}: {error}", net::TCP))
+    network::open_tcp(namespace).map_err(|error| format!("{}: {error}", network::TCP))
 }
 
 /// Uses each part of the stack once: what it keeps from then on is no loss.

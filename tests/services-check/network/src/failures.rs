@@ -3,8 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 
+use client::namespace::Namespace;
 use contracts::dns::AddressFamily;
-use contracts::namespace::Namespace;
 use contracts::tcp::TcpError;
 use contracts::{tcp_connection, tcp_writer};
 

@@ -21,7 +21,7 @@ mod rules;
 
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
 use sip::log;
 
 sip::startup!();

@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::ip_client::IpStack;
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
+use network::ip::IpStack;
 use sip::{Deadline, diagnostics, thread};
 
 /// The counters that a test must leave as it found them. Pages are not among them: the heaps of services keep what

@@ -5,9 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
-use contracts::net::FOR_EVER;
-use contracts::{tcp_connection, tcp_listener, udp_socket};
+use client::namespace::Namespace;
+use contracts::{FOR_EVER, tcp_connection, tcp_listener, udp_socket};
 use sip::channel::Closed;
 use sip::exheap::ExVec;
 use sip::process::{StopReason, stop_any};

@@ -7,13 +7,13 @@ use alloc::format;
 use alloc::string::String;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use client::namespace::Namespace;
 use contracts::SocketAddress;
 use contracts::dns::{AddressFamily, DnsError};
-use contracts::ip_client::IpStack;
 use contracts::ip_configuration::IpError;
-use contracts::namespace::Namespace;
-use contracts::net::NetError;
 use contracts::tcp::TcpError;
+use network::NetError;
+use network::ip::IpStack;
 use sip::audit;
 
 use crate::datagrams::{bind, receive, resolve, send};

@@ -10,7 +10,7 @@ extern crate alloc;
 
 use alloc::string::String;
 
-use contracts::namespace::block;
+use client::namespace::block;
 use contracts::service_provider::{self, ConnectError, ExpReady, StartError};
 use knock_answer_contract::knock_answer::{self, states};
 use sip::Deadline;

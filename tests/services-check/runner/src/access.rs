@@ -5,15 +5,15 @@ mod matrix;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::directory_page::PAGE_BYTES;
+use client::namespace::{NameAcl, Namespace, block};
+use client::volume_managers::VolumeManager;
 use contracts::directory::{
     CreateMode, ImpReadyAfterEnumerate, ImpReadyAfterGetAcl, ImpReadyAfterReadLink, NameError, ProviderScope,
 };
-use contracts::directory_page::PAGE_BYTES;
-use contracts::namespace::{NameAcl, Namespace, block};
 use contracts::namespace_events::Change;
 use contracts::volume_manager::{FormatOptions, MountAccess};
-use contracts::volume_managers::VolumeManager;
 use sip::exheap::ExVec;
 use sip::process::{Child, EpitaphKind, create};
 use sip::{Deadline, Status};

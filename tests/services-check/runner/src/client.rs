@@ -3,9 +3,9 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{Namespace, block};
 use contracts::directory::{NameError, ProviderScope};
-use contracts::namespace::{Namespace, block};
 use contracts::service_provider;
 use knock_answer_contract::knock_answer::{self, ImpReadyAfterKnock, ImpStart, states};
 use sip::process::{Child, StopReason, create};

@@ -16,7 +16,7 @@ mod services;
 
 use alloc::string::String;
 
-use contracts::namespace::Namespace;
+use ::client::namespace::Namespace;
 use resource_counts::Count;
 use sip::log;
 

@@ -4,12 +4,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::directory_page;
+use client::namespace::{Namespace, block};
 use contracts::directory::{self, ImpReadyAfterEnumerate, NameError, NodeKind, ProviderScope};
-use contracts::namespace::{Namespace, block};
+use contracts::file;
 use contracts::namespace_events::{self, Change, ImpReady};
-use contracts::path::{PART_BYTES, PATH_BYTES};
-use contracts::{directory_page, file};
+use path::{PART_BYTES, PATH_BYTES};
 use sip::Deadline;
 use sip::exheap::ExVec;
 

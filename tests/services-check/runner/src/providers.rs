@@ -3,10 +3,10 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::{Namespace, block};
 use contracts::directory::{ImpReadyAfterBind, NameError, ProviderScope};
 use contracts::file;
-use contracts::namespace::{Namespace, block};
 use knock_answer_contract::knock_answer;
 use sip::{Deadline, Status};
 

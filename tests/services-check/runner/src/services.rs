@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::namespace::Namespace;
+use client::namespace::Namespace;
+use client::services::{self, ServiceManagerError, list, start, stop, text};
 use contracts::service_events::{self, ImpReady};
 use contracts::service_manager::{self, ImpReadyAfterSubscribe, ServiceError, ServiceRecord};
-use contracts::services::{self, ServiceManagerError, list, start, stop, text};
 use sip::process::StopReason;
 use sip::{Deadline, Status};
 

@@ -4,9 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::file::{self, states};
-use contracts::namespace::Namespace;
 use sip::channel::Closed;
 use sip::exheap::ExVec;
 

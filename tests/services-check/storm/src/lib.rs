@@ -15,12 +15,11 @@ mod pieces;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use contracts::access::AccessError;
+use client::access::AccessError;
+use client::namespace::Namespace;
 use contracts::directory::CreateMode;
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
-use contracts::report;
 use sip::Deadline;
+use stdio::{Output, report};
 
 use file::{Lost, StormFile};
 use pieces::{PIECE_BYTES, Random, Versions, fill, version_of};

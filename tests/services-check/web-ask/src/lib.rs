@@ -10,14 +10,14 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use client::access;
+use client::namespace::Namespace;
 use contracts::http_exchange::{self, Exp, ExpAnswering, ExpReady};
-use contracts::namespace::Namespace;
-use contracts::pipe_io::Output;
 use contracts::web_application::{self, Imp, states};
-use contracts::{access, report};
 use sip::exheap::ExVec;
 use sip::process::{Child, StopReason};
 use sip::{Deadline, Status};
+use stdio::{Output, report};
 
 sip::startup!();
 

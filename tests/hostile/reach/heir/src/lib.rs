@@ -4,10 +4,10 @@
 
 extern crate alloc;
 
-use contracts::file_io::OpenFile;
-use contracts::pipe_io::Output;
+use client::file_io::OpenFile;
 use contracts::{file, pipe};
 use sip::exheap::ExVec;
+use stdio::Output;
 
 sip::startup!();
 

@@ -4,10 +4,11 @@
 
 extern crate alloc;
 
-use contracts::access::AccessError;
-use contracts::namespace::Namespace;
-use contracts::{file, report};
+use client::access::AccessError;
+use client::namespace::Namespace;
+use contracts::file;
 use sip::Status;
+use stdio::report;
 
 sip::startup!();
 

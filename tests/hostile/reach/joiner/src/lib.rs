@@ -4,10 +4,10 @@
 
 extern crate alloc;
 
-use contracts::report;
 use hostile_reach_contract::courier;
 use sip::Status;
 use sip::process::{Child, create};
+use stdio::report;
 
 sip::startup!();
 

@@ -4,11 +4,11 @@
 
 extern crate alloc;
 
-use contracts::file_io::OpenFile;
-use contracts::pipe_io::Output;
+use client::file_io::OpenFile;
 use contracts::{file, pipe};
 use hostile_reach_contract::courier;
 use sip::exheap::ExVec;
+use stdio::Output;
 
 sip::startup!();
 

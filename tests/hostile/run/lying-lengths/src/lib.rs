@@ -6,9 +6,9 @@
 
 extern crate alloc;
 
+use client::namespace::Namespace;
 use contracts::directory;
 use contracts::file::{self, ImpReadyAfterRead, ImpReadyAfterWrite};
-use contracts::namespace::Namespace;
 use hostile_contract::Record;
 use hostile_contract::talk::{self, ImpReadyAfterGive, ImpReadyAfterGiveMany, ImpReadyAfterLend};
 use sip::exheap::{ExBox, ExVec};
@@ -68,7 +68,7 @@ fn open(names: directory::Imp<directory::states::Ready>) -> Option<file::Imp<fil
     let open = |importer: file::Imp<file::states::Start>| match importer.receive() {
         file::ImpStart::Success { next } => Ok(next),
         file::ImpStart::Refused { error, .. } => Err(error.into()),
-        file::ImpStart::ChannelClosed(_) => Err(contracts::access::AccessError::ServerEnded),
+        file::ImpStart::ChannelClosed(_) => Err(client::access::AccessError::ServerEnded),
     };
     Namespace::new(names).open(FILE, file::new_channel, open).ok()
 }

@@ -4,7 +4,7 @@
 
 extern crate alloc;
 
-use contracts::pipe_io::Output;
+use stdio::Output;
 
 sip::startup!();
 

@@ -6,7 +6,7 @@ extern crate alloc;
 
 mod inner;
 
-use contracts::pipe_io::Output;
+use stdio::Output;
 
 sip::startup!();
 

@@ -5,7 +5,7 @@
 
 extern crate alloc;
 
-use contracts::pipe_io::Output;
+use stdio::Output;
 
 sip::startup!();
 

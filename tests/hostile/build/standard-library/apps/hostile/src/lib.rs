@@ -3,7 +3,7 @@
 
 extern crate alloc;
 
-use contracts::pipe_io::Output;
+use stdio::Output;
 
 sip::startup!();
 

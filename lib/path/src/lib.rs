@@ -1,0 +1,125 @@
+//! Paths of the namespace: UTF-8, parts separated by `/`. A file system whose names are bytes escapes those that are not.
+//!
+//! Deliberately not here: `..`. A program reaches only what lies below its endpoints, so the shell, which
+//! shows a working folder to a person, resolves `..` as text with [`absolute`] before it asks anyone.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// The longest path that is looked at, in bytes.
+pub const PATH_BYTES: usize = 4096;
+/// The longest part of a path, in bytes: a name of 255 bytes, as file systems have them, each escaped as `\xHH`.
+pub const PART_BYTES: usize = 4 * 255;
+
+/// Where a server says that an access control list is from which is that of the place where the server's root is found
+/// in the namespace: who serves that place tells the list.
+pub const ABOVE_THE_ROOT: &str = "/..";
+
+/// The parts of a path, without empty ones and without `.`.
+pub fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".")
+}
+
+/// Whether this is a path that may name something: short enough, without zero bytes and `..`.
+pub fn is_valid(path: &str) -> bool {
+    path.len() <= PATH_BYTES
+        && !path.contains('\0')
+        && path.split('/').all(|part| part.len() <= PART_BYTES && part != "..")
+}
+
+/// The folder a path lies in and its last part; `None` where the path has no parts.
+pub fn split_last(path: &str) -> Option<(&str, &str)> {
+    let trimmed = path.trim_end_matches('/');
+    if trimmed.is_empty() {
+        return None;
+    }
+    Some(match trimmed.rfind('/') {
+        Some(slash) => (&trimmed[..slash], &trimmed[slash + 1..]),
+        None => ("", trimmed),
+    })
+}
+
+/// Whether it names a folder as it is from inside, by `.` at its end: at a mount point that is the root of the volume,
+/// which has its own server, and not the name at which that is found.
+pub fn is_from_inside(path: &str) -> bool {
+    path.ends_with("/.")
+}
+
+/// `folder` and `name` as one path.
+pub fn join(folder: &str, name: &str) -> String {
+    let mut path = String::from(folder);
+    if !path.is_empty() && !path.ends_with('/') {
+        path.push('/');
+    }
+    path.push_str(name.trim_start_matches('/'));
+    path
+}
+
+/// `path` seen from the folder `base`, from the root on, with `.` and `..` taken out. `..` at the root
+/// stays at the root.
+pub fn absolute(base: &str, path: &str) -> String {
+    let mut found: Vec<&str> = Vec::new();
+    let start = if path.starts_with('/') { "" } else { base };
+    for part in parts(start).chain(parts(path)) {
+        if part == ".." {
+            found.pop();
+        } else {
+            found.push(part);
+        }
+    }
+    let mut out = String::from("/");
+    out.push_str(&found.join("/"));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_skip_what_says_nothing() {
+        assert_eq!(parts("//a/./b/").collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(parts("/").count(), 0);
+    }
+
+    #[test]
+    fn a_dot_at_the_end_is_the_inside_of_a_folder() {
+        assert!(is_from_inside("/fs/disk0/.") && is_from_inside("./."));
+        assert!(
+            !is_from_inside(".")
+                && !is_from_inside("/fs/disk0")
+                && !is_from_inside("/fs/disk0/.x")
+                && !is_from_inside("/fs/x.")
+        );
+    }
+
+    #[test]
+    fn the_last_part_is_split_off() {
+        assert_eq!(split_last("/fs/disk0/a"), Some(("/fs/disk0", "a")));
+        assert_eq!(split_last("a/"), Some(("", "a")));
+        assert_eq!(split_last("/a"), Some(("", "a")));
+        assert_eq!(split_last("/"), None);
+    }
+
+    #[test]
+    fn absolute_takes_dots_out() {
+        assert_eq!(absolute("/fs/disk0", "../disk1/./x"), "/fs/disk1/x");
+        assert_eq!(absolute("/fs", "/dev"), "/dev");
+        assert_eq!(absolute("/", "../.."), "/");
+        assert_eq!(absolute("/fs/disk0", ""), "/fs/disk0");
+    }
+
+    #[test]
+    fn what_cannot_be_a_name_is_not_valid() {
+        assert!(is_valid("/fs/disk0/a b/ä"));
+        assert!(is_valid(&"\\xff".repeat(255)));
+        assert!(!is_valid("/fs/../dev"));
+        assert!(!is_valid("a\0b"));
+        assert!(!is_valid(&"x".repeat(PART_BYTES + 1)));
+        assert!(!is_valid(&"x/".repeat(3000)));
+    }
+}

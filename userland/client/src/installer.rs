@@ -1,0 +1,182 @@
+//! Asking the installer, for programs that do so for a person.
+//!
+//! Key type: [`Installer`]. Deliberately not here: what a report says, which the installer writes.
+
+use alloc::string::String;
+use core::fmt::{self, Write as _};
+
+use contracts::directory::NameError;
+use contracts::installer::{self, InstallOutcome, InstallerError, states};
+use sip::exheap::ExVec;
+use stdio::{Output, report};
+
+use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
+use crate::namespace::{Namespace, block};
+
+/// Where the installer is.
+pub const PATH: &str = "/service/installer";
+
+/// Bytes that a package file may have.
+pub const PACKAGE_BYTES_MAX: usize = 9 << 20;
+
+/// Why the installer did not look at a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstallFailure {
+    /// It could not be reached.
+    Access(AccessError),
+    /// The package file could not be read.
+    Package(AccessError),
+    /// It says so.
+    Installer(InstallerError),
+}
+
+impl fmt::Display for InstallFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            InstallFailure::Access(AccessError::Name(NameError::NotFound)) => {
+                "there is no installer in this system; `cargo sing install` changes its image from the host"
+            }
+            InstallFailure::Access(error) => return write!(formatter, "the installer: {error}"),
+            InstallFailure::Package(error) => return write!(formatter, "the package file: {error}"),
+            InstallFailure::Installer(InstallerError::NotPermitted) => {
+                "whoever you are in this session may not change programs; `whoami` tells who, and the installer's \
+                 parameter `changers` who may"
+            }
+            InstallFailure::Installer(InstallerError::Exhausted) => {
+                "the installer has no memory left for this; try again later"
+            }
+        };
+        formatter.write_str(text)
+    }
+}
+
+impl<E: Into<AccessError>> From<E> for InstallFailure {
+    fn from(error: E) -> InstallFailure {
+        InstallFailure::Access(error.into())
+    }
+}
+
+/// What a person asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// That the program of the package file at this path be installed.
+    Install(&'a str),
+    /// That it take the place of an older version; and whether it may have more than that one had.
+    Upgrade(&'a str, bool),
+    /// That the program of this name be taken out.
+    Uninstall(&'a str),
+    /// What is to be said of the whole system.
+    Verify,
+    /// What is to be said of the program of this name.
+    Explain(&'a str),
+}
+
+/// Asks the installer. `dry_run` asks what would come of it. Gives what came of it and the report.
+///
+/// # Errors
+/// The package file cannot be read, or the installer did not look at the request.
+pub fn ask(
+    namespace: &mut Namespace,
+    request: Request<'_>,
+    dry_run: bool,
+) -> Result<(InstallOutcome, String), InstallFailure> {
+    let package = match request {
+        Request::Install(path) | Request::Upgrade(path, _) => {
+            Some(package_file(namespace, path).map_err(InstallFailure::Package)?)
+        }
+        _ => None,
+    };
+    let endpoint = namespace.open(PATH, installer::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+        installer::ImpStart::Success { next } => Ok(next),
+        installer::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+        installer::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    })?;
+    match (request, package) {
+        (Request::Upgrade(_, more), Some(package)) => reported(endpoint.upgrade(package, more, dry_run)),
+        (_, Some(package)) => reported(endpoint.install(package, dry_run)),
+        (Request::Uninstall(name), None) => reported(endpoint.uninstall(block(name)?, dry_run)),
+        (Request::Explain(name), None) => reported(endpoint.explain(block(name)?)),
+        (_, None) => reported(endpoint.verify()),
+    }
+}
+
+/// Asks the installer, prints its report, and gives the exit status: 0 if it was done, or nothing speaks against it.
+pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mut output: Output) -> i32 {
+    let (outcome, mut text) = match ask(namespace, request, dry_run) {
+        Ok(answer) => answer,
+        Err(InstallFailure::Package(error)) => {
+            let path = match request {
+                Request::Install(path) | Request::Upgrade(path, _) => path,
+                _ => PATH,
+            };
+            return report::path_error(path, &error);
+        }
+        Err(error) => {
+            report::error(format_args!("{error}"));
+            return 1;
+        }
+    };
+    let verdict = match (request, outcome) {
+        (Request::Verify, InstallOutcome::Refused) => "the system is not as it should be",
+        (Request::Verify, _) => "the system is sound",
+        (Request::Explain(_), _) => "",
+        (_, InstallOutcome::Refused) => "nothing was changed",
+        (_, InstallOutcome::Proved) => "nothing speaks against it; nothing was changed, as you asked",
+        (Request::Install(_), _) => "installed",
+        (Request::Upgrade(..), _) => "upgraded; what runs goes on as it is until it is started again",
+        (Request::Uninstall(_), _) => "uninstalled; what runs goes on until it ends",
+    };
+    if !verdict.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "\n{verdict}");
+    }
+    let exit_status = i32::from(outcome == InstallOutcome::Refused);
+    output.write(text.as_bytes()).map_or(1, |()| output.finish_with(exit_status))
+}
+
+/// Every request is answered in the same way, in a state of its own.
+macro_rules! answered {
+    ($($state:ident $event:ident,)*) => {
+        trait Asked {
+            fn answer(self) -> Result<(InstallOutcome, String), InstallFailure>;
+        }
+        $(impl Asked for installer::Imp<states::$state> {
+            fn answer(self) -> Result<(InstallOutcome, String), InstallFailure> {
+                match wait(self, BULK_LIMIT)? {
+                    installer::$event::Reported { outcome, report, .. } => Ok((outcome, report.to_text())),
+                    installer::$event::Failed { error, .. } => Err(InstallFailure::Installer(error)),
+                    installer::$event::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
+                }
+            }
+        })*
+    };
+}
+
+answered! {
+    ReadyAfterInstall ImpReadyAfterInstall,
+    ReadyAfterUpgrade ImpReadyAfterUpgrade,
+    ReadyAfterUninstall ImpReadyAfterUninstall,
+    ReadyAfterVerify ImpReadyAfterVerify,
+    ReadyAfterExplain ImpReadyAfterExplain,
+}
+
+fn reported(asked: impl Asked) -> Result<(InstallOutcome, String), InstallFailure> {
+    asked.answer()
+}
+
+/// A whole package file.
+fn package_file(namespace: &mut Namespace, path: &str) -> Result<ExVec<u8>, AccessError> {
+    let mut file = namespace.open_file(path)?;
+    let size = usize::try_from(file.attributes()?.size_bytes).unwrap_or(usize::MAX);
+    // What is longer is no package, which the installer says of its beginning.
+    let mut package = ExVec::new(size.min(PACKAGE_BYTES_MAX))?;
+    let mut filled = 0;
+    let mut pieces = file.pieces();
+    while let Some(piece) = pieces.next()? {
+        let count = piece.len().min(package.len() - filled);
+        package[filled..filled + count].copy_from_slice(&piece[..count]);
+        filled += count;
+    }
+    Ok(package)
+}

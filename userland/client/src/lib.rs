@@ -1,0 +1,26 @@
+//! The clients of the namespace, of files and of the system's services, as plain functions that wait.
+//!
+//! [`namespace`] finds and opens names, [`file_io`] and [`file_writer`] read and write what was opened,
+//! [`directory_page`] is how a folder's names travel. Of one service each: [`services`] (the service manager),
+//! [`volume_managers`], [`installer`], [`random`], [`person`] (the console beside redirected output). [`processes`] and
+//! [`programs`] read the kernel's records. Every request has a limit of [`answer`] and fails with one
+//! [`access::AccessError`]. Neighbours: `network` for connections, `file-tools` for trees, `provider` for servers.
+//! Deliberately not here: many requests at a time; a program that wants those works with the endpoints of `contracts`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod access;
+pub mod answer;
+pub mod directory_page;
+pub mod file_io;
+pub mod file_writer;
+pub mod installer;
+pub mod namespace;
+pub mod person;
+pub mod processes;
+pub mod programs;
+pub mod random;
+pub mod services;
+pub mod volume_managers;

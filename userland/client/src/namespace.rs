@@ -1,0 +1,548 @@
+//! A client's view of a folder of the namespace: the `Directory` contract as plain functions.
+//!
+//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for what is opened here. A server's death in the
+//! middle of a question is an [`AccessError::ServerEnded`]; the object is of no more use then, and the
+//! program binds again by path; so it is after an [`AccessError::NoAnswer`] ([`crate::answer`]). Deliberately not here:
+//! caching.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
+
+use contracts::directory::{self, CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind, ProviderScope};
+use contracts::{file, namespace_events, service_provider};
+use sip::channel::{Receiver, TypedEndpoint};
+use sip::exheap::ExVec;
+use sip::{Deadline, Status};
+
+use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
+use crate::directory_page;
+use crate::file_io::OpenFile;
+
+/// How long opening waits for a provider that is just being started again, in milliseconds.
+pub const TIMEOUT_MS: u64 = 2_000;
+
+const RETRY_MS: u64 = 5;
+
+/// An open folder.
+pub struct Namespace {
+    /// Between requests; else why it is there no more.
+    endpoint: Result<directory::Imp<directory::states::Ready>, AccessError>,
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name, without any path.
+    pub name: Vec<u8>,
+    /// What it stands for.
+    pub kind: NodeKind,
+    /// Number of the node in its file system, or 0.
+    pub node: u64,
+}
+
+/// The access control list that decides about a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameAcl {
+    /// Its entries, one a line.
+    pub text: String,
+    /// The folder above that has it, as its server calls it; nothing where the name has it itself.
+    pub inherited_from: Option<String>,
+}
+
+impl Name {
+    /// The name as part of a path; what is not UTF-8 cannot be asked for and is marked.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+
+    /// The name as part of a path, if it can be asked for.
+    pub fn part(&self) -> Result<&str, AccessError> {
+        core::str::from_utf8(&self.name).map_err(|_| NameError::BadPath.into())
+    }
+}
+
+impl Namespace {
+    /// The view through an endpoint that a program was given.
+    pub fn new(endpoint: directory::Imp<directory::states::Ready>) -> Namespace {
+        Namespace { endpoint: Ok(endpoint) }
+    }
+
+    /// The endpoint, to give to another program.
+    pub fn into_endpoint(self) -> Option<directory::Imp<directory::states::Ready>> {
+        self.endpoint.ok()
+    }
+
+    /// Sends a request and waits for its answer, which gives the endpoint back.
+    fn ask<R: Receiver>(
+        &mut self,
+        limit: Duration,
+        request: impl FnOnce(directory::Imp<directory::states::Ready>) -> R,
+    ) -> Result<R::Event, AccessError> {
+        let ready = mem::replace(&mut self.endpoint, Err(AccessError::ServerEnded))?;
+        wait(request(ready), limit).inspect_err(|error| self.endpoint = Err(*error))
+    }
+
+    /// Connects the exporting end of a new channel to what has that name. What the server then says
+    /// first on the importing end tells whether the object could be opened.
+    pub fn bind<E: TypedEndpoint>(&mut self, path: &str, exporter: E) -> Result<(), AccessError> {
+        let path = block(path)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.bind(path, exporter))? {
+            directory::ImpReadyAfterBind::Bound { next } => {
+                self.endpoint = Ok(next);
+                Ok(())
+            }
+            directory::ImpReadyAfterBind::NotBound { error, next, .. }
+            | directory::ImpReadyAfterBind::Failed { error, next } => {
+                self.endpoint = Ok(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterBind::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Opens what has that name: `create` makes a channel whose exporting end is bound, `opened` hears on the
+    /// importing end whether the object is open. Where the provider is just being started again, waits for it
+    /// for up to [`TIMEOUT_MS`].
+    pub fn open<I, E: TypedEndpoint, T>(
+        &mut self,
+        path: &str,
+        create: impl Fn() -> Result<(I, E), Status>,
+        opened: impl Fn(I) -> Result<T, AccessError>,
+    ) -> Result<T, AccessError> {
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
+        loop {
+            let (importer, exporter) = create()?;
+            let result = self.bind(path, exporter).and_then(|()| opened(importer));
+            match result {
+                Err(error) if error.may_pass() && self.endpoint.is_ok() && !deadline.has_passed() => {
+                    sip::time::sleep_until(Deadline::after_ms(RETRY_MS));
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Opens a folder below.
+    pub fn open_directory(&mut self, path: &str) -> Result<Namespace, AccessError> {
+        self.open(path, directory::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+            directory::ImpStart::Success { next } => Ok(Namespace::new(next)),
+            directory::ImpStart::Refused { error, .. } => Err(error.into()),
+            directory::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        })
+    }
+
+    /// Opens a file below.
+    pub fn open_file(&mut self, path: &str) -> Result<OpenFile, AccessError> {
+        self.open(path, file::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+            file::ImpStart::Success { next } => Ok(OpenFile::new(next)),
+            file::ImpStart::Refused { error, .. } => Err(error.into()),
+            file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        })
+    }
+
+    /// The folder that a path lies in, and its last name: what is done about a name is done in its folder. For the
+    /// root that is itself, and the empty name.
+    pub fn open_folder_of<'p>(&mut self, path: &'p str) -> Result<(Namespace, &'p str), AccessError> {
+        let (folder, name) = path::split_last(path).unwrap_or(("", ""));
+        Ok((self.open_directory(folder)?, name))
+    }
+
+    /// What a name stands for, wherever below it lies. A symbolic link at the end is not followed.
+    pub fn attributes(&mut self, path: &str) -> Result<(NodeKind, NodeAttributes), AccessError> {
+        match path::split_last(path) {
+            None => self.own_attributes(""),
+            Some(("", name)) => self.own_attributes(name),
+            Some((folder, name)) => self.open_directory(folder)?.own_attributes(name),
+        }
+    }
+
+    /// What a name in this very folder stands for; the empty name is the folder.
+    pub fn own_attributes(&mut self, name: &str) -> Result<(NodeKind, NodeAttributes), AccessError> {
+        let name = block(name)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.get_attributes(name))? {
+            directory::ImpReadyAfterGetAttributes::Attributes { kind, attributes, next } => {
+                self.endpoint = Ok(next);
+                Ok((kind, attributes))
+            }
+            directory::ImpReadyAfterGetAttributes::Failed { error, next } => {
+                self.endpoint = Ok(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Where a symbolic link leads, as it was made.
+    pub fn read_link(&mut self, path: &str) -> Result<String, AccessError> {
+        match path::split_last(path) {
+            Some((folder, name)) if !folder.is_empty() => self.open_directory(folder)?.own_link(name),
+            _ => self.own_link(path),
+        }
+    }
+
+    fn own_link(&mut self, name: &str) -> Result<String, AccessError> {
+        let name = block(name)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.read_link(name))? {
+            directory::ImpReadyAfterReadLink::Target { target, next } => {
+                self.endpoint = Ok(next);
+                Ok(String::from_utf8_lossy(&target).into_owned())
+            }
+            directory::ImpReadyAfterReadLink::Failed { error, next } => {
+                self.endpoint = Ok(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterReadLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Calls `each` for every name in this very folder but `.` and `..`, in the server's order.
+    pub fn for_each_name(&mut self, mut each: impl FnMut(Name)) -> Result<(), AccessError> {
+        let mut page = ExVec::<u8>::new(directory_page::PAGE_BYTES)?;
+        let mut from = 0;
+        loop {
+            let empty = block("")?;
+            match self.ask(REQUEST_LIMIT, |ready| ready.enumerate(empty, from, page))? {
+                directory::ImpReadyAfterEnumerate::Page { page: filled, bytes, cursor, more, next } => {
+                    self.endpoint = Ok(next);
+                    let used = (bytes as usize).min(filled.len());
+                    let is_name = |entry: &directory_page::Entry<'_>| !matches!(entry.name, b"." | b"..");
+                    for entry in directory_page::entries(&filled[..used]).filter(is_name) {
+                        each(Name { name: entry.name.into(), kind: entry.kind, node: entry.node });
+                    }
+                    // A server whose cursor stands still would keep its client here for ever.
+                    if !more || cursor == from {
+                        return Ok(());
+                    }
+                    page = filled;
+                    from = cursor;
+                }
+                directory::ImpReadyAfterEnumerate::NotEnumerated { error, next, .. } => {
+                    self.endpoint = Ok(next);
+                    return Err(error.into());
+                }
+                directory::ImpReadyAfterEnumerate::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+            }
+        }
+    }
+
+    /// Every name in the folder at `path`, sorted by bytes.
+    pub fn names(&mut self, path: &str) -> Result<Vec<Name>, AccessError> {
+        let mut names = Vec::new();
+        self.open_directory(path)?.for_each_name(|name| names.push(name))?;
+        names.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(names)
+    }
+
+    /// Puts a provider that said `Ready` at a name.
+    pub fn register(
+        &mut self,
+        path: &str,
+        scope: ProviderScope,
+        provider: service_provider::Imp<service_provider::states::Ready>,
+    ) -> Result<(), AccessError> {
+        let path = block(path)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.register(path, scope, provider))? {
+            directory::ImpReadyAfterRegister::Done { next } => self.done(next),
+            directory::ImpReadyAfterRegister::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterRegister::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Makes an empty file in this very folder, or opens the one that has the name where `mode` lets it.
+    pub fn create_own_file(&mut self, name: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
+        let (importer, exporter) = file::new_channel()?;
+        let name = block(name)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.create_file(name, permissions, mode, exporter))? {
+            directory::ImpReadyAfterCreateFile::Done { next } => self.endpoint = Ok(next),
+            directory::ImpReadyAfterCreateFile::Failed { error, next } => {
+                self.endpoint = Ok(next);
+                return Err(error.into());
+            }
+            directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+        }
+        match wait(importer, REQUEST_LIMIT)? {
+            file::ImpStart::Success { next } => Ok(OpenFile::new(next)),
+            file::ImpStart::Refused { error, .. } => Err(error.into()),
+            file::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Makes an empty file, wherever below it is to be, or opens the one that has the name where `mode` lets it.
+    pub fn create_file(&mut self, path: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
+        let created = self.in_folder_of(path, |folder, name| folder.create_own_file(name, permissions, mode));
+        created.map_err(|error| self.name_missing_volume(path, error))
+    }
+
+    /// Makes a folder in one that is there.
+    pub fn make_directory(&mut self, path: &str) -> Result<(), AccessError> {
+        let made = self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.ask(REQUEST_LIMIT, |ready| ready.create_directory(name))? {
+                directory::ImpReadyAfterCreateDirectory::Done { next } => folder.done(next),
+                directory::ImpReadyAfterCreateDirectory::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        });
+        made.map_err(|error| self.name_missing_volume(path, error))
+    }
+
+    /// Makes a symbolic link in a folder that is there.
+    pub fn make_link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
+        let made = self.in_folder_of(path, |folder, name| {
+            let (name, target) = (block(name)?, block(target)?);
+            match folder.ask(REQUEST_LIMIT, |ready| ready.link(name, target))? {
+                directory::ImpReadyAfterLink::Done { next } => folder.done(next),
+                directory::ImpReadyAfterLink::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        });
+        made.map_err(|error| self.name_missing_volume(path, error))
+    }
+
+    /// Makes one more name for a file, both on one volume.
+    pub fn hard_link(&mut self, existing: &str, path: &str) -> Result<(), AccessError> {
+        self.in_common_folder(existing, path, |folder, existing, path| {
+            let (existing, path) = (block(existing)?, block(path)?);
+            match folder.ask(REQUEST_LIMIT, |ready| ready.hard_link(existing, path))? {
+                directory::ImpReadyAfterHardLink::Done { next } => folder.done(next),
+                directory::ImpReadyAfterHardLink::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterHardLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Gives what is called `from` the name `to`, both on one volume. Where they are not, that is
+    /// [`NameError::NotSupported`].
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), AccessError> {
+        self.in_common_folder(from, to, |folder, from, to| {
+            let (from, to) = (block(from)?, block(to)?);
+            match folder.ask(BULK_LIMIT, |ready| ready.rename(from, to))? {
+                directory::ImpReadyAfterRename::Done { next } => folder.done(next),
+                directory::ImpReadyAfterRename::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterRename::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Takes out the name of a file or link.
+    pub fn remove_file(&mut self, path: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.ask(BULK_LIMIT, |ready| ready.remove_file(name))? {
+                directory::ImpReadyAfterRemoveFile::Done { next } => folder.done(next),
+                directory::ImpReadyAfterRemoveFile::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterRemoveFile::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Takes out an empty folder.
+    pub fn remove_directory(&mut self, path: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.ask(BULK_LIMIT, |ready| ready.remove_directory(name))? {
+                directory::ImpReadyAfterRemoveDirectory::Done { next } => folder.done(next),
+                directory::ImpReadyAfterRemoveDirectory::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterRemoveDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Changes what is known of a name; a symbolic link at the end of the path is not followed.
+    pub fn set_attributes(&mut self, path: &str, changes: NodeChanges) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let name = block(name)?;
+            match folder.ask(REQUEST_LIMIT, |ready| ready.set_attributes(name, changes))? {
+                directory::ImpReadyAfterSetAttributes::Done { next } => folder.done(next),
+                directory::ImpReadyAfterSetAttributes::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterSetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// Gives a name an access control list of its own, or takes that away where the text is empty; a symbolic link at
+    /// the end of the path is not followed.
+    pub fn set_acl(&mut self, path: &str, acl: &str) -> Result<(), AccessError> {
+        self.in_folder_of(path, |folder, name| {
+            let (name, acl) = (block(name)?, block(acl)?);
+            match folder.ask(REQUEST_LIMIT, |ready| ready.set_acl(name, acl))? {
+                directory::ImpReadyAfterSetAcl::Done { next } => folder.done(next),
+                directory::ImpReadyAfterSetAcl::Failed { error, next } => folder.failed(error, next),
+                directory::ImpReadyAfterSetAcl::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })
+    }
+
+    /// The access control list that decides about a name, if there is one; a symbolic link at the end of the path is
+    /// not followed.
+    pub fn acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
+        let found = self.in_folder_of(path, |folder, name| {
+            let asked = block(name)?;
+            match folder.ask(REQUEST_LIMIT, |ready| ready.get_acl(asked))? {
+                directory::ImpReadyAfterGetAcl::Acl { acl, from, next } => {
+                    folder.endpoint = Ok(next);
+                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    let inherited_from = (&*from != name.as_bytes()).then(|| text(&from));
+                    Ok(NameAcl { text: text(&acl), inherited_from })
+                }
+                directory::ImpReadyAfterGetAcl::Failed { error, next } => {
+                    folder.endpoint = Ok(next);
+                    Err(error.into())
+                }
+                directory::ImpReadyAfterGetAcl::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        })?;
+        match found.inherited_from.as_deref() {
+            Some(path::ABOVE_THE_ROOT) => self.mount_acl(path),
+            _ => Ok((!found.text.is_empty()).then_some(found)),
+        }
+    }
+
+    /// The list of the mount point on the way of a path.
+    fn mount_acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
+        let ends = path.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0);
+        for end in ends {
+            let above = &path[..end];
+            if self.attributes(above)?.0 == NodeKind::Mount {
+                let found = self.acl(above)?;
+                let from = |acl: NameAcl| acl.inherited_from.unwrap_or_else(|| above.into());
+                return Ok(found.map(|acl| NameAcl { text: acl.text.clone(), inherited_from: Some(from(acl)) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until all that the volume of this folder was told is on its medium.
+    pub fn sync(&mut self) -> Result<(), AccessError> {
+        match self.ask(BULK_LIMIT, |ready| ready.sync())? {
+            directory::ImpReadyAfterSync::Done { next } => self.done(next),
+            directory::ImpReadyAfterSync::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterSync::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Does something about two paths in the deepest folder that both lie below.
+    fn in_common_folder<T>(
+        &mut self,
+        first: &str,
+        second: &str,
+        act: impl FnOnce(&mut Namespace, &str, &str) -> Result<T, AccessError>,
+    ) -> Result<T, AccessError> {
+        let (first, second) = (first.trim_start_matches('/'), second.trim_start_matches('/'));
+        let mut common = 0;
+        for (index, (left, right)) in first.bytes().zip(second.bytes()).enumerate() {
+            if left != right {
+                break;
+            }
+            if left == b'/' {
+                common = index + 1;
+            }
+        }
+        match &first[..common] {
+            "" => act(self, first, second),
+            folder => act(&mut self.open_directory(folder)?, &first[common..], &second[common..]),
+        }
+    }
+
+    /// Does something about the last name of a path in the folder in which it is: a server changes names in its
+    /// own folders only.
+    fn in_folder_of<T>(
+        &mut self,
+        path: &str,
+        act: impl FnOnce(&mut Namespace, &str) -> Result<T, AccessError>,
+    ) -> Result<T, AccessError> {
+        match path::split_last(path) {
+            None => act(self, ""),
+            Some(("", name)) => act(self, name),
+            Some((folder, name)) => act(&mut self.open_directory(folder)?, name),
+        }
+    }
+
+    /// The directory service refuses to make files and folders of its own; then the reason is that no volume is
+    /// mounted there, not a missing permission.
+    fn name_missing_volume(&mut self, path: &str, error: AccessError) -> AccessError {
+        let may_be_missing = matches!(error, AccessError::Name(NameError::NotPermitted | NameError::NotSupported));
+        if may_be_missing && self.is_outside_volumes(path) { AccessError::NoFileSystem } else { error }
+    }
+
+    /// Whether the directory service itself serves all folders of the path.
+    fn is_outside_volumes(&mut self, path: &str) -> bool {
+        // The root is a volume's folder for a program that was given no more.
+        let below = path.match_indices('/').map(|(slash, _)| &path[..slash]).filter(|folder| !folder.is_empty());
+        ["/"].into_iter().chain(below).all(|folder| matches!(self.attributes(folder), Ok((NodeKind::Directory, _))))
+    }
+
+    /// Takes a name out.
+    pub fn deregister(&mut self, path: &str) -> Result<(), AccessError> {
+        let path = block(path)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.deregister(path))? {
+            directory::ImpReadyAfterDeregister::Done { next } => self.done(next),
+            directory::ImpReadyAfterDeregister::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterDeregister::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Makes a symbolic link; the server of this very folder resolves the whole path.
+    pub fn link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
+        let (path, target) = (block(path)?, block(target)?);
+        match self.ask(REQUEST_LIMIT, |ready| ready.link(path, target))? {
+            directory::ImpReadyAfterLink::Done { next } => self.done(next),
+            directory::ImpReadyAfterLink::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterLink::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Makes a folder and those on the way; the server of this very folder resolves the whole path.
+    pub fn create_directory(&mut self, path: &str) -> Result<(), AccessError> {
+        let path = block(path)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.create_directory(path))? {
+            directory::ImpReadyAfterCreateDirectory::Done { next } => self.done(next),
+            directory::ImpReadyAfterCreateDirectory::Failed { error, next } => self.failed(error, next),
+            directory::ImpReadyAfterCreateDirectory::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Subscribes to changes of names at or below `path`.
+    pub fn notify(
+        &mut self,
+        path: &str,
+    ) -> Result<namespace_events::Imp<namespace_events::states::Ready>, AccessError> {
+        let path = block(path)?;
+        let (importer, exporter) = namespace_events::new_channel()?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.notify(path, exporter))? {
+            directory::ImpReadyAfterNotify::Done { next } => self.done(next).map(|()| importer),
+            directory::ImpReadyAfterNotify::Failed { error, next } => self.failed(error, next).map(|()| importer),
+            directory::ImpReadyAfterNotify::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    fn done(&mut self, next: directory::Imp<directory::states::Ready>) -> Result<(), AccessError> {
+        self.endpoint = Ok(next);
+        Ok(())
+    }
+
+    fn failed(&mut self, error: NameError, next: directory::Imp<directory::states::Ready>) -> Result<(), AccessError> {
+        self.endpoint = Ok(next);
+        Err(error.into())
+    }
+}
+
+/// Text as a block to send.
+pub fn block(text: &str) -> Result<ExVec<u8>, Status> {
+    ExVec::from_slice(text.as_bytes())
+}
+
+/// The word for a kind of node.
+pub fn kind_word(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Directory => "folder",
+        NodeKind::File => "file",
+        NodeKind::Link => "link",
+        NodeKind::Service => "service",
+        NodeKind::Mount => "mount",
+        NodeKind::Other => "other",
+    }
+}

@@ -1,0 +1,50 @@
+//! The person at the console, if there is one: for programs that show how far they are.
+//!
+//! Key type: [`Person`]. What it shows does not go through standard output, which carries results only.
+//! Deliberately not here: reading what the person types; the console's contract does.
+
+use contracts::console;
+use contracts::directory::NameError;
+use sip::exheap::ExVec;
+
+use crate::access::AccessError;
+use crate::answer::{REQUEST_LIMIT, wait};
+use crate::namespace::Namespace;
+
+/// Where a person sees what is shown.
+pub const CONSOLE: &str = "/dev/console";
+
+/// A person at a terminal.
+pub struct Person {
+    console: Option<console::Imp<console::states::Ready>>,
+    /// Characters of a row.
+    pub columns: u32,
+}
+
+impl Person {
+    /// The person at the console; none where it is a file or a pipe, or may not be used.
+    pub fn find(namespace: &mut Namespace) -> Option<Person> {
+        let opened = namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+            console::ImpStart::Success { next } => Ok(next),
+            console::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::NotPermitted)),
+            console::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        });
+        match wait(opened.ok()?.get_info(), REQUEST_LIMIT).ok()? {
+            console::ImpReadyAfterGetInfo::Info { terminal: true, columns, next, .. } => {
+                Some(Person { console: Some(next), columns })
+            }
+            console::ImpReadyAfterGetInfo::Info { .. } | console::ImpReadyAfterGetInfo::ChannelClosed(_) => None,
+        }
+    }
+
+    /// Shows this, if it can be shown: a carriage return in it begins the row anew, empty.
+    pub fn show(&mut self, text: &str) {
+        let Some(console) = self.console.take() else { return };
+        let Ok(block) = ExVec::from_slice(text.as_bytes()) else { return };
+        if let console::ImpReadyAfterWrite::Written { next } | console::ImpReadyAfterWrite::Failed { next, .. } =
+            console.write(block).receive()
+        {
+            self.console = Some(next);
+        }
+    }
+}

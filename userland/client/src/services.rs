@@ -1,0 +1,163 @@
+//! Asking the service manager, for programs that do so for a person.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use contracts::directory::NameError;
+use contracts::service_manager::{self, ServiceError, ServiceRecord, states};
+use sip::Deadline;
+use sip::exheap::ExVec;
+
+use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
+use crate::namespace::{Namespace, block};
+
+/// Where the service manager is.
+pub const PATH: &str = "/service/manager";
+
+/// How often who waits for the system's start looks whether to go on waiting, in milliseconds.
+const LOOK_MS: u64 = 50;
+
+/// Why the service manager did not do what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceManagerError {
+    /// It could not be reached.
+    Access(AccessError),
+    /// It says so.
+    Service(ServiceError),
+}
+
+impl fmt::Display for ServiceManagerError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            ServiceManagerError::Access(error) => return write!(formatter, "the service manager: {error}"),
+            ServiceManagerError::Service(ServiceError::NotFound) => "no service has that name; `services` lists them",
+            ServiceManagerError::Service(ServiceError::NotPermitted) => {
+                "whoever runs this program may not; the system manifest's [[bind]] rules say who may"
+            }
+            ServiceManagerError::Service(ServiceError::AlreadyRunning) => "it runs already",
+            ServiceManagerError::Service(ServiceError::NotRunning) => "it does not run",
+            ServiceManagerError::Service(ServiceError::NotStarted) => {
+                "its program could not be started; `log` tells why"
+            }
+            ServiceManagerError::Service(ServiceError::Exhausted) => {
+                "the service manager has no room left; try again later"
+            }
+        };
+        formatter.write_str(text)
+    }
+}
+
+impl<E: Into<AccessError>> From<E> for ServiceManagerError {
+    fn from(error: E) -> ServiceManagerError {
+        ServiceManagerError::Access(error.into())
+    }
+}
+
+type Endpoint = service_manager::Imp<states::Ready>;
+
+fn open(namespace: &mut Namespace) -> Result<Endpoint, AccessError> {
+    namespace.open(PATH, service_manager::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
+        service_manager::ImpStart::Success { next } => Ok(next),
+        service_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+        service_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    })
+}
+
+/// All services, in boot order.
+pub fn list(namespace: &mut Namespace) -> Result<Vec<ServiceRecord>, ServiceManagerError> {
+    let mut endpoint = open(namespace)?;
+    let mut room = 64;
+    loop {
+        let records = ExVec::<ServiceRecord>::new(room)?;
+        match wait(endpoint.list(records), REQUEST_LIMIT)? {
+            service_manager::ImpReadyAfterList::Listed { records, count, next } => {
+                let count = count as usize;
+                if count <= records.len() {
+                    return Ok(records[..count].to_vec());
+                }
+                room = count;
+                endpoint = next;
+            }
+            service_manager::ImpReadyAfterList::ChannelClosed(_) => return Err(AccessError::ServerEnded.into()),
+        }
+    }
+}
+
+/// Waits until the system's start is over: each service runs, or is known not to. Looks now and then whether the wait
+/// `is_given_up`; then it is false.
+pub fn await_start(
+    namespace: &mut Namespace,
+    mut is_given_up: impl FnMut() -> bool,
+) -> Result<bool, ServiceManagerError> {
+    let mut waiting = open(namespace)?.await_start();
+    loop {
+        waiting = match waiting.receive_by(Deadline::after_ms(LOOK_MS)) {
+            Ok(service_manager::ImpReadyAfterAwaitStart::Started { .. }) => return Ok(true),
+            Ok(service_manager::ImpReadyAfterAwaitStart::ChannelClosed(_)) => {
+                return Err(AccessError::ServerEnded.into());
+            }
+            Err(_) if is_given_up() => return Ok(false),
+            Err(waiting) => waiting,
+        };
+    }
+}
+
+/// Starts a service that was stopped or failed.
+pub fn start(namespace: &mut Namespace, name: &str) -> Result<(), ServiceManagerError> {
+    match wait(open(namespace)?.start(block(name)?), BULK_LIMIT)? {
+        service_manager::ImpReadyAfterStart::Done { .. } => Ok(()),
+        service_manager::ImpReadyAfterStart::Failed { error, .. } => Err(ServiceManagerError::Service(error)),
+        service_manager::ImpReadyAfterStart::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
+    }
+}
+
+/// Stops a service until it is started again.
+pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceManagerError> {
+    match wait(open(namespace)?.stop(block(name)?), BULK_LIMIT)? {
+        service_manager::ImpReadyAfterStop::Done { .. } => Ok(()),
+        service_manager::ImpReadyAfterStop::Failed { error, .. } => Err(ServiceManagerError::Service(error)),
+        service_manager::ImpReadyAfterStop::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
+    }
+}
+
+/// Whether this program may end others' programs, for whoever invoked it.
+pub fn ask_control(namespace: &mut Namespace) -> Result<(), ServiceManagerError> {
+    match wait(open(namespace)?.ask_control(), REQUEST_LIMIT)? {
+        service_manager::ImpReadyAfterAskControl::Done { .. } => Ok(()),
+        service_manager::ImpReadyAfterAskControl::Failed { error, .. } => Err(ServiceManagerError::Service(error)),
+        service_manager::ImpReadyAfterAskControl::ChannelClosed(_) => Err(AccessError::ServerEnded.into()),
+    }
+}
+
+/// Starts the machine anew.
+pub fn restart(namespace: &mut Namespace) -> Result<(), ServiceManagerError> {
+    match wait(open(namespace)?.restart(), BULK_LIMIT)? {
+        // As for `power_off`.
+        service_manager::ImpReadyAfterRestart::Done { .. }
+        | service_manager::ImpReadyAfterRestart::ChannelClosed(_) => Ok(()),
+        service_manager::ImpReadyAfterRestart::Failed { error, .. } => Err(ServiceManagerError::Service(error)),
+    }
+}
+
+/// Ends the machine with an exit status.
+pub fn power_off(namespace: &mut Namespace, exit_status: u32) -> Result<(), ServiceManagerError> {
+    match wait(open(namespace)?.power_off(exit_status), BULK_LIMIT)? {
+        // The machine may be gone before the answer, and then so is this program.
+        service_manager::ImpReadyAfterPowerOff::Done { .. }
+        | service_manager::ImpReadyAfterPowerOff::ChannelClosed(_) => Ok(()),
+        service_manager::ImpReadyAfterPowerOff::Failed { error, .. } => Err(ServiceManagerError::Service(error)),
+    }
+}
+
+/// The word for a service's state, from its number in a record.
+pub fn state_word(state: u32) -> &'static str {
+    const WORDS: [&str; 5] = ["starting", "running", "backing off", "stopped", "failed"];
+    WORDS.get(state as usize).copied().unwrap_or("unknown")
+}
+
+/// A padded text of a record.
+pub fn text(padded: &[u8]) -> String {
+    text::padded(padded)
+}

@@ -1,0 +1,285 @@
+//! Asking the volume managers, for programs that do so for a person.
+//!
+//! Key types: [`VolumeManager`] (one of them), [`VolumeManagerError`]. Deliberately not here: which volume a path leads to
+//! (`file-tools`).
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+use core::{fmt, mem};
+
+use contracts::directory::NameError;
+use contracts::file_system::VolumeStatistics;
+use contracts::volume_manager::{
+    self, CheckMode, CheckOutcome, FormatOptions, MountAccess, MountRecord, VolumeError, states,
+};
+use sip::channel::Receiver;
+use sip::exheap::ExVec;
+
+use crate::access::AccessError;
+use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, VOLUME_LIMIT, wait};
+use crate::namespace::{Namespace, block};
+
+/// The kinds of file systems that there can be managers for.
+pub const KINDS: [&str; 2] = ["ext2", "fat"];
+
+/// Why a volume manager did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeManagerError {
+    /// It could not be reached.
+    Access {
+        /// The kind of file system.
+        kind: String,
+        /// Why.
+        error: AccessError,
+    },
+    /// It says so.
+    Manager {
+        /// For programs.
+        error: VolumeError,
+        /// For people.
+        explanation: String,
+    },
+}
+
+impl VolumeManagerError {
+    /// What the manager says, if it was reached.
+    pub fn error(&self) -> Option<VolumeError> {
+        match self {
+            VolumeManagerError::Access { .. } => None,
+            VolumeManagerError::Manager { error, .. } => Some(*error),
+        }
+    }
+}
+
+impl fmt::Display for VolumeManagerError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VolumeManagerError::Access { kind, error: AccessError::Name(NameError::NotFound) } => {
+                write!(
+                    formatter,
+                    "there is no manager of {kind} volumes in this system; `ls /dev` shows which there are"
+                )
+            }
+            VolumeManagerError::Access { kind, error } => write!(formatter, "the manager of {kind} volumes: {error}"),
+            VolumeManagerError::Manager { explanation, .. } => formatter.write_str(explanation),
+        }
+    }
+}
+
+type Endpoint = volume_manager::Imp<states::Ready>;
+
+/// An open volume manager.
+pub struct VolumeManager {
+    kind: String,
+    /// Between requests; else why it is there no more.
+    endpoint: Result<Endpoint, AccessError>,
+}
+
+impl VolumeManager {
+    /// The manager of one kind of file system.
+    pub fn open(namespace: &mut Namespace, kind: &str) -> Result<VolumeManager, VolumeManagerError> {
+        let opened = namespace.open(&format!("/dev/{kind}"), volume_manager::new_channel, |importer| {
+            match wait(importer, REQUEST_LIMIT)? {
+                volume_manager::ImpStart::Success { next } => Ok(next),
+                volume_manager::ImpStart::Refused { .. } => Err(NameError::Exhausted.into()),
+                volume_manager::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+            }
+        });
+        match opened {
+            Ok(endpoint) => Ok(VolumeManager { kind: kind.into(), endpoint: Ok(endpoint) }),
+            Err(error) => Err(VolumeManagerError::Access { kind: kind.into(), error }),
+        }
+    }
+
+    /// All managers that this system has.
+    pub fn open_all(namespace: &mut Namespace) -> Result<Vec<VolumeManager>, VolumeManagerError> {
+        let mut managers = Vec::new();
+        for kind in KINDS {
+            match VolumeManager::open(namespace, kind) {
+                Ok(manager) => managers.push(manager),
+                Err(VolumeManagerError::Access { error: AccessError::Name(NameError::NotFound), .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(managers)
+    }
+
+    /// The kind of file system whose volumes it manages.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Mounts a disk. Gives why it can only be read, if that is so.
+    pub fn mount(
+        &mut self,
+        disk: &str,
+        point: &str,
+        access: MountAccess,
+    ) -> Result<Option<String>, VolumeManagerError> {
+        let (disk, point) = (self.block(disk)?, self.block(point)?);
+        match self.ask(BULK_LIMIT, |ready| ready.mount(disk, point, access))? {
+            volume_manager::ImpReadyAfterMount::Mounted { read_only, explanation, next } => {
+                self.endpoint = Ok(next);
+                Ok(read_only.then(|| explanation.to_text()))
+            }
+            volume_manager::ImpReadyAfterMount::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterMount::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Unmounts what is mounted at a path.
+    pub fn unmount(&mut self, point: &str) -> Result<(), VolumeManagerError> {
+        let point = self.block(point)?;
+        match self.ask(BULK_LIMIT, |ready| ready.unmount(point))? {
+            volume_manager::ImpReadyAfterUnmount::Done { next } => {
+                self.endpoint = Ok(next);
+                Ok(())
+            }
+            volume_manager::ImpReadyAfterUnmount::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterUnmount::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Puts an empty file system on a disk. Gives the report.
+    pub fn format(&mut self, disk: &str, options: FormatOptions) -> Result<String, VolumeManagerError> {
+        let disk = self.block(disk)?;
+        match self.ask(VOLUME_LIMIT, |ready| ready.format(disk, options))? {
+            volume_manager::ImpReadyAfterFormat::Formatted { report, next } => {
+                self.endpoint = Ok(next);
+                Ok(report.to_text())
+            }
+            volume_manager::ImpReadyAfterFormat::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterFormat::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Checks the file system of a disk. Gives the outcome and the report.
+    pub fn check(&mut self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), VolumeManagerError> {
+        let disk = self.block(disk)?;
+        match self.ask(VOLUME_LIMIT, |ready| ready.check(disk, mode))? {
+            volume_manager::ImpReadyAfterCheck::Checked { outcome, report, next } => {
+                self.endpoint = Ok(next);
+                Ok((outcome, report.to_text()))
+            }
+            volume_manager::ImpReadyAfterCheck::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterCheck::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// What is mounted.
+    pub fn list(&mut self) -> Result<Vec<MountRecord>, VolumeManagerError> {
+        let mut room = 32;
+        loop {
+            let records = ExVec::<MountRecord>::new(room).map_err(|status| self.error(status.into()))?;
+            match self.ask(REQUEST_LIMIT, |ready| ready.list(records))? {
+                volume_manager::ImpReadyAfterList::Listed { mounts, count, next } => {
+                    self.endpoint = Ok(next);
+                    let count = count as usize;
+                    if count <= mounts.len() {
+                        return Ok(mounts[..count].to_vec());
+                    }
+                    room = count;
+                }
+                volume_manager::ImpReadyAfterList::ChannelClosed(_) => return Err(self.ended()),
+            }
+        }
+    }
+
+    /// The numbers of what is mounted at a path.
+    pub fn statistics(&mut self, point: &str) -> Result<VolumeStatistics, VolumeManagerError> {
+        let point = self.block(point)?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.get_statistics(point))? {
+            volume_manager::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
+                self.endpoint = Ok(next);
+                Ok(statistics)
+            }
+            volume_manager::ImpReadyAfterGetStatistics::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterGetStatistics::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Waits until all that was written to its volumes is on their media.
+    pub fn sync(&mut self) -> Result<(), VolumeManagerError> {
+        match self.ask(BULK_LIMIT, |ready| ready.sync())? {
+            volume_manager::ImpReadyAfterSync::Done { next } => {
+                self.endpoint = Ok(next);
+                Ok(())
+            }
+            volume_manager::ImpReadyAfterSync::Failed { error, explanation, next } => {
+                Err(self.failed(error, &explanation, next))
+            }
+            volume_manager::ImpReadyAfterSync::ChannelClosed(_) => Err(self.ended()),
+        }
+    }
+
+    /// Sends a request and waits for its answer, which gives the endpoint back.
+    fn ask<R: Receiver>(
+        &mut self,
+        limit: Duration,
+        request: impl FnOnce(Endpoint) -> R,
+    ) -> Result<R::Event, VolumeManagerError> {
+        let ready = mem::replace(&mut self.endpoint, Err(AccessError::ServerEnded));
+        let answer = ready.and_then(|ready| wait(request(ready), limit));
+        answer.map_err(|error| {
+            self.endpoint = Err(error);
+            self.error(error)
+        })
+    }
+
+    fn block(&self, text: &str) -> Result<ExVec<u8>, VolumeManagerError> {
+        block(text).map_err(|status| self.error(status.into()))
+    }
+
+    fn failed(&mut self, error: VolumeError, explanation: &ExVec<u8>, next: Endpoint) -> VolumeManagerError {
+        self.endpoint = Ok(next);
+        VolumeManagerError::Manager { error, explanation: explanation.to_text() }
+    }
+
+    fn ended(&self) -> VolumeManagerError {
+        self.error(AccessError::ServerEnded)
+    }
+
+    fn error(&self, error: AccessError) -> VolumeManagerError {
+        VolumeManagerError::Access { kind: self.kind.clone(), error }
+    }
+}
+
+/// Asks the managers one after the other until one knows what it is about: those that do not say `unknown`. Where
+/// none does, gives what the last one said.
+pub fn ask_each<T>(
+    managers: &mut [VolumeManager],
+    unknown: VolumeError,
+    mut ask: impl FnMut(&mut VolumeManager) -> Result<T, VolumeManagerError>,
+) -> Result<T, VolumeManagerError> {
+    let mut last = None;
+    for manager in managers {
+        match ask(manager) {
+            Err(error) if error.error() == Some(unknown) => last = Some(error),
+            other => return other,
+        }
+    }
+    Err(last.unwrap_or_else(|| VolumeManagerError::Access {
+        kind: KINDS.join(" or ").to_string(),
+        error: NameError::NotFound.into(),
+    }))
+}
+
+/// The path of a disk as a person writes it: a path, or a name in `/dev`.
+pub fn disk_path(working_folder: &str, asked: &str) -> String {
+    match asked.contains('/') {
+        true => path::absolute(working_folder, asked),
+        false => path::join("/dev", asked),
+    }
+}

@@ -1,0 +1,236 @@
+//! Programs that work on files, or on their standard input where no file is named.
+//!
+//! Key types: [`Feed`], which goes through what was named, and [`Reader`], which gives one of them block by block.
+//! [`for_each_path`] is for programs that do something to what is named, whatever it is. Deliberately not here: what
+//! is done with the bytes.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use client::access::AccessError;
+use client::file_io::{BLOCK_BYTES, OpenFile};
+use client::namespace::Namespace;
+use contracts::pipe;
+use sip::exheap::ExVec;
+use stdio::{Input, Output, PipeBroken, report};
+use text::printable;
+
+/// Why a program does not go on with what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A file cannot be read.
+    File(AccessError),
+    /// Standard input ended too early.
+    Input(PipeBroken),
+    /// Whoever read the output has ended: there is nobody to work for.
+    NoReader,
+}
+
+impl From<AccessError> for Error {
+    fn from(error: AccessError) -> Error {
+        Error::File(error)
+    }
+}
+
+/// A program's pipe that breaks is its output, but where it says otherwise.
+impl From<PipeBroken> for Error {
+    fn from(_: PipeBroken) -> Error {
+        Error::NoReader
+    }
+}
+
+/// The reader of the output has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoReader;
+
+/// What a program is to read.
+pub struct Feed {
+    /// The namespace, from its root on.
+    pub namespace: Namespace,
+    /// The folder that paths start from.
+    pub working_folder: String,
+    /// Paths of files; none, or `-` among them: standard input.
+    pub paths: Vec<String>,
+    /// Standard input, if something feeds it.
+    pub input: Option<pipe::Exp<pipe::states::Ready>>,
+    /// How the program is called, for a person who named nothing.
+    pub usage: &'static str,
+}
+
+/// How standard input is called among files.
+pub const INPUT_NAME: &str = "-";
+
+impl Feed {
+    /// As [`for_each`](Feed::for_each), with `output` at hand; of several files, a heading comes before each.
+    pub fn for_each_with_heading(
+        self,
+        output: &mut Output,
+        mut each: impl FnMut(&mut Output, Reader) -> Result<(), Error>,
+    ) -> Result<i32, NoReader> {
+        let several = self.paths.len() > 1;
+        let mut before = "";
+        self.for_each(|name, reader| {
+            if several {
+                output.write(before.as_bytes())?;
+                output.write(heading(name).as_bytes())?;
+                before = "\n";
+            }
+            each(output, reader)
+        })
+    }
+
+    /// Hands each file, by its path as it was given, or standard input to `each`. One that cannot be read is
+    /// reported, and the others follow. Gives the exit status.
+    pub fn for_each(mut self, mut each: impl FnMut(&str, Reader) -> Result<(), Error>) -> Result<i32, NoReader> {
+        if self.paths.is_empty() {
+            let Some(input) = self.input.take() else {
+                let usage = self.usage;
+                report::error(format_args!("no file is named and nothing feeds the standard input; usage: {usage}"));
+                return Ok(1);
+            };
+            return judge(INPUT_NAME, each(INPUT_NAME, Reader::of_input(Input::new(input))));
+        }
+        let mut status = 0;
+        for asked in &self.paths {
+            let outcome = match (self.input.take(), asked.as_str()) {
+                (Some(input), INPUT_NAME) => each(INPUT_NAME, Reader::of_input(Input::new(input))),
+                (input, _) => {
+                    self.input = input;
+                    match self.namespace.open_file(&path::absolute(&self.working_folder, asked)) {
+                        Ok(file) => each(asked, Reader::of_file(file)),
+                        Err(error) => Err(error.into()),
+                    }
+                }
+            };
+            status = status.max(judge(asked, outcome)?);
+        }
+        Ok(status)
+    }
+}
+
+/// Does something to each path, whose absolute form is in the second argument. A failure is reported, and the others
+/// follow. Gives the exit status.
+pub fn for_each_path<E: fmt::Display>(
+    working_folder: &str,
+    paths: &[String],
+    mut each: impl FnMut(&str, &str) -> Result<(), E>,
+) -> i32 {
+    let mut status = 0;
+    for asked in paths {
+        if let Err(error) = each(asked, &path::absolute(working_folder, asked)) {
+            status = report::path_error(asked, &error);
+        }
+    }
+    status
+}
+
+fn judge(asked: &str, outcome: Result<(), Error>) -> Result<i32, NoReader> {
+    match outcome {
+        Ok(()) => Ok(0),
+        Err(Error::File(error)) => Ok(report::path_error(asked, &error)),
+        Err(Error::Input(broken)) => {
+            report::error(format_args!("standard input was cut off: {broken}"));
+            Ok(1)
+        }
+        Err(Error::NoReader) => Err(NoReader),
+    }
+}
+
+/// A file or standard input, read in order.
+pub struct Reader {
+    source: Source,
+    spare: Option<ExVec<u8>>,
+}
+
+enum Source {
+    File { file: OpenFile, offset: u64 },
+    Input(Input),
+}
+
+impl Reader {
+    /// Reads a file from its start.
+    pub fn of_file(file: OpenFile) -> Reader {
+        Reader { source: Source::File { file, offset: 0 }, spare: None }
+    }
+
+    /// Reads standard input.
+    pub fn of_input(input: Input) -> Reader {
+        Reader { source: Source::Input(input), spare: None }
+    }
+
+    /// The file, if it is one.
+    pub fn file(&mut self) -> Option<&mut OpenFile> {
+        match &mut self.source {
+            Source::File { file, .. } => Some(file),
+            Source::Input(_) => None,
+        }
+    }
+
+    /// Goes on with the byte `offset` of the file. Standard input only goes forward, by itself.
+    pub fn seek(&mut self, to: u64) {
+        if let Source::File { offset, .. } = &mut self.source {
+            *offset = to;
+        }
+    }
+
+    /// The next bytes: a block and how many at its start count. `None` at the end.
+    pub fn block(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Error> {
+        match &mut self.source {
+            Source::Input(input) => {
+                let block = input.block().map_err(Error::Input)?;
+                Ok(block.map(|block| {
+                    let bytes = block.len();
+                    (block, bytes)
+                }))
+            }
+            Source::File { file, offset } => {
+                let block = match self.spare.take() {
+                    Some(block) => block,
+                    None => ExVec::new(BLOCK_BYTES).map_err(AccessError::System)?,
+                };
+                let (block, bytes) = file.read_at(block, *offset)?;
+                *offset += bytes as u64;
+                if bytes == 0 {
+                    self.spare = Some(block);
+                    return Ok(None);
+                }
+                Ok(Some((block, bytes)))
+            }
+        }
+    }
+
+    /// Takes a block of [`block`](Reader::block) back, to be filled again.
+    pub fn recycle(&mut self, block: ExVec<u8>) {
+        if block.len() == BLOCK_BYTES {
+            self.spare = Some(block);
+        }
+    }
+
+    /// Calls `each` for all bytes, in pieces.
+    pub fn for_each(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
+        while let Some((block, bytes)) = self.block()? {
+            each(&block[..bytes]);
+            self.recycle(block);
+        }
+        Ok(())
+    }
+}
+
+/// What stands before the content of one of several files.
+fn heading(name: &str) -> String {
+    let shown = if name == INPUT_NAME { String::from("standard input") } else { printable(name.as_bytes()) };
+    format!("==> {shown} <==\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_input_has_a_name_for_people() {
+        assert_eq!(heading("-"), "==> standard input <==\n");
+        assert_eq!(heading("a\n"), "==> a\\n <==\n");
+    }
+}

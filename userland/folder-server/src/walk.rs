@@ -1,0 +1,240 @@
+//! From paths to fids. Symbolic links are followed here, one name at a time where need be, and never out of the folder.
+//!
+//! What a link names is looked up from the folder that it is in; `..` in it takes the last name away of those that led
+//! there. An absolute target is a path of the host, so it leads out. Neighbour: `session`. Deliberately not here: what is
+//! done with what was found.
+
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use mount_permit::Permit;
+use nine_p::{MAX_NAMES, Qid, errno};
+
+use crate::session::{Error, Fid, Session};
+use crate::watch::Watches;
+
+/// Links in one path at most, as on Linux.
+const MAX_LINKS: usize = 40;
+
+/// A name of the host's.
+pub(crate) type Name = Vec<u8>;
+
+/// A folder as a client has it.
+pub(crate) struct Here {
+    pub(crate) session: Rc<Session>,
+    root: Rc<Fid>,
+    fid: Rc<Fid>,
+    /// The names that lead here from the root, none of which is a link.
+    names: Vec<Name>,
+    pub(crate) permit: Permit,
+    pub(crate) watches: Rc<Watches>,
+}
+
+/// A folder that requests begin at.
+pub(crate) type Base = Rc<Here>;
+
+/// Whether a link at the end of a path is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastLink {
+    Follow,
+    Keep,
+}
+
+/// What a path led to.
+pub(crate) struct Found {
+    pub(crate) fid: Fid,
+    pub(crate) qid: Qid,
+    /// The names that lead there from the root, none of which is a link.
+    pub(crate) names: Vec<Name>,
+}
+
+/// A step of a path.
+enum Step {
+    Down(Name),
+    Up,
+}
+
+impl Here {
+    /// The folder itself, for whoever is let through.
+    pub(crate) fn root(root: Fid) -> Here {
+        let root = Rc::new(root);
+        let session = Rc::clone(root.session());
+        let permit = Permit::new(&[], principal::Rights::UNDECIDED);
+        Here { session, fid: Rc::clone(&root), root, names: Vec::new(), permit, watches: Rc::default() }
+    }
+
+    /// The same folder for a client.
+    pub(crate) fn with_permit(&self, permit: Permit) -> Here {
+        Here {
+            session: Rc::clone(&self.session),
+            root: Rc::clone(&self.root),
+            fid: Rc::clone(&self.fid),
+            names: self.names.clone(),
+            permit,
+            watches: Rc::clone(&self.watches),
+        }
+    }
+
+    /// A folder that was found from here.
+    pub(crate) fn below(&self, found: Found, permit: Permit) -> Here {
+        Here { fid: Rc::new(found.fid), names: found.names, ..self.with_permit(permit) }
+    }
+
+    /// What the path leads to.
+    pub(crate) async fn find(&self, path: &[u8], last: LastLink) -> Result<Found, Error> {
+        let mut todo: VecDeque<Step> = names_of(path)?.into_iter().map(Step::Down).collect();
+        let (mut at, mut passed) = (Rc::clone(&self.fid), self.names.clone());
+        let mut links = 0;
+        loop {
+            let names: Vec<Name> = todo.iter().map_while(Step::name).cloned().collect();
+            let walked = walk(&at, &names, if names.len() < todo.len() { LastLink::Follow } else { last }).await?;
+            match walked {
+                Walked::All { fid, qid } if names.len() == todo.len() => {
+                    let qid = match qid {
+                        Some(qid) => qid,
+                        None => fid.attributes().await?.qid,
+                    };
+                    passed.extend(names);
+                    return Ok(Found { fid, qid, names: passed });
+                }
+                Walked::All { .. } => {
+                    passed.extend(names.iter().cloned());
+                    todo.drain(..=names.len());
+                    passed.pop().ok_or(Error::LeadsOut)?;
+                    at = Rc::new(walk_directly(&self.root, &passed).await?);
+                }
+                Walked::Link { before, link, position } => {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(Error::TooManyLinks);
+                    }
+                    let target = steps_of(&link.target().await?)?;
+                    passed.extend(names.into_iter().take(position));
+                    todo.drain(..=position);
+                    target.into_iter().rev().for_each(|step| todo.push_front(step));
+                    at = Rc::new(before);
+                }
+            }
+        }
+    }
+
+    /// The folder that the path's last name is in, and that name.
+    pub(crate) async fn place(&self, path: &[u8]) -> Result<(Found, Name), Error> {
+        let text = core::str::from_utf8(path).map_err(|_| Error::BadPath)?;
+        let mut names = names_of(path)?;
+        let name = names.pop().ok_or(Error::Itself)?;
+        let (folder, _) = path::split_last(text).ok_or(Error::Itself)?;
+        let found = self.find(folder.as_bytes(), LastLink::Follow).await?;
+        if found.qid.is_directory() { Ok((found, name)) } else { Err(Error::Host(errno::ENOTDIR)) }
+    }
+
+    /// Makes durable all that was done in the folder.
+    pub(crate) async fn sync(&self) -> Result<(), Error> {
+        self.session.sync_files().await?;
+        let root = self.root.duplicate().await?;
+        root.open(nine_p::open_flags::READ).await?;
+        root.sync().await
+    }
+}
+
+impl Step {
+    fn name(&self) -> Option<&Name> {
+        match self {
+            Step::Down(name) => Some(name),
+            Step::Up => None,
+        }
+    }
+}
+
+/// What was found on the way along names.
+enum Walked {
+    /// All of them; what the last one names, if there was one.
+    All { fid: Fid, qid: Option<Qid> },
+    /// A link that is to be followed, the folder that it is in, and which of the names it has.
+    Link { before: Fid, link: Fid, position: usize },
+}
+
+/// Walks along names as far as no link is in the way: in as few requests as possible, or else name by name.
+async fn walk(from: &Fid, names: &[Name], last: LastLink) -> Result<Walked, Error> {
+    let is_in_the_way =
+        |position: usize, qid: &Qid| qid.is_link() && (position + 1 < names.len() || last == LastLink::Follow);
+    if names.len() <= MAX_NAMES
+        && let Ok((qids, Some(fid))) = from.walk(names).await
+        && !qids.iter().enumerate().any(|(position, qid)| is_in_the_way(position, qid))
+    {
+        return Ok(Walked::All { fid, qid: qids.last().copied() });
+    }
+    let (mut at, mut found) = (from.duplicate().await?, None);
+    for (position, name) in names.iter().enumerate() {
+        let (qids, fid) = at.walk(core::slice::from_ref(name)).await?;
+        let (Some(qid), Some(fid)) = (qids.first().copied(), fid) else { return Err(Error::Broken) };
+        if is_in_the_way(position, &qid) {
+            return Ok(Walked::Link { before: at, link: fid, position });
+        }
+        (at, found) = (fid, Some(qid));
+    }
+    Ok(Walked::All { fid: at, qid: found })
+}
+
+/// Walks along names that led somewhere before without a link. Where there is one now, the host has just changed that.
+async fn walk_directly(from: &Fid, names: &[Name]) -> Result<Fid, Error> {
+    match walk(from, names, LastLink::Follow).await? {
+        Walked::All { fid, .. } => Ok(fid),
+        Walked::Link { .. } => Err(Error::Host(errno::ENOENT)),
+    }
+}
+
+/// The names of a client's path.
+pub(crate) fn names_of(path: &[u8]) -> Result<Vec<Name>, Error> {
+    let text = core::str::from_utf8(path).ok().filter(|path| path::is_valid(path)).ok_or(Error::BadPath)?;
+    let name = |part| name_text::from_text(part).map(|name| name.into_owned()).map_err(|_| Error::BadPath);
+    path::parts(text).map(name).collect()
+}
+
+/// The steps of a link's target.
+fn steps_of(target: &[u8]) -> Result<Vec<Step>, Error> {
+    if target.first() == Some(&b'/') {
+        return Err(Error::LeadsOut);
+    }
+    let parts = target.split(|&byte| byte == b'/').filter(|part| !part.is_empty() && *part != b".");
+    Ok(parts.map(|part| if part == b".." { Step::Up } else { Step::Down(part.to_vec()) }).collect())
+}
+
+/// Whether a link in this folder with this target stays below the root, by its text.
+pub(crate) fn stays_inside(folder: &[Name], target: &[u8]) -> bool {
+    let Ok(steps) = steps_of(target) else { return false };
+    let mut depth = folder.len();
+    steps.iter().all(|step| {
+        let left = match step {
+            Step::Down(_) => depth.checked_add(1),
+            Step::Up => depth.checked_sub(1),
+        };
+        depth = left.unwrap_or(depth);
+        left.is_some()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_lead_out_are_told_from_those_that_stay() {
+        let folder = [b"a".to_vec(), b"b".to_vec()];
+        for inside in ["x", "./x", "../x", "../..", "../../c/../d", ""] {
+            assert!(stays_inside(&folder, inside.as_bytes()), "{inside}");
+        }
+        for outside in ["/", "/a/b", "../../..", "../../../a", "x/../../../.."] {
+            assert!(!stays_inside(&folder, outside.as_bytes()), "{outside}");
+        }
+    }
+
+    #[test]
+    fn names_are_bytes_of_the_host() {
+        assert_eq!(names_of(b"/a//caf\\xe9/.").ok(), Some(Vec::from([b"a".to_vec(), b"caf\xe9".to_vec()])));
+        for bad in [&b"a/../b"[..], b"\xff", b"a\0", b"\\xc3\\xa9"] {
+            assert_eq!(names_of(bad).err(), Some(Error::BadPath), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Standard output and input: the `Pipe` contract as a buffered writer and a reader.
+//!
+//! Key types: [`Output`], [`Input`]. A block is handed over while the program makes the next one; only the
+//! block after that waits for the reader. Deliberately not here: where the pipe leads.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod report;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use contracts::pipe::{self, PipeError};
+use sip::Status;
+use sip::exheap::ExVec;
+
+/// Bytes that are gathered before a block is made of them.
+const GATHER_BYTES: usize = 16 * 1024;
+
+/// Why output or input ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PipeBroken {
+    /// The other program ended without saying that it was done.
+    Closed,
+    /// The reader takes no more.
+    Refused(PipeError),
+    /// The kernel gave no block to write with.
+    System(Status),
+}
+
+impl fmt::Display for PipeBroken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PipeBroken::Closed => formatter.write_str("the program at the other end of the pipe ended"),
+            PipeBroken::Refused(PipeError::Exhausted) => formatter.write_str("the reader of the pipe has no room left"),
+            PipeBroken::Refused(PipeError::DeviceError) => formatter.write_str("the device behind the pipe failed"),
+            PipeBroken::Refused(PipeError::NotPermitted) => formatter.write_str("the reader of the pipe refuses it"),
+            PipeBroken::System(status) => write!(formatter, "the kernel refused a block: {}", status.text()),
+        }
+    }
+}
+
+enum Writer {
+    Ready(pipe::Imp<pipe::states::Ready>),
+    Waiting(pipe::Imp<pipe::states::ReadyAfterWrite>),
+    Broken(PipeBroken),
+}
+
+/// Standard output. What was not flushed is lost when it is dropped without [`finish`](Output::finish).
+pub struct Output {
+    writer: Writer,
+    gathered: Vec<u8>,
+}
+
+impl Output {
+    /// Output through the endpoint that a program was given.
+    pub fn new(endpoint: pipe::Imp<pipe::states::Ready>) -> Output {
+        Output { writer: Writer::Ready(endpoint), gathered: Vec::new() }
+    }
+
+    /// Writes bytes, sooner or later.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), PipeBroken> {
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= GATHER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands a block over as it is, after what was written before. Nothing is copied.
+    pub fn write_block(&mut self, block: ExVec<u8>) -> Result<(), PipeBroken> {
+        self.flush()?;
+        self.send(block)
+    }
+
+    /// Hands over what was written so far.
+    pub fn flush(&mut self) -> Result<(), PipeBroken> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let block = ExVec::from_slice(&self.gathered).map_err(PipeBroken::System)?;
+        self.gathered.clear();
+        self.send(block)
+    }
+
+    /// Hands over the rest and says that this was all.
+    pub fn finish(mut self) -> Result<(), PipeBroken> {
+        self.flush()?;
+        match self.ready()?.end().receive() {
+            pipe::ImpReadyAfterEnd::Ended { .. } => Ok(()),
+            pipe::ImpReadyAfterEnd::ChannelClosed(_) => Err(PipeBroken::Closed),
+        }
+    }
+
+    /// [`finish`](Output::finish) for the end of a program: `status`, or 1 where output was cut off. A reader
+    /// that ended first has what it wanted (`... | head`), so nothing is said of it.
+    pub fn finish_with(self, status: i32) -> i32 {
+        match self.finish() {
+            Ok(()) => status,
+            Err(_) => status.max(1),
+        }
+    }
+
+    fn send(&mut self, block: ExVec<u8>) -> Result<(), PipeBroken> {
+        let endpoint = self.ready()?;
+        self.writer = Writer::Waiting(endpoint.write(block));
+        Ok(())
+    }
+
+    /// The endpoint, once the reader has taken the block before. The writer counts as closed until it is
+    /// given a new state.
+    fn ready(&mut self) -> Result<pipe::Imp<pipe::states::Ready>, PipeBroken> {
+        let broken = match core::mem::replace(&mut self.writer, Writer::Broken(PipeBroken::Closed)) {
+            Writer::Ready(endpoint) => return Ok(endpoint),
+            Writer::Waiting(endpoint) => match endpoint.receive() {
+                pipe::ImpReadyAfterWrite::Accepted { next } => return Ok(next),
+                pipe::ImpReadyAfterWrite::Failed { error, .. } => PipeBroken::Refused(error),
+                pipe::ImpReadyAfterWrite::ChannelClosed(_) => PipeBroken::Closed,
+            },
+            Writer::Broken(broken) => broken,
+        };
+        self.writer = Writer::Broken(broken);
+        Err(broken)
+    }
+}
+
+impl fmt::Write for Output {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.write(text.as_bytes()).map_err(|_| fmt::Error)
+    }
+}
+
+/// Standard input.
+pub struct Input {
+    endpoint: Option<pipe::Exp<pipe::states::Ready>>,
+    pending: Vec<u8>,
+    ended: bool,
+}
+
+impl Input {
+    /// Input through the endpoint that a program was given.
+    pub fn new(endpoint: pipe::Exp<pipe::states::Ready>) -> Input {
+        Input { endpoint: Some(endpoint), pending: Vec::new(), ended: false }
+    }
+
+    /// The next block as it was written, or `None` at the end. Do not mix with [`line`](Input::line).
+    pub fn block(&mut self) -> Result<Option<ExVec<u8>>, PipeBroken> {
+        let Some(endpoint) = self.endpoint.take() else {
+            return if self.ended { Ok(None) } else { Err(PipeBroken::Closed) };
+        };
+        match endpoint.receive() {
+            pipe::ExpReady::Write { data, next } => {
+                self.endpoint = Some(next.accepted());
+                Ok(Some(data))
+            }
+            pipe::ExpReady::End { next } => {
+                let _ended = next.ended();
+                self.ended = true;
+                Ok(None)
+            }
+            pipe::ExpReady::ChannelClosed(_) => Err(PipeBroken::Closed),
+        }
+    }
+
+    /// The next line without its end, or `None` at the end.
+    pub fn line(&mut self) -> Result<Option<String>, PipeBroken> {
+        loop {
+            if let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+                let rest = self.pending.split_off(end + 1);
+                let line = core::mem::replace(&mut self.pending, rest);
+                return Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()));
+            }
+            match self.block()? {
+                Some(block) => self.pending.extend_from_slice(&block),
+                None if self.pending.is_empty() => return Ok(None),
+                None => {
+                    let line = core::mem::take(&mut self.pending);
+                    return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+                }
+            }
+        }
+    }
+}
+
+/// A pipe between two programs that its maker has opened: the writer's end and the reader's.
+pub type OpenPipe = (pipe::Imp<pipe::states::Ready>, pipe::Exp<pipe::states::Ready>);
+
+/// Makes a pipe between two programs.
+pub fn new_pipe() -> Result<OpenPipe, Status> {
+    let (importer, exporter) = pipe::new_channel()?;
+    let exporter = exporter.success();
+    match importer.receive() {
+        pipe::ImpStart::Success { next } => Ok((next, exporter)),
+        // Neither can come: this function holds the other end and has said Success.
+        pipe::ImpStart::Refused { .. } | pipe::ImpStart::ChannelClosed(_) => Err(Status::Closed),
+    }
+}

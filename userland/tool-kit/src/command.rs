@@ -1,0 +1,121 @@
+//! Command lines that a tool runs for its user, one after the other, each in a shell of its own.
+//!
+//! Key type: [`Runner`]. What the commands print goes through the tool's own output. Deliberately not here: several at a
+//! time.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use client::namespace::Namespace;
+use command_language::quote;
+use package::Manifest;
+use sip::Status;
+use sip::process::{self, Child, EpitaphKind};
+use stdio::{Input, Output, PipeBroken, new_pipe};
+
+const SHELL: &str = "shell";
+/// The longest command line, in bytes: what the kernel takes as one parameter of a process.
+pub const MAX_COMMAND_BYTES: usize = 64 * 1024;
+/// What is added to the number of an end's kind, for a command that did not exit by itself.
+const STATUS_DIED: i32 = 128;
+
+/// Why a command was not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// One sentence for people.
+    Failed(String),
+    /// The reader of the tool's output has ended.
+    NoReader(PipeBroken),
+}
+
+/// Starts shells.
+pub struct Runner {
+    manifest: Manifest,
+    working_folder: String,
+}
+
+impl Runner {
+    /// For commands that start from this folder.
+    ///
+    /// # Errors
+    /// One sentence: there is no shell.
+    pub fn new(working_folder: &str) -> Result<Runner, String> {
+        let manifest = client::programs::manifests()
+            .filter_map(|bytes| Manifest::decode(&bytes).ok())
+            .find(|manifest| manifest.name == SHELL)
+            .ok_or_else(|| format!("commands are run by `{SHELL}`, which is not installed"))?;
+        Ok(Runner { manifest, working_folder: String::from(working_folder) })
+    }
+
+    /// Runs a command line to its end; gives its exit status.
+    ///
+    /// # Errors
+    /// Why it could not be run, or that nobody reads what it prints.
+    pub fn run(&self, namespace: &mut Namespace, command: &str, output: &mut Output) -> Result<i32, RunError> {
+        let failed = |status: Status| RunError::Failed(format!("`{SHELL}` cannot be started: {}", status.text()));
+        let (writer, reader) = new_pipe().map_err(failed)?;
+        let child = self.create(namespace, command)?;
+        let child = child.endpoint(self.slot("output")?, writer).and_then(Child::start).map_err(failed)?;
+        let mut input = Input::new(reader);
+        // A shell that was ended cuts its pipe off; its epitaph tells more.
+        while let Ok(Some(block)) = input.block() {
+            output.write(&block).map_err(RunError::NoReader)?;
+        }
+        drop(input);
+        let epitaph = child.wait().map_err(failed)?;
+        Ok(match epitaph.kind {
+            EpitaphKind::Exited => epitaph.status & 0xff,
+            kind => STATUS_DIED + kind as i32,
+        })
+    }
+
+    fn create(&self, namespace: &mut Namespace, command: &str) -> Result<Child, RunError> {
+        let failed = |status: Status| RunError::Failed(format!("`{SHELL}` cannot be started: {}", status.text()));
+        let unreachable = |error| RunError::Failed(format!("/: {error}"));
+        let root = namespace.open_directory("/").map_err(unreachable)?.into_endpoint();
+        let root = root.ok_or_else(|| failed(Status::Closed))?;
+        let child = process::create(SHELL)
+            .map_err(|error| RunError::Failed(format!("`{SHELL}` cannot be started: {error}")))?
+            .invoke()
+            .map_err(failed)?;
+        let child = child.endpoint(self.slot("namespace")?, root).map_err(failed)?;
+        let child = child.parameter(self.parameter("commands")?, command).map_err(failed)?;
+        child.parameter(self.parameter("working-folder")?, &self.working_folder).map_err(failed)
+    }
+
+    fn slot(&self, name: &str) -> Result<usize, RunError> {
+        self.manifest.endpoint(name).map(|(slot, _)| slot).ok_or_else(|| lacks(name))
+    }
+
+    fn parameter(&self, name: &str) -> Result<usize, RunError> {
+        self.manifest.parameter(name).map(|(index, _)| index).ok_or_else(|| lacks(name))
+    }
+}
+
+fn lacks(name: &str) -> RunError {
+    RunError::Failed(format!("`{SHELL}` has no `{name}`, so it is no shell"))
+}
+
+/// A command line of these words, each quoted as it has to be.
+pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+/// The command with `word`, quoted, in place of each `{}`; at its end where there is none.
+pub fn with_word(command: &str, word: &str) -> String {
+    if command.contains("{}") { command.replace("{}", &quote(word)) } else { format!("{command} {}", quote(word)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_they_are_put() {
+        assert_eq!(command_line(["rm", "-f", "a b"]), "rm -f 'a b'");
+        assert_eq!(with_word("rm", "a b"), "rm 'a b'");
+        assert_eq!(with_word("cp {} {}.old", "a"), "cp a a.old");
+        assert_eq!(with_word("echo", "$x; rm"), "echo '$x; rm'");
+    }
+}
