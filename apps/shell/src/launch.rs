@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use command_language::{Command, Ends, Flow, Subshell, quote};
 use contracts::pipe;
 use contracts::pipe_io::{Output, new_pipe};
-use package::{Manifest, Side, Source, arguments};
+use manifest_model::{Manifest, Side, Source};
 use sip::abi::limits;
 use sip::process::{self, Child, StopReason};
 use sip::thread::JoinHandle;

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use command_language::quote;
 use contracts::namespace::Namespace;
 use contracts::pipe_io::{Input, Output, PipeBroken, new_pipe};
-use package::Manifest;
+use manifest_model::Manifest;
 use sip::Status;
 use sip::process::{self, Child, EpitaphKind};
 

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use contracts::directory::{NameError, NodeKind, ProviderScope};
 use contracts::path;
-use package::pattern;
+use manifest_model::pattern;
 
 use crate::access::List;
 

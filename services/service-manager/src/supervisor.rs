@@ -10,7 +10,7 @@ use contracts::namespace::Namespace;
 use contracts::report;
 use contracts::service_manager::ServiceState;
 use contracts::service_provider;
-use package::{Instance, Manifest};
+use manifest_model::{Instance, Manifest};
 use sip::Deadline;
 use sip::process::{Child, EpitaphKind, StopReason};
 use supervision::{Backoff, End, Next};

@@ -31,7 +31,7 @@ use core::cell::{Cell, RefCell};
 use contracts::namespace::Namespace;
 use contracts::service_provider::{self, StartError};
 use contracts::{report, volume_manager};
-use package::Manifest;
+use manifest_model::Manifest;
 use sip::Deadline;
 use sip::exheap::ExVec;
 
