@@ -15,7 +15,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
-use package::{Digest, Manifest, Package, PublicKey, SystemImage, Trust};
+use manifest_model::{Digest, Manifest, PublicKey, Trust};
+use package::{Package, SystemImage};
+use package_check::verify_in_steps;
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::program::Program;
@@ -183,7 +185,7 @@ pub fn find(name: &str) -> Option<&'static Program> {
 /// # Errors
 /// The image is damaged, or has other programs than its head and its manifest list.
 pub fn start(bytes: &'static [u8]) -> Result<(), String> {
-    let image = SystemImage::parse(bytes).map_err(|error| format!("the system image: {error}"))?;
+    let image = package_check::verify_system(bytes).map_err(|error| format!("the system image: {error}"))?;
     for program in programs_of(&image)? {
         TABLE.add(program)?;
     }
@@ -202,7 +204,7 @@ fn programs_of(image: &SystemImage<'static>) -> Result<Vec<Program>, String> {
     for (package, &identity) in image.packages.iter().zip(&image.identities) {
         let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
         let name = parsed.manifest.name.as_str();
-        if parsed.identity() != identity {
+        if package_check::identity(&parsed) != identity {
             return Err(format!(
                 "program {name}: its package is another than the head of the system image names; build the system again"
             ));
@@ -238,7 +240,7 @@ struct Candidate {
 fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     let system = system().ok_or("no system is installed")?;
     let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-    let verified = package.verify_in_steps(&system.trust, &sched::pause).map_err(|error| format!("{error}"))?;
+    let verified = verify_in_steps(&package, &system.trust, &sched::pause).map_err(|error| format!("{error}"))?;
     Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 
@@ -372,7 +374,8 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use package::{Category, Code, SecretKey, Signer, SystemManifest};
+    use manifest_model::{Category, Code, SystemManifest};
+    use package_build::{SecretKey, Signer};
 
     const SCRIPT: &str = "echo what its publisher wrote";
 
@@ -385,7 +388,7 @@ mod tests {
     }
 
     fn signed(manifest: Manifest) -> Vec<u8> {
-        Package::build(manifest, b"", &[], &Signer::root(key())).unwrap()
+        package_build::build_package(manifest, b"", &[], &Signer::root(key())).unwrap()
     }
 
     fn system_image(packages: &[Vec<u8>], installed: &[&str]) -> Vec<u8> {
@@ -399,11 +402,11 @@ mod tests {
             denies: Vec::new(),
             trust: Trust::in_key(key().public()),
         };
-        SystemImage::build(&manifest, packages, &key()).unwrap()
+        package_build::build_system(&manifest, packages, &key()).unwrap()
     }
 
     fn read(image: Vec<u8>) -> Result<Vec<Program>, String> {
-        programs_of(&SystemImage::parse(image.leak()).unwrap())
+        programs_of(&package_check::verify_system(image.leak()).unwrap())
     }
 
     #[test]
@@ -439,7 +442,7 @@ mod tests {
 
     fn candidate(key: PublicKey, publisher: &str, minor: u32) -> Candidate {
         let manifest = Manifest { publisher: publisher.into(), ..script("first") };
-        let version = package::Version { minor, ..manifest.version };
+        let version = manifest_model::Version { minor, ..manifest.version };
         Candidate { manifest: Manifest { version, ..manifest }, identity: [7; 32], key }
     }
 

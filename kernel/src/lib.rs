@@ -1,7 +1,7 @@
 //! The portable kernel core: sealed processes, threads, channels, the exchange heap and the ABI.
 //!
 //! Key types: [`process::Process`], [`thread::Thread`], [`channel::Channel`], [`exheap::Block`],
-//! [`contract::Contract`]. Neighbours: `hal-api` below, `abi` above, `package` for what is verified
+//! [`contract::Contract`]. Neighbours: `hal-api` below, `abi` above, `package-check` for what is verified
 //! before it runs. Deliberately not here: names, drivers, files, restarts, policies of any kind; and
 //! whatever differs between machines. Unsafe code: `arch`, `heap`, `lock`, `slab`, `machine`, and single
 //! places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see docs/soundness/kernel.md).

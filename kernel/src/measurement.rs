@@ -5,7 +5,8 @@
 
 use alloc::boxed::Box;
 
-use package::{Digest, sha256_of};
+use manifest_model::Digest;
+use package_check::sha256_of;
 
 use crate::lock::AtomicRef;
 use crate::machine::machine;

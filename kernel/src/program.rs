@@ -11,7 +11,9 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
-use package::{Digest, Manifest, Package, PublicKey};
+use manifest_model::{Digest, Manifest, PublicKey};
+use package::Package;
+use package_check::verify_in_steps;
 
 use crate::contract::{self, Contract, RegisterError};
 use crate::installed;
@@ -107,8 +109,7 @@ impl Program {
         let system = installed::system().ok_or("no system is installed")?;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
-        let verified = package
-            .verify_in_steps(&system.trust, &sched::pause)
+        let verified = verify_in_steps(&package, &system.trust, &sched::pause)
             .map_err(|error| format!("program {name}: {error}"))?;
         if verified.identity != self.identity {
             return Err(format!(

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use hal_api::{Arena, Device, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted};
-use package::{Category, Code, Manifest, PublicKey};
+use manifest_model::{Category, Code, Manifest, PublicKey};
 
 use crate::lock::AtomicRef;
 use crate::process::{self, ProcessRef};
@@ -143,7 +143,7 @@ pub fn parent(children: u32) -> ProcessRef {
 }
 
 /// A SIP of a program of its own, whose quota is made by changing the plain one.
-pub fn with_quota(change: impl FnOnce(&mut package::Quota)) -> ProcessRef {
+pub fn with_quota(change: impl FnOnce(&mut manifest_model::Quota)) -> ProcessRef {
     let mut manifest = Manifest::plain("parent", "test", Category::Test, Code::Script { text: String::new() });
     change(&mut manifest.quota);
     match process::create(loaded(manifest), None) {

@@ -14,7 +14,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use package::{Package as PackageFile, sha256};
+use package::Package as PackageFile;
+use package_check::sha256;
 use serde::Deserialize;
 
 use crate::cargo::{Metadata, Package, TARGET};

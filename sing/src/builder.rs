@@ -3,7 +3,7 @@
 //! Order of work: manifests and contracts, source rules, dependencies, one cargo build for all images, what the compiler
 //! read for it, the image check and the signature. Nothing is compiled or run of what others wrote before it was judged,
 //! as far as it can be judged by then.
-//! Deliberately not here: what makes an image legal; `package` checks that here and in the kernel.
+//! Deliberately not here: what makes an image legal; `image-check` checks that here and in the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -29,8 +29,8 @@ struct Target {
 
 const TARGETS: [Target; 15] = [
     target("automaton", "lib/contract-diagram/tests/fuzzed/inputs"),
-    target("boot_image", "lib/package/tests/fuzzed/inputs/boot_image"),
-    target("certificates", "lib/package/tests/fuzzed/inputs/certificates"),
+    target("boot_image", "lib/boot-image/tests/fuzzed/inputs/boot_image"),
+    target("certificates", "lib/package-check/tests/fuzzed/inputs/certificates"),
     Target { max_bytes: 2048, ..target("contract", "lang/tests/fuzzed/inputs") },
     target("ext2_check", "lib/ext2/tests/fuzzed/inputs/check"),
     target("ext2_volume", "lib/ext2/tests/fuzzed/inputs/volume"),

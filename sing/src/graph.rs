@@ -14,8 +14,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use boot_order::{Provider, bound_path, provider_of};
 use install::Installed;
-use package::{ContractSide, Instance, Manifest, Provider, Source, SystemManifest, bound_path, provider_of};
+use manifest_model::{ContractSide, Instance, Manifest, Source, SystemManifest};
 use serde::Deserialize;
 
 use crate::builder::UnsafeTests;
@@ -153,8 +154,8 @@ fn connect_instance<'m>(
             _ => None,
         };
         match (peer, slot.side) {
-            (Some(peer), package::Side::Importer) => graph.connect(here, peer, &contract.name),
-            (Some(peer), package::Side::Exporter) => graph.connect(peer, here, &contract.name),
+            (Some(peer), manifest_model::Side::Importer) => graph.connect(here, peer, &contract.name),
+            (Some(peer), manifest_model::Side::Exporter) => graph.connect(peer, here, &contract.name),
             (None, _) => {}
         }
     }

@@ -4,7 +4,7 @@
 //! that come with the compiler. In that unit nothing can be defined twice, so a symbol of the runtime that is there once is
 //! the runtime's own. All others are functions of Rust crates, whose symbols are mangled: one with a plain name, a file of
 //! another compiler or a section of another name came in by a way that no rule of the builder has seen. Deliberately not
-//! here: what is in the image's bytes, which `package` judges.
+//! here: what is in the image's bytes, which `image-check` judges.
 
 use elf::ElfBytes;
 use elf::abi::{SHN_UNDEF, STB_LOCAL, STT_FILE, STT_SECTION};

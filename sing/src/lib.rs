@@ -3,7 +3,7 @@
 //!
 //! [`command_line`] says what it can be asked; each command is a module. Everything it makes lies in
 //! the folder `sing` inside cargo's output folder. Neighbours: `manifest` and `lang` read and check
-//! what people write, `package` makes and checks what the kernel loads.
+//! what people write, `package-build` and `package-check` make and check what the kernel loads.
 //! Deliberately not here: any knowledge of how the kernel runs a program.
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use elf::ElfBytes;
 use elf::abi::{PF_W, PT_LOAD};
 use elf::endian::LittleEndian;
-use package::{Digest, SystemImage, sha256, sha256_of};
+use manifest_model::Digest;
+use package_check::{sha256, sha256_of};
 
 use crate::builder::UnsafeTests;
 use crate::command_line::{MachineName, MeasureArguments};
@@ -38,8 +39,8 @@ pub fn print(repository: &Repository, arguments: &MeasureArguments) -> Outcome<u
         Failure::new(format!("{} is no kernel", ready.machine.display())).remedy("delete it and build again")
     })?;
     let image = read(&ready.image)?;
-    let image =
-        SystemImage::parse(&image).map_err(|error| Failure::new(format!("{}: {error}", ready.image.display())))?;
+    let image = package_check::verify_system(&image)
+        .map_err(|error| Failure::new(format!("{}: {error}", ready.image.display())))?;
     println!("kernel  {}", hexadecimal(&kernel));
     println!("system  {}", hexadecimal(&image.measurement));
     Ok(0)

@@ -186,7 +186,7 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
             .details(error.to_string())
             .remedy(format!("see `cargo sing check {}`", repository.shown(&path)))
     })?;
-    if !package::is_name(&heading.program.name) {
+    if !manifest_model::is_name(&heading.program.name) {
         // Folders and crates are called after it.
         return Err(Failure::new(format!(
             "the manifest {} calls its program {:?}, which is no name",

@@ -5,7 +5,7 @@
 //! `sing verify` asks of a system.
 
 use install::{Finding, Installed, Line, Program};
-use package::{PublicKey, SystemManifest};
+use manifest_model::{PublicKey, SystemManifest};
 
 use crate::failure::{Failure, Outcome};
 use crate::systems::Catalogue;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use package::sha256;
+use package_check::sha256;
 
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;

@@ -156,7 +156,7 @@ impl Repository {
         if manifest.parent() == Some(whole(&self.base.join("systems")).as_path()) {
             return stem;
         }
-        let digest = package::sha256(manifest.as_os_str().as_encoded_bytes());
+        let digest = package_check::sha256(manifest.as_os_str().as_encoded_bytes());
         format!("{stem}-{}", &crate::keys::hexadecimal(&digest)[..16])
     }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use host_service::log::{self, Format};
 use host_service::notify::{self, State};
-use package::{Category, Manifest, Package, SystemImage};
+use manifest_model::{Category, Manifest};
+use package::Package;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat, major, minor};
 
@@ -160,7 +161,7 @@ enum Primary {
 
 impl Primary {
     fn of(image: &[u8]) -> Primary {
-        let Ok(system) = SystemImage::parse(image) else { return Primary::Job };
+        let Ok(system) = package_check::verify_system(image) else { return Primary::Job };
         let instance =
             system.manifest.instances.iter().find(|instance| Some(&instance.name) == system.manifest.primary.as_ref());
         // Without a primary instance the system ends with its first program.
@@ -200,7 +201,7 @@ fn has_input() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use package::{Category, Code};
+    use manifest_model::{Category, Code};
 
     use super::*;
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use install::{Installed, Line};
 use manifest::{Program as ProgramManifest, SystemFile};
-use package::{
-    Manifest, Package, PackageError, PublicKey, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest, Trust,
-};
+use manifest_model::{Manifest, PublicKey, Rights, Root, SystemManifest, Trust};
+use package_build::{SecretKey, Signer};
+use package_check::PackageError;
 
 use crate::bare::kernel;
 use crate::builder::{self, BuiltImage, UnsafeTests};
@@ -152,7 +152,7 @@ pub fn pack(
         None => Vec::new(),
     };
     let manifest = catalogue.manifest(name)?.clone();
-    let bytes = Package::build(manifest, built.bill.as_bytes(), &image, signer)
+    let bytes = package_build::build_package(manifest, built.bill.as_bytes(), &image, signer)
         .map_err(|error| refused(repository, built.program, &error))?;
     let path = repository.output(&format!("packages/{name}.package"));
     write_if_changed(&path, &bytes)?;
@@ -331,7 +331,7 @@ fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_test
         .map(|image| pack(repository, &catalogue, image, &signer).map(|packed| packed.bytes))
         .collect::<Outcome<_>>()?;
     add_trust(&catalogue, &mut system, signer.key.public())?;
-    let image = SystemImage::build(&system, &packages, &signer.key)
+    let image = package_build::build_system(&system, &packages, &signer.key)
         .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
     write_if_changed(&ready.image, &image)
 }

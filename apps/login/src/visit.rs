@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use client::namespace::Namespace;
-use package::Manifest;
+use manifest_model::Manifest;
 use sip::Status;
 use sip::process::{self, Epitaph};
 

@@ -4,10 +4,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use arguments::HELP_FLAG;
+use arguments::expected;
 use client::namespace::Namespace;
 use command_language::{CompletionContext, WordKind, completion_context, quote};
-use package::arguments::HELP_FLAG;
-use package::{Manifest, ParameterKind, expected};
+use manifest_model::{Manifest, ParameterKind};
 
 use crate::builtins::BUILTINS;
 use crate::names;

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use package::{Manifest, Parameter, ParameterKind, Value, arguments};
+use manifest_model::{Manifest, Parameter, ParameterKind, Value};
 
 use crate::builtins::BUILTINS;
 use crate::programs::{Programs, WORKING_FOLDER};
@@ -84,7 +84,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use package::{Category, Code, Version};
+    use manifest_model::{Category, Code, Version};
 
     fn parameter(name: &str, kind: ParameterKind, flag: Option<&str>, position: Option<u16>) -> Parameter {
         Parameter {

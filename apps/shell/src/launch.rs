@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use command_language::{Command, Ends, Flow, Subshell, quote};
 use contracts::pipe;
-use package::{Manifest, Side, Source, arguments};
+use manifest_model::{Manifest, Side, Source};
 use sip::abi::limits;
 use sip::process::{self, Child, StopReason};
 use sip::thread::JoinHandle;

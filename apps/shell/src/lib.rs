@@ -2,7 +2,7 @@
 //!
 //! Key types: [`shell::Shell`] (the state of one, and host of the command language), `launch` (a pipeline to
 //! child processes), `programs` (what is installed), `terminal` (the person). Neighbours: `command-language`
-//! says what a script means, `package` how arguments become parameters, the console edits lines.
+//! says what a script means, `arguments` how words become parameters, the console edits lines.
 //! Deliberately not here: escape sequences, and any knowledge of what a program does.
 #![no_std]
 #![forbid(unsafe_code)]

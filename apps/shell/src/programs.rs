@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use package::{Category, Code, Manifest, ParameterKind, Source};
+use manifest_model::{Category, Code, Manifest, ParameterKind, Source};
 
 /// The installed programs by name.
 pub struct Programs {

@@ -15,8 +15,8 @@ use alloc::string::String;
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use boot_image::{BootImage, Symbols};
 use hal_x86_64::{Bare, Prepared};
-use package::boot_image::{BootImage, Symbols};
 
 memory_functions::memory_functions!();
 memory_functions::unwind_symbols!();

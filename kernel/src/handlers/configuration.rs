@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use abi::Status;
 use abi::limits::TEXT_BYTES;
-use package::Permission;
+use manifest_model::Permission;
 
 use super::exchange::new_block;
 use super::processes::refused;

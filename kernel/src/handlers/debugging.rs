@@ -2,7 +2,7 @@
 
 use abi::limits::{DEBUG_SINK_NAME_WORD, DEBUG_SINK_TEXT_WORD};
 use abi::{Status, TraceKind};
-use package::Permission;
+use manifest_model::Permission;
 
 use super::channels::close_sync;
 use super::exchange::new_block;

@@ -1,7 +1,7 @@
 //! Hardware access.
 
 use abi::Status;
-use package::Permission;
+use manifest_model::Permission;
 
 use super::processes::note_beyond_manifest;
 use super::{Caller, caller};

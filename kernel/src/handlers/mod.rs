@@ -50,7 +50,7 @@ impl Caller {
     }
 
     /// Fails unless the caller's manifest has the permission.
-    fn needs(&self, permission: package::Permission) -> Result<(), Status> {
+    fn needs(&self, permission: manifest_model::Permission) -> Result<(), Status> {
         let permitted = self.process.program.get().is_some_and(|program| program.manifest.permits(permission));
         if permitted {
             return Ok(());

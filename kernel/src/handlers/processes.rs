@@ -6,7 +6,7 @@ use abi::limits::{MESSAGE_WORDS, TEXT_BYTES};
 use abi::{EpitaphKind, Printable, Status, StopReason};
 use alloc::format;
 use alloc::string::ToString;
-use package::Permission;
+use manifest_model::Permission;
 
 use super::{Caller, caller};
 use crate::process::{self, CreateError, Epitaph, PROCESSES};

@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 
 use abi::Status;
 use hal_api::{Range, RangeKind};
-use package::{AddressRange, DeviceNeed};
+use manifest_model::{AddressRange, DeviceNeed};
 
 use crate::claims::{self, Kind};
 use crate::debug_output;

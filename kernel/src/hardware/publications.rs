@@ -50,7 +50,7 @@ pub fn allocate_interrupt(bus: OpenHardware, buffer: MessageBuffer) -> Result<u6
 
 /// Begins a publication of this name, or takes one over from an earlier run of the bus's driver.
 pub fn create(bus: OpenHardware, name: String, buffer: MessageBuffer) -> Result<u64, Status> {
-    if !package::is_name(&name) {
+    if !manifest_model::is_name(&name) {
         return Err(Status::BadArgument);
     }
     if crate::device::exists(&name) {

@@ -121,7 +121,7 @@ impl ChildRef {
         let contract = contracts.get(declared.contract as usize).ok_or(Status::NotFound)?;
         let shape = abi::EndpointShape {
             contract: contract.tag,
-            importer: declared.side == package::Side::Importer,
+            importer: declared.side == manifest_model::Side::Importer,
             state: declared.state,
         };
         let place = life.slots.get_mut(slot).ok_or(Status::NotFound)?;
@@ -190,14 +190,14 @@ mod tests {
     use crate::process::create;
     use crate::program::Program;
     use crate::test_machine::{alone, loaded, parent};
-    use package::{Category, Code, Manifest, Parameter, ParameterKind};
+    use manifest_model::{Category, Code, Manifest, Parameter, ParameterKind};
 
     const PARAMETER: usize = 0;
 
     fn kid() -> &'static Program {
         let mut manifest = Manifest::plain("kid", "test", Category::Test, Code::Script { text: String::new() });
         manifest.parameters.push(Parameter::plain("value", ParameterKind::Text));
-        manifest.devices.push(package::DeviceNeed::named("disk"));
+        manifest.devices.push(manifest_model::DeviceNeed::named("disk"));
         loaded(manifest)
     }
 

@@ -263,7 +263,7 @@ impl Slot<Process> {
     }
 
     /// A device of its manifest.
-    pub fn device_need(&self, index: usize) -> Option<&'static package::DeviceNeed> {
+    pub fn device_need(&self, index: usize) -> Option<&'static manifest_model::DeviceNeed> {
         self.program.get()?.manifest.devices.get(index)
     }
 

@@ -47,7 +47,7 @@ impl Slot<Process> {
         Status::QuotaExceeded
     }
 
-    fn quota(&self) -> package::Quota {
+    fn quota(&self) -> manifest_model::Quota {
         self.program.get().map(|program| program.manifest.quota).unwrap_or_default()
     }
 
@@ -258,7 +258,7 @@ impl Slot<Process> {
 
 /// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest allows
 /// it to have.
-pub(super) fn kernel_quota(quota: &package::Quota) -> usize {
+pub(super) fn kernel_quota(quota: &manifest_model::Quota) -> usize {
     let each = [
         (quota.handles, limits::KERNEL_BYTES_PER_HANDLE),
         (quota.channels, limits::KERNEL_BYTES_PER_CHANNEL),

@@ -292,7 +292,7 @@ mod tests {
     use crate::process::create;
     use crate::sync::{Make, create as create_sync};
     use crate::test_machine::{alone, with_quota};
-    use package::{Category, Code, Manifest};
+    use manifest_model::{Category, Code, Manifest};
 
     /// A program that is the top of a tree.
     fn top(memory_kib: u32) -> ProcessRef {

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use package::{SecretKey, SystemImage};
+use package_build::SecretKey;
 
 use crate::check::refused;
 use crate::code::Code;
@@ -45,7 +45,7 @@ pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Ve
         let kept = kept.and_then(|place| image.packages.get(place)).copied();
         packages.extend(kept.or(given).map(<[u8]>::to_vec));
     }
-    let built = SystemImage::build(&after.system, &packages, key);
+    let built = package_build::build_system(&after.system, &packages, key);
     let bytes = built.map_err(|error| refused(Vec::from([finding_of(&error, &after.system.name)])))?;
     Ok((bytes, report))
 }

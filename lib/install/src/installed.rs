@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use package::{Bind, Instance, Manifest, PublicKey, Setting, SystemManifest, Value};
+use manifest_model::{Bind, Instance, Manifest, PublicKey, Setting, SystemManifest, Value};
 
 use crate::code::Code;
 use crate::report::Finding;
@@ -157,7 +157,7 @@ fn carried_over(instance: &Instance, old: &Manifest, new: &Manifest, findings: &
         match new.parameter(&known.name) {
             Some((index, _)) => {
                 let Ok(index) = u16::try_from(index) else { continue };
-                out.parameters.push(package::ParameterSetting { index, setting: setting.setting.clone() });
+                out.parameters.push(manifest_model::ParameterSetting { index, setting: setting.setting.clone() });
             }
             None => lost(Code::SettingLost, "parameter", &known.name),
         }

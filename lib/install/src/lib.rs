@@ -3,7 +3,7 @@
 //!
 //! Key types: [`Installed`] (a system and its programs), [`Change`] (what is to be done), [`check`] and its
 //! [`Report`], [`Map`] (who can come to talk to whom), [`Medium`] (files that change whole or not at all).
-//! Neighbours: `package` reads and verifies package files, `principal` reads who rules speak of; the host tool and
+//! Neighbours: `package` reads package files, `package-check` verifies them, `principal` reads who rules speak of; the host tool and
 //! the installer service judge changes with this and then make them. Pure: nothing here reads or writes anything.
 //! Deliberately not here: what the kernel checks again when it loads a program, which is all that isolation rests on.
 #![no_std]

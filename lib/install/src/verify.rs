@@ -4,9 +4,10 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use package::{
-    Certificate, Code as ProgramCode, Manifest, Package, PackageError, SystemImage, Trust, TrustError, sha256,
-};
+use image_check::ImageError;
+use manifest_model::{Code as ProgramCode, Manifest, Trust};
+use package::{Certificate, FormatError, Package, SystemImage, TrustError};
+use package_check::{PackageError, identity, sha256};
 
 use crate::check::{check, manifest, refused};
 use crate::code::{Code, Topic};
@@ -76,8 +77,8 @@ fn judged(installed: &Installed, change: &Change<'_>, lines: Vec<Line>) -> (Repo
 /// What is wrong with it: the first thing, for of a file that is not what it says nothing more can be told; where
 /// that is the manifest, all that is wrong with the manifest.
 pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec<Finding>> {
-    let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
-    let verified = match package.verify(trust) {
+    let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error.into(), "")]))?;
+    let verified = match package_check::verify(&package, trust) {
         Ok(verified) => verified,
         Err(error @ PackageError::ManifestInvalid { .. }) => {
             let mut findings = faults_of(&package.manifest);
@@ -158,7 +159,7 @@ fn chain_in_words(chain: &[Certificate]) -> alloc::string::String {
 /// # Errors
 /// What is wrong with the head, or with a package that is not the one that was signed.
 pub fn signed_system(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
-    taken_apart(bytes, |package, _| Ok(package.identity()))
+    taken_apart(bytes, |package, _| Ok(identity(package)))
 }
 
 /// Takes a system image apart and verifies every package of it in the system's own trust.
@@ -166,14 +167,14 @@ pub fn signed_system(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<F
 /// # Errors
 /// What is wrong with the image or with a package.
 pub fn system_of(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
-    taken_apart(bytes, |package, trust| package.verify(trust).map(|verified| verified.identity))
+    taken_apart(bytes, |package, trust| package_check::verify(package, trust).map(|verified| verified.identity))
 }
 
 /// How a package shows its identity.
-type Look = fn(&Package<'_>, &Trust) -> Result<package::Digest, PackageError>;
+type Look = fn(&Package<'_>, &Trust) -> Result<manifest_model::Digest, PackageError>;
 
 fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
-    let image = SystemImage::parse(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
+    let image = package_check::verify_system(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
     let mut programs = Vec::new();
     let mut findings = Vec::new();
     for (bytes, identity) in image.packages.iter().zip(&image.identities) {
@@ -186,8 +187,13 @@ fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed),
     if findings.is_empty() { Ok((image, installed)) } else { Err(findings) }
 }
 
-fn packed_program(bytes: &[u8], identity: &package::Digest, trust: &Trust, look: Look) -> Result<Program, Finding> {
-    let package = Package::parse(bytes).map_err(|error| finding_of(&error, ""))?;
+fn packed_program(
+    bytes: &[u8],
+    identity: &manifest_model::Digest,
+    trust: &Trust,
+    look: Look,
+) -> Result<Program, Finding> {
+    let package = Package::parse(bytes).map_err(|error| finding_of(&error.into(), ""))?;
     let name = &package.manifest.name;
     let named = |finding: Finding| Finding { what: format!("`{name}`: {}", finding.what), ..finding };
     let found = look(&package, trust).map_err(|error| named(finding_of(&error, name)))?;
@@ -207,16 +213,10 @@ pub(crate) fn finding_of(error: &PackageError, subject: &str) -> Finding {
 
 fn code_of(error: &PackageError) -> Code {
     match error {
-        PackageError::NotAPackage => Code::NotAPackage,
-        PackageError::NotASystemImage => Code::NotASystemImage,
-        PackageError::Truncated { .. } => Code::Truncated,
-        PackageError::TrailingBytes { .. } => Code::TrailingBytes,
-        PackageError::ManifestUnreadable { .. } => Code::ManifestUnreadable,
         PackageError::ManifestInvalid { .. } => Code::ManifestInvalid,
         PackageError::SystemChecksum => Code::SystemDamaged,
         PackageError::SystemSignature => Code::SystemSignature,
         PackageError::Trust(error) => trust_code(error),
-        PackageError::BillTooLarge { .. } => Code::BillTooLarge,
         PackageError::BillHash => Code::BillDigest,
         PackageError::BadKey => Code::BadKey,
         PackageError::BadSignature => Code::BadSignature,
@@ -225,8 +225,22 @@ fn code_of(error: &PackageError) -> Code {
         PackageError::ScriptWithImage => Code::ScriptWithImage,
         PackageError::UndeclaredContract { .. } => Code::UndeclaredContract,
         PackageError::ContractFingerprint { .. } => Code::ContractFingerprint,
-        PackageError::ContractRecords { .. } => Code::ContractRecords,
-        error => image_code(error),
+        PackageError::Format(error) => format_code(error),
+        PackageError::Image(error) => image_code(error),
+        _ => Code::OtherReason,
+    }
+}
+
+fn format_code(error: &FormatError) -> Code {
+    match error {
+        FormatError::NotAPackage => Code::NotAPackage,
+        FormatError::NotASystemImage => Code::NotASystemImage,
+        FormatError::Truncated { .. } => Code::Truncated,
+        FormatError::TrailingBytes { .. } => Code::TrailingBytes,
+        FormatError::ManifestUnreadable { .. } => Code::ManifestUnreadable,
+        FormatError::BillTooLarge { .. } => Code::BillTooLarge,
+        FormatError::Chain(error) => trust_code(error),
+        _ => Code::OtherReason,
     }
 }
 
@@ -254,33 +268,34 @@ fn trust_code(error: &TrustError) -> Code {
     }
 }
 
-fn image_code(error: &PackageError) -> Code {
+fn image_code(error: &ImageError) -> Code {
     match error {
-        PackageError::TooLarge { .. } => Code::ImageTooLarge,
-        PackageError::NotElf => Code::NotElf,
-        PackageError::ElfMalformed { .. } => Code::ElfMalformed,
-        PackageError::WrongMachine => Code::WrongMachine,
-        PackageError::NotPie => Code::NotPie,
-        PackageError::Interpreter => Code::Interpreter,
-        PackageError::Import => Code::ForeignSymbol,
-        PackageError::ThreadLocal => Code::ThreadLocal,
-        PackageError::DynamicFeature { .. } => Code::DynamicFeature,
-        PackageError::WritableCode { .. } => Code::WritableCode,
-        PackageError::WritableData { .. } => Code::WritableData,
-        PackageError::ZeroedData { .. } => Code::ZeroedData,
-        PackageError::SegmentsOverlap { .. } => Code::SegmentsOverlap,
-        PackageError::SegmentOutsideFile { .. } => Code::SegmentOutsideFile,
-        PackageError::NoCode => Code::NoCode,
-        PackageError::EntryOutsideCode { .. } => Code::EntryOutsideCode,
-        PackageError::RelocationKind { .. } => Code::RelocationKind,
-        PackageError::RelocationTarget { .. } => Code::RelocationTarget,
-        PackageError::RelocationAddend { .. } => Code::RelocationAddend,
-        PackageError::UnknownInstruction { .. } => Code::UnknownInstruction,
-        PackageError::ForbiddenInstruction { .. } => Code::ForbiddenInstruction,
-        PackageError::StackStep { .. } => Code::StackStep,
-        PackageError::SegmentOverride { .. } => Code::SegmentOverride,
-        PackageError::BranchTarget { .. } => Code::BranchTarget,
-        PackageError::StrayCode { .. } => Code::StrayCode,
+        ImageError::TooLarge { .. } => Code::ImageTooLarge,
+        ImageError::NotElf => Code::NotElf,
+        ImageError::ElfMalformed { .. } => Code::ElfMalformed,
+        ImageError::WrongMachine => Code::WrongMachine,
+        ImageError::NotPie => Code::NotPie,
+        ImageError::Interpreter => Code::Interpreter,
+        ImageError::Import => Code::ForeignSymbol,
+        ImageError::ThreadLocal => Code::ThreadLocal,
+        ImageError::DynamicFeature { .. } => Code::DynamicFeature,
+        ImageError::WritableCode { .. } => Code::WritableCode,
+        ImageError::WritableData { .. } => Code::WritableData,
+        ImageError::ZeroedData { .. } => Code::ZeroedData,
+        ImageError::SegmentsOverlap { .. } => Code::SegmentsOverlap,
+        ImageError::SegmentOutsideFile { .. } => Code::SegmentOutsideFile,
+        ImageError::NoCode => Code::NoCode,
+        ImageError::EntryOutsideCode { .. } => Code::EntryOutsideCode,
+        ImageError::RelocationKind { .. } => Code::RelocationKind,
+        ImageError::RelocationTarget { .. } => Code::RelocationTarget,
+        ImageError::RelocationAddend { .. } => Code::RelocationAddend,
+        ImageError::UnknownInstruction { .. } => Code::UnknownInstruction,
+        ImageError::ForbiddenInstruction { .. } => Code::ForbiddenInstruction,
+        ImageError::StackStep { .. } => Code::StackStep,
+        ImageError::SegmentOverride { .. } => Code::SegmentOverride,
+        ImageError::BranchTarget { .. } => Code::BranchTarget,
+        ImageError::StrayCode { .. } => Code::StrayCode,
+        ImageError::ContractRecords { .. } => Code::ContractRecords,
         _ => Code::OtherReason,
     }
 }

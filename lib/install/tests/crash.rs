@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::*;
 use install::{ImageError, Medium, Request, name_beside, replace};
-use package::ContractSide::Import;
-use package::{Manifest, Version};
+use manifest_model::ContractSide::Import;
+use manifest_model::{Manifest, Version};
 
 /// What was asked of the medium.
 #[derive(Clone, Debug, PartialEq, Eq)]

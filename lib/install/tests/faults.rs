@@ -16,8 +16,9 @@ use std::collections::BTreeSet;
 
 use common::*;
 use install::{Code, ImageError, Installed, Report, Request};
+use manifest_model::{Code as ProgramCode, Manifest, Version};
 use medium::Memory;
-use package::{Code as ProgramCode, Manifest, Package, SecretKey, Signer, Version};
+use package_build::{SecretKey, Signer};
 
 /// A package with one fault.
 pub struct Case {
@@ -45,7 +46,7 @@ pub enum Deed {
 impl Deed {
     /// A program with nothing wrong with it that this can be done with.
     pub fn good(self) -> Manifest {
-        use package::ContractSide::Import;
+        use manifest_model::ContractSide::Import;
         match self {
             Deed::Install => command("extra", &[("File", Import)]),
             Deed::Upgrade => {
@@ -68,7 +69,7 @@ pub fn packed(manifest: &Manifest) -> Vec<u8> {
         ProgramCode::Image { .. } => image(manifest).write(),
         ProgramCode::Script { .. } => Vec::new(),
     };
-    Package::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("it is short")
+    package_build::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("it is short")
 }
 
 /// What is said against the request; an error if nothing is, or if something was written all the same.

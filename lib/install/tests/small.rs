@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use install::{Change, Map, Program, Verdict};
-use package::ContractSide::{Both, Export, Import};
-use package::{Manifest, Side, Source};
+use manifest_model::ContractSide::{Both, Export, Import};
+use manifest_model::{Manifest, Side, Source};
 
 fn reach(name: &str) -> install::Reach {
     let installed = installed();
@@ -95,7 +95,8 @@ fn with(programs: Vec<Manifest>) -> install::Installed {
 
 /// What is said of a promise that the program does not come to the network.
 fn promised(mut installed: install::Installed, who: &str) -> Vec<String> {
-    installed.system.denies = vec![package::Deny { who: format!("..{who}.singularity"), reach: "/service/tcp".into() }];
+    installed.system.denies =
+        vec![manifest_model::Deny { who: format!("..{who}.singularity"), reach: "/service/tcp".into() }];
     install::promises(&installed).into_iter().map(|finding| finding.what).collect()
 }
 
@@ -108,7 +109,7 @@ fn a_parent_joins_two_children_by_one_channel() {
     let taker = program("taker", &[("Lender", Import), ("TcpConnection", Import)]);
     let taker = with_slot(taker, "loans", "Lender", Side::Importer, Source::Parent);
     let mut joined = with(vec![parent, giver, taker]);
-    joined.system.binds.push(package::Bind { who: "..giver.singularity".into(), path: "/service/tcp".into() });
+    joined.system.binds.push(manifest_model::Bind { who: "..giver.singularity".into(), path: "/service/tcp".into() });
     assert_eq!(
         promised(joined, "taker"),
         ["`taker.singularity` must not reach /service/tcp (promised for `..taker.singularity`), and could: \
@@ -129,7 +130,7 @@ fn an_endpoint_that_is_held_is_passed_on_at_a_start() {
     let heir = with_slot(program("heir", &[("Tcp", Import)]), "net", "Tcp", Side::Importer, Source::Parent);
     let mut passed = with(vec![parent, heir]);
     passed.programs.retain(|program| !others.contains(&program.manifest.name.as_str()));
-    passed.system.binds.push(package::Bind { who: "..holder.singularity".into(), path: "/service/tcp".into() });
+    passed.system.binds.push(manifest_model::Bind { who: "..holder.singularity".into(), path: "/service/tcp".into() });
     assert_eq!(
         promised(passed, "heir"),
         ["`heir.singularity` must not reach /service/tcp (promised for `..heir.singularity`), and could: \

@@ -2,7 +2,7 @@
 //!
 //! Deliberately not here: where the files lie, which the caller knows.
 
-use package::is_name;
+use manifest_model::is_name;
 use toml::Spanned;
 use toml::de::DeTable;
 

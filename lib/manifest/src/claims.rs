@@ -3,7 +3,7 @@
 //! Devices of one program may be views of the same registers and share a line, as the installer says too: they are
 //! one owner's.
 
-use package::AddressRange;
+use manifest_model::AddressRange;
 
 use crate::diagnostic::Code;
 use crate::reader::{Report, Span};
@@ -64,7 +64,7 @@ fn ranges(
     report: &Report,
     entries: &[Entry<'_>],
     kind: &str,
-    ranges_of: impl Fn(&package::DeviceNeed) -> &Vec<AddressRange>,
+    ranges_of: impl Fn(&manifest_model::DeviceNeed) -> &Vec<AddressRange>,
 ) {
     let mut claims: Vec<Claim<'_, AddressRange>> = Vec::new();
     for entry in entries {

@@ -3,7 +3,7 @@
 //! Neighbour: [`reflection::naming`], by which `startup!` names things. Deliberately not here: names that are there
 //! twice as they are written, which is said where lists are read.
 
-use package::{EndpointSlot, Parameter, is_name};
+use manifest_model::{EndpointSlot, Parameter, is_name};
 use reflection::naming;
 
 use crate::diagnostic::Code;

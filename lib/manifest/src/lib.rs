@@ -2,7 +2,7 @@
 //!
 //! Key types: [`Program`] (a program's manifest, read and checked), [`Diagnostics`] (why there is
 //! none), [`Contracts`] (where facts about contracts come from). Neighbours: the host tool and the
-//! macro `startup!` call this crate; the types of the result are those of crate `package`.
+//! macro `startup!` call this crate; the types of the result are those of crate `manifest-model`.
 //! Deliberately not here: the contract language, and anything about images.
 #![forbid(unsafe_code)]
 

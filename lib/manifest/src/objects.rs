@@ -2,7 +2,7 @@
 //!
 //! None of it is in a package: the kernel knows parts by their index.
 
-use package::DeviceNeed;
+use manifest_model::DeviceNeed;
 
 use crate::diagnostic::Code;
 use crate::generated;

@@ -1,7 +1,7 @@
 //! The parameters of a program's manifest.
 
-use package::arguments::HELP_FLAG;
-use package::{Parameter, ParameterKind, Value};
+use arguments::HELP_FLAG;
+use manifest_model::{Parameter, ParameterKind, Value};
 use toml::Spanned;
 use toml::de::DeValue;
 

@@ -1,7 +1,7 @@
 //! A program's manifest.
 
 use abi::Automaton;
-use package::{
+use manifest_model::{
     Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Side, Source,
     Version, is_name, is_path, may_give,
 };
@@ -401,7 +401,7 @@ pub(crate) fn check_name(report: &Report, name: &At<String>, what: &str) {
 
 /// Reports a program that would be called as the system is.
 fn check_is_not_system(report: &Report, name: &At<String>) {
-    if name.value == package::SYSTEM_NAME {
+    if name.value == manifest_model::SYSTEM_NAME {
         let message = format!("`{}` is the name of the system itself, with which its messages begin", name.value);
         report.add(Code::BadName, message, &name.span, "taken", "give the program another name".to_string());
     }

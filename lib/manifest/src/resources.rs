@@ -1,6 +1,6 @@
 //! What a program's manifest says of devices, required programs, quotas, supervision, permissions and its domain.
 
-use package::{
+use manifest_model::{
     AddressRange, DeviceNeed, Domain, MEMORY_END, PORTS_END, Permission, Quota, Requirement, Restart, Supervision,
     Version,
 };

@@ -3,7 +3,7 @@
 //! A schema accepts whatever the reader accepts; the reader refuses more, because it sees several values at once and
 //! knows contracts and programs. Neighbour: [`crate::shapes`], of which the schemas are made.
 
-use package::arguments::HELP_FLAG;
+use arguments::HELP_FLAG;
 
 use crate::shapes::{Key, Kind, LIST_MAX, PROGRAM, Presence, SYSTEM, Shape};
 
@@ -74,7 +74,7 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
         Kind::Name => pattern("^[a-z][a-z0-9-]{0,62}$"),
         Kind::NumberedName => pattern("^[a-z][a-z0-9#-]{0,62}$"),
         Kind::ProgramName => {
-            let taken = object(vec![member("const", text(package::SYSTEM_NAME))]);
+            let taken = object(vec![member("const", text(manifest_model::SYSTEM_NAME))]);
             [members_of_kind(&Kind::Name), vec![member("not", taken)]].concat()
         }
         Kind::Version => pattern(&format!(r"^{NUMBER}\.{NUMBER}\.{NUMBER}$")),

@@ -5,7 +5,7 @@
 //! Deliberately not here: what must hold between several values, which the reader checks.
 
 use abi::ABI_VERSION;
-use package::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
+use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
 use crate::trust::POLICIES;
 

@@ -1,8 +1,8 @@
 //! A system manifest.
 
-use package::{
-    Bind, Deny, DeviceNeed, Instance, Manifest, OrderError, ParameterKind, ParameterSetting, Setting, Source,
-    SystemManifest, Value, boot_order, bound_path,
+use boot_order::{OrderError, boot_order, bound_path};
+use manifest_model::{
+    Bind, Deny, DeviceNeed, Instance, Manifest, ParameterKind, ParameterSetting, Setting, Source, SystemManifest, Value,
 };
 use principal::Pattern;
 use toml::Spanned;

@@ -2,8 +2,8 @@
 //!
 //! Deliberately not here: the roots that the builder adds, which are those of whoever builds.
 
-use package::trust::is_publishers;
-use package::{Policy, PublicKey, Revoked, Rights, Root, Trust};
+use manifest_model::trust::is_publishers;
+use manifest_model::{Policy, PublicKey, Revoked, Rights, Root, Trust};
 
 use crate::diagnostic::Code;
 use crate::reader::{At, Report, Table, one_of};

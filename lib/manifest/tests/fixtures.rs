@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use known::{Known, automaton};
 use manifest::{Code, Diagnostics, SystemFile};
-use package::Manifest;
+use manifest_model::Manifest;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -99,17 +99,20 @@ fn a_good_manifest_is_read_as_written() {
     let slots: Vec<_> =
         manifest.endpoints.iter().map(|slot| (slot.state, slot.source.to_string(), slot.optional)).collect();
     assert_eq!(slots, [(1, "/service/echo".into(), true), (1, "stdout".into(), false)]);
-    assert_eq!(manifest.parameters[1].default, Some(package::Value::Integer(5)));
-    assert_eq!((manifest.quota.threads, manifest.quota.handles), (2, package::Quota::default().handles));
-    assert_eq!((manifest.supervision.restart, manifest.supervision.limit), (package::Restart::OnFailure, Some(3)));
+    assert_eq!(manifest.parameters[1].default, Some(manifest_model::Value::Integer(5)));
+    assert_eq!((manifest.quota.threads, manifest.quota.handles), (2, manifest_model::Quota::default().handles));
+    assert_eq!(
+        (manifest.supervision.restart, manifest.supervision.limit),
+        (manifest_model::Restart::OnFailure, Some(3))
+    );
     assert_eq!(
         manifest.permissions,
-        [package::Permission::Diagnostics, package::Permission::Power, package::Permission::Bus]
+        [manifest_model::Permission::Diagnostics, manifest_model::Permission::Power, manifest_model::Permission::Bus]
     );
     let [disk, serial] = &manifest.devices[..] else { panic!("two devices are listed") };
     assert_eq!((disk.name.as_str(), disk.is_fixed(), serial.is_fixed()), ("disk", false, true));
-    assert_eq!(serial.ports, [package::AddressRange { base: 0x3f8, bytes: 8 }]);
-    assert_eq!(serial.memory, [package::AddressRange { base: 0xfee0_0000, bytes: 4096 }]);
+    assert_eq!(serial.ports, [manifest_model::AddressRange { base: 0x3f8, bytes: 8 }]);
+    assert_eq!(serial.memory, [manifest_model::AddressRange { base: 0xfee0_0000, bytes: 4096 }]);
     assert_eq!(serial.interrupts, [4]);
 }
 
@@ -122,7 +125,7 @@ fn without_contracts_what_depends_on_them_is_left_open() {
     assert!(program.manifest.contracts[0].automaton.is_empty());
 }
 
-fn system(text: String, programs: &[&Manifest]) -> package::SystemManifest {
+fn system(text: String, programs: &[&Manifest]) -> manifest_model::SystemManifest {
     let file = SystemFile { file: "good.toml".into(), text };
     manifest::system(file, &base, programs).unwrap_or_else(|errors| panic!("{errors}"))
 }
@@ -150,8 +153,8 @@ fn a_good_system_is_read_as_written() {
     assert_eq!(system.primary.as_deref(), Some("disk0-files"));
     assert!(system.may_bind("files.singularity", "/dev/disk0") && !system.may_bind("files.acme", "/dev/disk0"));
     let allowed = ["singularity", "acme-*"].map(String::from).into();
-    assert_eq!(system.trust.policy, package::Policy::AllowPublisher(allowed));
-    assert_eq!(system.trust.revoked, [package::Revoked::Serial(0x0123_4567_89ab_cdef)]);
+    assert_eq!(system.trust.policy, manifest_model::Policy::AllowPublisher(allowed));
+    assert_eq!(system.trust.revoked, [manifest_model::Revoked::Serial(0x0123_4567_89ab_cdef)]);
     let [root] = system.trust.roots.as_slice() else { panic!("one root is named: {:?}", system.trust) };
     assert_eq!((root.publishers.as_str(), root.systems), ("acme-*", false));
     let files = system.instance("disk0-files").expect("it has this name");

@@ -9,7 +9,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{PublicKey, Rights, TrustError, trust};
+use manifest_model::{PublicKey, Rights, trust};
+
+use crate::TrustError;
 
 const MAGIC: &[u8; 8] = b"SINGCRT2";
 /// Bytes of a certificate without its pattern.
@@ -66,7 +68,7 @@ pub struct Certificate {
 
 impl Certificate {
     /// What the issuer signs the SHA-256 of.
-    pub(crate) fn signed_bytes(&self) -> Vec<u8> {
+    pub fn signed_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&self.key.0);
         out.extend_from_slice(&self.issuer.0);

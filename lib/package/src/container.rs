@@ -14,15 +14,14 @@
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "verify")]
-use crate::SystemManifest;
-use crate::{
-    BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, Code, Digest, Manifest, PackageError, PublicKey, TrustError,
-};
+use manifest_model::{Code, Digest, Manifest, PublicKey, SystemManifest};
 
-pub(crate) const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG3";
-#[cfg(feature = "verify")]
-pub(crate) const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS3";
+use crate::{BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, FormatError, TrustError};
+
+/// The first bytes of a package file.
+pub const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG3";
+/// The first bytes of a system image file.
+pub const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS3";
 
 /// A package taken apart; nothing of it is believed yet but the shape.
 #[derive(Clone, Debug)]
@@ -39,14 +38,14 @@ pub struct Package<'a> {
     pub key: PublicKey,
     /// Why the key should count, if it is no root: from its own certificate to that which a root issued.
     pub chain: Vec<Certificate>,
-    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
-    pub(crate) bill_digest: Digest,
-    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
-    pub(crate) header: &'a [u8],
-    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
-    pub(crate) chain_bytes: &'a [u8],
-    #[cfg_attr(not(feature = "verify"), expect(dead_code, reason = "only who verifies looks at it"))]
-    pub(crate) signature: [u8; 64],
+    /// BLAKE3 that the bill must have.
+    pub bill_digest: Digest,
+    /// The bytes before the manifest.
+    pub header: &'a [u8],
+    /// The certificates in their binary form.
+    pub chain_bytes: &'a [u8],
+    /// What should be the key's signature over the identity; zeros if nobody signed.
+    pub signature: [u8; 64],
 }
 
 impl<'a> Package<'a> {
@@ -54,10 +53,10 @@ impl<'a> Package<'a> {
     ///
     /// # Errors
     /// The shape is wrong, or manifest or certificates cannot be read.
-    pub fn parse(bytes: &'a [u8]) -> Result<Package<'a>, PackageError> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Package<'a>, FormatError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(8)? != PACKAGE_MAGIC {
-            return Err(PackageError::NotAPackage);
+            return Err(FormatError::NotAPackage);
         }
         let manifest_length = input.length()?;
         let bill_length = input.length()?;
@@ -66,7 +65,7 @@ impl<'a> Package<'a> {
         let bill_digest = input.array()?;
         let header = &bytes[..input.offset];
         if bill_length > BILL_BYTES_MAX {
-            return Err(PackageError::BillTooLarge { bytes: bill_length as u64 });
+            return Err(FormatError::BillTooLarge { bytes: bill_length as u64 });
         }
         if chain_length > CHAIN_BYTES_MAX {
             return Err(TrustError::ChainTooLong.into());
@@ -80,7 +79,7 @@ impl<'a> Package<'a> {
         let signature = input.array()?;
         input.end()?;
         let manifest = Manifest::decode(manifest_bytes)
-            .map_err(|_| PackageError::ManifestUnreadable { offset: manifest_offset })?;
+            .map_err(|_| FormatError::ManifestUnreadable { offset: manifest_offset })?;
         let chain = Certificate::chain(chain_bytes)?;
         Ok(Package {
             manifest,
@@ -108,7 +107,6 @@ impl<'a> Package<'a> {
 }
 
 /// A system image taken apart.
-#[cfg(feature = "verify")]
 #[derive(Clone, Debug)]
 pub struct SystemImage<'a> {
     /// Who runs, with what.
@@ -123,17 +121,20 @@ pub struct SystemImage<'a> {
     pub identities: Vec<Digest>,
     /// SHA-256 of the head, which stands for the whole.
     pub measurement: Digest,
-    pub(crate) signature: [u8; 64],
+    /// What should be the signer's signature over the measurement.
+    pub signature: [u8; 64],
 }
 
-#[cfg(feature = "verify")]
 impl<'a> SystemImage<'a> {
-    /// Takes the bytes of a system image file apart, and gives the bytes that the SHA-256 in it is of; nothing of
-    /// it is believed yet. See `SystemImage::parse`.
-    pub(crate) fn split(bytes: &'a [u8]) -> Result<(SystemImage<'a>, &'a [u8]), PackageError> {
+    /// Takes the bytes of a system image file apart, and gives the bytes that the measurement must be the SHA-256 of;
+    /// nothing of it is believed yet but the shape.
+    ///
+    /// # Errors
+    /// The shape is wrong, or the manifest cannot be read.
+    pub fn parse(bytes: &'a [u8]) -> Result<(SystemImage<'a>, &'a [u8]), FormatError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(8)? != SYSTEM_MAGIC {
-            return Err(PackageError::NotASystemImage);
+            return Err(FormatError::NotASystemImage);
         }
         let manifest_length = input.length()?;
         let package_count = input.length()?;
@@ -155,7 +156,7 @@ impl<'a> SystemImage<'a> {
         }
         input.end()?;
         let manifest = SystemManifest::decode(manifest_bytes)
-            .map_err(|_| PackageError::ManifestUnreadable { offset: manifest_offset })?;
+            .map_err(|_| FormatError::ManifestUnreadable { offset: manifest_offset })?;
         let image = SystemImage { manifest, manifest_bytes, signer, packages, identities, measurement, signature };
         Ok((image, covered))
     }
@@ -167,29 +168,29 @@ struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], PackageError> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], FormatError> {
         let end = self.offset.checked_add(length).filter(|&end| end <= self.bytes.len());
         let end =
-            end.ok_or(PackageError::Truncated { offset: self.offset, wanted: length, length: self.bytes.len() })?;
+            end.ok_or(FormatError::Truncated { offset: self.offset, wanted: length, length: self.bytes.len() })?;
         let taken = &self.bytes[self.offset..end];
         self.offset = end;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], PackageError> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N)?);
         Ok(out)
     }
 
-    fn length(&mut self) -> Result<usize, PackageError> {
+    fn length(&mut self) -> Result<usize, FormatError> {
         Ok(u32::from_le_bytes(self.array()?) as usize)
     }
 
-    fn end(&self) -> Result<(), PackageError> {
+    fn end(&self) -> Result<(), FormatError> {
         if self.offset == self.bytes.len() {
             return Ok(());
         }
-        Err(PackageError::TrailingBytes { offset: self.offset, count: self.bytes.len() - self.offset })
+        Err(FormatError::TrailingBytes { offset: self.offset, count: self.bytes.len() - self.offset })
     }
 }

@@ -3,8 +3,9 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::certificate::CHAIN_MAX;
-use crate::{PublicKey, Rights};
+use manifest_model::{PublicKey, Rights};
+
+use crate::CHAIN_MAX;
 
 /// Why a package's or a system's signature does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use package::{Restart, Supervision};
+use manifest_model::{Restart, Supervision};
 
 /// A run of this length counts as healthy: the back-off begins anew after it.
 pub const HEALTHY_NS: u64 = 5_000_000_000;

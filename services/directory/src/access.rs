@@ -165,7 +165,7 @@ impl core::fmt::Display for ListError {
 
 #[cfg(test)]
 mod tests {
-    use package::{Bind, SystemManifest};
+    use manifest_model::{Bind, SystemManifest};
 
     use super::*;
 

@@ -19,7 +19,7 @@ pub mod watchers;
 
 use alloc::rc::Rc;
 
-use package::SystemManifest;
+use manifest_model::SystemManifest;
 
 sip::startup!();
 

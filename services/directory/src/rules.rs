@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
 
-use package::{SystemManifest, pattern};
+use manifest_model::{SystemManifest, pattern};
 use principal::{DecisionCache, Pattern, PatternError};
 
 /// Patterns of principals whose answers fit into one number.
@@ -135,7 +135,7 @@ impl fmt::Display for RuleError {
 mod tests {
     use alloc::format;
 
-    use package::Bind;
+    use manifest_model::Bind;
 
     use super::*;
 
@@ -148,7 +148,7 @@ mod tests {
             installed: Vec::new(),
             binds: Vec::from([Bind { who: "..*.singularity".into(), path: "/fs/**".into() }]),
             denies: Vec::new(),
-            trust: package::Trust::default(),
+            trust: manifest_model::Trust::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::directory::{NameError, NodeKind, ProviderScope};
-use package::pattern;
+use manifest_model::pattern;
 
 use crate::access::List;
 

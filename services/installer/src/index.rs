@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use package::{Version, is_name};
+use manifest_model::{Version, is_name};
 
 /// The first line.
 const HEAD: &str = "installed 1";

@@ -28,7 +28,8 @@ use client::namespace::Namespace;
 use contracts::directory::NameError;
 use contracts::installer::{Exp, ExpReady, InstallOutcome, InstallerError, states};
 use install::{Change, Code, Finding, Installed, Line, Map, Program, Report, Topic};
-use package::{Package, SystemManifest};
+use manifest_model::SystemManifest;
+use package::Package;
 use principal::Pattern;
 use sip::Status;
 use sip::exheap::ExVec;
@@ -212,7 +213,7 @@ impl Installer {
             codes.sort_unstable();
             codes.dedup();
             // What is no name may have anything in it.
-            let object = if package::is_name(&name) { name } else { "no program's name".into() };
+            let object = if manifest_model::is_name(&name) { name } else { "no program's name".into() };
             sip::audit::refused(who, wish.right(), &object, &codes.join(" "));
         }
         Ok((outcome, report.to_string()))

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use install::{Installed, Program};
-use package::{Manifest, PublicKey, SystemManifest};
+use manifest_model::{Manifest, PublicKey, SystemManifest};
 use sip::{Status, diagnostics};
 
 /// The system manifest that the machine was booted with.

@@ -3,7 +3,7 @@
 use install::{Change, Code, Installed, Program};
 use installer::index::{Index, Kept};
 use installer::replay::{System, replay};
-use package::{
+use manifest_model::{
     Category, Code as ProgramCode, Manifest, Permission, PublicKey, Requirement, SystemManifest, Trust, Version,
 };
 

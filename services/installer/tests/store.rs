@@ -7,7 +7,7 @@ use std::rc::Rc;
 use install::Medium;
 use installer::index::{Index, Kept};
 use installer::store::{Shelf, Store};
-use package::Version;
+use manifest_model::Version;
 
 /// A folder whose power goes after some steps. What was not synced then is half there, or names are as before.
 #[derive(Clone, Default)]

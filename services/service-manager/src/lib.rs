@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use client::namespace::Namespace;
 use contracts::directory::{self, ProviderScope};
 use contracts::service_provider;
-use package::Instance;
+use manifest_model::Instance;
 use sip::Deadline;
 use sip::device::Declared;
 use sip::hardware::{Hardware, Registers};

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use package::{Instance, Manifest, SystemManifest};
+use manifest_model::{Instance, Manifest, SystemManifest};
 
 /// The machine as its root program sees it.
 pub struct Machine {
@@ -46,14 +46,14 @@ impl Machine {
 
     /// Indices of the instances in the order in which they start.
     pub fn boot_order(&self) -> Result<Vec<usize>, String> {
-        package::boot_order(&self.system, |name| self.program(name))
+        boot_order::boot_order(&self.system, |name| self.program(name))
             .map_err(|error| format!("the system manifest has no boot order: {error:?}; `sing check` tells more"))
     }
 
     /// Whether this machine can run an instance by now, where those for which `absent` is true do not run. A bus
     /// makes devices known only while it runs, so this is asked when all that the instance waits for is up.
     pub fn can_run(&self, index: usize, absent: impl Fn(usize) -> bool) -> bool {
-        package::can_run(&self.system, |name| self.program(name), index, has_device, absent)
+        boot_order::can_run(&self.system, |name| self.program(name), index, has_device, absent)
     }
 
     /// What this program was given for its own parameter of this name: one value, or those of a repeated one.

@@ -9,7 +9,7 @@ use client::namespace::Namespace;
 use contracts::directory::ProviderScope;
 use contracts::service_manager::ServiceState;
 use contracts::service_provider;
-use package::{Instance, Manifest};
+use manifest_model::{Instance, Manifest};
 use sip::Deadline;
 use sip::process::{Child, EpitaphKind, StopReason};
 use stdio::report;

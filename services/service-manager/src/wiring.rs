@@ -11,7 +11,7 @@ use client::access::AccessError;
 use client::answer::{CONNECT_LIMIT, wait};
 use client::namespace::Namespace;
 use contracts::{console, directory, disk, pipe, service_manager, service_provider};
-use package::{Instance, Manifest, Setting, Side, Source};
+use manifest_model::{Instance, Manifest, Setting, Side, Source};
 use sip::process::Child;
 
 use crate::machine::Machine;
@@ -53,7 +53,7 @@ pub fn wire(
     let mut wired = Wired { child, provided: Vec::new(), root: None };
     for (slot, wanted) in manifest.endpoints.iter().enumerate() {
         let contract = manifest.contracts.get(wanted.contract as usize).map_or("", |contract| &contract.name);
-        let given = match package::bound_path(instance, manifest, slot) {
+        let given = match boot_order::bound_path(instance, manifest, slot) {
             Some(path) => bind(wired, slot, contract, path, namespace.as_deref_mut()),
             None => match (&wanted.source, contract, wanted.side) {
                 (Source::Parent, "ServiceProvider", Side::Exporter) => provide(wired, slot).map_err(Error::Fatal),

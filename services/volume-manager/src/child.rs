@@ -11,7 +11,7 @@ use core::task::{Poll, Waker};
 use client::namespace::Namespace;
 use client::programs;
 use contracts::volume_manager::VolumeError;
-use package::Manifest;
+use manifest_model::Manifest;
 use sip::channel::TypedEndpoint;
 use sip::process::{Child, Epitaph, StopReason};
 use sip::sync::Mutex;

@@ -31,7 +31,7 @@ use core::cell::{Cell, RefCell};
 use client::namespace::Namespace;
 use contracts::service_provider::{self, StartError};
 use contracts::volume_manager;
-use package::Manifest;
+use manifest_model::Manifest;
 use sip::Deadline;
 use sip::exheap::ExVec;
 use stdio::report;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use package::boot_image::BootImage;
-use package::{Manifest, Package, SystemImage};
+use boot_image::BootImage;
+use manifest_model::Manifest;
+use package::Package;
 
 use crate::bare::kernel;
 use crate::failure::{Failure, Outcome};
@@ -34,7 +35,7 @@ pub fn image(
 
 /// The manifest of the program that the kernel starts.
 fn root_manifest(system: &[u8]) -> Option<Manifest> {
-    let system = SystemImage::parse(system).ok()?;
+    let system = package_check::verify_system(system).ok()?;
     let packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
     packages.map(|package| package.manifest).find(|manifest| manifest.name == system.manifest.root)
 }

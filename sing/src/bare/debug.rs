@@ -15,7 +15,8 @@ use std::process::{Command, Stdio};
 use elf::ElfBytes;
 use elf::abi::{PF_X, PT_LOAD};
 use elf::endian::LittleEndian;
-use package::{Package, SystemImage};
+use package::Package;
+use package_check::PackageError;
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
@@ -204,11 +205,11 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
 /// Writes the functions of a system's images and of the kernel where gdb finds them by the names of the programs.
 fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<String, PathBuf>) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
-    let broken = |error| Failure::new(format!("{}: {error}", system.display())).remedy("build it again");
-    let image = SystemImage::parse(&bytes).map_err(broken)?;
+    let broken = |error: PackageError| Failure::new(format!("{}: {error}", system.display())).remedy("build it again");
+    let image = package_check::verify_system(&bytes).map_err(broken)?;
     let folder = repository.output(&format!("debug/{}", image.manifest.name));
     for bytes in &image.packages {
-        let package = Package::parse(bytes).map_err(broken)?;
+        let package = Package::parse(bytes).map_err(|error| broken(error.into()))?;
         // A script has no functions.
         let functions = symbols::functions(package.image_bytes).unwrap_or_default();
         let name = &package.manifest.name;

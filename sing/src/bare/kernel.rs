@@ -80,7 +80,7 @@ fn strip(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(small)
 }
 
-/// Addresses and names of the kernel's functions, as [`package::boot_image::BootImage::encode`] wants them.
+/// Addresses and names of the kernel's functions, as [`boot_image::BootImage::encode`] wants them.
 ///
 /// # Errors
 /// The kernel cannot be read.

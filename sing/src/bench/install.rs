@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use install::Request;
-use package::{Category, Code, Manifest, Package, Signer};
+use manifest_model::{Category, Code, Manifest};
+use package_build::Signer;
 use serde_json::json;
 
 use crate::builder::UnsafeTests;
@@ -46,7 +47,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let package = package(&signer)?;
     let path = repository.output("bench/install.system");
     let request = Request::Install { package: &package, at_boot: false, allow: &[] };
-    let trust = package::SystemImage::parse(&old)
+    let trust = package_check::verify_system(&old)
         .map_err(|error| Failure::new(format!("{} is no system image: {error}", image.display())))?
         .manifest
         .trust;
@@ -102,7 +103,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 pub fn package(signer: &Signer) -> Outcome<Vec<u8>> {
     let code = Code::Image { digest: [0; 32] };
     let manifest = Manifest::plain("bench-install", "singularity", Category::Console, code);
-    Package::build(manifest, b"", &image(), signer)
+    package_build::build_package(manifest, b"", &image(), signer)
         .map_err(|error| Failure::new(format!("the package of the benchmark cannot be made: {error}")))
 }
 
@@ -130,7 +131,7 @@ fn image() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use package::SecretKey;
+    use package_build::SecretKey;
 
     #[test]
     fn a_missed_target_is_a_failure() {

@@ -1,7 +1,7 @@
 //! A bill as CycloneDX, which tools for supply chains read. Without serial number and time: the same package has the
 //! same document.
 
-use package::{Code, Manifest};
+use manifest_model::{Code, Manifest};
 use serde_json::{Value, json};
 
 use super::{Bill, Material, Part};

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use install::{Installed, Report, Request, examine};
-use package::{Package, SecretKey};
+use package::Package;
+use package_build::SecretKey;
 use serde::{Deserialize, Serialize};
 
 use super::Folder;
@@ -323,7 +324,7 @@ impl Changes {
     /// Keeps a package by its digest; gives its program's name and version, and the name of the file.
     fn keep_package(&self, bytes: &[u8]) -> Outcome<(String, String, String)> {
         let package = Package::parse(bytes).map_err(|error| Failure::new(format!("this is no package: {error}")))?;
-        let file = format!("{}.package", keys::hexadecimal(&package::sha256(bytes)));
+        let file = format!("{}.package", keys::hexadecimal(&package_check::sha256(bytes)));
         let path = self.folder.join(&file);
         install::replace(&mut Folder::at(&self.folder), &file, bytes)
             .map_err(|error| Failure::file("write", &path, &error))?;
@@ -357,7 +358,7 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
-    use package::{SecretKey, Signer, SystemImage};
+    use package_build::{SecretKey, Signer};
 
     use super::*;
     use crate::bench::install::package;
@@ -413,6 +414,6 @@ mod tests {
         // A built program that is taken out stays out.
         let without = changes.with(&Request::Uninstall { name: "bench-install" }, |_| true).expect("a list");
         let image = without.applied(with_it, &signer.key).expect("files").expect("it fits");
-        assert!(SystemImage::parse(&image).expect("an image").packages.is_empty());
+        assert!(package_check::verify_system(&image).expect("an image").packages.is_empty());
     }
 }

@@ -190,7 +190,11 @@ enum Write {
 ///
 /// # Errors
 /// The file cannot be read or written; it is as it was.
-pub fn change_file(path: &Path, request: &Request<'_>, key: &package::SecretKey) -> Outcome<Result<Report, Report>> {
+pub fn change_file(
+    path: &Path,
+    request: &Request<'_>,
+    key: &package_build::SecretKey,
+) -> Outcome<Result<Report, Report>> {
     change_to(path, &read(path)?, request, key)
 }
 
@@ -199,7 +203,7 @@ fn change_to(
     path: &Path,
     old: &[u8],
     request: &Request<'_>,
-    key: &package::SecretKey,
+    key: &package_build::SecretKey,
 ) -> Outcome<Result<Report, Report>> {
     let folder = folder_of(path);
     let name = path.file_name().and_then(|name| name.to_str());
@@ -275,7 +279,7 @@ impl Image {
         &self,
         repository: &Repository,
         request: &Request<'_>,
-        key: &package::SecretKey,
+        key: &package_build::SecretKey,
         write: Write,
     ) -> Outcome<Result<Report, Report>> {
         match self {
@@ -322,7 +326,7 @@ fn change_named(
     changes: &Changes,
     built: &Path,
     request: &Request<'_>,
-    key: &package::SecretKey,
+    key: &package_build::SecretKey,
     write: Write,
 ) -> Outcome<Result<Report, Report>> {
     let as_built = read(built)?;
@@ -367,7 +371,8 @@ fn opened<'a>(bytes: &'a [u8], path: &Path, image: &Image) -> Outcome<(SystemIma
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use package::{PublicKey, SecretKey, Signer, SystemManifest, Trust};
+    use manifest_model::{PublicKey, SystemManifest, Trust};
+    use package_build::{SecretKey, Signer};
 
     use super::*;
     use crate::bench::install::package;
@@ -398,7 +403,7 @@ pub(crate) mod tests {
             denies: Vec::new(),
             trust: Trust::in_key(signer.key.public()),
         };
-        SystemImage::build(&system, &[], &signer.key).expect("an image")
+        package_build::build_system(&system, &[], &signer.key).expect("an image")
     }
 
     #[test]
@@ -419,7 +424,7 @@ pub(crate) mod tests {
         let report = install(&good).expect("it is good");
         assert!(report.is_accepted(), "{report}");
         let bytes = std::fs::read(&path).expect("the file");
-        assert_eq!(SystemImage::parse(&bytes).expect("an image").packages, [good.as_slice()]);
+        assert_eq!(package_check::verify_system(&bytes).expect("an image").packages, [good.as_slice()]);
         assert_eq!(names(folder.path()), ["empty.system"]);
     }
 
@@ -451,7 +456,7 @@ pub(crate) mod tests {
         let after = image.path(&repository).expect("it is changed");
         assert_ne!(before, after);
         let bytes = std::fs::read(after).expect("the image");
-        assert_eq!(SystemImage::parse(&bytes).expect("an image").packages, [good.as_slice()]);
+        assert_eq!(package_check::verify_system(&bytes).expect("an image").packages, [good.as_slice()]);
         assert_eq!(std::fs::read(before).expect("the built one"), empty(&signer));
         // The second sees what the first has installed, and says so.
         let report = install(&good, Write::Change).expect_err("it is there already");

@@ -4,7 +4,8 @@
 //! Deliberately not here: what a system itself has revoked, of which its image says enough.
 
 use install::{Code, Finding, Line, Report, Request};
-use package::{Package, Revoked, Trust};
+use manifest_model::{Revoked, Trust};
+use package::Package;
 
 use crate::failure::Outcome;
 use crate::keys::store::Store;
@@ -53,7 +54,9 @@ fn finding(package: &[u8], revoked: &[Revoked]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use package::{Certificate, Grant, May, PublicKey, Rights, SecretKey, Signer};
+    use manifest_model::{PublicKey, Rights};
+    use package::May;
+    use package_build::{Grant, SecretKey, Signer};
 
     use super::*;
     use crate::bench::install::package;
@@ -63,7 +66,8 @@ mod tests {
         let root = SecretKey::from_bytes(&[1; 32]);
         let daily = SecretKey::from_bytes(&[2; 32]);
         let grant = Grant { publishers: "singularity", may: May::Sign, rights: Rights::NATIVE };
-        let certificate = Certificate::issue(&root, daily.public(), grant, 7).expect("a name of a publisher");
+        let certificate =
+            package_build::issue_certificate(&root, daily.public(), grant, 7).expect("a name of a publisher");
         let (issuer, key) = (root.public(), daily.public());
         let package = package(&Signer { key: daily, chain: vec![certificate] }).expect("a package");
         let install = Request::Install { package: &package, at_boot: false, allow: &[] };

@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use package::{Certificate, Grant, May, PublicKey, Revoked, Rights, Root, SecretKey};
+use manifest_model::{PublicKey, Revoked, Rights, Root};
+use package::{Certificate, May};
+use package_build::{Grant, SecretKey};
 
 use super::secret;
 use super::store::{Store, chain_text, read_chain, write_chain};

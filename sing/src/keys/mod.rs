@@ -1,7 +1,7 @@
 //! Keys: the development key, which signs what is built from the repository, and a person's own ([`store`]).
 //!
 //! The development key is made on first use and stays in the output folder, so a key of one clone signs nothing that
-//! another trusts. Deliberately not here: signing and certifying; the crate `package` does that.
+//! another trusts. Deliberately not here: signing and certifying; the crate `package-build` does that.
 
 pub mod commands;
 pub mod secret;

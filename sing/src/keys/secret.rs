@@ -212,7 +212,7 @@ mod tests {
         let path = folder.path().join("mine.key");
         create(&path).expect("a key");
         let text = std::fs::read_to_string(&path).expect("the file");
-        assert!(is_marked(&text) && package::PublicKey::parse(text.trim()).is_none(), "{text}");
+        assert!(is_marked(&text) && manifest_model::PublicKey::parse(text.trim()).is_none(), "{text}");
         let seed = read(&path, Remedy::Restore).expect("it can be read");
         let digits = text.trim().strip_prefix("secret ").expect("the word is there");
         std::fs::write(&path, format!("{digits}\n")).expect("a file");

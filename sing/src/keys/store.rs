@@ -11,10 +11,10 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use package::trust::{is_publishers, is_within};
-use package::{
-    CHAIN_MAX, Certificate, Grant, May, PublicKey, Revoked, Rights, Root, SecretKey, Signer, Trust, is_name,
-};
+use manifest_model::trust::{is_publishers, is_within};
+use manifest_model::{PublicKey, Revoked, Rights, Root, Trust, is_name};
+use package::{CHAIN_MAX, Certificate, May};
+use package_build::{Grant, SecretKey, Signer};
 
 use super::secret::{self, Remedy, SEED_BYTES};
 use crate::failure::{Failure, Outcome};
@@ -214,7 +214,7 @@ impl Store {
         }
         let serial = secret::random().map(u64::from_le_bytes);
         let serial = serial.map_err(|error| Failure::file("read", Path::new("/dev/urandom"), &error))?;
-        let certificate = Certificate::issue(&secret, key, grant, serial)
+        let certificate = package_build::issue_certificate(&secret, key, grant, serial)
             .map_err(|error| Failure::new(format!("the key `{issuer}` cannot certify that: {error}")))?;
         Ok([vec![certificate], chain].concat())
     }
@@ -418,6 +418,8 @@ pub fn chain_text(chain: &[Certificate]) -> String {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use package_check::check_signer;
+
     use super::*;
 
     fn store() -> (tempfile::TempDir, Store) {
@@ -476,10 +478,9 @@ mod tests {
             let root = Root { key: root, publishers: "acme-*".into(), systems: false, rights: Rights::NATIVE };
             Trust { roots: vec![root], revoked, ..Trust::default() }
         };
-        trust(Vec::new()).check_signer("acme-tools", daily, &signer.chain).expect("it is believed");
-        trust(vec![Revoked::Serial(chain[0].serial)])
-            .check_signer("acme-tools", daily, &signer.chain)
-            .expect_err("it was revoked");
+        check_signer(&trust(Vec::new()), "acme-tools", daily, &signer.chain).expect("it is believed");
+        let without = trust(vec![Revoked::Serial(chain[0].serial)]);
+        check_signer(&without, "acme-tools", daily, &signer.chain).expect_err("it was revoked");
 
         refused(store.certify("middle", daily, grant("other", May::Sign)), "may certify for `acme-*` only");
         refused(store.certify("daily", middle, grant("acme-tools", May::Sign)), "not to certify");

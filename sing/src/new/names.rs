@@ -11,7 +11,7 @@ const NAME_MAX: usize = 54;
 
 /// Words that name something else wherever a program's name is used.
 const TAKEN: [(&str, &str); 5] = [
-    ("the name of the system itself", package::SYSTEM_NAME),
+    ("the name of the system itself", manifest_model::SYSTEM_NAME),
     (
         "a word of Rust",
         "abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen \
@@ -37,7 +37,7 @@ const MODULES: [&str; 1] = ["report"];
 pub fn check_program(name: &str) -> Outcome<()> {
     // A contract's module and type are made of the name's parts, which must all begin like identifiers.
     let is_plain = name.split('-').all(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
-    if !package::is_name(name) || !is_plain || name.len() > NAME_MAX {
+    if !manifest_model::is_name(name) || !is_plain || name.len() > NAME_MAX {
         return Err(Failure::new(format!("`{name}` cannot be the name of a program")).remedy(format!(
             "write small letters and digits, in words with a hyphen between that begin with a letter, {NAME_MAX} at most"
         )));
@@ -53,7 +53,7 @@ pub fn check_program(name: &str) -> Outcome<()> {
 /// # Errors
 /// It is no name.
 pub fn check_publisher(name: &str) -> Outcome<()> {
-    if package::is_name(name) {
+    if manifest_model::is_name(name) {
         return Ok(());
     }
     Err(Failure::new(format!("`{name}` cannot be the name of a publisher"))

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use package::{Manifest, Setting, Side, Source, SystemManifest};
+use manifest_model::{Manifest, Setting, Side, Source, SystemManifest};
 
 use crate::command_line::RunArguments;
 use crate::failure::{Failure, Outcome};

@@ -2,7 +2,7 @@
 
 use lang::{rust_module_name, rust_state_name};
 use manifest::{Colours, DeviceObject, Program};
-use package::{AddressRange, DeviceNeed, EndpointSlot, Parameter, ParameterKind, Side};
+use manifest_model::{AddressRange, DeviceNeed, EndpointSlot, Parameter, ParameterKind, Side};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 use reflection::emit::{Member, Source, Structure};

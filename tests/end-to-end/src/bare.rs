@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use package::boot_image::BootImage;
+use boot_image::BootImage;
 use tempfile::TempDir;
 
 use crate::run::{Run, finish};

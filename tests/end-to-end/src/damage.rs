@@ -3,7 +3,9 @@
 //! What the builder refuses to make is put together here by hand, and signed with a key of the test's own
 //! that the image names as trusted: so the check that is meant, and no earlier one, has to find it.
 
-use package::{Manifest, Package, Rights, Root, SecretKey, Signer, SystemImage, SystemManifest};
+use manifest_model::{Manifest, Rights, Root, SystemManifest};
+use package::Package;
+use package_build::{SecretKey, Signer};
 
 /// The key that doctored packages and the systems with them are signed with.
 const KEY: [u8; 32] = *b"a key of the end-to-end tests...";
@@ -20,7 +22,7 @@ pub enum Doctor<'a> {
 
 /// The system image `system` with the package of `program` changed.
 pub fn reseal(system: &[u8], program: &str, doctor: &Doctor<'_>) -> Vec<u8> {
-    let image = SystemImage::parse(system).expect("the built system image is whole");
+    let image = package_check::verify_system(system).expect("the built system image is whole");
     let mut packages: Vec<Vec<u8>> = image.packages.iter().map(|bytes| bytes.to_vec()).collect();
     let is_it = |bytes: &Vec<u8>| Package::parse(bytes).expect("the built packages are whole").manifest.name == program;
     let index = packages.iter().position(is_it).expect("the system has the program");
@@ -29,7 +31,7 @@ pub fn reseal(system: &[u8], program: &str, doctor: &Doctor<'_>) -> Vec<u8> {
         Doctor::Raw(change) => change(&mut raw),
         Doctor::Unsigned => {
             let package = Package::parse(&packages[index]).expect("it was read before");
-            let bare = Package::build_unsigned(package.manifest.clone(), package.bill, package.image_bytes);
+            let bare = package_build::build_unsigned(package.manifest.clone(), package.bill, package.image_bytes);
             raw = bare.expect("a small package");
             packages[index] = raw.clone();
         }
@@ -38,7 +40,8 @@ pub fn reseal(system: &[u8], program: &str, doctor: &Doctor<'_>) -> Vec<u8> {
             let (mut manifest, mut code) = (package.manifest.clone(), package.image_bytes.to_vec());
             let bill = package.bill.to_vec();
             change(&mut manifest, &mut code);
-            raw = Package::build_unchecked(manifest, &bill, &code, &Signer::root(key())).expect("a small package");
+            raw =
+                package_build::build_unchecked(manifest, &bill, &code, &Signer::root(key())).expect("a small package");
             packages[index] = raw.clone();
         }
     }
@@ -51,7 +54,7 @@ pub fn reseal(system: &[u8], program: &str, doctor: &Doctor<'_>) -> Vec<u8> {
 
 /// The system image `system` with its manifest changed, sealed again.
 pub fn reseal_system(system: &[u8], change: &dyn Fn(&mut SystemManifest)) -> Vec<u8> {
-    let image = SystemImage::parse(system).expect("the built system image is whole");
+    let image = package_check::verify_system(system).expect("the built system image is whole");
     let packages: Vec<Vec<u8>> = image.packages.iter().map(|bytes| bytes.to_vec()).collect();
     let mut manifest = image.manifest;
     change(&mut manifest);
@@ -74,5 +77,5 @@ fn seal(mut manifest: SystemManifest, packages: &[Vec<u8>]) -> Vec<u8> {
             rights: Rights::ALL,
         });
     }
-    SystemImage::build(&manifest, packages, &key).expect("a system image of a few megabytes")
+    package_build::build_system(&manifest, packages, &key).expect("a system image of a few megabytes")
 }

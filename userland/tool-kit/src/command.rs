@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use client::namespace::Namespace;
 use command_language::quote;
-use package::Manifest;
+use manifest_model::Manifest;
 use sip::Status;
 use sip::process::{self, Child, EpitaphKind};
 use stdio::{Input, Output, PipeBroken, new_pipe};

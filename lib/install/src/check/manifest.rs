@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::Automaton;
-use package::{
+use manifest_model::{
     Category, Code as ProgramCode, ContractSide, ContractUse, EndpointSlot, MEMORY_END, Manifest, PORTS_END, Parameter,
     Restart, Side, Source, is_name, is_path, is_program_name, may_give,
 };

@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use package::Permission;
+use manifest_model::Permission;
 
 use crate::code::{Code, Topic};
 use crate::installed::{Change, Installed, Program};

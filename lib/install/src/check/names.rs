@@ -105,7 +105,7 @@ pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
 
 /// What is to be said of a text that no program can have as its name.
 pub fn no_name(text: &str) -> Option<Finding> {
-    if package::is_name(text) {
+    if manifest_model::is_name(text) {
         return None;
     }
     let what = match text.len() {

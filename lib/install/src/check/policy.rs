@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use package::Deny;
+use manifest_model::Deny;
 
 use crate::code::Code;
 use crate::installed::Installed;

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use package::{Manifest, Restart, Side, Source};
+use manifest_model::{Manifest, Restart, Side, Source};
 
 use crate::check::manifest::handles;
 use crate::check::names;

@@ -8,9 +8,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use package::{
-    AddressRange, Code as ProgramCode, ContractUse, Digest, EndpointSlot, Instance, Manifest, OrderError, Provider,
-    Setting, Side, Source, boot_order, bound_path, pattern, provider_of,
+use boot_order::{OrderError, Provider, boot_order, bound_path, provider_of};
+use manifest_model::{
+    AddressRange, Code as ProgramCode, ContractUse, Digest, EndpointSlot, Instance, Manifest, Setting, Side, Source,
+    pattern,
 };
 
 use crate::check::manifest::handles;
@@ -433,6 +434,9 @@ fn is_path_pattern(text: &str) -> bool {
     text.starts_with('/') || text.starts_with("**")
 }
 
-fn all_ranges(manifest: &Manifest, which: impl Fn(&package::DeviceNeed) -> &Vec<AddressRange>) -> Vec<AddressRange> {
+fn all_ranges(
+    manifest: &Manifest,
+    which: impl Fn(&manifest_model::DeviceNeed) -> &Vec<AddressRange>,
+) -> Vec<AddressRange> {
     manifest.devices.iter().flat_map(|device| which(device).iter().copied()).collect()
 }

@@ -9,7 +9,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use package::Side;
+use manifest_model::Side;
 
 use crate::installed::Installed;
 use crate::reach::flows::Flows;

@@ -9,7 +9,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use package::Side;
+use manifest_model::Side;
 
 use crate::reach::grid::{Grid, Set};
 use crate::reach::protocols::{Argument, Message, Wanted};

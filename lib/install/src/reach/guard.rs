@@ -10,7 +10,7 @@
 
 use alloc::vec::Vec;
 
-use package::Side;
+use manifest_model::Side;
 
 use crate::reach::flows::Flows;
 use crate::reach::grid::Set;

@@ -20,7 +20,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use package::{Code as ProgramCode, Permission};
+use manifest_model::{Code as ProgramCode, Permission};
 
 pub use patterns::{Who, paths_meet};
 pub use rules::Rule;

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use abi::{Automaton, Direction, NO_TRANSITION, name_tag};
-use package::Side;
+use manifest_model::Side;
 
 use crate::installed::Installed;
 

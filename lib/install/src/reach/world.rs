@@ -8,7 +8,8 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use package::{Code as ProgramCode, Manifest, Side, Source, bound_path};
+use boot_order::bound_path;
+use manifest_model::{Code as ProgramCode, Manifest, Side, Source};
 
 use crate::check::manifest::handles;
 use crate::installed::{Installed, named_programs, parameter_texts};
@@ -216,8 +217,8 @@ impl World {
     }
 
     fn slots(&self, manifest: &Manifest) -> Vec<Slot> {
-        let listed = |slot: &package::EndpointSlot| manifest.contracts.get(usize::from(slot.contract));
-        let read = |slot: &package::EndpointSlot| {
+        let listed = |slot: &manifest_model::EndpointSlot| manifest.contracts.get(usize::from(slot.contract));
+        let read = |slot: &manifest_model::EndpointSlot| {
             let contract = self.contract(&listed(slot)?.name)?;
             Some(Slot { name: slot.name.clone(), contract, side: slot.side, state: usize::from(slot.state) })
         };

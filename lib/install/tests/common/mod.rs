@@ -2,18 +2,20 @@
 //! file system that registers its names while the system runs, and a plug-in that its parent starts.
 #![allow(dead_code)]
 
-#[path = "../../../package/tests/common/elf.rs"]
+#[path = "../../../image-check/tests/common/elf.rs"]
 pub mod elf;
 
 use std::sync::OnceLock;
 
 use abi::{Automaton, Direction, EndpointShape, MessageShape, NO_TRANSITION, StateRow, name_tag};
 use install::{Installed, Program};
-use package::{
+use manifest_model::{
     AddressRange, Bind, Category, Code, ContractSide, ContractUse, Deny, DeviceNeed, EndpointSlot, Instance, Manifest,
-    Package, Parameter, ParameterKind, ParameterSetting, Provide, PublicKey, SecretKey, Setting, Side, Signer, Source,
-    SystemImage, SystemManifest, Trust, Value, Version, sha256,
+    Parameter, ParameterKind, ParameterSetting, Provide, PublicKey, Setting, Side, Source, SystemManifest, Trust,
+    Value, Version,
 };
+use package_build::{SecretKey, Signer};
+use package_check::sha256;
 
 pub fn key() -> SecretKey {
     SecretKey::from_bytes(&[7; 32])
@@ -64,6 +66,11 @@ pub fn automaton(name: &str) -> Automaton {
         row("OVER", None, 0),
     ];
     Automaton { name: name.into(), queue_to_importer: 1, queue_to_exporter: 1, messages, states }
+}
+
+/// What code that was generated with [`automaton`] says of it.
+pub fn fingerprint(name: &str) -> [u8; 32] {
+    sha256(&automaton(name).encode())
 }
 
 pub fn contract(name: &str, side: ContractSide) -> ContractUse {
@@ -257,7 +264,7 @@ pub fn signed(manifest: &Manifest) -> Vec<u8> {
         Code::Image { .. } => image(manifest).write(),
         Code::Script { .. } => Vec::new(),
     };
-    Package::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("a package")
+    package_build::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("a package")
 }
 
 /// The small system as an image file.
@@ -275,7 +282,7 @@ pub fn image_of(installed: &Installed) -> Vec<u8> {
 
 fn built(installed: &Installed) -> Vec<u8> {
     let packages: Vec<Vec<u8>> = installed.programs.iter().map(|program| signed(&program.manifest)).collect();
-    SystemImage::build(&installed.system, &packages, &key()).expect("a system image")
+    package_build::build_system(&installed.system, &packages, &key()).expect("a system image")
 }
 
 pub fn public(byte: u8) -> PublicKey {

@@ -1,10 +1,10 @@
 //! Files, signatures and images with one fault.
 
 use install::Code;
-use package::{
-    Certificate, Code as ProgramCode, Grant, Manifest, May, Package, Policy, Revoked, Rights, Root, SecretKey, Signer,
-    Trust, sha256,
-};
+use manifest_model::{Code as ProgramCode, Manifest, Policy, Revoked, Rights, Root, Trust};
+use package::{Certificate, May};
+use package_build::{Grant, SecretKey, Signer};
+use package_check::sha256;
 
 use crate::common::elf::{self, *};
 use crate::common::*;
@@ -37,7 +37,7 @@ fn files(deed: Deed) -> Vec<Case> {
     let image = good.windows(4).position(|window| window == b"\x7FELF").expect("it has an image");
     let with_bill = |bill: &[u8]| {
         let manifest = deed.good();
-        Package::build_unchecked(manifest.clone(), bill, &image_bytes(&manifest), &Signer::root(key()))
+        package_build::build_unchecked(manifest.clone(), bill, &image_bytes(&manifest), &Signer::root(key()))
             .expect("it is short")
     };
     let mut other_bill = with_bill(b"[[crate]]");
@@ -76,12 +76,12 @@ fn secret(byte: u8) -> SecretKey {
 
 fn issue(issuer: u8, key: u8, publishers: &str, may: May, serial: u64) -> Certificate {
     let grant = Grant { publishers, may, rights: Rights::NATIVE };
-    Certificate::issue(&secret(issuer), public(key), grant, serial).expect("a pattern of publishers")
+    package_build::issue_certificate(&secret(issuer), public(key), grant, serial).expect("a pattern of publishers")
 }
 
 fn scripts_only(issuer: u8, key: u8, may: May) -> Certificate {
     let grant = Grant { publishers: "singularity", may, rights: Rights::NONE };
-    Certificate::issue(&secret(issuer), public(key), grant, 13).expect("a name of a publisher")
+    package_build::issue_certificate(&secret(issuer), public(key), grant, 13).expect("a name of a publisher")
 }
 
 /// The small system, which believes ROOT of publishers that begin with `singular`, and its own key.
@@ -103,7 +103,7 @@ fn trust(deed: Deed) -> Vec<Case> {
     let by = |signer: u8, chain: Vec<Certificate>| {
         let manifest = deed.good();
         let signer = Signer { key: secret(signer), chain };
-        Package::build_unchecked(manifest.clone(), b"", &image_bytes(&manifest), &signer).expect("it is short")
+        package_build::build_unchecked(manifest.clone(), b"", &image_bytes(&manifest), &signer).expect("it is short")
     };
     let case = |name, code, package| Case { name, code, package, system: trusting(|_| ()), at_boot: false };
     let in_trust = |name, code, package, change: &dyn Fn(&mut Trust)| Case {
@@ -118,9 +118,9 @@ fn trust(deed: Deed) -> Vec<Case> {
     let place = bad_key.len() - 96;
     // Not the coordinate of a point of the curve.
     bad_key[place..place + 32].copy_from_slice(&[2; 32]);
-    let not_a_key = package::PublicKey([2; 32]);
+    let not_a_key = manifest_model::PublicKey([2; 32]);
     let unsigned =
-        Package::build_unsigned(deed.good(), b"", &image_bytes(&deed.good())).expect("it is good but for that");
+        package_build::build_unsigned(deed.good(), b"", &image_bytes(&deed.good())).expect("it is good but for that");
     let mut half_signed = unsigned.clone();
     *half_signed.last_mut().expect("a byte") = 1;
     let mut other_signature = sign("singularity");
@@ -195,7 +195,7 @@ fn trust(deed: Deed) -> Vec<Case> {
 
 /// A package of an image that is not checked.
 fn with_image(deed: Deed, image: &[u8]) -> Vec<u8> {
-    Package::build_unchecked(deed.good(), b"", image, &Signer::root(key())).expect("it is short")
+    package_build::build_unchecked(deed.good(), b"", image, &Signer::root(key())).expect("it is short")
 }
 
 fn images(deed: Deed) -> Vec<Case> {
@@ -257,7 +257,7 @@ fn images(deed: Deed) -> Vec<Case> {
     cases.push(case("a segment outside the file", Code::SegmentOutsideFile, with_image(deed, &outside)));
     cases.push(case("a script as an image", Code::NotElf, with_image(deed, b"#!/bin/sh")));
     let script = Manifest { code: ProgramCode::Script { text: "echo hello".into() }, ..deed.good() };
-    let both = Package::build_unchecked(script, b"", b"image", &Signer::root(key())).expect("it is short");
+    let both = package_build::build_unchecked(script, b"", b"image", &Signer::root(key())).expect("it is short");
     cases.push(case("a script with an image", Code::ScriptWithImage, both));
     cases.push(allowed(deed));
     cases

@@ -1,11 +1,12 @@
 //! Manifests with one fault, rightly signed.
 
 use install::Code;
-use package::ContractSide::{Both, Export, Import};
-use package::{
+use manifest_model::ContractSide::{Both, Export, Import};
+use manifest_model::{
     AddressRange, Category, Code as ProgramCode, DeviceNeed, Manifest, Parameter, ParameterKind, Permission, Provide,
-    Requirement, Restart, Side, Source, Value, Version, sha256,
+    Requirement, Restart, Side, Source, Value, Version,
 };
+use package_check::sha256;
 
 use crate::common::*;
 use crate::{Case, Deed, packed};

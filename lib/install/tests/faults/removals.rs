@@ -4,11 +4,11 @@
 //! and no circle closes. So no promise, device or order is broken by it, and no such case is here.
 
 use install::{Code, Installed, Program};
-use package::ContractSide::{Both, Export, Import};
-use package::{
-    Code as ProgramCode, ContractSide, Instance, Manifest, Parameter, ParameterSetting, SecretKey, Setting, Side,
-    Source, Value,
+use manifest_model::ContractSide::{Both, Export, Import};
+use manifest_model::{
+    Code as ProgramCode, ContractSide, Instance, Manifest, Parameter, ParameterSetting, Setting, Side, Source, Value,
 };
+use package_build::SecretKey;
 
 use crate::Deed;
 use crate::common::*;
@@ -105,7 +105,7 @@ fn with_clock() -> Installed {
     let clock = service("clock", "/service/clock", "Clock", &[]);
     system.system.instances.push(Instance::of(&clock));
     system.programs.push(Program { manifest: clock, key: key().public() });
-    system.system.binds.push(package::Bind { who: "..*.singularity".into(), path: "/service/clock".into() });
+    system.system.binds.push(manifest_model::Bind { who: "..*.singularity".into(), path: "/service/clock".into() });
     system
 }
 
@@ -373,11 +373,11 @@ fn bad_images() -> Vec<Removal> {
             key: SecretKey::from_bytes(&[9; 32]),
             ..removal("a signer for packages alone", Code::NotASystemSigner, {
                 let mut system = installed();
-                let root = package::Root {
+                let root = manifest_model::Root {
                     key: public(9),
                     publishers: "*".into(),
                     systems: false,
-                    rights: package::Rights::NATIVE,
+                    rights: manifest_model::Rights::NATIVE,
                 };
                 system.system.trust.roots.push(root);
                 image_of(&system)

@@ -1,11 +1,12 @@
 //! Programs that do not fit into the system, and systems that do not hold.
 
 use install::{Code, Installed, Program};
-use package::ContractSide::{Both, Export, Import};
-use package::{
+use manifest_model::ContractSide::{Both, Export, Import};
+use manifest_model::{
     AddressRange, Bind, Code as ProgramCode, Deny, DeviceNeed, Instance, Manifest, Parameter, ParameterKind,
-    ParameterSetting, Permission, Requirement, SecretKey, Setting, Side, Signer, Source, SystemImage, Value, Version,
+    ParameterSetting, Permission, Requirement, Setting, Side, Source, Value, Version,
 };
+use package_build::{SecretKey, Signer};
 
 use crate::common::*;
 use crate::{Case, Deed, packed};
@@ -147,17 +148,16 @@ pub fn installs() -> Vec<Case> {
     let at_boot = |case: Case| Case { at_boot: true, ..case };
     let named = |name: &str| Manifest { name: name.into(), ..good.clone() };
     let mut look_alike = case("a publisher that looks like another", Code::LookAlikePublisher, &good);
-    look_alike.system.system.trust.roots.push(package::Root {
+    look_alike.system.system.trust.roots.push(manifest_model::Root {
         key: public(31),
         publishers: "*".into(),
         systems: false,
-        rights: package::Rights::NATIVE,
+        rights: manifest_model::Rights::NATIVE,
     });
     let by_other = |publisher: &str, name: &str| {
         let manifest = Manifest { publisher: publisher.into(), ..named(name) };
         let signer = Signer::root(SecretKey::from_bytes(&[31; 32]));
-        package::Package::build_unchecked(manifest.clone(), b"", &image(&manifest).write(), &signer)
-            .expect("it is short")
+        package_build::build_unchecked(manifest.clone(), b"", &image(&manifest).write(), &signer).expect("it is short")
     };
     look_alike.package = by_other("singu1arity", "extra");
     let other = |name, publisher: &str, program: &str| Case {
@@ -170,18 +170,18 @@ pub fn installs() -> Vec<Case> {
     let mut of_root = case("a publisher that looks like one whom a root is for", Code::LookAlikePublisher, &{
         Manifest { publisher: "acrne".into(), ..good.clone() }
     });
-    of_root.system.system.trust.roots.push(package::Root {
+    of_root.system.system.trust.roots.push(manifest_model::Root {
         key: public(33),
         publishers: "acme".into(),
         systems: false,
-        rights: package::Rights::NATIVE,
+        rights: manifest_model::Rights::NATIVE,
     });
     let paired = other("a publisher with digits for letters", "s1ngu1ar1ty", "extra");
     let swapped = other("a publisher with two letters swapped", "signularity", "extra");
     let program =
         Case { code: Code::LookAlikeProgram, ..other("a program that looks like another's", "acme", "she1l") };
     let mut taken_path = service("twin", "/service/tcp", "Tcp", &[]);
-    taken_path.category = package::Category::Service;
+    taken_path.category = manifest_model::Category::Service;
     let mut taken_device = service("twin", "/dev/twin", "Disk", &[]);
     taken_device.devices.push(DeviceNeed::named("disk0"));
     let mut required = service("twin", "/dev/twin", "Disk", &[]);
@@ -312,9 +312,9 @@ pub fn upgrades() -> Vec<Case> {
 /// Nobody has signed the package, and the system takes such.
 fn unsigned(name: &'static str, manifest: &Manifest) -> Case {
     let mut case = case(name, Code::SignatureLost, manifest);
-    case.package = package::Package::build_unsigned(manifest.clone(), b"", &image(manifest).write())
+    case.package = package_build::build_unsigned(manifest.clone(), b"", &image(manifest).write())
         .expect("it is good but for that");
-    case.system.system.trust.policy = package::Policy::QuarantineUnsigned;
+    case.system.system.trust.policy = manifest_model::Policy::QuarantineUnsigned;
     case
 }
 
@@ -334,7 +334,7 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
         bytes
     };
     let manifest = good.windows(4).position(|window| window == b"SGY1").expect("it has a manifest");
-    let image = SystemImage::parse(&good).expect("it is one");
+    let image = package_check::verify_system(&good).expect("it is one");
     let signature = good.windows(32).position(|window| window == image.measurement).expect("it is there") + 32;
     vec![
         ("a package", Code::NotASystemImage, signed(&Deed::Install.good())),
@@ -346,15 +346,15 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
         ("a signer that may not", Code::NotASystemSigner, {
             // The root's right to sign systems is one byte of the head; with it the head is another's.
             let mut system = installed();
-            system.system.trust.roots.push(package::Root {
+            system.system.trust.roots.push(manifest_model::Root {
                 key: public(9),
                 publishers: "*".into(),
                 systems: true,
-                rights: package::Rights::ALL,
+                rights: manifest_model::Rights::ALL,
             });
             let packages: Vec<Vec<u8>> = system.programs.iter().map(|program| signed(&program.manifest)).collect();
             let mut bytes =
-                SystemImage::build(&system.system, &packages, &SecretKey::from_bytes(&[9; 32])).expect("one");
+                package_build::build_system(&system.system, &packages, &SecretKey::from_bytes(&[9; 32])).expect("one");
             let old = system.system.encode();
             system.system.trust.roots[1].systems = false;
             let new = system.system.encode();
@@ -369,7 +369,7 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
 /// The image with the SHA-256 of its head put right.
 fn repaired(mut bytes: Vec<u8>, manifest_end: usize, packages: usize) -> Vec<u8> {
     let end = manifest_end + packages * 36 + 32;
-    let measurement = package::sha256(&bytes[..end]);
+    let measurement = package_check::sha256(&bytes[..end]);
     bytes[end..end + 32].copy_from_slice(&measurement);
     bytes
 }

@@ -12,7 +12,10 @@ mod system_file;
 use std::path::{Path, PathBuf};
 
 use common::{elf::Elf, image, installed, key, signed};
-use package::{Category, Code, Image, Manifest, Package, Signer, SystemImage, SystemManifest, Trust};
+use image_check::Image;
+use manifest_model::{Category, Code, Manifest, SystemManifest, Trust};
+use package::Package;
+use package_build::Signer;
 
 /// What a fuzzer begins with, its findings among it.
 fn inputs(target: &str) -> PathBuf {
@@ -34,7 +37,7 @@ fn small(name: &str) -> Manifest {
 
 fn package_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let signer = Signer::root(key());
-    let script = Package::build(script(), b"", b"", &signer).expect("a package");
+    let script = package_build::build_package(script(), b"", b"", &signer).expect("a package");
     vec![
         ("file-script", taken_as(package_file::AS_FILE, script)),
         ("file-image", taken_as(package_file::AS_FILE, signed(&small("cat")))),
@@ -58,7 +61,7 @@ fn min_system() -> Vec<u8> {
         denies: Vec::new(),
         trust: Trust::in_key(key().public()),
     };
-    SystemImage::build(&system, &[signed(&script())], &key()).expect("a system image")
+    package_build::build_system(&system, &[signed(&script())], &key()).expect("a system image")
 }
 
 fn system_seeds() -> Vec<(&'static str, Vec<u8>)> {
@@ -85,7 +88,8 @@ fn the_seeds_are_good_packages_and_systems() {
     replay::hold_seeds(&inputs("system_image"), &system_seeds());
     for (name, bytes) in package_seeds().iter().filter(|(name, _)| name.starts_with("file")) {
         let package = Package::parse(&bytes[1..]).unwrap_or_else(|error| panic!("{name}: {error}"));
-        package.verify(&Trust::in_key(key().public())).unwrap_or_else(|error| panic!("{name}: {error}"));
+        package_check::verify(&package, &Trust::in_key(key().public()))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     Image::check(&Elf::good().write()).expect("an image");
     for name in ["cat", "console", "shell"] {

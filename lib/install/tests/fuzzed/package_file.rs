@@ -4,8 +4,12 @@
 use std::sync::OnceLock;
 
 use abi::name_tag;
+use image_check::Image;
 use install::{Installed, Request};
-use package::{Category, Code, ContractSide, Image, Manifest, Package, Signer, Trust};
+use manifest_model::{Category, Code, ContractSide, Manifest, Trust};
+use package::Package;
+use package_build::Signer;
+use package_check::PackageError;
 
 use crate::common;
 
@@ -34,7 +38,7 @@ pub fn run(bytes: &[u8]) {
 
 fn file(bytes: &[u8]) {
     if let Ok(package) = Package::parse(bytes) {
-        let _ = package.verify(&Trust::in_key(package.key));
+        let _ = package_check::verify(&package, &Trust::in_key(package.key));
     }
     judge(&Request::Install { package: bytes, at_boot: false, allow: &[] });
 }
@@ -48,8 +52,10 @@ fn image(bytes: &[u8]) {
     let is_good = Image::check(bytes).is_ok_and(|image| {
         image.contracts.iter().all(|used| used.name_tag == name_tag("Echo") && used.fingerprint == fingerprint)
     });
-    let packed = Package::build_unchecked(manifest, b"", bytes, &Signer::root(common::key())).expect("it is short");
-    let found = Package::parse(&packed).and_then(|package| package.verify(&system().system.trust).map(|_| ()));
+    let packed =
+        package_build::build_unchecked(manifest, b"", bytes, &Signer::root(common::key())).expect("it is short");
+    let found = Package::parse(&packed).map_err(PackageError::from);
+    let found = found.and_then(|package| package_check::verify(&package, &system().system.trust).map(|_| ()));
     assert_eq!(found.is_ok(), is_good, "{found:?}");
 }
 

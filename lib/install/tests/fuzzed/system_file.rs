@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use install::Request;
-use package::{Policy, Rights, Root, SystemImage, SystemManifest};
+use manifest_model::{Policy, Rights, Root, SystemManifest};
 
 use crate::common;
 
@@ -48,7 +48,7 @@ fn manifest(bytes: &[u8]) {
     let packed = packages().iter().filter(|(name, _)| named.contains(&name.as_str()));
     let packed: Vec<Vec<u8>> = packed.map(|(_, bytes)| bytes.clone()).collect();
     // The key may be one of those that it revokes.
-    let Ok(image) = SystemImage::build(&manifest, &packed, &common::key()) else { return };
+    let Ok(image) = package_build::build_system(&manifest, &packed, &common::key()) else { return };
     let Ok((_, installed)) = install::signed_system(&image) else { panic!("it was signed with a root") };
     let verified = install::system_of(&image);
     let takes_all = !matches!(manifest.trust.policy, Policy::AllowPublisher(_));

@@ -7,10 +7,11 @@ use std::fmt;
 
 use abi::{Automaton, Direction, EndpointShape, MessageShape, NO_TRANSITION, StateRow, name_tag};
 use install::{Installed, Program};
-use package::{
+use manifest_model::{
     Bind, Category, Code, ContractSide, ContractUse, EndpointSlot, Instance, Manifest, Parameter, ParameterKind,
-    ParameterSetting, Provide, PublicKey, Setting, Side, Source, SystemManifest, Trust, Value, sha256,
+    ParameterSetting, Provide, PublicKey, Setting, Side, Source, SystemManifest, Trust, Value,
 };
+use package_check::sha256;
 
 pub const DIRECTORY: usize = 0;
 pub const PROVIDER: usize = 1;

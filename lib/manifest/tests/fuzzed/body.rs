@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use manifest::{Colours, SystemFile};
-use package::Manifest;
+use manifest_model::Manifest;
 
 use crate::known::Known;
 
@@ -46,7 +46,7 @@ pub fn run(bytes: &[u8]) {
     // The text is its own base, wherever it asks for one.
     let base = |_: &str| Some(file.clone());
     match manifest::system(file.clone(), &base, &programs) {
-        Ok(system) => assert_eq!(package::SystemManifest::decode(&system.encode()).as_ref(), Ok(&system)),
+        Ok(system) => assert_eq!(manifest_model::SystemManifest::decode(&system.encode()).as_ref(), Ok(&system)),
         Err(diagnostics) => check(&diagnostics.render(Colours::Never)),
     }
 }

@@ -89,7 +89,7 @@ fn a_folder_is_listed_in_order_and_from_a_name_on() {
 }
 
 fn list(text: &str) -> Rc<List> {
-    let system = package::SystemManifest {
+    let system = manifest_model::SystemManifest {
         name: "test".into(),
         root: "root".into(),
         primary: None,

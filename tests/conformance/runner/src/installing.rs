@@ -1,6 +1,6 @@
 //! Programs that are installed into the running system and taken out again.
 //!
-//! The guests are scripts, made and held to what makes them by a test of the crate `package`: a script can be
+//! The guests are scripts, made and held to what makes them by a test of the crate `package-check`: a script can be
 //! installed, but starting it is the shell's part, so the kernel refuses that and nothing else about it. Deliberately
 //! not here: upgrades of programs that run, which need images.
 

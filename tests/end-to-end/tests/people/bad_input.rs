@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{Doctor, Machine, Run, finish, repository, reseal, sing, system_image};
-use package::Manifest;
+use manifest_model::Manifest;
 
 #[track_caller]
 fn tool(words: &[&str]) -> Run {

@@ -8,7 +8,7 @@ use end_to_end::{
     BareMachine, Doctor, KINDS, Machine, Run, bare_kernel, bare_system, boot_disc, boot_image, boot_kernel, finish,
     repository, reseal, reseal_system, sing,
 };
-use package::{Manifest, SystemImage};
+use manifest_model::Manifest;
 
 /// Scripts that must do the same everywhere: what they print is of no machine and no moment.
 const SCRIPTS: [&str; 8] = [
@@ -297,8 +297,8 @@ fn memory_at_the_prompt_is_within_bounds_and_pages_may_be_small() {
 fn programs_are_byte_for_byte_the_same_hosted_and_bare() {
     let hosted = std::fs::read(end_to_end::system_image()).expect("the hosted system was built");
     let bare = system();
-    let hosted = SystemImage::parse(&hosted).expect("a system image");
-    let bare = SystemImage::parse(&bare).expect("a system image");
+    let hosted = package_check::verify_system(&hosted).expect("a system image");
+    let bare = package_check::verify_system(&bare).expect("a system image");
     let name = |package: &[u8]| package::Package::parse(package).expect("a package").manifest.name;
     let mut same = 0;
     for package in &bare.packages {

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use end_to_end::{Doctor, Machine, Run, finish, reseal};
-use package::{Image, Manifest, Restart};
+use image_check::Image;
+use manifest_model::{Manifest, Restart};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bad_input::{begin_with, boot, hosted};

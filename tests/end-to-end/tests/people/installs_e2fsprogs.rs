@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use end_to_end::{Format, Image, Machine, Run, key, reseal_system};
-use package::{Code, Manifest, Package, Permission, SecretKey, Signer, SystemImage, Version};
+use manifest_model::{Code, Manifest, Permission, Version};
+use package::Package;
+use package_build::{SecretKey, Signer};
 use tempfile::TempDir;
 
 use crate::bad_input::hosted;
@@ -26,7 +28,7 @@ struct Trial {
 /// The manifest and the image of a program that the system has.
 fn of_system(name: &str) -> (Manifest, Vec<u8>) {
     let system = hosted();
-    let image = SystemImage::parse(&system).expect("it is whole");
+    let image = package_check::verify_system(&system).expect("it is whole");
     let mut packages = image.packages.iter().map(|bytes| Package::parse(bytes).expect("a package"));
     let package = packages.find(|package| package.manifest.name == name).expect("the system has the program");
     let image = package.image_bytes.to_vec();
@@ -47,11 +49,11 @@ fn greeter(version: &str) -> Manifest {
 fn program(name: &str, change: impl FnOnce(&mut Manifest, &mut Vec<u8>)) -> Vec<u8> {
     let (mut manifest, mut image) = of_system(name);
     change(&mut manifest, &mut image);
-    Package::build_unchecked(manifest, b"", &image, &Signer::root(key())).expect("a package")
+    package_build::build_unchecked(manifest, b"", &image, &Signer::root(key())).expect("a package")
 }
 
 fn packed(manifest: Manifest, key: SecretKey) -> Vec<u8> {
-    Package::build_unchecked(manifest, b"", b"", &Signer::root(key)).expect("a package")
+    package_build::build_unchecked(manifest, b"", b"", &Signer::root(key)).expect("a package")
 }
 
 /// The command must have failed with a report that has all of `parts`.

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{Doctor, Run, finish, repository, reseal, reseal_system, sing};
-use package::{Manifest, Policy, Revoked, SystemImage};
+use manifest_model::{Manifest, Policy, Revoked};
 
 use crate::bad_input::{boot, hosted};
 
@@ -107,7 +107,7 @@ fn a_key_that_others_may_read_is_refused() {
 
 /// Where the package of a program lies in a system image.
 fn place(image: &[u8], program: &str) -> std::ops::Range<usize> {
-    let system = SystemImage::parse(image).expect("a system image");
+    let system = package_check::verify_system(image).expect("a system image");
     let name = |bytes: &[u8]| package::Package::parse(bytes).expect("a package").manifest.name;
     let index = system.packages.iter().position(|bytes| name(bytes) == program).expect("it has the program");
     let behind: usize = system.packages[index..].iter().map(|bytes| bytes.len()).sum();
@@ -151,7 +151,7 @@ fn an_unsigned_program_is_there_but_does_not_run() {
 #[test]
 fn what_was_revoked_does_not_run() {
     let image = reseal(&hosted(), "echo", &Doctor::Resealed(&|_, _| {}));
-    let key = SystemImage::parse(&image).expect("a system image").manifest.trust.roots[0].key;
+    let key = package_check::verify_system(&image).expect("a system image").manifest.trust.roots[0].key;
     let image = reseal_system(&image, &|system| system.trust.revoked.push(Revoked::Key(key)));
     boot(&image, "true").refused(&["has been revoked"]);
 }

@@ -1,6 +1,6 @@
 //! Packages of one who would be somebody else, handed to a program that may install.
 //!
-//! The files are made by a test of `lib/package`, which knows what is wrong with each. Deliberately not here: packages
+//! The files are made by a test of `lib/package-check`, which knows what is wrong with each. Deliberately not here: packages
 //! that are malformed; the installer's own tests have those.
 
 use alloc::format;

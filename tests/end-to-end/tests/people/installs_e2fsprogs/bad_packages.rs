@@ -1,11 +1,13 @@
 //! Packages with one fault each that the running system is asked to take, and what its report must say of them.
 
 use end_to_end::key;
-use package::{
-    AddressRange, Category, Certificate, Code, ContractSide, DeviceNeed, Grant, Manifest, May, Package, Parameter,
-    ParameterKind, Permission, Provide, Requirement, Restart, Rights, SecretKey, Side, Signer, Source, Value, Version,
-    sha256,
+use manifest_model::{
+    AddressRange, Category, Code, ContractSide, DeviceNeed, Manifest, Parameter, ParameterKind, Permission, Provide,
+    Requirement, Restart, Rights, Side, Source, Value, Version,
 };
+use package::May;
+use package_build::{Grant, SecretKey, Signer};
+use package_check::sha256;
 
 use super::{greeter, packed, program};
 
@@ -94,14 +96,16 @@ fn files() -> Vec<Bad> {
 }
 
 fn signers() -> Vec<Bad> {
-    let signed = |signer: Signer| Package::build_unchecked(greeter("1.1.0"), b"", b"", &signer).expect("a package");
+    let signed =
+        |signer: Signer| package_build::build_unchecked(greeter("1.1.0"), b"", b"", &signer).expect("a package");
     let secret = |byte: u8| SecretKey::from_bytes(&[byte; 32]);
     let by = |publishers: &str, may: May, issuer: &SecretKey| {
         let grant = Grant { publishers, may, rights: Rights::NATIVE };
-        let certificate = Certificate::issue(issuer, secret(8).public(), grant, 77).expect("a certificate");
+        let certificate =
+            package_build::issue_certificate(issuer, secret(8).public(), grant, 77).expect("a certificate");
         signed(Signer { key: secret(8), chain: vec![certificate] })
     };
-    let unsigned = Package::build_unsigned(greeter("1.1.0"), b"", b"").expect("a package");
+    let unsigned = package_build::build_unsigned(greeter("1.1.0"), b"", b"").expect("a package");
     let mut half_signed = unsigned.clone();
     *half_signed.last_mut().expect("a byte") = 1;
     vec![

@@ -1,11 +1,11 @@
 //! Programs that are replaced and taken out while instances of them run.
 
-use package::Version;
+use manifest_model::Version;
 
 use super::{Trial, greeter, packed, program};
 use crate::bad_input::hosted;
 use end_to_end::key;
-use package::{Code, Manifest};
+use manifest_model::{Code, Manifest};
 
 /// What shows that an instance is of the older version, `cat`, or of the newer one, `head`.
 const LINES: usize = 12;

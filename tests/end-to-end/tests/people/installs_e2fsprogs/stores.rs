@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use end_to_end::{Doctor, Machine, built_system, key, reseal, reseal_system};
-use package::{Manifest, Permission, Policy, Requirement, Version};
+use manifest_model::{Manifest, Permission, Policy, Requirement, Version};
 
 use super::{Trial, greeter, packed, told};
 use crate::bad_input::hosted;
@@ -178,9 +178,9 @@ fn what_the_system_needs_is_not_taken_out_by_what_was_kept() {
 #[test]
 fn a_script_that_nobody_has_signed_does_not_run() {
     let quarantine = |system: &[u8]| reseal_system(system, &|system| system.trust.policy = Policy::QuarantineUnsigned);
-    let unsigned = package::Package::build_unsigned(greeter("1.1.0"), b"", b"").expect("a package");
+    let unsigned = package_build::build_unsigned(greeter("1.1.0"), b"", b"").expect("a package");
     let fresh = Manifest { name: "fresh".into(), ..greeter("1.0.0") };
-    let fresh = package::Package::build_unsigned(fresh, b"", b"").expect("a package");
+    let fresh = package_build::build_unsigned(fresh, b"", b"").expect("a package");
     let trial = Trial::with(&quarantine(&hosted()), &[("bare.package", unsigned), ("fresh.package", fresh)]);
     trial.run("install one.package").succeeded();
     told(&trial.run("upgrade bare.package"), &["I110", "nothing was changed"]);

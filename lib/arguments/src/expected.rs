@@ -1,0 +1,60 @@
+//! What may stand at the next place of a command, for completion.
+
+use alloc::vec::Vec;
+
+use manifest_model::{Manifest, Parameter, ParameterKind};
+
+use crate::{Positions, find_flags, is_command};
+
+/// What the next word of a command may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected<'m> {
+    /// Flags that can still be given.
+    pub flags: Vec<&'m str>,
+    /// The parameter that the word gives a value, unless it is a flag; none where a word would be one too many.
+    pub value: Option<&'m Parameter>,
+}
+
+/// What may follow these words, which stand behind the program's name. Words that do not fit are passed over.
+pub fn expected<'m>(manifest: &'m Manifest, words: &[&str]) -> Expected<'m> {
+    let mut positions = Positions::new(manifest);
+    let mut given: Vec<usize> = Vec::new();
+    let mut words = words.iter().copied();
+    let mut flags_end = false;
+    while let Some(word) = words.next() {
+        if flags_end {
+            positions.next();
+        } else if word == "--" {
+            flags_end = true;
+        } else if let Some(&(last, inline)) = find_flags(manifest, word).last() {
+            given.extend(find_flags(manifest, word).iter().map(|(index, _)| *index));
+            let parameter = &manifest.parameters[last];
+            let takes_next = inline.is_none() && parameter.kind != ParameterKind::Boolean;
+            if takes_next && words.next().is_none() {
+                return Expected { flags: Vec::new(), value: Some(parameter) };
+            }
+        } else if !is_flag_like(word) {
+            let position = positions.next().and_then(|index| manifest.parameters.get(index));
+            flags_end |= position.is_some_and(is_command);
+        }
+    }
+    let is_left = |(index, parameter): &(usize, &Parameter)| parameter.repeated || !given.contains(index);
+    let left = manifest.parameters.iter().enumerate().filter(is_left);
+    let flags = left.filter_map(|(_, parameter)| parameter.flag.as_deref());
+    Expected {
+        flags: if flags_end { Vec::new() } else { flags.collect() },
+        value: positions.next().and_then(|index| manifest.parameters.get(index)),
+    }
+}
+
+/// Whether the word is an option and no value: `-l`, but neither `-` nor a negative number, such as `-5` and `-0.5`.
+pub(crate) fn is_flag_like(word: &str) -> bool {
+    word.len() > 1 && word.strip_prefix('-').is_some_and(|rest| !is_number(rest))
+}
+
+/// Digits, with a point before the last of them or without.
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && text.matches('.').count() <= 1
+        && text.ends_with(|last: char| last.is_ascii_digit())
+}

@@ -1,0 +1,31 @@
+//! What a program declares of itself and a system of its programs: types and binary form, for the builder, the kernel
+//! and the programs that read manifests.
+//!
+//! Key types: [`Manifest`], [`SystemManifest`], and [`Trust`], which a system manifest seals. Neighbours: the crate
+//! `manifest` makes them from TOML, `package` puts them into files, `package-check` holds a package against its own.
+//! Deliberately not here: TOML and its diagnostics, and certificates, which are no part of a manifest.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod codec;
+mod device;
+mod manifest;
+pub mod pattern;
+mod requirement;
+mod rights;
+mod system;
+pub mod trust;
+
+pub use codec::DecodeError;
+pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
+pub use manifest::{
+    Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter, ParameterKind,
+    Permission, Provide, Quota, Restart, SYSTEM_NAME, Side, Source, Supervision, Value, Version, is_name, is_path,
+    is_program_name, may_give,
+};
+pub use requirement::Requirement;
+pub use rights::Rights;
+pub use system::{Bind, Deny, Instance, ParameterSetting, Setting, SystemManifest};
+pub use trust::{Policy, PublicKey, Revoked, Root, Trust};

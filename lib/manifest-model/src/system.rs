@@ -1,0 +1,136 @@
+//! A system manifest as machines read it: who runs, with what, who may talk to whom.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use principal::Pattern;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::Value;
+use crate::{Manifest, Trust, pattern};
+
+/// A whole system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemManifest {
+    /// What the system is called.
+    pub name: String,
+    /// The program that the kernel starts and that starts all others.
+    pub root: String,
+    /// The instance whose end is the end of the system; its exit status is the system's.
+    pub primary: Option<String>,
+    /// What runs, in the order of the file. The crate `boot-order` says in which order
+    /// it starts.
+    pub instances: Vec<Instance>,
+    /// Programs that are there to be started by others, by name.
+    pub installed: Vec<String>,
+    /// Who may bind to what. What no rule allows is refused.
+    pub binds: Vec<Bind>,
+    /// What must stay out of reach of whom. Nothing at run time asks these: a change of the system that would
+    /// break one is refused before it is made.
+    pub denies: Vec<Deny>,
+    /// Whose programs it takes, and who may sign another system in its place.
+    pub trust: Trust,
+}
+
+impl SystemManifest {
+    /// The instance with this name.
+    pub fn instance(&self, name: &str) -> Option<&Instance> {
+        self.instances.iter().find(|instance| instance.name == name)
+    }
+
+    /// Every program of the system once: the root, those that run at boot, those only installed.
+    pub fn programs(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let all = self.instances.iter().map(|instance| instance.program.as_str());
+        for name in [self.root.as_str()].into_iter().chain(all).chain(self.installed.iter().map(String::as_str)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Whether the principal may bind to the path. Who asks often reads the patterns once and keeps them.
+    pub fn may_bind(&self, principal: &str, path: &str) -> bool {
+        let covers = |bind: &&Bind| pattern::matches(&bind.path, path);
+        self.binds.iter().filter(covers).any(|bind| Pattern::parse(&bind.who).is_ok_and(|who| who.matches(principal)))
+    }
+}
+
+/// A program that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Its name, of no other instance.
+    pub name: String,
+    /// The program.
+    pub program: String,
+    /// Whether the system goes without it (and without the optional instances that need it) where
+    /// a device of it is missing when those that it waits for are up.
+    pub optional: bool,
+    /// Values for parameters of its manifest; the others have their defaults.
+    pub parameters: Vec<ParameterSetting>,
+    /// For each device of its manifest, by index: the machine's name for it.
+    pub devices: Vec<String>,
+    /// For each provided path of its manifest, by index: where it is registered.
+    pub provides: Vec<String>,
+    /// For each endpoint slot of its manifest, by index: the path to bind to, if the slot's source is one.
+    pub endpoints: Vec<Option<String>>,
+    /// Names of instances that must have been started before it, beside those that its endpoints need.
+    pub requires: Vec<String>,
+    /// Names of instances that are started before it where they run at all, but that it can do without.
+    pub after: Vec<String>,
+}
+
+impl Instance {
+    /// An instance by the program's own name, with everything as its manifest says.
+    pub fn of(manifest: &Manifest) -> Instance {
+        Instance {
+            name: manifest.name.clone(),
+            program: manifest.name.clone(),
+            optional: false,
+            parameters: Vec::new(),
+            devices: manifest.devices.iter().map(|device| device.name.clone()).collect(),
+            provides: manifest.provides.iter().map(|provide| provide.path.clone()).collect(),
+            endpoints: manifest.endpoints.iter().map(|_| None).collect(),
+            requires: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+}
+
+/// A value for a parameter of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParameterSetting {
+    /// Index into the parameters of the program's manifest.
+    pub index: u16,
+    /// Where the value comes from.
+    pub setting: Setting,
+}
+
+/// Where a parameter's value comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Setting {
+    /// From the system manifest; several for a repeated parameter.
+    Values(Vec<Value>),
+    /// Whatever the root program was given for its parameter of this name; nothing if it was given nothing.
+    FromRoot(String),
+}
+
+/// A rule that allows binding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    /// [Pattern] over principals.
+    pub who: String,
+    /// [Pattern](crate::pattern) over paths.
+    pub path: String,
+}
+
+/// A promise about the whole system: no program that `who` matches can obtain an endpoint of anything at `reach`,
+/// by whatever way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deny {
+    /// [Pattern] over `program.publisher`, the last link of a principal.
+    pub who: String,
+    /// [Pattern](crate::pattern) over paths.
+    pub reach: String,
+}

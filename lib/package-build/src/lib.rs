@@ -1,0 +1,186 @@
+//! Makes packages, system images and certificates, and signs them.
+//!
+//! Key types: [`SecretKey`], [`Signer`]. Neighbours: `package` has the formats, `package-check` checks what is made; the
+//! host tool and tests call. Deliberately not here: where keys are kept.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use image_check::ImageError;
+use manifest_model::trust::is_certified_publishers;
+use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, SystemManifest, Trust};
+use package::{Certificate, May, PACKAGE_MAGIC, Package, SYSTEM_MAGIC, TrustError};
+use package_check::{PackageError, identity, identity_of, image_digest, sha256, verify};
+
+/// An Ed25519 secret key. Whoever holds it can sign as its publisher.
+pub struct SecretKey(SigningKey);
+
+impl SecretKey {
+    /// A key from 32 bytes, which must be random and secret.
+    pub fn from_bytes(bytes: &[u8; 32]) -> SecretKey {
+        SecretKey(SigningKey::from_bytes(bytes))
+    }
+
+    /// The key that its signatures are checked with.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key().to_bytes())
+    }
+}
+
+/// Somebody who signs: a key, and why it should count.
+pub struct Signer {
+    /// The secret.
+    pub key: SecretKey,
+    /// Its certificate, that of its issuer and so on to that of a root; empty if the key is a root itself.
+    pub chain: Vec<Certificate>,
+}
+
+impl Signer {
+    /// A key that is a root.
+    pub fn root(key: SecretKey) -> Signer {
+        Signer { key, chain: Vec::new() }
+    }
+
+    /// A trust in which the signer's own root may do everything: to check what was signed but for whose it is.
+    fn own_trust(&self) -> Trust {
+        Trust::in_key(self.chain.last().map_or(self.key.public(), |certificate| certificate.issuer))
+    }
+}
+
+/// What a certificate gives its key.
+#[derive(Clone, Copy, Debug)]
+pub struct Grant<'a> {
+    /// The publisher's name, or `name-*`.
+    pub publishers: &'a str,
+    /// Whether the key signs packages or certificates.
+    pub may: May,
+    /// What the packages may hold.
+    pub rights: Rights,
+}
+
+/// Issues a certificate: `issuer` says that `key` has what the grant says. `serial` must be random.
+///
+/// # Errors
+/// `publishers` is no name and no `name-*`.
+pub fn issue_certificate(
+    issuer: &SecretKey,
+    key: PublicKey,
+    grant: Grant<'_>,
+    serial: u64,
+) -> Result<Certificate, TrustError> {
+    let Grant { publishers, may, rights } = grant;
+    if !is_certified_publishers(publishers) {
+        return Err(TrustError::NotPublishers { pattern: publishers.into() });
+    }
+    let issuer_key = issuer.public();
+    let mut certificate =
+        Certificate { publishers: publishers.into(), key, serial, may, rights, issuer: issuer_key, signature: [0; 64] };
+    certificate.signature = issuer.0.sign(&sha256(&certificate.signed_bytes())).to_bytes();
+    Ok(certificate)
+}
+
+/// Makes a package file of a manifest, a bill of materials (may be empty) and an image (empty if the code is a
+/// script), whose hash is put into the manifest. The result has passed every check that the kernel makes, in a
+/// trust in which the signer's root may sign for everybody.
+///
+/// # Errors
+/// What the kernel would say.
+pub fn build_package(manifest: Manifest, bill: &[u8], image: &[u8], signer: &Signer) -> Result<Vec<u8>, PackageError> {
+    let bytes = assemble(manifest, bill, image, Some(signer))?;
+    verify(&Package::parse(&bytes)?, &signer.own_trust())?;
+    Ok(bytes)
+}
+
+/// Makes a package file that nobody has signed, and that only systems with the policy
+/// [`QuarantineUnsigned`](Policy::QuarantineUnsigned) take.
+///
+/// # Errors
+/// As for [`build_package`].
+pub fn build_unsigned(manifest: Manifest, bill: &[u8], image: &[u8]) -> Result<Vec<u8>, PackageError> {
+    let bytes = assemble(manifest, bill, image, None)?;
+    let trust = Trust { policy: Policy::QuarantineUnsigned, ..Trust::default() };
+    verify(&Package::parse(&bytes)?, &trust)?;
+    Ok(bytes)
+}
+
+/// Makes a package file as [`build_package`] does, without checking anything: for tests of the checks.
+///
+/// # Errors
+/// A part is 4 GiB or longer.
+pub fn build_unchecked(
+    manifest: Manifest,
+    bill: &[u8],
+    image: &[u8],
+    signer: &Signer,
+) -> Result<Vec<u8>, PackageError> {
+    assemble(manifest, bill, image, Some(signer))
+}
+
+fn assemble(
+    mut manifest: Manifest,
+    bill: &[u8],
+    image: &[u8],
+    signer: Option<&Signer>,
+) -> Result<Vec<u8>, PackageError> {
+    if let Code::Image { digest } = &mut manifest.code {
+        *digest = image_digest(image);
+    }
+    let manifest = manifest.encode();
+    let chain = signer.map(|signer| Certificate::encode_chain(&signer.chain)).unwrap_or_default();
+    let key = signer.map_or(PublicKey::NONE, |signer| signer.key.public());
+    let mut bytes = PACKAGE_MAGIC.to_vec();
+    for part in [manifest.len(), bill.len(), image.len(), chain.len()] {
+        bytes.extend_from_slice(&length(part)?);
+    }
+    bytes.extend_from_slice(&image_digest(bill));
+    let identity = identity_of(&bytes, &manifest, &chain, key);
+    bytes.extend_from_slice(&manifest);
+    bytes.extend_from_slice(bill);
+    bytes.extend_from_slice(image);
+    bytes.extend_from_slice(&chain);
+    bytes.extend_from_slice(&key.0);
+    bytes.extend_from_slice(&signer.map_or([0; 64], |signer| signer.key.0.sign(&identity).to_bytes()));
+    Ok(bytes)
+}
+
+/// Makes a system image file of a system manifest, whose trust must have the signing key as a root that may sign
+/// systems, and package files.
+///
+/// # Errors
+/// A package is none, or the key may not sign systems.
+pub fn build_system(manifest: &SystemManifest, packages: &[Vec<u8>], key: &SecretKey) -> Result<Vec<u8>, PackageError> {
+    if !manifest.trust.may_sign_systems(key.public()) {
+        return Err(TrustError::NotASystemSigner { key: key.public() }.into());
+    }
+    let mut identities: Vec<Digest> = Vec::new();
+    for package in packages {
+        identities.push(identity(&Package::parse(package)?));
+    }
+    let manifest = manifest.encode();
+    let mut bytes = SYSTEM_MAGIC.to_vec();
+    for count in [manifest.len(), packages.len()] {
+        bytes.extend_from_slice(&length(count)?);
+    }
+    bytes.extend_from_slice(&manifest);
+    for (package, identity) in packages.iter().zip(&identities) {
+        bytes.extend_from_slice(&length(package.len())?);
+        bytes.extend_from_slice(identity);
+    }
+    bytes.extend_from_slice(&key.public().0);
+    let measurement = sha256(&bytes);
+    bytes.extend_from_slice(&measurement);
+    bytes.extend_from_slice(&key.0.sign(&measurement).to_bytes());
+    for package in packages {
+        bytes.extend_from_slice(package);
+    }
+    Ok(bytes)
+}
+
+fn length(length: usize) -> Result<[u8; 4], PackageError> {
+    let length = u32::try_from(length).map_err(|_| ImageError::TooLarge { bytes: length as u64 })?;
+    Ok(length.to_le_bytes())
+}

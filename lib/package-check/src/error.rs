@@ -1,0 +1,129 @@
+//! Why a package or a system image is refused. Each message says what, where and what to do.
+
+use alloc::string::String;
+use core::fmt;
+
+use image_check::ImageError;
+use package::{FormatError, TrustError};
+
+/// Why a package or a system image was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PackageError {
+    /// The file cannot be taken apart. What is wrong with its certificates is [`Trust`](Self::Trust).
+    Format(FormatError),
+    /// The image is not pure, safe code.
+    Image(ImageError),
+    /// A number in the manifest is impossible.
+    ManifestInvalid {
+        /// Which, as a phrase.
+        what: String,
+    },
+    /// The checksum of a system image is wrong.
+    SystemChecksum,
+    /// The signature of a system image is not its key's over its head.
+    SystemSignature,
+    /// Whoever signed may not, or nobody did.
+    Trust(TrustError),
+    /// The bill of materials is not the one that the header was made for.
+    BillHash,
+    /// The key is not a point of the curve.
+    BadKey,
+    /// The signature is not the key's over these bytes.
+    BadSignature,
+    /// The image is not the one that the manifest was made for.
+    ImageHash,
+    /// The program was built for another version of the ABI.
+    AbiVersion {
+        /// The version it was built for.
+        wanted: u32,
+        /// The one there is.
+        present: u32,
+    },
+    /// The code is a script, but there is an image as well.
+    ScriptWithImage,
+    /// The image uses a contract that its manifest does not list.
+    UndeclaredContract {
+        /// [`abi::name_tag`] of the contract.
+        name_tag: u64,
+    },
+    /// The image was built with another version of a contract than the manifest.
+    ContractFingerprint {
+        /// Name of the contract.
+        contract: String,
+    },
+}
+
+const REBUILD: &str = "build the program again with `cargo sing build`";
+
+impl fmt::Display for PackageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PackageError::Format(error) => error.fmt(f),
+            PackageError::Image(error) => error.fmt(f),
+            PackageError::Trust(error) => error.fmt(f),
+            PackageError::ManifestInvalid { what } => write!(f, "the manifest is not sound: {what}; {REBUILD}"),
+            PackageError::SystemChecksum => write!(
+                f,
+                "the head of the system image does not agree with its checksum: a byte was changed; build it again with `cargo sing build`"
+            ),
+            PackageError::SystemSignature => write!(
+                f,
+                "the signature of the system image is not its key's over its head: a byte was changed after signing; build it again with `cargo sing build`"
+            ),
+            PackageError::BillHash => write!(
+                f,
+                "the bill of materials does not have the digest that the header states: a byte was changed after signing; copy or build it again"
+            ),
+            PackageError::BadKey => {
+                write!(f, "the public key is not an Ed25519 key: a byte of it was changed; copy or sign it again")
+            }
+            PackageError::BadSignature => write!(
+                f,
+                "the package's signature is not its key's over its header, manifest and certificates: a byte was changed after signing; copy or sign it again"
+            ),
+            PackageError::ImageHash => write!(
+                f,
+                "the image does not have the digest that the manifest states: a byte was changed after signing; copy or build it again"
+            ),
+            PackageError::AbiVersion { wanted, present } => write!(
+                f,
+                "the program was built for ABI version {wanted}, but this kernel has version {present}; build it for version {present}"
+            ),
+            PackageError::ScriptWithImage => {
+                write!(f, "the manifest says that the code is a script, but the package has an image too; {REBUILD}")
+            }
+            PackageError::UndeclaredContract { name_tag } => write!(
+                f,
+                "the image uses a contract (name tag {name_tag:#018x}) that its manifest does not list; add a [[contract]] to manifest.toml"
+            ),
+            PackageError::ContractFingerprint { contract } => write!(
+                f,
+                "the image was built with another version of the contract `{contract}` than its manifest states; {REBUILD}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for PackageError {}
+
+impl From<FormatError> for PackageError {
+    fn from(error: FormatError) -> PackageError {
+        match error {
+            FormatError::Chain(error) => PackageError::Trust(error),
+            error => PackageError::Format(error),
+        }
+    }
+}
+
+impl From<ImageError> for PackageError {
+    fn from(error: ImageError) -> PackageError {
+        PackageError::Image(error)
+    }
+}
+
+impl From<TrustError> for PackageError {
+    fn from(error: TrustError) -> PackageError {
+        PackageError::Trust(error)
+    }
+}

@@ -1,0 +1,21 @@
+//! What a package and a system image must prove before anything of them runs.
+//!
+//! Key functions: [`verify`] and [`verify_system`]; [`Verified`] is a package that passed. Neighbours: `package` takes
+//! the files apart, `image-check` checks the image, `package-build` makes files that pass. The kernel verifies at load;
+//! the host tool and its installer verify before they write. Deliberately not here: whether a system may have the
+//! program, which `install` judges.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod authority;
+mod digest;
+mod error;
+mod manifest;
+mod verify;
+
+pub use authority::check_signer;
+pub use digest::{image_digest, sha256, sha256_of};
+pub use error::PackageError;
+pub use verify::{Verified, identity, identity_of, verify, verify_in_steps, verify_system};
