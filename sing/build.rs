@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What the system is built from, by path in the repository, and the documentation.
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "Cargo.toml",
     "Cargo.lock",
     "abi",
@@ -27,6 +27,7 @@ const PARTS: [&str; 17] = [
     "services",
     "sip",
     "systems",
+    "userland",
 ];
 /// Members of the workspace that cargo wants to see, and the audited list.
 const MORE: [&str; 2] = ["sing", "tests"];

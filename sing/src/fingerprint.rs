@@ -24,6 +24,7 @@ const SOURCES: &[&str] = &[
     "lib",
     "drivers",
     "services",
+    "userland",
     "apps",
     "examples",
     "tests/conformance",
