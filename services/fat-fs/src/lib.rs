@@ -73,7 +73,7 @@ async fn serve(startup: Startup) -> i32 {
     let source = match DiskSource::open(Namespace::new(startup.namespace), disk, requests, Some(MARK)).await {
         Ok(source) => source,
         Err(error) => {
-            // The driver may be on its way back, so this is a failure to be tried again.
+            // The driver may be on its way back, so the manager should try again.
             report::error(format_args!("{disk}: {error}"));
             return 1;
         }

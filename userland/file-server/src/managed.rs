@@ -16,7 +16,7 @@ pub trait Managed: Volume {
     async fn statistics(&self) -> VolumeStatistics;
     /// Returns whether there are changes that are not on the disk.
     fn has_changes(&self) -> bool;
-    /// Writes all changes and unmounts the volume. It has been done before: that is no error.
+    /// Writes all changes and unmounts the volume.
     async fn unmount(&self) -> Result<(), Self::Error>;
 }
 
