@@ -45,23 +45,25 @@ pub trait Transport {
     fn exchange(&self, block: ExVec<u8>, request_bytes: usize) -> Pin<Box<dyn Future<Output = Exchanged> + '_>>;
 }
 
-/// Why something was not done.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// The host said no, with a number of [`errno`].
+    /// The host's error, a number of [`errno`].
     Host(u32),
-    /// The server's answer is none.
+    /// The server's message is malformed.
     Broken,
-    /// The path is none, or a part of it cannot be a name.
+    /// The path, or a part of it, cannot be a name.
     BadPath,
     /// A symbolic link leads out of the folder.
     LeadsOut,
     /// Too many links were followed.
     TooManyLinks,
-    /// What is asked for cannot be done to the folder itself.
-    Itself,
-    /// It is neither a file nor a folder.
+    /// A directory cannot be moved into itself.
+    IntoItself,
+    /// It is neither a file nor a directory.
     NotAFile,
+    /// It is nothing that this node or the host has.
+    NotSupported,
     /// There is no memory.
     Exhausted,
 }
@@ -74,8 +76,9 @@ impl fmt::Display for Error {
             Error::BadPath => formatter.write_str("a path is none"),
             Error::LeadsOut => formatter.write_str("a link leads out of the folder"),
             Error::TooManyLinks => formatter.write_str("too many links"),
-            Error::Itself => formatter.write_str("it is the folder itself"),
+            Error::IntoItself => formatter.write_str("a folder cannot be moved into itself"),
             Error::NotAFile => formatter.write_str("it is neither a file nor a folder"),
+            Error::NotSupported => formatter.write_str("it is not supported"),
             Error::Exhausted => formatter.write_str("there is no memory"),
         }
     }

@@ -9,31 +9,24 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use contracts::path;
-use mount_permit::Permit;
 use nine_p::{MAX_NAMES, Qid, errno};
 
-use crate::session::{Error, Fid, Session};
-use crate::watch::Watches;
+use crate::session::{Error, Fid};
 
-/// Links in one path at most, as on Linux.
+/// Maximum number of links in one path, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// A name of the host's.
+/// A name on the host.
 pub(crate) type Name = Vec<u8>;
 
-/// A folder as a client has it.
-pub(crate) struct Here {
-    pub(crate) session: Rc<Session>,
+/// A directory where paths begin.
+#[derive(Clone)]
+pub(crate) struct Base {
     root: Rc<Fid>,
     fid: Rc<Fid>,
-    /// The names that lead here from the root, none of which is a link.
+    /// Its path from the root, without links.
     names: Vec<Name>,
-    pub(crate) permit: Permit,
-    pub(crate) watches: Rc<Watches>,
 }
-
-/// A folder that requests begin at.
-pub(crate) type Base = Rc<Here>;
 
 /// Whether a link at the end of a path is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +39,7 @@ pub(crate) enum LastLink {
 pub(crate) struct Found {
     pub(crate) fid: Fid,
     pub(crate) qid: Qid,
-    /// The names that lead there from the root, none of which is a link.
+    /// Its path from the root, without links.
     pub(crate) names: Vec<Name>,
 }
 
@@ -56,34 +49,18 @@ enum Step {
     Up,
 }
 
-impl Here {
-    /// The folder itself, for whoever is let through.
-    pub(crate) fn root(root: Fid) -> Here {
-        let root = Rc::new(root);
-        let session = Rc::clone(root.session());
-        let permit = Permit::new(&[], principal::Rights::UNDECIDED);
-        Here { session, fid: Rc::clone(&root), root, names: Vec::new(), permit, watches: Rc::default() }
+impl Base {
+    pub(crate) fn root(root: &Rc<Fid>) -> Base {
+        Base { root: Rc::clone(root), fid: Rc::clone(root), names: Vec::new() }
     }
 
-    /// The same folder for a client.
-    pub(crate) fn with_permit(&self, permit: Permit) -> Here {
-        Here {
-            session: Rc::clone(&self.session),
-            root: Rc::clone(&self.root),
-            fid: Rc::clone(&self.fid),
-            names: self.names.clone(),
-            permit,
-            watches: Rc::clone(&self.watches),
-        }
+    /// A directory that was found from here.
+    pub(crate) fn below(&self, found: Found) -> Base {
+        Base { root: Rc::clone(&self.root), fid: Rc::new(found.fid), names: found.names }
     }
 
-    /// A folder that was found from here.
-    pub(crate) fn below(&self, found: Found, permit: Permit) -> Here {
-        Here { fid: Rc::new(found.fid), names: found.names, ..self.with_permit(permit) }
-    }
-
-    /// What the path leads to.
-    pub(crate) async fn find(&self, path: &[u8], last: LastLink) -> Result<Found, Error> {
+    /// Resolves a path.
+    pub(crate) async fn find(&self, path: &str, last: LastLink) -> Result<Found, Error> {
         let mut todo: VecDeque<Step> = names_of(path)?.into_iter().map(Step::Down).collect();
         let (mut at, mut passed) = (Rc::clone(&self.fid), self.names.clone());
         let mut links = 0;
@@ -120,22 +97,12 @@ impl Here {
         }
     }
 
-    /// The folder that the path's last name is in, and that name.
-    pub(crate) async fn place(&self, path: &[u8]) -> Result<(Found, Name), Error> {
-        let text = core::str::from_utf8(path).map_err(|_| Error::BadPath)?;
-        let mut names = names_of(path)?;
-        let name = names.pop().ok_or(Error::Itself)?;
-        let (folder, _) = path::split_last(text).ok_or(Error::Itself)?;
-        let found = self.find(folder.as_bytes(), LastLink::Follow).await?;
+    /// Returns the directory that has the last name of a path, and the name.
+    pub(crate) async fn place(&self, path: &str) -> Result<(Found, Name), Error> {
+        let name = names_of(path)?.pop().ok_or(Error::BadPath)?;
+        let (parent, _) = path::split_last(path).ok_or(Error::BadPath)?;
+        let found = self.find(parent, LastLink::Follow).await?;
         if found.qid.is_directory() { Ok((found, name)) } else { Err(Error::Host(errno::ENOTDIR)) }
-    }
-
-    /// Makes durable all that was done in the folder.
-    pub(crate) async fn sync(&self) -> Result<(), Error> {
-        self.session.sync_files().await?;
-        let root = self.root.duplicate().await?;
-        root.open(nine_p::open_flags::READ).await?;
-        root.sync().await
     }
 }
 
@@ -186,11 +153,13 @@ async fn walk_directly(from: &Fid, names: &[Name]) -> Result<Fid, Error> {
     }
 }
 
-/// The names of a client's path.
-pub(crate) fn names_of(path: &[u8]) -> Result<Vec<Name>, Error> {
-    let text = core::str::from_utf8(path).ok().filter(|path| path::is_valid(path)).ok_or(Error::BadPath)?;
+/// The names of a path.
+fn names_of(path: &str) -> Result<Vec<Name>, Error> {
+    if !path::is_valid(path) {
+        return Err(Error::BadPath);
+    }
     let name = |part| name_text::from_text(part).map(|name| name.into_owned()).map_err(|_| Error::BadPath);
-    path::parts(text).map(name).collect()
+    path::parts(path).map(name).collect()
 }
 
 /// The steps of a link's target.
@@ -233,8 +202,8 @@ mod tests {
 
     #[test]
     fn names_are_bytes_of_the_host() {
-        assert_eq!(names_of(b"/a//caf\\xe9/.").ok(), Some(Vec::from([b"a".to_vec(), b"caf\xe9".to_vec()])));
-        for bad in [&b"a/../b"[..], b"\xff", b"a\0", b"\\xc3\\xa9"] {
+        assert_eq!(names_of("/a//caf\\xe9/.").ok(), Some(Vec::from([b"a".to_vec(), b"caf\xe9".to_vec()])));
+        for bad in ["a/../b", "a\0", "\\xc3\\xa9"] {
             assert_eq!(names_of(bad).err(), Some(Error::BadPath), "{bad:?}");
         }
     }

@@ -6,7 +6,9 @@
 //! process that names any path of the host.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
@@ -19,7 +21,7 @@ use sip::exheap::ExVec;
 use sip::{Deadline, executor, time};
 
 use crate::session::Error;
-use crate::walk::{Base, Found, Here, LastLink};
+use crate::walk::{Base, Found, LastLink};
 
 /// Watches of one folder of the host.
 const MAX_WATCHES: usize = 64;
@@ -62,28 +64,26 @@ impl Drop for Counted {
 }
 
 /// Announces changes at and below the path from now on, until the client closes.
-pub(crate) async fn subscribe(here: &Base, path: &[u8], events: Events) -> Result<(), Error> {
-    let watches = &here.watches;
+pub(crate) async fn subscribe(watches: &Rc<Watches>, base: Base, path: &str, events: Events) -> Result<(), Error> {
     if watches.0.get() >= MAX_WATCHES {
         return Err(Error::Exhausted);
     }
     watches.0.set(watches.0.get() + 1);
     let counted = Counted(Rc::clone(watches));
-    let path = path.trim_ascii_start().to_vec();
-    let first = look(here, &path).await?;
-    let here = Rc::clone(here);
+    let path = String::from(path);
+    let first = look(&base, &path).await?;
     drop(executor::spawn(async move {
-        watch(&here, &path, first, events).await;
+        watch(&base, &path, first, events).await;
         drop(counted);
     }));
     Ok(())
 }
 
-async fn watch(here: &Here, path: &[u8], mut known: Snapshot, mut events: Events) {
+async fn watch(base: &Base, path: &str, mut known: Snapshot, mut events: Events) {
     let (mut pause_ns, mut is_too_large) = (PAUSE_NS, false);
     while !is_gone_within(&events, pause_ns).await {
         let begin = time::monotonic();
-        let looked = look(here, path).await;
+        let looked = look(base, path).await;
         pause_ns = PAUSE_NS.max((time::monotonic() - begin).saturating_mul(PAUSE_PER_LOOK));
         let now = match looked {
             Ok(now) => now,
@@ -124,9 +124,9 @@ async fn is_gone_within(events: &Events, pause_ns: u64) -> bool {
 }
 
 /// Announces one change; nothing when the client has closed, or there is no room for the path.
-async fn announce(events: Events, change: Change, path: &[u8], below: &[u8]) -> Option<Events> {
+async fn announce(events: Events, change: Change, path: &str, below: &[u8]) -> Option<Events> {
     let slash: &[u8] = if path.is_empty() || below.is_empty() { b"" } else { b"/" };
-    let path = ExVec::from_slice(&[path, slash, below].concat()).ok()?;
+    let path = ExVec::from_slice(&[path.as_bytes(), slash, below].concat()).ok()?;
     match events.changed(change, path).receive_async().await {
         namespace_events::ExpReadyAfterChanged::Next { next } => Some(next),
         namespace_events::ExpReadyAfterChanged::ChannelClosed(_) => None,
@@ -134,14 +134,14 @@ async fn announce(events: Events, change: Change, path: &[u8], below: &[u8]) -> 
 }
 
 /// What there is now.
-async fn look(here: &Here, path: &[u8]) -> Result<Snapshot, Error> {
-    let root = here.find(path, LastLink::Keep).await?;
+async fn look(base: &Base, path: &str) -> Result<Snapshot, Error> {
+    let root = base.find(path, LastLink::Keep).await?;
     let mut snapshot = Snapshot::new();
     snapshot.insert(Vec::new(), stamp(&root.fid.attributes().await?));
     // Paths, not fids, of which the host has few.
-    let mut folders = Vec::from([Vec::new()]);
+    let mut folders = Vec::from([String::new()]);
     while let Some(below) = folders.pop() {
-        let folder = match here.find(&[path, b"/", &below].concat(), LastLink::Keep).await {
+        let folder = match base.find(&format!("{path}/{below}"), LastLink::Keep).await {
             Ok(folder) if folder.qid.is_directory() => folder,
             Err(error) if below.is_empty() => return Err(error),
             _ => continue,
@@ -151,12 +151,11 @@ async fn look(here: &Here, path: &[u8]) -> Result<Snapshot, Error> {
             let Ok((qids, Some(fid))) = folder.fid.walk(core::slice::from_ref(&name)).await else { continue };
             let (Some(&qid), Ok(known)) = (qids.first(), fid.attributes().await) else { continue };
             let text = name_text::to_text(&name);
-            let slash: &[u8] = if below.is_empty() { b"" } else { b"/" };
-            let path = [&below[..], slash, text.as_bytes()].concat();
+            let path = if below.is_empty() { text.into_owned() } else { format!("{below}/{text}") };
             if snapshot.len() >= MAX_NODES {
                 return Err(Error::Exhausted);
             }
-            snapshot.insert(path.clone(), stamp(&known));
+            snapshot.insert(path.clone().into_bytes(), stamp(&known));
             if qid.is_directory() {
                 folders.push(path);
             }

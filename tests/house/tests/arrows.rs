@@ -20,7 +20,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("sip/virtio", &["sip", "lib/layout", "lib/virtio-bus"]),
     ("contracts", &["sip", "lib/layout"]),
     ("SIP", &["contracts", "sip", "sip/virtio", "lib/*", "SHARED"]),
-    ("drivers/folder-server", &["contracts", "sip", "lib/*", "services/mount-permit"]),
+    ("drivers/folder-server", &["contracts", "sip", "lib/*", "userland/*"]),
     ("SHARED", &["contracts", "sip", "lib/*"]),
     (
         "sing",
