@@ -1,7 +1,7 @@
 //! Open files.
 //!
-//! A file is opened to be read, and opened to be written with the first write: the host cannot run a program that is open
-//! to be written.
+//! A file is opened to be read, and opened to be written with the first write: the host cannot run a program that is
+//! open to be written.
 
 use alloc::rc::Rc;
 

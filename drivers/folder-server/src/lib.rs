@@ -2,10 +2,10 @@
 //!
 //! Key types: [`Transport`] (what a driver implements), [`Mount`] (the folder that it found), [`run`]. Nothing of the
 //! folder is cached: each request asks the host, so changes there show at the next one. [`session`] has the requests in
-//! flight and the fids, [`walk`] resolves paths and links, [`files`] opens files, [`watch`] notifies clients, [`answers`]
-//! maps errors, and [`volume`] joins them to the loops of the clients in `file-server`. Every client is a task on one
-//! thread. Deliberately not here: devices, and access control lists, for which the host has no place where it would
-//! enforce them.
+//! flight and the fids, [`walk`] resolves paths and links, [`files`] opens files, [`watch`] notifies clients,
+//! [`answers`] maps errors, and [`volume`] joins them to the loops of the clients in `file-server`. Every client is a
+//! task on one thread. Deliberately not here: devices, and access control lists, for which the host has no place where
+//! it would enforce them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -47,8 +47,8 @@ pub struct Mount {
 
 type Provider<S> = service_provider::Exp<S>;
 
-/// Serves the folder that `open` finds, at its name below `/fs`, until the provider channel closes. The error of `open` is a
-/// sentence for people.
+/// Serves the folder that `open` finds, at its name below `/fs`, until the provider channel closes. The error of `open`
+/// is a sentence for people.
 pub fn run(
     clients: Provider<states::Start>,
     namespace: directory::Imp<directory::states::Ready>,

@@ -1,8 +1,7 @@
-//! From paths to fids. Symbolic links are followed here, one name at a time where need be, and never out of the folder.
+//! Path resolution. Symbolic links are followed here, one name at a time if need be, and never out of the folder.
 //!
-//! What a link names is looked up from the folder that it is in; `..` in it takes the last name away of those that led
-//! there. An absolute target is a path of the host, so it leads out. Neighbour: `session`. Deliberately not here: what is
-//! done with what was found.
+//! A link's target is relative to the directory that has the link; `..` removes the last name of that path. An absolute
+//! target is a path of the host, so it leads out. Neighbour: `session`. Deliberately not here: operations on the nodes.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -115,15 +114,15 @@ impl Step {
     }
 }
 
-/// What was found on the way along names.
+/// The result of a walk.
 enum Walked {
-    /// All of them; what the last one names, if there was one.
+    /// All names were found; the last one, if there was one.
     All { fid: Fid, qid: Option<Qid> },
-    /// A link that is to be followed, the folder that it is in, and which of the names it has.
+    /// A link to follow, its directory, and its index in the names.
     Link { before: Fid, link: Fid, position: usize },
 }
 
-/// Walks along names as far as no link is in the way: in as few requests as possible, or else name by name.
+/// Walks names up to the first link: in one request if there is none, else name by name.
 async fn walk(from: &Fid, names: &[Name], last: LastLink) -> Result<Walked, Error> {
     let is_in_the_way =
         |position: usize, qid: &Qid| qid.is_link() && (position + 1 < names.len() || last == LastLink::Follow);
@@ -145,7 +144,7 @@ async fn walk(from: &Fid, names: &[Name], last: LastLink) -> Result<Walked, Erro
     Ok(Walked::All { fid: at, qid: found })
 }
 
-/// Walks along names that led somewhere before without a link. Where there is one now, the host has just changed that.
+/// Walks a path without links. If there is one now, the host has just made it.
 async fn walk_directly(from: &Fid, names: &[Name]) -> Result<Fid, Error> {
     match walk(from, names, LastLink::Follow).await? {
         Walked::All { fid, .. } => Ok(fid),
@@ -171,7 +170,7 @@ fn steps_of(target: &[u8]) -> Result<Vec<Step>, Error> {
     Ok(parts.map(|part| if part == b".." { Step::Up } else { Step::Down(part.to_vec()) }).collect())
 }
 
-/// Whether a link in this folder with this target stays below the root, by its text.
+/// Returns whether the text of a target stays below the root for a link in this directory.
 pub(crate) fn stays_inside(folder: &[Name], target: &[u8]) -> bool {
     let Ok(steps) = steps_of(target) else { return false };
     let mut depth = folder.len();
@@ -190,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_lead_out_are_told_from_those_that_stay() {
+    fn links_that_lead_out_are_recognized() {
         let folder = [b"a".to_vec(), b"b".to_vec()];
         for inside in ["x", "./x", "../x", "../..", "../../c/../d", ""] {
             assert!(stays_inside(&folder, inside.as_bytes()), "{inside}");

@@ -7,8 +7,8 @@
 //! it is reached through. As long as no extended attribute was seen and the mount point has no list, all this costs one
 //! test.
 //!
-//! Key types: [`Access`] (the cache of lists), [`Caller`] (a request and its sender). Deliberately not here: the rules of
-//! the system, which the directory service checks; the meaning of lists, which is in the library `principal`.
+//! Key types: [`Access`] (the cache of lists), [`Caller`] (a request and its sender). Deliberately not here: the rules
+//! of the system, which the directory service checks; the meaning of lists, which is in the library `principal`.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -335,8 +335,8 @@ impl Caller<'_> {
         self.volume.volume.has_seen_extended_attributes() || self.directory.permit.is_decided()
     }
 
-    /// Whether the mount point's list gives the client `set-acl`, which it then keeps whatever lists below say: somebody
-    /// has to be able to repair them.
+    /// Whether the mount point's list gives the client `set-acl`, which it then keeps whatever lists below say:
+    /// somebody has to be able to repair them.
     pub(crate) fn may_repair_lists(&self) -> bool {
         let permit = &self.directory.permit;
         permit.is_decided()

@@ -1,10 +1,11 @@
 //! The file system of one ext2 disk: `Directory` and `File` for many clients, over a `Disk`.
 //!
 //! The format is in the library `ext2`, the loops of the clients are in `file-server`, and [`volume`] joins the two;
-//! [`access`] decides who may do what, [`answers`] maps errors. Every client is a task on one thread: while its blocks are
-//! on the way, the others go on. Requests carry their offset, so a server that was started again goes on without knowing
-//! what was open. What was written gets to the disk some seconds later, or when a client asks for it. Deliberately not
-//! here: the way to the driver, which is in `disk-source`; permissions of Unix, which are kept but decide nothing.
+//! [`access`] decides who may do what, [`answers`] maps errors. Every client is a task on one thread: while its blocks
+//! are on the way, the others go on. Requests carry their offset, so a server that was started again goes on without
+//! knowing what was open. What was written gets to the disk some seconds later, or when a client asks for it.
+//! Deliberately not here: the way to the driver, which is in `disk-source`; permissions of Unix, which are kept but
+//! decide nothing.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,8 +33,8 @@ use crate::volume::Ext2Volume;
 
 sip::startup!();
 
-/// Identifies a disk: the parts of its superblock that do not change while the volume is written, which are the numbers of
-/// inodes and blocks, the magic number, and the volume's UUID.
+/// Identifies a disk: the parts of its superblock that do not change while the volume is written, which are the numbers
+/// of inodes and blocks, the magic number, and the volume's UUID.
 const MARK: Mark = Mark { offset: 1024, parts: &[0..8, 56..58, 104..120] };
 
 /// Serves the volume until the provider channel closes or the manager unmounts it.

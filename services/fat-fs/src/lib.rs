@@ -2,8 +2,9 @@
 //! `Disk`.
 //!
 //! The format is in the library `fat`, the loops of the clients are in `file-server`, and [`volume`] joins the two;
-//! [`answers`] maps errors. Every client is a task on one thread, so one that is slow to ask delays nobody; what they ask
-//! of the volume is done one after the other. Deliberately not here: the way to the driver, which is in `disk-source`.
+//! [`answers`] maps errors. Every client is a task on one thread, so one that is slow to ask delays nobody; what they
+//! ask of the volume is done one after the other. Deliberately not here: the way to the driver, which is in
+//! `disk-source`.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! What clients may do by the access control list of the mount point, as the directory service sent it with the client.
 //!
-//! Key types: [`Permit`], for a directory; [`OpenRights`], for an open file. Deliberately not here: the lists, which the
-//! directory service reads; `traverse`, without which no client gets to the server.
+//! Key types: [`Permit`], for a directory; [`OpenRights`], for an open file. Deliberately not here: the lists, which
+//! the directory service reads; `traverse`, without which no client gets to the server.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -98,8 +98,8 @@ impl Permit {
     }
 }
 
-/// What a client may do with a file that it has open, by the lists at the time when it was opened. The rights stay with the
-/// channel, whoever owns it.
+/// What a client may do with a file that it has open, by the lists at the time when it was opened. The rights stay with
+/// the channel, whoever owns it.
 pub struct OpenRights {
     /// The rights.
     pub rights: Rights,

@@ -183,7 +183,8 @@ pub trait Volume: Sized + 'static {
 
     /// Returns the attributes of an open file.
     async fn file_attributes(&self, file: &Self::File) -> Result<NodeAttributes, Self::Error>;
-    /// Reads from an offset on. Returns the number of bytes, which is less than the buffer's only at the end of the file.
+    /// Reads from an offset on. Returns the number of bytes, which is less than the buffer's only at the end of the
+    /// file.
     async fn read(&self, file: &mut Self::File, offset: u64, buffer: &mut [u8]) -> Result<usize, Self::Error>;
     /// Writes all of the data to an offset.
     async fn write(&self, file: &mut Self::File, offset: u64, data: &[u8]) -> Result<(), Partial<Self::Error>>;
