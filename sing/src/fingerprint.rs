@@ -25,6 +25,7 @@ const SOURCES: &[&str] = &[
     "userland",
     "drivers",
     "services",
+    "userland",
     "apps",
     "examples",
     "tests/conformance",

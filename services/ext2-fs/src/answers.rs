@@ -1,10 +1,11 @@
-//! The library's errors and kinds in the words of the contracts.
+//! Errors and nodes of the library `ext2` as those of the contracts.
 
-use contracts::directory::{NameError, NodeAttributes, NodeChanges, NodeKind};
-use contracts::file::{FileAttributes, FileError};
+use contracts::directory::{NameError, NodeAttributes, NodeKind};
+use contracts::file::FileError;
 use contracts::file_system::FileSystemError;
 use contracts::service_provider::StartError;
-use ext2::{AttributeChanges, DiskError, Error, Inode, Kind};
+use ext2::{DiskError, Error, Inode, Kind};
+use file_server::AttributeChanges;
 
 pub(crate) fn start_error(error: &Error) -> StartError {
     match error {
@@ -22,7 +23,8 @@ pub(crate) fn name_error(error: &Error) -> NameError {
     match error {
         Error::NotFound => NameError::NotFound,
         Error::NotADirectory => NameError::NotADirectory,
-        Error::NotAFile | Error::IsADirectory => NameError::IsADirectory,
+        Error::IsADirectory => NameError::IsADirectory,
+        Error::NotAFile => NameError::NotSupported,
         Error::TooManyLinks => NameError::TooManyLinks,
         Error::NameTooLong | Error::BadName => NameError::BadPath,
         Error::AlreadyExists => NameError::AlreadyExists,
@@ -70,16 +72,16 @@ pub(crate) fn file_system_error(error: &Error) -> FileSystemError {
     }
 }
 
-/// What a client asks to be changed. Times on the volume are seconds from 1970 to 2106.
-pub(crate) fn attribute_changes(changes: &NodeChanges) -> AttributeChanges {
-    let wanted = |bit: u32| changes.which & bit != 0;
+/// Times on the volume are seconds from 1970 to 2106.
+pub(crate) fn attribute_changes(changes: AttributeChanges) -> ext2::AttributeChanges {
     let time = |seconds: i64| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX);
-    AttributeChanges {
-        permissions: wanted(1).then_some((changes.permissions & 0o7777) as u16),
-        owner: wanted(2).then_some(changes.owner),
-        group: wanted(4).then_some(changes.group),
-        modified: wanted(8).then(|| time(changes.modified_s)),
-        accessed: wanted(16).then(|| time(changes.accessed_s)),
+    ext2::AttributeChanges {
+        // The low twelve bits.
+        permissions: changes.permissions.map(|permissions| permissions as u16),
+        owner: changes.owner,
+        group: changes.group,
+        modified: changes.modified_s.map(time),
+        accessed: changes.accessed_s.map(time),
     }
 }
 
@@ -107,16 +109,5 @@ pub(crate) fn node_attributes(inode: &Inode) -> NodeAttributes {
         links: inode.links.into(),
         owner: inode.owner,
         group: inode.group,
-    }
-}
-
-pub(crate) fn file_attributes(inode: &Inode) -> FileAttributes {
-    FileAttributes {
-        size_bytes: inode.size,
-        allocated_bytes: u64::from(inode.sectors) * SECTOR_BYTES,
-        node: inode.number.into(),
-        modified_s: inode.modified.into(),
-        permissions: inode.permissions.into(),
-        links: inode.links.into(),
     }
 }

@@ -1,7 +1,7 @@
-//! The library's errors and nodes in the words of the contracts.
+//! Errors and nodes of the library `fat` as those of the contracts.
 
 use contracts::directory::{NameError, NodeAttributes, NodeKind};
-use contracts::file::{FileAttributes, FileError};
+use contracts::file::FileError;
 use contracts::file_system::FileSystemError;
 use contracts::service_provider::StartError;
 use fat::{DiskError, Error, Kind, Node};
@@ -83,16 +83,5 @@ pub(crate) fn node_attributes(node: &Node) -> NodeAttributes {
         links: 1,
         owner: 0,
         group: 0,
-    }
-}
-
-pub(crate) fn file_attributes(node: &Node) -> FileAttributes {
-    FileAttributes {
-        size_bytes: node.size_bytes,
-        allocated_bytes: node.allocated_bytes,
-        node: node.number,
-        modified_s: node.modified_s,
-        permissions: node.permissions,
-        links: 1,
     }
 }

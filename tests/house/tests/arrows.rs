@@ -122,6 +122,7 @@ fn class(workspace: &Workspace, member: &Crate) -> Option<&'static str> {
     let in_program_folder = [
         "drivers/",
         "services/",
+        "userland/",
         "apps/",
         "examples/",
         "tests/conformance/",

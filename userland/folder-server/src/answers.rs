@@ -1,21 +1,23 @@
-//! The host's errors and nodes in the words of the contracts.
+//! Errors and nodes of the host as those of the contracts.
 
 use contracts::directory::{NameError, NodeAttributes, NodeKind};
-use contracts::file::{FileAttributes, FileError};
-use nine_p::{Attributes, Entry, errno};
+use contracts::file::FileError;
+use file_server::AttributeChanges;
+use nine_p::{Attributes, Changes, Entry, errno};
 
 use crate::session::Error;
 
-/// Bytes of what `Attributes::blocks` counts.
+/// Unit of `Attributes::blocks` in bytes.
 const BLOCK_BYTES: u64 = 512;
 
 pub(crate) fn name_error(error: Error) -> NameError {
     match error {
         Error::Broken => NameError::DeviceError,
         Error::BadPath => NameError::BadPath,
-        Error::LeadsOut | Error::Itself => NameError::NotPermitted,
+        Error::LeadsOut => NameError::NotPermitted,
+        Error::IntoItself => NameError::IntoItself,
         Error::TooManyLinks => NameError::TooManyLinks,
-        Error::NotAFile => NameError::NotSupported,
+        Error::NotAFile | Error::NotSupported => NameError::NotSupported,
         Error::Exhausted => NameError::Exhausted,
         Error::Host(number) => match number {
             errno::ENOENT | errno::ESTALE => NameError::NotFound,
@@ -41,9 +43,8 @@ pub(crate) fn file_error(error: Error) -> FileError {
         Error::Broken => FileError::DeviceError,
         Error::BadPath => FileError::BadPath,
         Error::LeadsOut => FileError::NotPermitted,
-        Error::Itself => FileError::IsADirectory,
         Error::TooManyLinks => FileError::TooManyLinks,
-        Error::NotAFile => FileError::NotAFile,
+        Error::NotAFile | Error::NotSupported | Error::IntoItself => FileError::NotAFile,
         Error::Exhausted => FileError::Exhausted,
         Error::Host(number) => match number {
             errno::ENOENT | errno::ESTALE => FileError::NotFound,
@@ -62,7 +63,7 @@ pub(crate) fn file_error(error: Error) -> FileError {
     }
 }
 
-/// What a node is, by its mode.
+/// The kind in a mode.
 pub(crate) fn node_kind(mode: u32) -> NodeKind {
     match mode & Attributes::KIND {
         Attributes::DIRECTORY => NodeKind::Directory,
@@ -72,7 +73,7 @@ pub(crate) fn node_kind(mode: u32) -> NodeKind {
     }
 }
 
-/// What a name stands for, by its entry in a folder; nothing where that does not tell.
+/// The kind in an entry of a directory, if it has one.
 pub(crate) fn entry_kind(entry: &Entry<'_>) -> Option<NodeKind> {
     match entry.kind {
         Entry::UNKNOWN => None,
@@ -98,13 +99,21 @@ pub(crate) fn node_attributes(known: &Attributes) -> NodeAttributes {
     }
 }
 
-pub(crate) fn file_attributes(known: &Attributes) -> FileAttributes {
-    FileAttributes {
-        size_bytes: known.size,
-        allocated_bytes: known.blocks.saturating_mul(BLOCK_BYTES),
-        node: known.qid.path,
-        modified_s: known.modified_s.cast_signed(),
-        permissions: known.mode & 0o7777,
-        links: u32::try_from(known.links).unwrap_or(u32::MAX),
+pub(crate) fn attribute_changes(changes: AttributeChanges) -> Changes {
+    let valid = [
+        (changes.permissions.is_some(), Changes::MODE),
+        (changes.owner.is_some(), Changes::OWNER),
+        (changes.group.is_some(), Changes::GROUP),
+        (changes.modified_s.is_some(), Changes::MODIFIED | Changes::MODIFIED_SET),
+        (changes.accessed_s.is_some(), Changes::ACCESSED | Changes::ACCESSED_SET),
+    ];
+    Changes {
+        valid: valid.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, bits)| bits).sum(),
+        mode: changes.permissions.unwrap_or_default(),
+        owner: changes.owner.unwrap_or_default(),
+        group: changes.group.unwrap_or_default(),
+        modified_s: changes.modified_s.unwrap_or_default().cast_unsigned(),
+        accessed_s: changes.accessed_s.unwrap_or_default().cast_unsigned(),
+        ..Changes::default()
     }
 }

@@ -1,8 +1,8 @@
-//! The way to the folder's server: requests under way, and fids.
+//! The session with the folder's server: requests in flight, and fids.
 //!
-//! A request takes one of [`REQUESTS`] blocks and waits where none is free; its answer comes in the same block. Key types:
-//! [`Session`], [`Fid`], which gives itself up when it is dropped, [`Error`]. What the server answers is a claim: an answer
-//! of the wrong kind is an error. Deliberately not here: paths.
+//! A request takes one of [`REQUESTS`] blocks, and waits if none is free; the reply comes in the same block. Key types:
+//! [`Session`], [`Fid`], which is clunked when it is dropped, [`Error`]. Replies are untrusted: one of the wrong type
+//! is an error. Deliberately not here: paths.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -19,49 +19,51 @@ use nine_p::{Attributes, Changes, DATA_HEADER_BYTES, NO_FID, Qid, Reply, Request
 use sip::executor;
 use sip::exheap::ExVec;
 
-/// Requests under way at most.
+/// Maximum number of requests in flight.
 pub const REQUESTS: usize = 16;
-/// Bytes of the longest message: content, and what stands before it.
+/// Maximum length of a message in bytes: content and header.
 pub const MESSAGE_BYTES: usize = (128 << 10) + DATA_HEADER_BYTES;
-/// Bytes of a block: a message, and room behind one that is sent for what its answer has besides content.
+/// Bytes of a block: a message, and room after a request for the header of its reply.
 const BLOCK_BYTES: usize = MESSAGE_BYTES + (8 << 10);
-/// Servers that take less than this have no room for the longest path.
+/// Minimum `msize` of a server, in bytes: the longest path has to fit.
 const MIN_MESSAGE_BYTES: u32 = 8192;
-/// Files at most that were written and are kept open until they are synced.
+/// Maximum number of written files that are kept open until they are synced.
 const MAX_WRITTEN: usize = 64;
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub struct Exchanged {
-    /// The block. Nothing where the device has kept it.
+    /// The block; `None` if the device has kept it.
     pub block: Option<ExVec<u8>>,
-    /// Where in it the answer lies; nothing where there is none.
+    /// The bytes of the reply in the block; `None` if there is no reply.
     pub answer: Option<Range<usize>>,
 }
 
-/// The way to a server.
+/// The transport to a server.
 pub trait Transport {
-    /// Sends the request that the first bytes of the block are, and waits for the answer. Others may be under way.
+    /// Sends the request in the first bytes of the block and waits for the reply. Other requests may be in flight.
     fn exchange(&self, block: ExVec<u8>, request_bytes: usize) -> Pin<Box<dyn Future<Output = Exchanged> + '_>>;
 }
 
-/// Why something was not done.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// The host said no, with a number of [`errno`].
+    /// The host's error, a number of [`errno`].
     Host(u32),
-    /// The server's answer is none.
+    /// The server's message is malformed.
     Broken,
-    /// The path is none, or a part of it cannot be a name.
+    /// The path, or a part of it, cannot be a name.
     BadPath,
     /// A symbolic link leads out of the folder.
     LeadsOut,
     /// Too many links were followed.
     TooManyLinks,
-    /// What is asked for cannot be done to the folder itself.
-    Itself,
-    /// It is neither a file nor a folder.
+    /// A directory cannot be moved into itself.
+    IntoItself,
+    /// It is neither a file nor a directory.
     NotAFile,
+    /// It is nothing that this node or the host has.
+    NotSupported,
     /// There is no memory.
     Exhausted,
 }
@@ -74,32 +76,33 @@ impl fmt::Display for Error {
             Error::BadPath => formatter.write_str("a path is none"),
             Error::LeadsOut => formatter.write_str("a link leads out of the folder"),
             Error::TooManyLinks => formatter.write_str("too many links"),
-            Error::Itself => formatter.write_str("it is the folder itself"),
+            Error::IntoItself => formatter.write_str("a folder cannot be moved into itself"),
             Error::NotAFile => formatter.write_str("it is neither a file nor a folder"),
+            Error::NotSupported => formatter.write_str("it is not supported"),
             Error::Exhausted => formatter.write_str("there is no memory"),
         }
     }
 }
 
-/// The way to one server.
+/// The session with one server.
 pub(crate) struct Session {
     transport: Rc<dyn Transport>,
-    /// The tags that no request has, each with its block once it was used. The last returned is taken first, so that a
-    /// folder has as many blocks as it ever had requests under way.
+    /// The free tags, each with its block once it was used. The last returned is taken first, so that there are as many
+    /// blocks as there ever were requests in flight.
     blocks: RefCell<Vec<(u16, Option<ExVec<u8>>)>>,
     waiting: RefCell<VecDeque<Waker>>,
-    /// The longest message, as both sides agreed.
+    /// The negotiated maximum length of a message.
     message_bytes: Cell<usize>,
     next_fid: Cell<u32>,
     free_fids: RefCell<Vec<u32>>,
-    /// Open files that were written since they were synced.
+    /// Open files that were written since the last sync.
     written: RefCell<BTreeMap<u32, Rc<Fid>>>,
-    /// Somebody appends: what is written and where that was are one step.
+    /// A lock: an append and the offset that it went to are one step.
     appending: Cell<bool>,
     append_waiting: RefCell<VecDeque<Waker>>,
 }
 
-/// A fid of the server's.
+/// A fid of the server.
 pub(crate) struct Fid {
     session: Rc<Session>,
     number: u32,
@@ -115,7 +118,7 @@ impl Drop for Fid {
     fn drop(&mut self) {
         let (session, fid) = (Rc::clone(&self.session), self.number);
         drop(executor::spawn(async move {
-            // A number whose fid the server may still have is not used again.
+            // If the server may still have the fid, its number is not reused.
             if session.call(&Request::Forget { fid }, |reply| matches!(reply, Reply::Forgotten {}).then_some(())).await
                 == Ok(())
             {
@@ -126,9 +129,9 @@ impl Drop for Fid {
 }
 
 impl Session {
-    /// Agrees with the server and gets to the folder itself.
+    /// Negotiates with the server and attaches to the folder. Returns the fid of the folder.
     pub(crate) async fn start(transport: Rc<dyn Transport>) -> Result<Fid, Error> {
-        // There are few of them.
+        // `REQUESTS` is less than 2^16.
         let blocks = (0..REQUESTS).rev().map(|tag| (tag as u16, None)).collect();
         let session = Rc::new(Session {
             transport,
@@ -163,7 +166,7 @@ impl Session {
         Ok(root)
     }
 
-    /// Sends a request and takes what is wanted out of the answer.
+    /// Sends a request and takes the result out of the reply.
     async fn call<R>(&self, request: &Request<'_>, take: impl FnOnce(Reply<'_>) -> Option<R>) -> Result<R, Error> {
         let (tag, mut block) = self.take_block().await?;
         let sent_tag = if matches!(request, Request::Version { .. }) { nine_p::NO_TAG } else { tag };
@@ -182,7 +185,7 @@ impl Session {
         result
     }
 
-    /// Waits for a tag that no request has.
+    /// Waits for a free tag.
     async fn take_block(&self) -> Result<(u16, ExVec<u8>), Error> {
         let (tag, block) = poll_fn(|context| match self.blocks.borrow_mut().pop() {
             Some(block) => Poll::Ready(block),
@@ -201,7 +204,7 @@ impl Session {
         }
     }
 
-    /// The device may have kept the block.
+    /// Frees a tag; its block is `None` if the device has kept it.
     fn give_block(&self, tag: u16, block: Option<ExVec<u8>>) {
         self.blocks.borrow_mut().push((tag, block));
         if let Some(waiting) = self.waiting.borrow_mut().pop_front() {
@@ -209,7 +212,7 @@ impl Session {
         }
     }
 
-    /// A number for a fid that is about to be made.
+    /// Allocates the number of a fid that the server is about to make.
     fn new_fid(self: &Rc<Self>) -> Fid {
         let number = self.free_fids.borrow_mut().pop().unwrap_or_else(|| {
             let number = self.next_fid.get();
@@ -219,12 +222,12 @@ impl Session {
         Fid { session: Rc::clone(self), number }
     }
 
-    /// The longest content of one request.
+    /// Returns the maximum number of bytes of content in one request.
     fn content_bytes(&self) -> usize {
         self.message_bytes.get() - DATA_HEADER_BYTES
     }
 
-    /// Makes all files durable that were written.
+    /// Syncs all files that were written.
     pub(crate) async fn sync_files(&self) -> Result<(), Error> {
         let written = core::mem::take(&mut *self.written.borrow_mut());
         let mut result = Ok(());
@@ -234,7 +237,7 @@ impl Session {
         result
     }
 
-    /// Remembers that an open file was written.
+    /// Adds an open file to those that were written.
     async fn note_written(&self, fid: &Rc<Fid>) -> Result<(), Error> {
         let has_room = {
             let written = self.written.borrow();
@@ -268,7 +271,6 @@ impl Session {
 }
 
 impl Fid {
-    /// The way that it is of.
     pub(crate) fn session(&self) -> &Rc<Session> {
         &self.session
     }
@@ -277,7 +279,7 @@ impl Fid {
         self.session.call(request, take).await
     }
 
-    /// What is found by the names; the fid only if all of them are there. At most as many as one request takes.
+    /// Walks at most [`nine_p::MAX_NAMES`] names. The fid is there only if all of them were found.
     pub(crate) async fn walk(&self, names: &[Vec<u8>]) -> Result<(Vec<Qid>, Option<Fid>), Error> {
         let new = self.session.new_fid();
         let texts = names.iter().map(|name| Text(name)).collect();
@@ -296,27 +298,27 @@ impl Fid {
         }
     }
 
-    /// Gives the number back of a fid that the server did not make.
+    /// Frees the number of a fid that the server did not make.
     fn never_made(self) -> Option<Fid> {
         self.session.free_fids.borrow_mut().push(self.number);
-        // Dropping it would have the server give it up.
+        // Dropping it would send a clunk.
         core::mem::forget(self);
         None
     }
 
-    /// Another fid for the same.
+    /// Returns another fid for the same node.
     pub(crate) async fn duplicate(&self) -> Result<Fid, Error> {
         let (_, fid) = self.walk(&[]).await?;
         fid.ok_or(Error::Broken)
     }
 
-    /// Has the fid name the open file or folder.
+    /// Opens the file or directory.
     pub(crate) async fn open(&self, flags: u32) -> Result<(), Error> {
         let request = Request::Open { fid: self.number, flags };
         self.call(&request, |reply| matches!(reply, Reply::Opened { .. }).then_some(())).await
     }
 
-    /// Makes a file in this folder; the fid names it, open to be read and written.
+    /// Creates a file in this directory. The fid then is that of the file, open to be read and written.
     pub(crate) async fn create(&self, name: &[u8], mode: u32) -> Result<Qid, Error> {
         let flags = open_flags::READ_WRITE | open_flags::EXCLUSIVE;
         let request = Request::Create { fid: self.number, name: Text(name), flags, mode, group: 0 };
@@ -327,7 +329,7 @@ impl Fid {
         created.await
     }
 
-    /// What is known of it.
+    /// Returns the attributes.
     pub(crate) async fn attributes(&self) -> Result<Attributes, Error> {
         let request = Request::GetAttributes { fid: self.number, wanted: Attributes::BASIC };
         let attributes = self.call(&request, |reply| match reply {
@@ -337,13 +339,13 @@ impl Fid {
         attributes.await
     }
 
-    /// Changes what is known of it.
+    /// Changes attributes.
     pub(crate) async fn set_attributes(&self, changes: Changes) -> Result<(), Error> {
         let request = Request::SetAttributes { fid: self.number, changes };
         self.call(&request, |reply| matches!(reply, Reply::AttributesSet {}).then_some(())).await
     }
 
-    /// Where a link leads.
+    /// Returns the target of a link.
     pub(crate) async fn target(&self) -> Result<Vec<u8>, Error> {
         let request = Request::ReadLink { fid: self.number };
         let target = self.call(&request, |reply| match reply {
@@ -353,7 +355,7 @@ impl Fid {
         target.await
     }
 
-    /// Reads from the open file; fewer bytes than there is room for only at its end.
+    /// Reads from the open file. It returns less than the buffer's length only at the end of the file.
     pub(crate) async fn read(&self, offset: u64, out: &mut [u8]) -> Result<usize, Error> {
         let mut done = 0;
         while done < out.len() {
@@ -378,7 +380,7 @@ impl Fid {
         Ok(done)
     }
 
-    /// Writes to the open file; where it fails, how many bytes were written before.
+    /// Writes to the open file. The error has the number of bytes written before.
     pub(crate) async fn write(self: &Rc<Self>, offset: u64, data: &[u8]) -> Result<(), (Error, usize)> {
         self.session.note_written(self).await.map_err(|error| (error, 0))?;
         let mut done = 0;
@@ -400,7 +402,7 @@ impl Fid {
         Ok(())
     }
 
-    /// Writes to the end of a file that is open to be appended to; where that was.
+    /// Appends to a file that is open to be appended to. Returns the offset.
     pub(crate) async fn append(self: &Rc<Self>, data: &[u8]) -> Result<u64, (Error, usize)> {
         self.session.begin_appending().await;
         let appended = async {
@@ -413,13 +415,13 @@ impl Fid {
         appended
     }
 
-    /// Makes durable what was written to the open file, or what was done in the open folder.
+    /// Syncs the open file or directory.
     pub(crate) async fn sync(&self) -> Result<(), Error> {
         let request = Request::Sync { fid: self.number, data_only: 0 };
         self.call(&request, |reply| matches!(reply, Reply::Synced {}).then_some(())).await
     }
 
-    /// Names of the open folder from an offset on, as many as fit into `count` bytes of entries; none at the end.
+    /// Reads at most `count` bytes of entries of the open directory from an offset on; none at the end.
     pub(crate) async fn read_entries<R>(
         &self,
         offset: u64,
@@ -436,32 +438,32 @@ impl Fid {
         read.await
     }
 
-    /// Makes a folder in this one.
+    /// Creates a directory in this one.
     pub(crate) async fn make_folder(&self, name: &[u8], mode: u32) -> Result<(), Error> {
         let request = Request::MakeDirectory { fid: self.number, name: Text(name), mode, group: 0 };
         self.call(&request, |reply| matches!(reply, Reply::DirectoryMade { .. }).then_some(())).await
     }
 
-    /// Makes a symbolic link in this folder.
+    /// Creates a symbolic link in this directory.
     pub(crate) async fn make_link(&self, name: &[u8], target: &[u8]) -> Result<(), Error> {
         let request = Request::MakeLink { fid: self.number, name: Text(name), target: Text(target), group: 0 };
         self.call(&request, |reply| matches!(reply, Reply::LinkMade { .. }).then_some(())).await
     }
 
-    /// Makes one more name in this folder.
+    /// Creates one more name in this directory.
     pub(crate) async fn hard_link(&self, file: &Fid, name: &[u8]) -> Result<(), Error> {
         let request = Request::HardLink { directory: self.number, fid: file.number, name: Text(name) };
         self.call(&request, |reply| matches!(reply, Reply::Linked {}).then_some(())).await
     }
 
-    /// Renames what is in this folder.
+    /// Renames an entry of this directory.
     pub(crate) async fn rename(&self, old_name: &[u8], to: &Fid, new_name: &[u8]) -> Result<(), Error> {
         let request =
             Request::Rename { from: self.number, old_name: Text(old_name), to: to.number, new_name: Text(new_name) };
         self.call(&request, |reply| matches!(reply, Reply::Renamed {}).then_some(())).await
     }
 
-    /// Takes a name out of this folder; `flags` as in [`Request::Unlink`].
+    /// Removes a name from this directory; `flags` as in [`Request::Unlink`].
     pub(crate) async fn unlink(&self, name: &[u8], flags: u32) -> Result<(), Error> {
         let request = Request::Unlink { fid: self.number, name: Text(name), flags };
         self.call(&request, |reply| matches!(reply, Reply::Unlinked {}).then_some(())).await

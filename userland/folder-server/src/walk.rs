@@ -1,38 +1,30 @@
-//! From paths to fids. Symbolic links are followed here, one name at a time where need be, and never out of the folder.
+//! Path resolution. Symbolic links are followed here, one name at a time if need be, and never out of the folder.
 //!
-//! What a link names is looked up from the folder that it is in; `..` in it takes the last name away of those that led
-//! there. An absolute target is a path of the host, so it leads out. Neighbour: `session`. Deliberately not here: what is
-//! done with what was found.
+//! A link's target is relative to the directory that has the link; `..` removes the last name of that path. An absolute
+//! target is a path of the host, so it leads out. Neighbour: `session`. Deliberately not here: operations on the nodes.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use mount_permit::Permit;
 use nine_p::{MAX_NAMES, Qid, errno};
 
-use crate::session::{Error, Fid, Session};
-use crate::watch::Watches;
+use crate::session::{Error, Fid};
 
-/// Links in one path at most, as on Linux.
+/// Maximum number of links in one path, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// A name of the host's.
+/// A name on the host.
 pub(crate) type Name = Vec<u8>;
 
-/// A folder as a client has it.
-pub(crate) struct Here {
-    pub(crate) session: Rc<Session>,
+/// A directory where paths begin.
+#[derive(Clone)]
+pub(crate) struct Base {
     root: Rc<Fid>,
     fid: Rc<Fid>,
-    /// The names that lead here from the root, none of which is a link.
+    /// Its path from the root, without links.
     names: Vec<Name>,
-    pub(crate) permit: Permit,
-    pub(crate) watches: Rc<Watches>,
 }
-
-/// A folder that requests begin at.
-pub(crate) type Base = Rc<Here>;
 
 /// Whether a link at the end of a path is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +37,7 @@ pub(crate) enum LastLink {
 pub(crate) struct Found {
     pub(crate) fid: Fid,
     pub(crate) qid: Qid,
-    /// The names that lead there from the root, none of which is a link.
+    /// Its path from the root, without links.
     pub(crate) names: Vec<Name>,
 }
 
@@ -55,34 +47,18 @@ enum Step {
     Up,
 }
 
-impl Here {
-    /// The folder itself, for whoever is let through.
-    pub(crate) fn root(root: Fid) -> Here {
-        let root = Rc::new(root);
-        let session = Rc::clone(root.session());
-        let permit = Permit::new(&[], principal::Rights::UNDECIDED);
-        Here { session, fid: Rc::clone(&root), root, names: Vec::new(), permit, watches: Rc::default() }
+impl Base {
+    pub(crate) fn root(root: &Rc<Fid>) -> Base {
+        Base { root: Rc::clone(root), fid: Rc::clone(root), names: Vec::new() }
     }
 
-    /// The same folder for a client.
-    pub(crate) fn with_permit(&self, permit: Permit) -> Here {
-        Here {
-            session: Rc::clone(&self.session),
-            root: Rc::clone(&self.root),
-            fid: Rc::clone(&self.fid),
-            names: self.names.clone(),
-            permit,
-            watches: Rc::clone(&self.watches),
-        }
+    /// A directory that was found from here.
+    pub(crate) fn below(&self, found: Found) -> Base {
+        Base { root: Rc::clone(&self.root), fid: Rc::new(found.fid), names: found.names }
     }
 
-    /// A folder that was found from here.
-    pub(crate) fn below(&self, found: Found, permit: Permit) -> Here {
-        Here { fid: Rc::new(found.fid), names: found.names, ..self.with_permit(permit) }
-    }
-
-    /// What the path leads to.
-    pub(crate) async fn find(&self, path: &[u8], last: LastLink) -> Result<Found, Error> {
+    /// Resolves a path.
+    pub(crate) async fn find(&self, path: &str, last: LastLink) -> Result<Found, Error> {
         let mut todo: VecDeque<Step> = names_of(path)?.into_iter().map(Step::Down).collect();
         let (mut at, mut passed) = (Rc::clone(&self.fid), self.names.clone());
         let mut links = 0;
@@ -119,22 +95,12 @@ impl Here {
         }
     }
 
-    /// The folder that the path's last name is in, and that name.
-    pub(crate) async fn place(&self, path: &[u8]) -> Result<(Found, Name), Error> {
-        let text = core::str::from_utf8(path).map_err(|_| Error::BadPath)?;
-        let mut names = names_of(path)?;
-        let name = names.pop().ok_or(Error::Itself)?;
-        let (folder, _) = path::split_last(text).ok_or(Error::Itself)?;
-        let found = self.find(folder.as_bytes(), LastLink::Follow).await?;
+    /// Returns the directory that has the last name of a path, and the name.
+    pub(crate) async fn place(&self, path: &str) -> Result<(Found, Name), Error> {
+        let name = names_of(path)?.pop().ok_or(Error::BadPath)?;
+        let (parent, _) = path::split_last(path).ok_or(Error::BadPath)?;
+        let found = self.find(parent, LastLink::Follow).await?;
         if found.qid.is_directory() { Ok((found, name)) } else { Err(Error::Host(errno::ENOTDIR)) }
-    }
-
-    /// Makes durable all that was done in the folder.
-    pub(crate) async fn sync(&self) -> Result<(), Error> {
-        self.session.sync_files().await?;
-        let root = self.root.duplicate().await?;
-        root.open(nine_p::open_flags::READ).await?;
-        root.sync().await
     }
 }
 
@@ -147,15 +113,15 @@ impl Step {
     }
 }
 
-/// What was found on the way along names.
+/// The result of a walk.
 enum Walked {
-    /// All of them; what the last one names, if there was one.
+    /// All names were found; the last one, if there was one.
     All { fid: Fid, qid: Option<Qid> },
-    /// A link that is to be followed, the folder that it is in, and which of the names it has.
+    /// A link to follow, its directory, and its index in the names.
     Link { before: Fid, link: Fid, position: usize },
 }
 
-/// Walks along names as far as no link is in the way: in as few requests as possible, or else name by name.
+/// Walks names up to the first link: in one request if there is none, else name by name.
 async fn walk(from: &Fid, names: &[Name], last: LastLink) -> Result<Walked, Error> {
     let is_in_the_way =
         |position: usize, qid: &Qid| qid.is_link() && (position + 1 < names.len() || last == LastLink::Follow);
@@ -177,7 +143,7 @@ async fn walk(from: &Fid, names: &[Name], last: LastLink) -> Result<Walked, Erro
     Ok(Walked::All { fid: at, qid: found })
 }
 
-/// Walks along names that led somewhere before without a link. Where there is one now, the host has just changed that.
+/// Walks a path without links. If there is one now, the host has just made it.
 async fn walk_directly(from: &Fid, names: &[Name]) -> Result<Fid, Error> {
     match walk(from, names, LastLink::Follow).await? {
         Walked::All { fid, .. } => Ok(fid),
@@ -185,11 +151,13 @@ async fn walk_directly(from: &Fid, names: &[Name]) -> Result<Fid, Error> {
     }
 }
 
-/// The names of a client's path.
-pub(crate) fn names_of(path: &[u8]) -> Result<Vec<Name>, Error> {
-    let text = core::str::from_utf8(path).ok().filter(|path| path::is_valid(path)).ok_or(Error::BadPath)?;
+/// The names of a path.
+fn names_of(path: &str) -> Result<Vec<Name>, Error> {
+    if !path::is_valid(path) {
+        return Err(Error::BadPath);
+    }
     let name = |part| name_text::from_text(part).map(|name| name.into_owned()).map_err(|_| Error::BadPath);
-    path::parts(text).map(name).collect()
+    path::parts(path).map(name).collect()
 }
 
 /// The steps of a link's target.
@@ -201,7 +169,7 @@ fn steps_of(target: &[u8]) -> Result<Vec<Step>, Error> {
     Ok(parts.map(|part| if part == b".." { Step::Up } else { Step::Down(part.to_vec()) }).collect())
 }
 
-/// Whether a link in this folder with this target stays below the root, by its text.
+/// Returns whether the text of a target stays below the root for a link in this directory.
 pub(crate) fn stays_inside(folder: &[Name], target: &[u8]) -> bool {
     let Ok(steps) = steps_of(target) else { return false };
     let mut depth = folder.len();
@@ -220,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_lead_out_are_told_from_those_that_stay() {
+    fn links_that_lead_out_are_recognized() {
         let folder = [b"a".to_vec(), b"b".to_vec()];
         for inside in ["x", "./x", "../x", "../..", "../../c/../d", ""] {
             assert!(stays_inside(&folder, inside.as_bytes()), "{inside}");
@@ -232,8 +200,8 @@ mod tests {
 
     #[test]
     fn names_are_bytes_of_the_host() {
-        assert_eq!(names_of(b"/a//caf\\xe9/.").ok(), Some(Vec::from([b"a".to_vec(), b"caf\xe9".to_vec()])));
-        for bad in [&b"a/../b"[..], b"\xff", b"a\0", b"\\xc3\\xa9"] {
+        assert_eq!(names_of("/a//caf\\xe9/.").ok(), Some(Vec::from([b"a".to_vec(), b"caf\xe9".to_vec()])));
+        for bad in ["a/../b", "a\0", "\\xc3\\xa9"] {
             assert_eq!(names_of(bad).err(), Some(Error::BadPath), "{bad:?}");
         }
     }

@@ -1,12 +1,14 @@
 //! Watching folders for clients that asked to be notified.
 //!
-//! 9P has no notification, so a folder that is watched is read again and again, and what differs from the last time is
-//! announced: key functions [`subscribe`], [`look`] and [`changes`]. A client that takes its time holds up the next look,
-//! so nothing piles up here. Deliberately not here: the host's own notification, which would need a call of the confined
-//! process that names any path of the host.
+//! 9P has no notification, so a watched directory is polled, and differences from the last snapshot are announced: key
+//! functions [`subscribe`], [`look`] and [`changes`]. A slow client delays the next poll, so nothing is queued here.
+//! Deliberately not here: the host's own notification, which would need a call of the confined process that names any
+//! path of the host.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
@@ -19,15 +21,15 @@ use sip::exheap::ExVec;
 use sip::{Deadline, executor, time};
 
 use crate::session::Error;
-use crate::walk::{Base, Found, Here, LastLink};
+use crate::walk::{Base, Found, LastLink};
 
-/// Watches of one folder of the host.
+/// Maximum number of watches.
 const MAX_WATCHES: usize = 64;
-/// Names at or below what is watched.
+/// Maximum number of names at or below a watched path.
 const MAX_NODES: usize = 1024;
-/// Changes that are announced one by one; of more, only that there were some.
+/// Maximum number of changes that are announced one by one; more become one `Overflow`.
 const MAX_CHANGES: usize = 64;
-/// Time between two looks, and how many times longer than a look it is at least.
+/// Minimum time between two polls, in nanoseconds and as a multiple of the time that a poll takes.
 const PAUSE_NS: u64 = 1_000_000_000;
 const PAUSE_PER_LOOK: u64 = 20;
 /// Bytes of names that are read at once.
@@ -35,7 +37,7 @@ const ENTRIES_BYTES: usize = 16 << 10;
 
 type Events = namespace_events::Exp<states::Ready>;
 
-/// What tells whether a name stands for the same, with the same content.
+/// Identifies a node and its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     kind: u32,
@@ -48,7 +50,7 @@ struct Stamp {
 /// The names at and below a path, relative to it; the empty one is the path itself.
 type Snapshot = BTreeMap<Vec<u8>, Stamp>;
 
-/// How many watches there are.
+/// The number of watches.
 #[derive(Default)]
 pub(crate) struct Watches(Cell<usize>);
 
@@ -62,33 +64,31 @@ impl Drop for Counted {
 }
 
 /// Announces changes at and below the path from now on, until the client closes.
-pub(crate) async fn subscribe(here: &Base, path: &[u8], events: Events) -> Result<(), Error> {
-    let watches = &here.watches;
+pub(crate) async fn subscribe(watches: &Rc<Watches>, base: Base, path: &str, events: Events) -> Result<(), Error> {
     if watches.0.get() >= MAX_WATCHES {
         return Err(Error::Exhausted);
     }
     watches.0.set(watches.0.get() + 1);
     let counted = Counted(Rc::clone(watches));
-    let path = path.trim_ascii_start().to_vec();
-    let first = look(here, &path).await?;
-    let here = Rc::clone(here);
+    let path = String::from(path);
+    let first = look(&base, &path).await?;
     drop(executor::spawn(async move {
-        watch(&here, &path, first, events).await;
+        watch(&base, &path, first, events).await;
         drop(counted);
     }));
     Ok(())
 }
 
-async fn watch(here: &Here, path: &[u8], mut known: Snapshot, mut events: Events) {
+async fn watch(base: &Base, path: &str, mut known: Snapshot, mut events: Events) {
     let (mut pause_ns, mut is_too_large) = (PAUSE_NS, false);
     while !is_gone_within(&events, pause_ns).await {
         let begin = time::monotonic();
-        let looked = look(here, path).await;
+        let looked = look(base, path).await;
         pause_ns = PAUSE_NS.max((time::monotonic() - begin).saturating_mul(PAUSE_PER_LOOK));
         let now = match looked {
             Ok(now) => now,
             Err(Error::Host(errno::ENOENT | errno::ENOTDIR | errno::ESTALE)) => Snapshot::new(),
-            // It has grown: clients look for themselves, once now and once when it can be watched again.
+            // Too many names: clients have to look, once now and once when it can be watched again.
             Err(Error::Exhausted) if is_too_large => continue,
             Err(Error::Exhausted) => {
                 is_too_large = true;
@@ -112,7 +112,7 @@ async fn watch(here: &Here, path: &[u8], mut known: Snapshot, mut events: Events
     }
 }
 
-/// Waits; whether the client closed meanwhile.
+/// Waits. Returns whether the client has closed.
 async fn is_gone_within(events: &Events, pause_ns: u64) -> bool {
     let mut gone = pin!(executor::gone(events));
     let mut sleep = pin!(executor::sleep_until(Deadline::after_ms(pause_ns / 1_000_000)));
@@ -123,40 +123,39 @@ async fn is_gone_within(events: &Events, pause_ns: u64) -> bool {
     .await
 }
 
-/// Announces one change; nothing when the client has closed, or there is no room for the path.
-async fn announce(events: Events, change: Change, path: &[u8], below: &[u8]) -> Option<Events> {
+/// Announces one change; `None` if the client has closed, or there is no memory for the path.
+async fn announce(events: Events, change: Change, path: &str, below: &[u8]) -> Option<Events> {
     let slash: &[u8] = if path.is_empty() || below.is_empty() { b"" } else { b"/" };
-    let path = ExVec::from_slice(&[path, slash, below].concat()).ok()?;
+    let path = ExVec::from_slice(&[path.as_bytes(), slash, below].concat()).ok()?;
     match events.changed(change, path).receive_async().await {
         namespace_events::ExpReadyAfterChanged::Next { next } => Some(next),
         namespace_events::ExpReadyAfterChanged::ChannelClosed(_) => None,
     }
 }
 
-/// What there is now.
-async fn look(here: &Here, path: &[u8]) -> Result<Snapshot, Error> {
-    let root = here.find(path, LastLink::Keep).await?;
+/// Takes a snapshot.
+async fn look(base: &Base, path: &str) -> Result<Snapshot, Error> {
+    let root = base.find(path, LastLink::Keep).await?;
     let mut snapshot = Snapshot::new();
     snapshot.insert(Vec::new(), stamp(&root.fid.attributes().await?));
-    // Paths, not fids, of which the host has few.
-    let mut folders = Vec::from([Vec::new()]);
+    // Paths, not fids, which are scarce on the host.
+    let mut folders = Vec::from([String::new()]);
     while let Some(below) = folders.pop() {
-        let folder = match here.find(&[path, b"/", &below].concat(), LastLink::Keep).await {
+        let folder = match base.find(&format!("{path}/{below}"), LastLink::Keep).await {
             Ok(folder) if folder.qid.is_directory() => folder,
             Err(error) if below.is_empty() => return Err(error),
             _ => continue,
         };
         for name in names(&folder).await? {
-            // What has gone since, or is not for this user, is not watched.
+            // What was removed since, or the user may not read, is not watched.
             let Ok((qids, Some(fid))) = folder.fid.walk(core::slice::from_ref(&name)).await else { continue };
             let (Some(&qid), Ok(known)) = (qids.first(), fid.attributes().await) else { continue };
             let text = name_text::to_text(&name);
-            let slash: &[u8] = if below.is_empty() { b"" } else { b"/" };
-            let path = [&below[..], slash, text.as_bytes()].concat();
+            let path = if below.is_empty() { text.into_owned() } else { format!("{below}/{text}") };
             if snapshot.len() >= MAX_NODES {
                 return Err(Error::Exhausted);
             }
-            snapshot.insert(path.clone(), stamp(&known));
+            snapshot.insert(path.clone().into_bytes(), stamp(&known));
             if qid.is_directory() {
                 folders.push(path);
             }
@@ -175,7 +174,7 @@ fn stamp(known: &Attributes) -> Stamp {
     }
 }
 
-/// The names in a folder; none where it cannot be read.
+/// Returns the names in a directory; none if it cannot be read.
 async fn names(folder: &Found) -> Result<Vec<Vec<u8>>, Error> {
     let open = folder.fid.duplicate().await?;
     if open.open(open_flags::READ).await.is_err() {
@@ -200,14 +199,14 @@ async fn names(folder: &Found) -> Result<Vec<Vec<u8>>, Error> {
     }
 }
 
-/// What became of which name. A file whose content may be another is `Overflow`, which asks to look at it again.
+/// Compares two snapshots. A file whose content may have changed is `Overflow`, which asks the client to read it again.
 fn changes<'a>(known: &'a Snapshot, now: &'a Snapshot) -> Vec<(Change, &'a [u8])> {
     let mut found = Vec::new();
     for (path, old) in known {
         match now.get(path) {
             None => found.push((Change::Removed, &path[..])),
             Some(new) if new.kind != old.kind => found.extend([(Change::Removed, &path[..]), (made(new), &path[..])]),
-            // What changed in a folder is told of its names.
+            // The names in it are compared themselves.
             Some(new) if new.kind == Attributes::DIRECTORY && new.node == old.node => {}
             Some(new) if new != old => found.push((Change::Overflow, &path[..])),
             Some(_) => {}
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_change_is_told_once() {
+    fn each_kind_of_change_is_announced_once() {
         let folder = Attributes::DIRECTORY;
         let file = Attributes::FILE;
         let known = snapshot(&[
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_changes_only_that_there_were_some_is_told() {
+    fn too_many_changes_become_one_overflow() {
         let names: Vec<_> = (0..=MAX_CHANGES as u64).map(|node| (alloc::format!("{node}"), node)).collect();
         let all: Vec<_> = names.iter().map(|(name, node)| (name.as_str(), Attributes::FILE, *node, 0)).collect();
         assert_eq!(changes(&Snapshot::new(), &snapshot(&all)), [(Change::Overflow, &b""[..])]);

@@ -293,6 +293,25 @@ fn what_the_host_changes_is_announced_to_who_asked_for_it() {
 }
 
 #[test]
+fn a_name_that_begins_with_a_space_is_watched() {
+    let folder = small();
+    fs::write(folder.path().join(" spaced"), "").expect("written");
+    let mut live = Live::start(machine(folder.path(), "").command(None));
+    live.ask("changes '/fs/work/ spaced' > /fs/work/announced &");
+    // Subscribed when it waits for the first change.
+    thread::sleep(Duration::from_secs(1));
+    fs::write(folder.path().join(" spaced"), "changed\n").expect("written");
+    let begin = std::time::Instant::now();
+    let announced = || fs::read_to_string(folder.path().join("announced")).unwrap_or_default();
+    while announced().is_empty() && begin.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(announced().starts_with("changed      spaced\n"), "{:?}", announced());
+    live.ask("kill changes");
+    assert_eq!(live.end(), Some(0));
+}
+
+#[test]
 fn a_driver_that_is_killed_comes_back_and_files_are_read_on() {
     let folder = small();
     let round = "kill host-folder; cat a > last || echo lost; i=$((i + 1))";

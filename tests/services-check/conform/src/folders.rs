@@ -56,6 +56,8 @@ fn makes(suite: &mut Suite) -> Done {
         ("make a folder below a file", folder.create_directory("f/x"), name(NameError::NotADirectory)),
         ("make a folder and those on the way", folder.create_directory("d/way/below"), Ok(())),
         ("make the folder itself", folder.create_directory(""), name(NameError::AlreadyExists)),
+        ("make a folder with a dot as its name", folder.create_directory("d/."), name(NameError::BadPath)),
+        ("remove a folder by a dot", folder.remove_directory("d/."), name(NameError::BadPath)),
         ("create a file that is there", create(folder, "f", CreateMode::New), name(NameError::AlreadyExists)),
         ("create a file over a folder", create(folder, "d", CreateMode::New), name(NameError::AlreadyExists)),
         (
