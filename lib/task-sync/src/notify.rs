@@ -55,18 +55,25 @@ impl Notify {
 
     /// Notifies all tasks that wait.
     pub fn notify_all(&self) {
-        let waiting = {
+        let end = {
             let mut state = self.0.borrow_mut();
             state.rounds += 1;
-            let mut waiting = core::mem::take(&mut state.queue);
-            // Those with a notification of one still have it, to use or to pass on.
-            if waiting.iter().any(|waiter| waiter.waker.is_none()) {
-                let (notified, others) = waiting.into_iter().partition(|waiter| waiter.waker.is_none());
-                (state.queue, waiting) = (notified, others);
-            }
-            waiting
+            state.next_ticket
         };
-        waiting.into_iter().filter_map(|waiter| waiter.waker).for_each(Waker::wake);
+        loop {
+            // Looked up anew each time, because a waker may drop waiters or add some.
+            let waiter = {
+                let mut state = self.0.borrow_mut();
+                // Those with a notification of one still have it, to use or to pass on.
+                let position = state.queue.iter().position(|waiter| waiter.waker.is_some());
+                let position = position.filter(|&position| state.queue[position].ticket < end);
+                position.and_then(|position| state.queue.remove(position))
+            };
+            match waiter {
+                Some(waiter) => waiter.waker.into_iter().for_each(Waker::wake),
+                None => return,
+            }
+        }
     }
 
     /// Waits for a notification.
