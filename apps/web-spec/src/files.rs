@@ -20,8 +20,7 @@ use sip::executor::sleep_until;
 use sip::exheap::ExVec;
 use sip::time::monotonic;
 use sip::{Deadline, Status};
-
-use crate::turns::Turns;
+use task_sync::Mutex;
 
 /// Bytes that are read at a time.
 pub const PIECE_BYTES: usize = 64 * 1024;
@@ -49,7 +48,7 @@ type Channel = file::Imp<file::states::Ready>;
 
 /// All files that the application reaches.
 pub struct Files {
-    names: Turns<Option<Folder>>,
+    names: Mutex<Option<Folder>>,
     /// By path; several of one that many read at a time.
     open: RefCell<BTreeMap<String, Vec<Open>>>,
     /// How many that are.
@@ -82,7 +81,7 @@ impl Files {
     /// The files below this folder; without one there are none.
     pub fn new(names: Option<Folder>) -> Files {
         Files {
-            names: Turns::new(names),
+            names: Mutex::new(names),
             open: RefCell::default(),
             open_count: Cell::new(0),
             swept_ns: Cell::new(0),
@@ -202,8 +201,7 @@ impl Files {
 
     async fn bind<E: TypedEndpoint>(&self, path: &str, exporter: E) -> Result<(), AccessError> {
         let path = block(path)?;
-        let mut turn = self.names.take().await;
-        let names = turn.value().ok_or(Status::Closed)?;
+        let mut names = self.names.lock().await;
         let folder = names.take().ok_or(NameError::NotFound)?;
         match wait_async(folder.bind(path, exporter), REQUEST_LIMIT).await? {
             directory::ImpReadyAfterBind::Bound { next } => {

@@ -14,7 +14,6 @@ mod files;
 mod log;
 mod pages;
 mod record;
-mod turns;
 mod visitor;
 
 use alloc::format;

@@ -6,13 +6,12 @@ use alloc::string::String;
 use client::access::AccessError;
 use client::answer::{REQUEST_LIMIT, wait_async};
 use contracts::file;
-use sip::Status;
 use sip::exheap::ExVec;
 use sip::time::wall;
+use task_sync::Mutex;
 
 use crate::files::Files;
 use crate::record::{LINE_BYTES, Posted};
-use crate::turns::Turns;
 
 /// Lines that are kept in memory; later ones push the first ones out.
 const MAX_LINES: usize = 32 * 1024;
@@ -20,7 +19,7 @@ const MAX_LINES: usize = 32 * 1024;
 /// The log.
 pub struct Log {
     path: Option<String>,
-    state: Turns<State>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
@@ -34,7 +33,7 @@ struct State {
 impl Log {
     /// A log in the file at this path, or in memory.
     pub fn new(path: Option<&str>) -> Log {
-        Log { path: path.map(String::from), state: Turns::new(State::default()) }
+        Log { path: path.map(String::from), state: Mutex::default() }
     }
 
     /// The path of its file.
@@ -44,8 +43,7 @@ impl Log {
 
     /// Adds a line. Lines are written one after the other, each as a whole.
     pub async fn add(&self, files: &Files, posted: &Posted, cookie: u32) -> Result<u64, AccessError> {
-        let mut turn = self.state.take().await;
-        let state = turn.value().ok_or(Status::Closed)?;
+        let mut state = self.state.lock().await;
         let Some(path) = &self.path else {
             let count = state.count.unwrap_or(0) + 1;
             if state.lines.len() == MAX_LINES {
@@ -65,8 +63,7 @@ impl Log {
 
     /// Empties the log.
     pub async fn reset(&self, files: &Files) -> Result<(), AccessError> {
-        let mut turn = self.state.take().await;
-        let state = turn.value().ok_or(Status::Closed)?;
+        let mut state = self.state.lock().await;
         *state = State::default();
         let Some(path) = &self.path else { return Ok(()) };
         let (file, _) = files.open_to_append(path).await?;
@@ -79,12 +76,7 @@ impl Log {
 
     /// The lines in memory, of a log without a file.
     pub async fn lines(&self) -> String {
-        let mut turn = self.state.take().await;
-        let mut text = String::new();
-        for line in turn.value().iter().flat_map(|state| &state.lines) {
-            text.push_str(line);
-        }
-        text
+        self.state.lock().await.lines.iter().map(String::as_str).collect()
     }
 }
 

@@ -7,30 +7,28 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use client::access::AccessError;
-use client::answer::{CONNECT_LIMIT, DISK_LIMIT, wait};
+use client::answer::{CONNECT_LIMIT, wait};
 use client::namespace::Namespace;
 use contracts::directory::{NameError, ProviderScope};
 use contracts::service_provider;
 use disk_server::Disk;
+use disk_source::{Acquired, Channel, Channels, Info, Open, open_channel, until_open};
 use partition_table::{Fault, Partition, Table};
 use sip::{Deadline, executor};
 use stdio::report;
 
-use crate::names;
+use crate::names::{self, device_path};
 use crate::partition::PartitionMedium;
-use crate::way::{Acquired, Channel, Info, Step, TableSource, Way, device_path, open_channel};
+use crate::table::TableSource;
 
 /// Timeout for a driver that is being restarted, in milliseconds.
 const TIMEOUT_MS: u64 = 5_000;
-/// Interval at which a missing disk is looked for, in milliseconds.
-const AGAIN_AFTER_MS: u64 = 5;
 
 /// A disk, with or without partitions.
 pub struct BaseDisk {
     name: String,
-    path: String,
     namespace: Rc<RefCell<Namespace>>,
-    way: Way,
+    channels: Channels,
     found: RefCell<Found>,
 }
 
@@ -46,9 +44,8 @@ impl BaseDisk {
     pub fn new(name: &str, namespace: Rc<RefCell<Namespace>>, requests: usize) -> BaseDisk {
         BaseDisk {
             name: name.into(),
-            path: device_path(name),
             namespace,
-            way: Way::new(requests),
+            channels: Channels::new(&device_path(name), requests),
             found: RefCell::default(),
         }
     }
@@ -56,7 +53,7 @@ impl BaseDisk {
     /// Reads the table, and serves the partitions in it.
     pub async fn scan(self: &Rc<BaseDisk>) -> Result<(), AccessError> {
         let channel = self.open_and_look().await?;
-        self.way.offer(channel);
+        let _opening = self.channels.offer(Vec::from([channel]));
         Ok(())
     }
 
@@ -78,60 +75,22 @@ impl BaseDisk {
 
     /// Acquires a channel to the driver for exclusive use. `None` if the driver has ended and does not return.
     pub async fn acquire(self: &Rc<BaseDisk>) -> Option<Acquired> {
-        let missed = self.way.missed();
-        loop {
-            match self.way.step(missed).await {
-                Step::Use(acquired) => return Some(acquired),
-                Step::OpenOne { opening } => match open_channel(&self.namespace, &self.path).await {
-                    Ok(channel) => {
-                        if let Some(acquired) = self.way.opened_one(channel, opening) {
-                            return Some(acquired);
-                        }
-                    }
-                    Err(_) => self.lose(opening),
-                },
-                Step::OpenAgain => {
-                    let channel = self.open_and_look().await.ok();
-                    self.way.opened(channel);
-                }
-                Step::Missed => return None,
-            }
-        }
+        self.channels.acquire(&Opener(self)).await
     }
 
-    /// Returns a channel.
-    pub fn release(&self, channel: Channel, opening: u64) {
-        self.way.release(channel, opening);
-    }
-
-    /// Reports that the driver closed a channel of that opening.
-    pub fn lose(&self, opening: u64) {
-        let _is_first = self.way.lose(opening);
-    }
-
-    /// Reports that a request of that opening timed out.
-    pub fn stalls(&self, opening: u64) {
-        if self.way.lose(opening) {
-            report::error(format_args!("{}: the disk has not answered for {} s", self.path, DISK_LIMIT.as_secs()));
-        }
+    /// Returns the channels to the driver.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
     }
 
     /// Opens a channel and makes sure that the partitions are those of the current disk. Waits for a driver
     /// that is being restarted.
     async fn open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
-        let deadline = Deadline::after_ms(TIMEOUT_MS);
-        loop {
-            match self.try_open_and_look().await {
-                Err(error) if error.may_pass() && !deadline.has_passed() => {
-                    executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
-                }
-                other => return other,
-            }
-        }
+        until_open(Deadline::after_ms(TIMEOUT_MS), || self.try_open_and_look()).await
     }
 
     async fn try_open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
-        let channel = open_channel(&self.namespace, &self.path).await?;
+        let channel = open_channel(&self.namespace, self.channels.path()).await?;
         let source = TableSource::new(channel).await?;
         let read = partition_table::read(&source).await;
         let info = source.info();
@@ -151,7 +110,7 @@ impl BaseDisk {
         let new_faults =
             table.faults.iter().filter(|fault| table_before.is_none_or(|table| !table.faults.contains(fault)));
         for fault in new_faults {
-            report::error(format_args!("{}: {fault}", self.path));
+            report::error(format_args!("{}: {fault}", self.channels.path()));
         }
         let stays = |number: u32| {
             let find = |table: &Table| table.partitions.iter().find(|found| found.number == number).cloned();
@@ -203,6 +162,19 @@ impl BaseDisk {
 
     /// Reports that the disk could not be scanned.
     pub fn report_unreadable(&self, error: AccessError) {
-        report::error(format_args!("{}: its partitions cannot be looked for: {error}", self.path));
+        report::error(format_args!("{}: its partitions cannot be looked for: {error}", self.channels.path()));
+    }
+}
+
+/// Opens the disk, and scans it first.
+struct Opener<'a>(&'a Rc<BaseDisk>);
+
+impl Open for Opener<'_> {
+    async fn open(&self, _opening: u64) -> Option<Vec<Channel>> {
+        Some(Vec::from([self.0.open_and_look().await.ok()?]))
+    }
+
+    async fn open_one(&self) -> Option<Channel> {
+        open_channel(&self.0.namespace, self.0.channels.path()).await.ok()
     }
 }

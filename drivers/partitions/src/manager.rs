@@ -16,8 +16,7 @@ use stdio::report;
 use text::{Align, Table, bytes, printable};
 
 use crate::base::BaseDisk;
-use crate::names::Prefixes;
-use crate::way::device_path;
+use crate::names::{Prefixes, device_path};
 
 const DEVICES: &str = "/dev";
 /// Interval at which a lost subscription for changes is renewed, in milliseconds.

@@ -33,6 +33,11 @@ pub fn of_partition(disk: &str, number: u32) -> String {
     format!("{disk}p{number}")
 }
 
+/// Returns the path of a name in `/dev`.
+pub fn device_path(name: &str) -> String {
+    format!("/dev/{name}")
+}
+
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -7,8 +7,9 @@
 use alloc::rc::Rc;
 use core::cell::Cell;
 
+use task_sync::RwLock;
+
 use crate::error::{Error, Problem, Structure};
-use crate::lock::Lock;
 use crate::source::BlockSource;
 use crate::store::Change;
 use crate::volume::Core;
@@ -22,7 +23,7 @@ const INODE_COST: usize = size_of::<Inode>() + 64;
 pub(crate) struct Node {
     pub(crate) number: u32,
     /// Held shared to read content or names, alone to change them.
-    pub(crate) content: Lock,
+    pub(crate) content: RwLock,
     /// How often it is open.
     pub(crate) opens: Cell<u32>,
     /// Its content was taken from those who have it open, and the number may be another's by now.
@@ -44,7 +45,7 @@ impl<S: BlockSource> Core<S> {
         if let Some(node) = nodes.places.get(&number).and_then(alloc::rc::Weak::upgrade) {
             return node;
         }
-        let node = Rc::new(Node { number, content: Lock::default(), opens: Cell::new(0), is_gone: Cell::new(false) });
+        let node = Rc::new(Node { number, content: RwLock::default(), opens: Cell::new(0), is_gone: Cell::new(false) });
         nodes.insert(number, &node);
         node
     }

@@ -31,7 +31,6 @@ mod fresh;
 mod geometry;
 mod inode;
 mod journal;
-mod lock;
 mod mapping;
 pub mod mkfs;
 mod open_file;

@@ -4,9 +4,10 @@ use alloc::rc::Rc;
 use core::cell::Cell;
 use core::ops::Range;
 
+use task_sync::Mode;
+
 use crate::error::Error;
 use crate::inode::Node;
-use crate::lock::Hold;
 use crate::mapping::Run;
 use crate::operations::{Partial, Position};
 use crate::source::BlockSource;
@@ -46,7 +47,7 @@ struct Reading {
 /// the content alone.
 #[derive(Clone, Copy)]
 struct ReadExtent {
-    turns_alone: u64,
+    exclusive_holds: u64,
     /// Bytes of the file.
     size: u64,
     /// Bytes of the file that are one piece of the volume, which begins with block `first`.
@@ -121,7 +122,7 @@ impl<S: BlockSource> Core<S> {
     /// The same from a block on whose table has to be read first.
     fn read_ahead_of_tables(self: &Rc<Self>, node: &Node, inode: &Inode, blocks: Range<u64>) {
         // The inode stays as it is while the content is held; who waits to change it comes first.
-        let Some(content) = node.content.try_acquire(Hold::Shared) else { return };
+        let Some(content) = node.content.try_acquire(Mode::Shared) else { return };
         let (core, inode) = (Rc::clone(self), *inode);
         self.store.source().spawn(async move {
             let _content = content;
@@ -167,7 +168,7 @@ impl<S: BlockSource> OpenFile<S> {
     /// where it ended has the disk read ahead.
     pub async fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.core.check_alive()?;
-        let _content = self.node.content.acquire(Hold::Shared).await;
+        let _content = self.node.content.acquire(Mode::Shared).await;
         let max_ahead = self.core.store.limits().read_ahead_bytes;
         let is_known = self.read_remembered(offset, buffer);
         if is_known {
@@ -213,7 +214,7 @@ impl<S: BlockSource> OpenFile<S> {
         let Some(known) = self.remembered.get() else { return false };
         let end = offset.saturating_add(buffer.len() as u64);
         let is_inside = known.bytes.0 <= offset && end <= known.bytes.1 && end <= known.size;
-        if !is_inside || known.turns_alone != self.node.content.turns_alone() || self.node.is_gone.get() {
+        if !is_inside || known.exclusive_holds != self.node.content.exclusive_holds() || self.node.is_gone.get() {
             return false;
         }
         let (block_bytes, distance) = (self.core.block_bytes(), offset - known.bytes.0);
@@ -229,7 +230,7 @@ impl<S: BlockSource> OpenFile<S> {
         let start = logical * block_bytes;
         self.remembered.set(match self.core.known_run(inode, logical, MAX_REMEMBERED) {
             Some(Ok(Run::Blocks { first, blocks })) => Some(ReadExtent {
-                turns_alone: self.node.content.turns_alone(),
+                exclusive_holds: self.node.content.exclusive_holds(),
                 size: inode.size,
                 bytes: (start, start.saturating_add(blocks * block_bytes)),
                 first,

@@ -13,13 +13,14 @@ use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use task_sync::{Mode, Mutex, RwLock};
+
 use crate::cache::{Cache, CacheCounts};
 use crate::directory::hash::{Algorithm, Hasher};
 use crate::directory::names::NameIndexes;
 use crate::directory::{DirectoryEntry, Found, Listing};
 use crate::error::{Error, ReadOnlyReason};
 use crate::inode::Node;
-use crate::lock::{Hold, Lock};
 use crate::mapping::Leaf;
 use crate::source::BlockSource;
 use crate::store::{CacheLimits, MountOptions, Store};
@@ -85,13 +86,13 @@ pub(crate) struct Core<S: BlockSource> {
     pub(crate) names: RefCell<NameIndexes>,
     pub(crate) nodes: RefCell<Nodes>,
     /// Held alone by whoever changes names.
-    pub(crate) namespace: Lock,
+    pub(crate) namespace: Mutex<()>,
     /// Inodes on the way to deletion or truncation, as the list on the disk has them from its end on.
     pub(crate) orphans: RefCell<Vec<u32>>,
     /// Held alone by whoever changes that list.
-    pub(crate) orphan_lock: Lock,
+    pub(crate) orphan_lock: Mutex<()>,
     /// Held by whoever reads extended attributes, alone by whoever changes them.
-    pub(crate) attribute_lock: Lock,
+    pub(crate) attribute_lock: RwLock,
     /// Whether any inode that was looked at since the mount had extended attributes.
     pub(crate) has_seen_attributes: Cell<bool>,
     pub(crate) is_shut_down: Cell<bool>,
@@ -156,10 +157,10 @@ impl<S: BlockSource> Volume<S> {
             numbers: RefCell::new(Cache::new(limits.number_bytes)),
             names: RefCell::new(NameIndexes::new(limits.number_bytes.saturating_mul(NAME_SHARE))),
             nodes: RefCell::default(),
-            namespace: Lock::default(),
+            namespace: Mutex::default(),
             orphans: RefCell::default(),
-            orphan_lock: Lock::default(),
-            attribute_lock: Lock::default(),
+            orphan_lock: Mutex::default(),
+            attribute_lock: RwLock::default(),
             has_seen_attributes: Cell::new(false),
             is_shut_down: Cell::new(false),
         };
@@ -225,7 +226,7 @@ impl<S: BlockSource> Volume<S> {
     pub async fn list(&self, folder: u32, position: u64, limit: usize) -> Result<Listing, Error> {
         self.0.check_alive()?;
         let node = self.0.node(folder);
-        let _content = node.content.acquire(Hold::Shared).await;
+        let _content = node.content.acquire(Mode::Shared).await;
         let inode = self.0.inode(folder).await?;
         if inode.links == 0 {
             return Ok(Listing { entries: Vec::<DirectoryEntry>::new(), next: None });
@@ -237,14 +238,14 @@ impl<S: BlockSource> Volume<S> {
     pub async fn find(&self, folder: u32, name: &[u8]) -> Result<u32, Error> {
         self.0.check_alive()?;
         let node = self.0.node(folder);
-        let _content = node.content.acquire(Hold::Shared).await;
+        let _content = node.content.acquire(Mode::Shared).await;
         Ok(self.0.find_in_folder(folder, name).await?.inode)
     }
 
     /// The inode that a name in a folder stands for. As `find` and `inode`, but nobody can come in between.
     pub(crate) async fn look_up(&self, folder: u32, name: &[u8]) -> Result<Inode, Error> {
         let node = self.0.node(folder);
-        let _content = node.content.acquire(Hold::Shared).await;
+        let _content = node.content.acquire(Mode::Shared).await;
         let found = self.0.find_in_folder(folder, name).await?;
         self.0.named_inode(found.inode).await
     }
@@ -253,7 +254,7 @@ impl<S: BlockSource> Volume<S> {
     pub async fn link_target(&self, link: u32) -> Result<Vec<u8>, Error> {
         self.0.check_alive()?;
         let node = self.0.node(link);
-        let _content = node.content.acquire(Hold::Shared).await;
+        let _content = node.content.acquire(Mode::Shared).await;
         let inode = self.0.inode(link).await?;
         if inode.kind != Kind::SymbolicLink {
             return Err(Error::NotFound);
@@ -271,7 +272,7 @@ impl<S: BlockSource> Volume<S> {
     /// content. If it fails, the volume goes on serving; afterwards every request gives [`Error::ShutDown`].
     pub async fn unmount(&self) -> Result<(), Error> {
         self.0.check_alive()?;
-        let _namespace = self.0.namespace.acquire(Hold::Exclusive).await;
+        let _namespace = self.0.namespace.lock().await;
         self.0.check_alive()?;
         self.0.is_shut_down.set(true);
         let result = self.0.end().await;

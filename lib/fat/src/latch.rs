@@ -5,17 +5,16 @@
 //! left behind by a task that was dropped before its end.
 
 use alloc::rc::Rc;
-use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
-use core::future::poll_fn;
-use core::task::{Poll, Waker};
+use core::cell::Cell;
+
+use task_sync::Notify;
 
 use crate::DiskError;
 
 #[derive(Default)]
 struct State {
     outcome: Cell<Option<Result<(), DiskError>>>,
-    waiters: RefCell<Vec<Waker>>,
+    ended: Notify,
 }
 
 /// Waits for an outcome.
@@ -34,17 +33,8 @@ pub(crate) fn latch() -> (Latch, Completion) {
 impl Latch {
     /// Waits until the request has ended.
     pub(crate) async fn wait(&self) -> Result<(), DiskError> {
-        poll_fn(|context| match self.0.outcome.get() {
-            Some(outcome) => Poll::Ready(outcome),
-            None => {
-                let mut waiters = self.0.waiters.borrow_mut();
-                if !waiters.iter().any(|waiter| waiter.will_wake(context.waker())) {
-                    waiters.push(context.waker().clone());
-                }
-                Poll::Pending
-            }
-        })
-        .await
+        self.0.ended.until(|| self.0.outcome.get().is_some()).await;
+        self.0.outcome.get().unwrap_or(Err(DiskError::Gone))
     }
 
     /// Whether `completion` opens this latch.
@@ -65,8 +55,7 @@ impl Drop for Completion {
         if self.0.outcome.get().is_none() {
             self.0.outcome.set(Some(Err(DiskError::Gone)));
         }
-        let waiters = core::mem::take(&mut *self.0.waiters.borrow_mut());
-        waiters.into_iter().for_each(Waker::wake);
+        self.0.ended.notify_all();
     }
 }
 
@@ -74,7 +63,7 @@ impl Drop for Completion {
 mod tests {
     use core::future::Future;
     use core::pin::pin;
-    use core::task::Context;
+    use core::task::{Context, Poll, Waker};
 
     use super::*;
 

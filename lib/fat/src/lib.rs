@@ -16,7 +16,6 @@ mod error;
 mod file;
 mod format;
 mod latch;
-mod lock;
 mod mounted;
 mod recognise;
 mod volume;

@@ -15,12 +15,12 @@ use core::cell::{Cell, RefCell};
 use hadris_fat::async_::FatFs;
 use hadris_fat::{CacheOptions, FatKind};
 use hadris_fs::{Attributes, Clock, DateTime, DirCursor, Metadata, NodeId, SetAttr};
+use task_sync::{Mutex, MutexGuard};
 
 use crate::bytes::Bytes;
 use crate::cache::{Cache, CacheCounters, CacheLimits};
 use crate::device::Device;
 use crate::error::Error;
-use crate::lock::{Held, Lock};
 use crate::mounted::{Mounted, is_removed_name};
 use crate::recognise::recognise;
 use crate::{BlockSource, DiskError};
@@ -145,7 +145,8 @@ enum Release {
 }
 
 pub(crate) struct Core<S: BlockSource> {
-    pub(crate) mounted: Lock<Mounted<S>>,
+    /// `None` once it is unmounted.
+    pub(crate) mounted: Mutex<Option<Mounted<S>>>,
     cache: Rc<Cache<S>>,
     releases: RefCell<Vec<Release>>,
     has_changes: Cell<bool>,
@@ -179,9 +180,9 @@ impl<S: BlockSource> Drop for Folder<S> {
 
 impl<S: BlockSource> Core<S> {
     /// The volume for one operation, after what ended handles left to do.
-    pub(crate) async fn hold(&self) -> Result<Held<'_, Mounted<S>>, Error> {
-        let mut held = self.mounted.hold().await;
-        let mounted = held.value.as_mut().ok_or(Error::ShutDown)?;
+    pub(crate) async fn hold(&self) -> Result<MutexGuard<'_, Option<Mounted<S>>>, Error> {
+        let mut held = self.mounted.lock().await;
+        let mounted = held.as_mut().ok_or(Error::ShutDown)?;
         loop {
             let next = self.releases.borrow_mut().pop();
             match next {
@@ -208,8 +209,10 @@ impl<S: BlockSource> Core<S> {
 }
 
 /// The volume of a lock that was just taken.
-pub(crate) fn get<'a, S: BlockSource>(held: &'a mut Held<'_, Mounted<S>>) -> Result<&'a mut Mounted<S>, Error> {
-    held.value.as_deref_mut().ok_or(Error::ShutDown)
+pub(crate) fn get<'a, S: BlockSource>(
+    held: &'a mut MutexGuard<'_, Option<Mounted<S>>>,
+) -> Result<&'a mut Mounted<S>, Error> {
+    held.as_mut().ok_or(Error::ShutDown)
 }
 
 impl<S: BlockSource> Volume<S> {
@@ -244,7 +247,7 @@ impl<S: BlockSource> Volume<S> {
             mounted.remove_leftovers().await?;
         }
         let core = Core {
-            mounted: Lock::new(mounted),
+            mounted: Mutex::new(Some(mounted)),
             cache,
             releases: RefCell::new(Vec::new()),
             has_changes: Cell::new(false),
@@ -346,9 +349,9 @@ impl<S: BlockSource> Volume<S> {
             }
         }
         self.sync().await?;
-        let mut held = self.core.mounted.hold().await;
+        let mut held = self.core.mounted.lock().await;
         self.core.cache.drain().await;
-        held.value = None;
+        *held = None;
         Ok(())
     }
 }

@@ -10,7 +10,6 @@
 extern crate alloc;
 
 pub mod access;
-pub mod link;
 pub mod rules;
 mod server;
 mod shared;
@@ -59,7 +58,7 @@ pub fn main(startup: Startup) -> i32 {
         shared.make_folder(folder);
     }
     let root = startup.root.success();
-    match sip::executor::block_on(server::serve(shared, tree::Tree::<link::ProviderLink>::ROOT, root)) {
+    match sip::executor::block_on(server::serve(shared, tree::Tree::<shared::ProviderLink>::ROOT, root)) {
         Ok(()) => 0,
         Err(status) => {
             stdio::report::error(format_args!("cannot wait for clients: {}", status.text()));

@@ -16,8 +16,7 @@ use sip::channel::{AnyEndpoint, TypedEndpoint};
 use sip::exheap::{ExVec, Lent};
 use stdio::report;
 
-use crate::link::ProviderLink;
-use crate::shared::{Shared, Target, text};
+use crate::shared::{ProviderLink, Shared, Target, text};
 use crate::tree::{Listed, NodeId, Tree};
 
 type Client = directory::Exp<states::Ready>;
@@ -72,7 +71,8 @@ fn answer_change(shared: &Shared, root: NodeId, change: directory::ExpReady) -> 
     }
     Some(match change {
         ExpReady::Register { path, scope, provider, next } => {
-            let link = ProviderLink::new(provider);
+            let link = ProviderLink::default();
+            link.put(provider);
             change!(next, path, Register, Registered, |tree, at, who| {
                 tree.register(root, at, scope, &who, link).map(|(_, replaced)| replaced)
             })
@@ -145,7 +145,7 @@ async fn connect(
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
     // While a provider does not answer, those behind the first give up in time as well.
-    let Some(Some(provider)) = within(CONNECT_LIMIT, link.acquire()).await else {
+    let Some(Some(provider)) = within(CONNECT_LIMIT, link.take()).await else {
         return client.not_bound(NameError::Unavailable, endpoint);
     };
     let rights = rights.map_or(Rights::UNDECIDED, Rights::bits);
@@ -184,15 +184,15 @@ fn settle(
 ) -> Result<(), (NameError, Option<AnyEndpoint>)> {
     match answered {
         service_provider::ImpReadyAfterConnect::Ack { next } => {
-            link.release(next);
+            link.put(next);
             Ok(())
         }
         service_provider::ImpReadyAfterConnect::Nack { error, endpoint, next } => {
-            link.release(next);
+            link.put(next);
             Err((name_error(error), Some(endpoint)))
         }
         service_provider::ImpReadyAfterConnect::ChannelClosed(_) => {
-            link.gone();
+            link.close();
             shared.tell(Change::Unavailable, node);
             Err((NameError::Unavailable, None))
         }
@@ -257,7 +257,7 @@ fn fill_page(
 fn attributes(found: &Listed<ProviderLink>) -> NodeAttributes {
     let permissions = match found.kind {
         NodeKind::Directory | NodeKind::Mount => 0o555,
-        _ if found.provider.as_ref().is_some_and(ProviderLink::is_gone) => 0,
+        _ if found.provider.as_ref().is_some_and(|link| link.is_closed()) => 0,
         _ => 0o444,
     };
     NodeAttributes {

@@ -11,12 +11,16 @@ use core::cell::{Ref, RefCell};
 
 use contracts::directory::NameError;
 use contracts::namespace_events::{self, Change};
+use contracts::service_provider::{self, states};
 use principal::{Acl, Right, Rights};
+use task_sync::Pool;
 
 use crate::access::{Access, List, Refusal};
-use crate::link::ProviderLink;
 use crate::tree::{Listed, NodeId, Place, Resolved, Tree};
 use crate::watchers::Watchers;
+
+/// The endpoint of one provider, which takes one client at a time; closed once the provider is known to have ended.
+pub type ProviderLink = Rc<Pool<service_provider::Imp<states::Ready>>>;
 
 type Names = Tree<ProviderLink>;
 
@@ -119,7 +123,7 @@ impl Shared {
         let removed = self.tree.borrow().list_of(place.nearest).map(|(_, list)| Rc::clone(list));
         let replaced = make(&mut self.tree.borrow_mut(), asked)?;
         if let Some(link) = replaced {
-            link.gone();
+            link.close();
         }
         let tree = self.tree.borrow();
         match tree.place_of(root, asked, &mut |_| Ok(())) {

@@ -9,10 +9,9 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
-use core::future::poll_fn;
-use core::task::{Poll, Waker};
 
 use contracts::namespace_events::{self, Change};
+use task_sync::Notify;
 
 /// Changes that wait for one subscriber.
 const QUEUE_LIMIT: usize = 64;
@@ -22,7 +21,6 @@ const WATCHER_LIMIT: usize = 1024;
 
 struct Queue {
     changes: VecDeque<(Change, String)>,
-    waker: Option<Waker>,
     ended: bool,
 }
 
@@ -34,6 +32,8 @@ struct Watcher {
     /// Path at or below which changes are told.
     prefix: String,
     queue: RefCell<Queue>,
+    /// Notified when the queue is no longer empty.
+    queued: Notify,
 }
 
 /// All subscribers.
@@ -60,8 +60,8 @@ impl Watchers {
         if watchers.len() >= WATCHER_LIMIT {
             return Err(TooMany);
         }
-        let queue = RefCell::new(Queue { changes: VecDeque::new(), waker: None, ended: false });
-        let watcher = Rc::new(Watcher { principal, view, prefix, queue });
+        let queue = RefCell::new(Queue { changes: VecDeque::new(), ended: false });
+        let watcher = Rc::new(Watcher { principal, view, prefix, queue, queued: Notify::new() });
         watchers.push(watcher.clone());
         Ok(announce(watcher, events))
     }
@@ -84,31 +84,20 @@ impl Watchers {
 
 impl Watcher {
     fn tell(&self, change: Change, path: String) {
-        let mut queue = self.queue.borrow_mut();
-        if queue.changes.len() < QUEUE_LIMIT {
-            queue.changes.push_back((change, path));
-        } else if let Some(last) = queue.changes.back_mut() {
+        let changes = &mut self.queue.borrow_mut().changes;
+        if changes.len() < QUEUE_LIMIT {
+            changes.push_back((change, path));
+        } else if let Some(last) = changes.back_mut() {
             *last = (Change::Overflow, String::new());
         }
-        if let Some(waker) = queue.waker.take() {
-            waker.wake();
-        }
+        self.queued.notify_all();
     }
 }
 
 async fn announce(watcher: Rc<Watcher>, mut events: namespace_events::Exp<namespace_events::states::Ready>) {
     loop {
-        let (change, path) = poll_fn(|context| {
-            let mut queue = watcher.queue.borrow_mut();
-            match queue.changes.pop_front() {
-                Some(change) => Poll::Ready(change),
-                None => {
-                    queue.waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
-        .await;
+        watcher.queued.until(|| !watcher.queue.borrow().changes.is_empty()).await;
+        let Some((change, path)) = watcher.queue.borrow_mut().changes.pop_front() else { continue };
         // Without room for the path, the subscriber is let go: it sees a closed channel and subscribes again.
         let Ok(path) = client::namespace::block(&path) else { break };
         match events.changed(change, path).receive_async().await {

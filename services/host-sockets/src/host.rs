@@ -20,6 +20,7 @@ use sip::device::sockets::{
 use sip::device::{Completion, Declared, Device, DeviceOperation};
 use sip::exheap::{ExVec, Lendable, Lent};
 use sip::{Deadline, Status, executor};
+use task_sync::Notify;
 
 /// Events taken at once at most.
 const MAX_EVENTS: usize = 256;
@@ -64,8 +65,9 @@ struct Watch {
     blocked_to_write: Cell<bool>,
     /// No more will come than what is there.
     ending: Cell<bool>,
-    reader: RefCell<Option<Waker>>,
-    writer: RefCell<Option<Waker>>,
+    /// Notified when it is no longer blocked.
+    reader: Notify,
+    writer: Notify,
 }
 
 /// The device.
@@ -84,7 +86,7 @@ pub struct Host {
     /// Whether something was done since it last looked.
     active: Cell<bool>,
     /// Whoever waits for a socket to be closed, because there can be no more.
-    crowded: RefCell<Vec<Waker>>,
+    crowded: Notify,
     /// What sockets of each kind that are closed sent once more or had no room for.
     lost: [Cell<u64>; 3],
 }
@@ -201,7 +203,7 @@ impl Host {
             looking_up: RefCell::default(),
             hearing: RefCell::default(),
             active: Cell::new(false),
-            crowded: RefCell::default(),
+            crowded: Notify::new(),
             lost: Default::default(),
         }))
     }
@@ -296,13 +298,11 @@ impl Host {
         }
         if readiness & READABLE != 0 {
             watch.blocked_to_read.set(false);
-            let waker = watch.reader.take();
-            waker.into_iter().for_each(Waker::wake);
+            watch.reader.notify_all();
         }
         if readiness & WRITABLE != 0 {
             watch.blocked_to_write.set(false);
-            let waker = watch.writer.take();
-            waker.into_iter().for_each(Waker::wake);
+            watch.writer.notify_all();
         }
     }
 
@@ -464,18 +464,7 @@ impl Host {
 
     /// Waits until a socket was closed: before that there can be no more.
     pub async fn room(&self) {
-        let mut waits = false;
-        poll_fn(|context| {
-            if waits {
-                return Poll::Ready(());
-            }
-            waits = true;
-            let mut crowded = self.crowded.borrow_mut();
-            crowded.retain(|waiting| !waiting.will_wake(context.waker()));
-            crowded.push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        self.crowded.notified().await;
     }
 }
 
@@ -515,12 +504,11 @@ impl Socket {
         );
         let lost = &self.host.lost[self.kind as usize];
         lost.set(lost.get() + closed.unwrap_or(0));
-        let waiting = self.host.crowded.take();
-        waiting.into_iter().for_each(Waker::wake);
+        self.host.crowded.notify_all();
         self.watch.blocked_to_read.set(false);
         self.watch.blocked_to_write.set(false);
-        let waiting = [self.watch.reader.take(), self.watch.writer.take()];
-        waiting.into_iter().flatten().for_each(Waker::wake);
+        self.watch.reader.notify_all();
+        self.watch.writer.notify_all();
     }
 
     fn token(&self) -> u64 {
@@ -598,26 +586,12 @@ impl Socket {
 
     /// Waits until it may be read from.
     pub async fn readable(&self) {
-        poll_fn(|context| {
-            if !self.watch.blocked_to_read.get() {
-                return Poll::Ready(());
-            }
-            *self.watch.reader.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        self.watch.reader.until(|| !self.watch.blocked_to_read.get()).await;
     }
 
     /// Waits until it may be written to.
     pub async fn writable(&self) {
-        poll_fn(|context| {
-            if !self.watch.blocked_to_write.get() {
-                return Poll::Ready(());
-            }
-            *self.watch.writer.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        self.watch.writer.until(|| !self.watch.blocked_to_write.get()).await;
     }
 
     /// Accepts connections that there are, at least one.

@@ -7,10 +7,10 @@
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
-use core::task::{Poll, Waker};
+use core::task::Poll;
 
 use client::access::AccessError;
 use client::answer::{DEVICE_LIMIT, wait_async};
@@ -24,6 +24,7 @@ use network::packets::{self, Filled};
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 use stdio::report;
+use task_sync::Notify;
 
 use crate::shared::{Block, Link, Shared};
 
@@ -176,27 +177,20 @@ struct News {
     /// Whether the task that moves packets waits to be told. While it does not it asks by itself, and a driver that is
     /// not to tell anything has nothing to wait for.
     is_wanted: Cell<bool>,
-    hearer: RefCell<Option<Waker>>,
+    wanted: Notify,
 }
 
 impl News {
     /// The driver may tell from now on.
     fn want(&self) {
         if !self.is_wanted.replace(true) {
-            self.hearer.take().into_iter().for_each(Waker::wake);
+            self.wanted.notify_all();
         }
     }
 
     /// Waits until something is wanted.
     async fn wanted(&self) {
-        poll_fn(|context| {
-            if self.is_wanted.get() {
-                return Poll::Ready(());
-            }
-            *self.hearer.borrow_mut() = Some(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        self.wanted.until(|| self.is_wanted.get()).await;
     }
 }
 
@@ -206,13 +200,13 @@ async fn receive_events(shared: Rc<Shared>, news: Rc<News>, mut events: nic_even
         if e != NicEventType::TransmitEvent || shared.stack().free_buffers() == 0 {
             // Buffers of packets that were sent come with the next exchange, unless one is wanted now.
             news.received.set(true);
-            shared.bell.ring();
+            shared.work.notify_one();
         }
         news.wanted().await;
         events = next.ack_event();
     }
     news.has_ended.set(true);
-    shared.bell.ring();
+    shared.work.notify_one();
 }
 
 /// Moves packets until the driver ends.
@@ -307,10 +301,11 @@ async fn wait(shared: &Shared, news: &News) {
             None => core::future::pending().await,
         }
     });
+    let mut work = pin!(shared.work.notified());
     let mut has_waited = false;
     poll_fn(|context| {
         // Whoever wakes this task has a reason that `serve` knows, if only an earlier time than the one waited for.
-        if core::mem::replace(&mut has_waited, true) || shared.bell.take(context.waker()) {
+        if core::mem::replace(&mut has_waited, true) || work.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
         let mut stack = shared.stack();

@@ -1,11 +1,11 @@
-//! What all conversations share: the stack, who may do what, and a bell for the task that moves packets.
+//! What all conversations share: the stack, who may do what, and a notification for the task that moves packets.
 
 use core::cell::{Cell, RefCell, RefMut};
-use core::task::Waker;
 
 use net_stack::{Buffer, Configuration, Limits, Stack};
 use network_guard::Guard;
 use sip::exheap::ExVec;
+use task_sync::Notify;
 
 use crate::gate::Gate;
 use crate::interface::Interface;
@@ -22,7 +22,8 @@ impl Buffer for Block {
 /// What all conversations share.
 pub struct Shared {
     stack: RefCell<Stack<Block>>,
-    pub bell: Bell,
+    /// Notified when the task that moves packets has something to do.
+    pub work: Notify,
     /// Who may read, and when.
     pub gate: Gate,
     /// Who may do what.
@@ -50,7 +51,7 @@ impl Shared {
         };
         Shared {
             stack: RefCell::new(Stack::new(configuration)),
-            bell: Bell::default(),
+            work: Notify::new(),
             gate: Gate::default(),
             guard,
             link: Cell::new(interface.link),
@@ -62,30 +63,5 @@ impl Shared {
         let mut stack = self.stack.borrow_mut();
         stack.set_time(sip::time::monotonic());
         stack
-    }
-}
-
-/// Calls the task that moves packets.
-#[derive(Default)]
-pub struct Bell {
-    has_rung: Cell<bool>,
-    waiting: RefCell<Option<Waker>>,
-}
-
-impl Bell {
-    pub fn ring(&self) {
-        self.has_rung.set(true);
-        if let Some(waiting) = self.waiting.take() {
-            waiting.wake();
-        }
-    }
-
-    /// Whether it rang since it was asked last; if not, whom to call when it does.
-    pub fn take(&self, waker: &Waker) -> bool {
-        let has_rung = self.has_rung.take();
-        if !has_rung {
-            *self.waiting.borrow_mut() = Some(waker.clone());
-        }
-        has_rung
     }
 }

@@ -39,7 +39,7 @@ pub async fn read<E: TypedEndpoint>(shared: &Shared, id: ConnectionId, client: &
                     Entry::Open => {}
                     Entry::Waits => return Poll::Pending,
                     Entry::WaitsFirst => {
-                        shared.bell.ring();
+                        shared.work.notify_one();
                         return Poll::Pending;
                     }
                 }

@@ -21,12 +21,13 @@ use sip::process::{Epitaph, EpitaphKind};
 use sip::{Deadline, Status, executor};
 use stdio::report;
 use supervision::{Backoff, End, Next};
+use task_sync::{Notify, Pool};
 
 use crate::Manager;
 use crate::child::{self, Making, Process};
 use crate::error::{self, Error};
 use crate::places;
-use crate::waiting::{Notice, Turn, before, unless};
+use crate::waiting::{before, unless};
 
 /// How long a file system may take until it serves, in milliseconds: it may have to bring a volume in order.
 const READY_MS: u64 = 60_000;
@@ -69,8 +70,9 @@ pub(crate) struct Mount {
     leaving: Cell<bool>,
     /// Once it is to be forgotten: how long its file system has to end by itself.
     left: Cell<Option<Deadline>>,
-    changed: Notice,
-    control: Turn<Control>,
+    changed: Notify,
+    /// The channel to its file system; closed while there is none.
+    control: Pool<Control>,
     /// Whether its file system can be asked anything.
     controlled: Cell<bool>,
     writable: Cell<bool>,
@@ -93,8 +95,8 @@ impl Mount {
             restarts: Cell::new(0),
             leaving: Cell::new(false),
             left: Cell::new(None),
-            changed: Notice::default(),
-            control: Turn::new(),
+            changed: Notify::new(),
+            control: Pool::closed(),
             controlled: Cell::new(false),
             writable: Cell::new(false),
         })
@@ -134,7 +136,7 @@ impl Mount {
 
     fn enter(&self, state: State) {
         *self.state.borrow_mut() = state;
-        self.changed.tell();
+        self.changed.notify_all();
     }
 
     fn is_gone(&self) -> bool {
@@ -208,7 +210,7 @@ impl Mount {
         let done = match control.unmount().receive_async().await {
             file_system::ImpReadyAfterUnmount::Done { .. } => {
                 self.let_go(Deadline::after_ms(ENDING_MS));
-                self.control.clear();
+                self.control.close();
                 Ok(())
             }
             file_system::ImpReadyAfterUnmount::Failed { error, next } => {
@@ -218,7 +220,7 @@ impl Mount {
             file_system::ImpReadyAfterUnmount::ChannelClosed(_) => Err(self.ended_meanwhile()),
         };
         self.leaving.set(false);
-        self.changed.tell();
+        self.changed.notify_all();
         done
     }
 
@@ -244,11 +246,11 @@ impl Mount {
         if self.left.get().is_none() {
             self.left.set(Some(deadline));
         }
-        self.changed.tell();
+        self.changed.notify_all();
     }
 
     fn ended_meanwhile(&self) -> Error {
-        self.control.clear();
+        self.control.close();
         let explanation =
             format!("{}: its file system ended in the middle; try again, it is being restarted", self.point);
         Error::new(VolumeError::DeviceError, explanation)
@@ -517,7 +519,7 @@ async fn keep(manager: Rc<Manager>, mount: Rc<Mount>, first: Process) {
     let mut begun = sip::time::monotonic();
     'runs: loop {
         let end = ended(&mount, &process).await;
-        mount.control.clear();
+        mount.control.close();
         mount.process.set(0);
         let mut failed = (kind(&end), child::words(&manager.file_system, &end));
         loop {

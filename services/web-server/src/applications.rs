@@ -18,10 +18,10 @@ use sip::exheap::ExVec;
 use sip::process::{self, Child, StopReason};
 use sip::{Deadline, executor};
 use stdio::report;
+use task_sync::Notify;
 
 use crate::Server;
 use crate::limited::limited;
-use crate::turn::Signal;
 
 /// How long a program may take to say that it is ready.
 const START_MS: u64 = 2000;
@@ -69,7 +69,7 @@ pub(crate) struct Application {
     program: String,
     options: String,
     waiting: RefCell<VecDeque<Waiting>>,
-    signal: Signal,
+    signal: Notify,
     child: RefCell<Option<Rc<Child>>>,
     /// Number of the child that runs or ran last.
     number: Cell<u64>,
@@ -99,7 +99,7 @@ impl Application {
             program: String::from(program),
             options: String::from(options.trim()),
             waiting: RefCell::new(VecDeque::new()),
-            signal: Signal::default(),
+            signal: Notify::new(),
             child: RefCell::new(None),
             number: Cell::new(0),
             was_stopped: Cell::new(false),
@@ -161,7 +161,7 @@ impl Application {
         let head = ExVec::from_slice(head).map_err(|_| Refusal::Busy)?;
         let (importer, exporter) = http_exchange::new_channel().map_err(|_| Refusal::Busy)?;
         self.waiting.borrow_mut().push_back(Waiting { head, exchange: importer, progress: progress.clone() });
-        self.signal.set();
+        self.signal.notify_one();
         Ok(exporter)
     }
 
@@ -229,7 +229,7 @@ pub(crate) async fn run(server: Rc<Server>, index: usize) {
     let Some(application) = server.applications.get(index) else { return };
     loop {
         while application.waiting.borrow().is_empty() {
-            application.signal.wait().await;
+            application.signal.notified().await;
         }
         application.has_answered.set(false);
         match start(&server, application).await {
@@ -256,7 +256,7 @@ async fn hand_over(application: &Application, mut endpoint: Endpoint) {
     loop {
         let is_running = || application.child.borrow().as_ref().is_some_and(|child| is_alive(child));
         while application.waiting.borrow().is_empty() {
-            application.signal.wait().await;
+            application.signal.notified().await;
         }
         if !is_running() {
             return;

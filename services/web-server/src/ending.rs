@@ -1,25 +1,24 @@
 //! The server is asked to end: its names are taken out, which its provider endpoint sees as closed.
 
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
-use core::task::{Poll, Waker};
+use core::task::Poll;
 
 use sip::{Deadline, executor};
+use task_sync::Notify;
 
-/// Whether the server ends, for the one task that has something left to do then.
+/// Whether the server ends, for the task that has something left to do then.
 #[derive(Default)]
 pub(crate) struct Ending {
     begun: Cell<bool>,
-    waiting: RefCell<Option<Waker>>,
+    changed: Notify,
 }
 
 impl Ending {
     pub(crate) fn begin(&self) {
         self.begun.set(true);
-        if let Some(waker) = self.waiting.take() {
-            waker.wake();
-        }
+        self.changed.notify_all();
     }
 
     pub(crate) fn has_begun(&self) -> bool {
@@ -28,13 +27,13 @@ impl Ending {
 
     /// Waits until the deadline, or until the server is to end.
     pub(crate) async fn or(&self, deadline: Deadline) {
+        let mut begun = pin!(self.changed.until(|| self.begun.get()));
         let mut sleep = pin!(executor::sleep_until(deadline));
         poll_fn(|context| {
-            if self.begun.get() {
+            if begun.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
-            self.waiting.replace(Some(context.waker().clone()));
-            sleep.as_mut().poll(context).map(drop)
+            sleep.as_mut().poll(context)
         })
         .await;
     }

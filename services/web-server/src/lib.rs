@@ -29,7 +29,6 @@ mod log;
 mod plan;
 mod status;
 mod store;
-mod turn;
 mod wire;
 
 use alloc::rc::Rc;

@@ -6,7 +6,6 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 
 use client::directory_page;
 use client::file_writer::NEW_PERMISSIONS;
@@ -16,8 +15,7 @@ use http::listing::Name;
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
-
-use crate::turn::Turns;
+use task_sync::Mutex;
 
 /// How long a question waits for a file system that is just being started again, in milliseconds.
 const TIMEOUT_MS: u64 = 500;
@@ -60,25 +58,15 @@ pub(crate) struct Opened {
 /// The folder that is served, and the namespace that it is found in.
 pub(crate) struct Store {
     path: String,
-    namespace: Shared,
-    root: Shared,
-}
-
-/// A folder that several tasks ask, one at a time; none while it is not open.
-#[derive(Default)]
-struct Shared {
-    folder: RefCell<Option<Folder>>,
-    turns: Turns,
+    namespace: Mutex<Option<Folder>>,
+    /// Absent while it is not open.
+    root: Mutex<Option<Folder>>,
 }
 
 impl Store {
     /// The folder at `path`, which need not be there yet.
     pub(crate) fn new(namespace: Folder, path: &str) -> Store {
-        Store {
-            path: String::from(path),
-            namespace: Shared { folder: RefCell::new(Some(namespace)), turns: Turns::default() },
-            root: Shared::default(),
-        }
+        Store { path: String::from(path), namespace: Mutex::new(Some(namespace)), root: Mutex::default() }
     }
 
     /// Opens the file at a path of the served folder.
@@ -153,24 +141,23 @@ impl Store {
         if !path::is_valid(path) {
             return Err(StoreError::NotFound);
         }
-        let _turn = self.root.turns.take().await;
-        let kept = self.root.folder.borrow_mut().take();
-        let root = match kept {
-            Some(root) => root,
+        let mut root = self.root.lock().await;
+        let folder = match root.take() {
+            Some(folder) => folder,
             // A root that is not there may come: nothing is known to be missing before.
             None => self.open_folder(&self.path).await.map_err(|_| StoreError::Unavailable)?,
         };
-        let (root, bound) = bind(root, path, exporter).await?;
-        *self.root.folder.borrow_mut() = Some(root);
+        let (folder, bound) = bind(folder, path, exporter).await?;
+        *root = Some(folder);
         bound
     }
 
     /// Connects the exporting end of a channel to what has that path in the namespace.
     pub(crate) async fn bind_in_namespace<E: TypedEndpoint>(&self, path: &str, exporter: E) -> Result<(), StoreError> {
-        let _turn = self.namespace.turns.take().await;
-        let namespace = self.namespace.folder.borrow_mut().take().ok_or(StoreError::Unavailable)?;
-        let (namespace, bound) = bind(namespace, path, exporter).await?;
-        *self.namespace.folder.borrow_mut() = Some(namespace);
+        let mut namespace = self.namespace.lock().await;
+        let folder = namespace.take().ok_or(StoreError::Unavailable)?;
+        let (folder, bound) = bind(folder, path, exporter).await?;
+        *namespace = Some(folder);
         bound
     }
 

@@ -1,4 +1,4 @@
-//! The server's own logic without a system: turns at endpoints, and what is kept of open files.
+//! The server's own logic without a system: what is kept of open files.
 //!
 //! The modules under test are compiled into this test, with a file system that is a number.
 
@@ -13,8 +13,6 @@ mod cache;
 mod coded;
 #[path = "../../../sip/tests/double/mod.rs"]
 mod double;
-#[path = "../src/turn.rs"]
-mod turn;
 
 mod store {
     /// Channels that are told apart by their numbers.
@@ -28,89 +26,17 @@ mod store {
 
 extern crate alloc;
 
-use std::future::Future;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
 
 use cache::{Cache, Entry};
 use contracts::file::FileAttributes;
 use sip::exheap::ExVec;
-use turn::{Signal, Turns};
 
 /// How long a file is believed in.
 const SECOND_NS: u64 = 1_000_000_000;
 /// The time of day, and a time of change long before.
 const NOW_S: i64 = 1_700_000_000;
 const SETTLED_S: i64 = NOW_S - 100;
-
-/// Counts how often a task is woken.
-#[derive(Default)]
-struct Woken(AtomicU32);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Woken>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn poll<F: Future>(future: Pin<&mut F>, woken: &Arc<Woken>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(&Waker::from(woken.clone())))
-}
-
-#[test]
-fn turns_come_in_the_order_in_which_they_were_asked_for() {
-    let turns = Turns::default();
-    let woken: [Arc<Woken>; 3] = Default::default();
-    let [mut first, mut second, mut third] = [Box::pin(turns.take()), Box::pin(turns.take()), Box::pin(turns.take())];
-    let Poll::Ready(turn) = poll(first.as_mut(), &woken[0]) else { panic!("nobody else has a turn") };
-    assert!(poll(second.as_mut(), &woken[1]).is_pending() && poll(third.as_mut(), &woken[2]).is_pending());
-    drop(turn);
-    assert_eq!([1, 2].map(|index| woken[index].0.load(Ordering::Relaxed)), [1, 0]);
-    let Poll::Ready(turn) = poll(second.as_mut(), &woken[1]) else { panic!("it was called up") };
-    assert!(poll(third.as_mut(), &woken[2]).is_pending());
-    drop(turn);
-    assert!(poll(third.as_mut(), &woken[2]).is_ready());
-}
-
-/// A task that is called up and ended before it came must not keep the turn.
-#[test]
-fn a_task_that_goes_away_stops_nobody() {
-    let turns = Turns::default();
-    let woken: [Arc<Woken>; 2] = Default::default();
-    let Poll::Ready(turn) = poll(pin!(turns.take()), &woken[0]) else { panic!("nobody else has a turn") };
-    let mut called = Box::pin(turns.take());
-    let mut behind = Box::pin(turns.take());
-    assert!(poll(called.as_mut(), &woken[0]).is_pending() && poll(behind.as_mut(), &woken[1]).is_pending());
-    drop(turn);
-    drop(called);
-    assert_eq!(woken[1].0.load(Ordering::Relaxed), 1, "the next one was not called up");
-    assert!(poll(behind.as_mut(), &woken[1]).is_ready());
-    // One that waits in the middle of the queue and goes away leaves the others where they were.
-    let Poll::Ready(turn) = poll(pin!(turns.take()), &woken[0]) else { panic!("all turns are over") };
-    let mut middle = Box::pin(turns.take());
-    let mut last = Box::pin(turns.take());
-    assert!(poll(middle.as_mut(), &woken[0]).is_pending() && poll(last.as_mut(), &woken[1]).is_pending());
-    drop(middle);
-    drop(turn);
-    assert!(poll(last.as_mut(), &woken[1]).is_ready());
-}
-
-#[test]
-fn a_signal_is_kept_until_somebody_waits() {
-    let signal = Signal::default();
-    let woken = Arc::default();
-    signal.set();
-    signal.set();
-    assert!(poll(pin!(signal.wait()), &woken).is_ready());
-    let mut wait = Box::pin(signal.wait());
-    assert!(poll(wait.as_mut(), &woken).is_pending());
-    signal.set();
-    assert_eq!(woken.0.load(Ordering::Relaxed), 1);
-    assert!(poll(wait.as_mut(), &woken).is_ready());
-}
 
 fn attributes(node: u64, size_bytes: u64, modified_s: i64) -> FileAttributes {
     FileAttributes { size_bytes, allocated_bytes: size_bytes, node, modified_s, permissions: 0o644, links: 1 }

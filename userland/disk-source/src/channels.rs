@@ -1,233 +1,361 @@
-//! The channels to one driver after the other, and who waits for one.
+//! The channels to a disk's driver: several, so that several requests are in flight at once, each of which has one for
+//! itself.
+//!
+//! When the driver ends, the first task that needs a channel opens the disk again, and the others wait for it. An
+//! *opening* is the time from then until the driver ends: a channel of an earlier opening is of no use. Deliberately not
+//! here: what has to hold of the disk that is opened ([`Open`]).
 
-use alloc::collections::VecDeque;
-use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
-use core::future::poll_fn;
-use core::task::{Poll, Waker};
+use core::cell::Cell;
+use core::future::Future;
 
-use client::access::AccessError;
-use client::answer::{DISK_LIMIT, within};
-use client::namespace::Namespace;
-use contracts::disk_events;
-use sip::executor;
+use client::answer::DISK_LIMIT;
 use stdio::report;
+use task_sync::{Mutex, Pool};
 
-use crate::opening::{Opened, Shape, open_all};
-use crate::{Channel, Events, Mark};
+use crate::Channel;
 
-/// The most channels that are opened, whatever is asked for.
-const MAX_CHANNELS: usize = 64;
+/// How a disk is opened.
+pub trait Open<C = Channel> {
+    /// Opens the disk anew, for the opening with this number; waits for a driver that is being restarted. `None` if the
+    /// disk does not come back.
+    fn open(&self, opening: u64) -> impl Future<Output = Option<Vec<C>>>;
 
-/// The channels to a disk's driver.
-pub(crate) struct Channels {
+    /// Opens one more channel to a disk that is open.
+    fn open_one(&self) -> impl Future<Output = Option<C>>;
+}
+
+/// A channel for exclusive use until [`Channels::release`], and the opening that it belongs to.
+pub struct Acquired<C = Channel> {
+    /// The channel.
+    pub channel: C,
+    /// The number of its opening.
+    pub opening: u64,
+}
+
+/// The channels to one disk.
+pub struct Channels<C = Channel> {
     path: String,
-    count: usize,
-    namespace: RefCell<Namespace>,
-    mark: Option<Mark>,
-    shape: Shape,
-    idle: RefCell<Vec<Channel>>,
-    /// Who waits for a channel, in order; each is here until it has one or gives up.
-    waiting: RefCell<VecDeque<(u64, Waker)>>,
-    /// Counts those who asked for a channel.
-    asked: Cell<u64>,
-    /// Counts the times that the disk was opened: a channel of an earlier time is of no use.
-    opened: Cell<u64>,
-    /// Counts the times that it was looked for in vain.
+    most: usize,
+    /// Closed while the disk is not open.
+    idle: Pool<C>,
+    /// Number of channels of this opening: idle, in use, and being opened.
+    count: Cell<usize>,
+    opening: Cell<u64>,
+    /// Number of failures to open the disk.
     missed: Cell<u64>,
-    state: Cell<State>,
+    /// Held while the disk is opened.
+    reopening: Mutex<()>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    /// The driver has ended.
-    Lost,
-    /// A task opens the disk again.
-    Opening,
-}
-
-impl Channels {
-    /// Opens the disk `count` times.
-    pub(crate) async fn open(
-        namespace: Namespace,
-        path: &str,
-        count: usize,
-        mark: Option<Mark>,
-    ) -> Result<Rc<Channels>, AccessError> {
-        let namespace = RefCell::new(namespace);
-        let count = count.clamp(1, MAX_CHANNELS);
-        let Opened { idle, events, shape } = open_all(&namespace, path, count, mark).await?;
-        let own = Rc::new(Channels {
+impl<C> Channels<C> {
+    /// At most this many channels to the disk at this path, which is not open yet.
+    pub fn new(path: &str, most: usize) -> Channels<C> {
+        Channels {
             path: String::from(path),
-            count,
-            namespace,
-            mark,
-            shape,
-            idle: RefCell::new(idle),
-            waiting: RefCell::new(VecDeque::new()),
-            asked: Cell::new(0),
-            opened: Cell::new(1),
+            most,
+            idle: Pool::closed(),
+            count: Cell::new(0),
+            opening: Cell::new(0),
             missed: Cell::new(0),
-            state: Cell::new(State::Open),
-        });
-        Channels::watch(&own, events);
-        Ok(own)
+            reopening: Mutex::default(),
+        }
     }
 
-    pub(crate) fn shape(&self) -> &Shape {
-        &self.shape
+    /// The path of the disk.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
-    /// Starts a task that notices when the driver ends, and ends the process when the medium changes: what the
-    /// caches hold is worth nothing then. Who does not go on with another disk at all only gets errors.
-    fn watch(own: &Rc<Channels>, events: Events) {
-        let (own, opened) = (Rc::clone(own), own.opened.get());
-        drop(executor::spawn(async move {
-            match events.receive_async().await {
-                disk_events::ImpReady::Changed { .. } if own.mark.is_some() => other_disk(&own.path),
-                disk_events::ImpReady::Changed { .. } | disk_events::ImpReady::ChannelClosed(_) => own.lose(opened),
-            }
-        }));
+    /// Takes over channels that were opened elsewhere, if the disk is not open and no task opens it. Returns the number of
+    /// the opening that begins with them.
+    pub fn offer(&self, channels: Vec<C>) -> Option<u64> {
+        let _reopening = self.reopening.try_lock()?;
+        self.idle.is_closed().then(|| self.opened(channels))
     }
 
-    /// A channel that nobody uses, and when it was opened; `None` if the driver has ended and does not come back.
-    pub(crate) async fn acquire(self: &Rc<Channels>) -> Option<(Channel, u64)> {
-        let place = Place::new(self);
+    /// Acquires a channel; opens the disk, or one more channel, if necessary. `None` if the disk could not be opened.
+    pub async fn acquire(&self, disk: &impl Open<C>) -> Option<Acquired<C>> {
         let missed = self.missed.get();
         loop {
-            if self.missed.get() != missed {
+            if let Some(channel) = self.idle.try_take() {
+                return Some(Acquired { channel, opening: self.opening.get() });
+            }
+            if !self.idle.is_closed() && self.count.get() < self.most {
+                self.open_one(disk).await;
+                continue;
+            }
+            if let Some(channel) = self.idle.take().await {
+                return Some(Acquired { channel, opening: self.opening.get() });
+            }
+            if !self.reopen(disk, missed).await {
                 return None;
             }
-            let found = poll_fn(|context| match self.state.get() {
-                State::Lost => {
-                    self.state.set(State::Opening);
-                    Poll::Ready(None)
-                }
-                State::Open if !self.idle.borrow().is_empty() => Poll::Ready(self.idle.borrow_mut().pop()),
-                _ => {
-                    place.wait(context.waker());
-                    Poll::Pending
-                }
-            })
-            .await;
-            match found {
-                Some(channel) => return Some((channel, self.opened.get())),
+        }
+    }
+
+    /// Releases a channel of that opening.
+    pub fn release(&self, channel: C, opening: u64) {
+        if self.is_current(opening) {
+            self.idle.put(channel);
+        }
+    }
+
+    /// Reports that the driver of that opening has ended: the disk has to be opened again. Returns whether this is the
+    /// first report.
+    pub fn lose(&self, opening: u64) -> bool {
+        let is_first = self.is_current(opening);
+        if is_first {
+            self.idle.close();
+        }
+        is_first
+    }
+
+    /// Reports that the driver of that opening has not answered a request: its other channels are not used any more.
+    pub fn stalls(&self, opening: u64) {
+        if self.lose(opening) {
+            report::error(format_args!("{}: the disk has not answered for {} s", self.path, DISK_LIMIT.as_secs()));
+        }
+    }
+
+    fn is_current(&self, opening: u64) -> bool {
+        opening == self.opening.get() && !self.idle.is_closed()
+    }
+
+    fn opened(&self, channels: Vec<C>) -> u64 {
+        let opening = self.opening.get() + 1;
+        self.opening.set(opening);
+        self.count.set(channels.len());
+        channels.into_iter().for_each(|channel| self.idle.put(channel));
+        opening
+    }
+
+    async fn open_one(&self, disk: &impl Open<C>) {
+        let place = Place::new(self);
+        match disk.open_one().await {
+            Some(channel) if self.is_current(place.opening) => {
+                self.idle.put(channel);
+                core::mem::forget(place);
+            }
+            Some(_) => {}
+            None => drop(self.lose(place.opening)),
+        }
+    }
+
+    /// Opens the disk, unless another task has done so. Returns false if an attempt failed since `missed` was read.
+    async fn reopen(&self, disk: &impl Open<C>, missed: u64) -> bool {
+        let _reopening = self.reopening.lock().await;
+        if self.missed.get() != missed {
+            return false;
+        }
+        if self.idle.is_closed() {
+            match disk.open(self.opening.get() + 1).await {
+                Some(channels) => drop(self.opened(channels)),
                 None => {
-                    let attempt = Attempt(self);
-                    let opened = self.open_again().await;
-                    self.state.set(if opened { State::Open } else { State::Lost });
-                    self.missed.set(self.missed.get() + u64::from(!opened));
-                    drop(attempt);
+                    self.missed.set(missed + 1);
+                    return false;
                 }
             }
         }
-    }
-
-    /// Opens the disk of a driver that was started again. Whether it came back.
-    async fn open_again(self: &Rc<Channels>) -> bool {
-        if self.mark.is_none() {
-            return false;
-        }
-        let again = within(DISK_LIMIT, open_all(&self.namespace, &self.path, self.count, self.mark)).await;
-        let Some(Ok(Opened { idle, events, shape })) = again else { return false };
-        if shape != self.shape {
-            other_disk(&self.path);
-        }
-        *self.idle.borrow_mut() = idle;
-        self.opened.set(self.opened.get() + 1);
-        Channels::watch(self, events);
         true
     }
+}
 
-    /// Gives a channel back that was opened then.
-    pub(crate) fn release(&self, channel: Channel, opened: u64) {
-        if opened == self.opened.get() && self.state.get() == State::Open {
-            self.idle.borrow_mut().push(channel);
-            self.wake_next();
-        }
-    }
+/// The place of a channel that is being opened, given up when dropped.
+struct Place<'a, C> {
+    channels: &'a Channels<C>,
+    opening: u64,
+}
 
-    /// The driver of that time has not answered a request: it is not asked on the channels of that time any more.
-    pub(crate) fn stalls(&self, opened: u64) {
-        if opened == self.opened.get() && self.state.get() == State::Open {
-            report::error(format_args!("{}: the disk has not answered for {} s", self.path, DISK_LIMIT.as_secs()));
-        }
-        self.lose(opened);
-    }
-
-    /// The driver of that time has ended: its channels are of no use any more, and somebody has to open the disk
-    /// again. Only the first who notices is heard.
-    pub(crate) fn lose(&self, opened: u64) {
-        if opened != self.opened.get() || self.state.get() != State::Open {
-            return;
-        }
-        self.state.set(State::Lost);
-        self.idle.borrow_mut().clear();
-        self.wake_all();
-    }
-
-    fn wake_next(&self) {
-        let next = self.waiting.borrow().front().map(|(_, waker)| waker.clone());
-        if let Some(next) = next {
-            next.wake();
-        }
-    }
-
-    fn wake_all(&self) {
-        let waiting: Vec<Waker> = self.waiting.borrow().iter().map(|(_, waker)| waker.clone()).collect();
-        waiting.into_iter().for_each(Waker::wake);
+impl<'a, C> Place<'a, C> {
+    fn new(channels: &'a Channels<C>) -> Place<'a, C> {
+        channels.count.set(channels.count.get() + 1);
+        Place { channels, opening: channels.opening.get() }
     }
 }
 
-/// An attempt to open the disk again. However it ends, also by being dropped, others look at the state again.
-struct Attempt<'a>(&'a Channels);
-
-impl Drop for Attempt<'_> {
+impl<C> Drop for Place<'_, C> {
     fn drop(&mut self) {
-        if self.0.state.get() == State::Opening {
-            self.0.state.set(State::Lost);
-        }
-        self.0.wake_all();
-    }
-}
-
-/// A place among those who wait for a channel. One task may have several. Whoever leaves wakes the next if there is
-/// a channel for it: several may have come back since the first in the row was woken.
-struct Place<'a> {
-    channels: &'a Channels,
-    number: u64,
-}
-
-impl<'a> Place<'a> {
-    fn new(channels: &'a Channels) -> Place<'a> {
-        let number = channels.asked.get();
-        channels.asked.set(number + 1);
-        Place { channels, number }
-    }
-
-    fn wait(&self, waker: &Waker) {
-        let mut waiting = self.channels.waiting.borrow_mut();
-        match waiting.iter_mut().find(|(number, _)| *number == self.number) {
-            Some((_, own)) => own.clone_from(waker),
-            None => waiting.push_back((self.number, waker.clone())),
+        if self.opening == self.channels.opening.get() {
+            self.channels.count.set(self.channels.count.get() - 1);
         }
     }
 }
 
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.channels.waiting.borrow_mut().retain(|(number, _)| *number != self.number);
-        if !self.channels.idle.borrow().is_empty() {
-            self.channels.wake_next();
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::rc::Rc;
+    use alloc::vec;
+    use core::cell::RefCell;
+    use core::future::poll_fn;
+    use core::pin::Pin;
+    use core::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// A disk whose channels are numbers: the opening, and a count.
+    #[derive(Default)]
+    struct Disk {
+        channels: RefCell<Option<Rc<Channels<(u64, u32)>>>>,
+        is_there: Cell<bool>,
+        /// Attempts to open it do not end before this is set.
+        answers: Cell<bool>,
+        opened: Cell<u32>,
+        attempts: Cell<u32>,
+    }
+
+    impl Disk {
+        fn new(most: usize) -> (Disk, Rc<Channels<(u64, u32)>>) {
+            let (disk, channels) = (Disk::default(), Rc::new(Channels::new("/dev/disk0", most)));
+            disk.is_there.set(true);
+            disk.answers.set(true);
+            *disk.channels.borrow_mut() = Some(Rc::clone(&channels));
+            (disk, channels)
+        }
+
+        async fn channel(&self, opening: u64) -> Option<(u64, u32)> {
+            self.attempts.set(self.attempts.get() + 1);
+            poll_fn(|_| if self.answers.get() { Poll::Ready(()) } else { Poll::Pending }).await;
+            self.opened.set(self.opened.get() + 1);
+            self.is_there.get().then_some((opening, self.opened.get()))
         }
     }
-}
 
-/// Ends the process, so that the disk is mounted anew.
-fn other_disk(path: &str) -> ! {
-    report::error(format_args!("{path}: there is another disk now; it is mounted again"));
-    sip::process::exit(1)
+    impl Open<(u64, u32)> for Disk {
+        async fn open(&self, opening: u64) -> Option<Vec<(u64, u32)>> {
+            Some(vec![self.channel(opening).await?])
+        }
+
+        async fn open_one(&self) -> Option<(u64, u32)> {
+            let opening = self.channels.borrow().as_ref().map_or(0, |channels| channels.opening.get());
+            self.channel(opening).await
+        }
+    }
+
+    type Acquiring<'a> = Pin<Box<dyn Future<Output = Option<Acquired<(u64, u32)>>> + 'a>>;
+
+    fn acquiring<'a>(channels: &'a Channels<(u64, u32)>, disk: &'a Disk) -> Acquiring<'a> {
+        Box::pin(channels.acquire(disk))
+    }
+
+    fn poll(acquiring: &mut Acquiring<'_>) -> Poll<Option<(u64, u32)>> {
+        let polled = acquiring.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        polled.map(|acquired| {
+            acquired.map(|Acquired { channel, opening }| {
+                assert_eq!(channel.0, opening, "a channel of another opening");
+                channel
+            })
+        })
+    }
+
+    fn acquire(channels: &Channels<(u64, u32)>, disk: &Disk) -> Poll<Option<(u64, u32)>> {
+        poll(&mut acquiring(channels, disk))
+    }
+
+    #[test]
+    fn channels_are_opened_as_they_are_needed() {
+        let (disk, channels) = Disk::new(2);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 1))));
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 2))));
+        let mut third = acquiring(&channels, &disk);
+        assert_eq!(poll(&mut third), Poll::Pending, "there are as many as there may be");
+        channels.release((1, 1), 1);
+        assert_eq!(acquire(&channels, &disk), Poll::Pending, "a newcomer does not overtake");
+        assert_eq!(poll(&mut third), Poll::Ready(Some((1, 1))));
+        assert_eq!(disk.attempts.get(), 2);
+    }
+
+    #[test]
+    fn one_task_opens_the_disk_and_the_others_wait() {
+        let (disk, channels) = Disk::new(3);
+        disk.answers.set(false);
+        let mut tasks = [(); 3].map(|()| acquiring(&channels, &disk));
+        tasks.iter_mut().for_each(|task| assert_eq!(poll(task), Poll::Pending));
+        assert_eq!(disk.attempts.get(), 1);
+        disk.answers.set(true);
+        tasks.iter_mut().enumerate().for_each(|(index, task)| {
+            assert_eq!(poll(task), Poll::Ready(Some((1, index as u32 + 1))));
+        });
+    }
+
+    #[test]
+    fn a_task_that_is_dropped_while_it_opens_the_disk_leaves_that_to_the_next() {
+        let (disk, channels) = Disk::new(1);
+        disk.answers.set(false);
+        let (mut first, mut second) = (acquiring(&channels, &disk), acquiring(&channels, &disk));
+        assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
+        drop(first);
+        disk.answers.set(true);
+        assert_eq!(poll(&mut second), Poll::Ready(Some((1, 1))));
+    }
+
+    #[test]
+    fn a_task_that_is_dropped_while_it_opens_a_channel_gives_up_its_place() {
+        let (disk, channels) = Disk::new(2);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 1))));
+        disk.answers.set(false);
+        assert_eq!(acquire(&channels, &disk), Poll::Pending);
+        disk.answers.set(true);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 2))));
+        // One of the former opening does not take a place from this one.
+        disk.answers.set(false);
+        channels.release((1, 1), 1);
+        let one_less = acquire(&channels, &disk);
+        assert_eq!(one_less, Poll::Ready(Some((1, 1))));
+        channels.lose(1);
+        disk.answers.set(true);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((2, 3))));
+        assert_eq!(channels.count.get(), 1);
+    }
+
+    #[test]
+    fn channels_of_an_earlier_opening_are_of_no_use() {
+        let (disk, channels) = Disk::new(2);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 1))));
+        assert!(channels.lose(1) && !channels.lose(1));
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((2, 2))));
+        channels.release((1, 1), 1);
+        assert!(!channels.lose(1), "the disk was opened again since");
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((2, 3))));
+    }
+
+    #[test]
+    fn waiters_hear_that_the_disk_was_lost_and_open_it_again() {
+        let (disk, channels) = Disk::new(1);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 1))));
+        let mut waiting = acquiring(&channels, &disk);
+        assert_eq!(poll(&mut waiting), Poll::Pending);
+        channels.lose(1);
+        assert_eq!(poll(&mut waiting), Poll::Ready(Some((2, 2))));
+    }
+
+    #[test]
+    fn a_disk_that_does_not_come_back_fails_all_that_wait_for_it() {
+        let (disk, channels) = Disk::new(1);
+        (disk.is_there.set(false), disk.answers.set(false));
+        let mut tasks = [(); 3].map(|()| acquiring(&channels, &disk));
+        tasks.iter_mut().for_each(|task| assert_eq!(poll(task), Poll::Pending));
+        disk.answers.set(true);
+        tasks.iter_mut().for_each(|task| assert_eq!(poll(task), Poll::Ready(None)));
+        assert_eq!(disk.attempts.get(), 1, "they waited for one attempt");
+        disk.is_there.set(true);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 2))), "later ones try again");
+    }
+
+    #[test]
+    fn a_channel_is_taken_over_only_while_the_disk_is_not_open() {
+        let (disk, channels) = Disk::new(1);
+        assert_eq!(channels.offer(vec![(1, 7)]), Some(1));
+        assert_eq!(channels.offer(vec![(1, 8)]), None);
+        assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 7))));
+        channels.lose(1);
+        disk.answers.set(false);
+        let mut opens = acquiring(&channels, &disk);
+        assert_eq!(poll(&mut opens), Poll::Pending);
+        assert_eq!(channels.offer(vec![(2, 9)]), None, "a task opens it");
+        disk.answers.set(true);
+        assert_eq!(poll(&mut opens), Poll::Ready(Some((2, 1))));
+    }
 }

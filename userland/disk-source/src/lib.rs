@@ -10,8 +10,8 @@
 //! channel is given up, and with it the block that was lent, which the kernel frees when the driver gives it back; the
 //! disk is opened again for the next request, which fails as well while the driver takes no new clients.
 //!
-//! Key types: [`DiskSource`], [`Mark`]. [`channels`] hands out the channels, [`opening`] opens them. Deliberately not
-//! here: what is on the disk.
+//! Key types: [`DiskSource`], [`Mark`]; and what it shares with `drivers/partitions`: [`Channels`], which hands out
+//! channels and opens the disk again by its [`Open`], with attempts at requests. Deliberately not here: what is on the disk.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -19,29 +19,39 @@ extern crate alloc;
 
 mod channels;
 mod opening;
+mod request;
 
 use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::future::Future;
 use core::ops::Range;
 
 use block_source::{BlockSource, DiskError};
 use client::access::AccessError;
 use client::answer::{DISK_LIMIT, within};
-use client::namespace::Namespace;
+use client::namespace::{Namespace, TIMEOUT_MS};
 use contracts::disk::{self, states};
 use contracts::disk_events;
-use sip::channel::Closed;
-use sip::executor;
 use sip::exheap::ExVec;
+use sip::{Deadline, executor};
+use stdio::report;
 
-use channels::Channels;
+pub use channels::{Acquired, Channels, Open};
+pub use opening::{Info, get_info, open_channel, until_open};
+use opening::{Opened, Shape, open_all};
+pub use request::{Answer, Direction, Flushed};
 
-type Channel = disk::Imp<states::Ready>;
+/// An open disk.
+pub type Channel = disk::Imp<states::Ready>;
+
 type Events = disk_events::Imp<disk_events::states::Ready>;
 type Transferred = (Option<ExVec<u8>>, Result<(), DiskError>);
 
-/// How often one transfer is asked for: a driver that ends at each is broken.
-const ATTEMPTS: u32 = 5;
+/// Maximum attempts per request: a driver that ends at each is broken.
+pub const ATTEMPTS: u32 = 5;
+/// Maximum channels of a [`DiskSource`].
+const MAX_CHANNELS: usize = 64;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// By which bytes a disk is known again after its driver was started again.
@@ -56,7 +66,15 @@ pub struct Mark {
 
 /// A disk behind its driver. To be used in `sip::executor::block_on`.
 pub struct DiskSource {
-    channels: Rc<Channels>,
+    disk: Rc<Disk>,
+}
+
+struct Disk {
+    namespace: RefCell<Namespace>,
+    channels: Channels,
+    count: usize,
+    mark: Option<Mark>,
+    shape: Shape,
 }
 
 impl DiskSource {
@@ -72,91 +90,75 @@ impl DiskSource {
         channels: usize,
         mark: Option<Mark>,
     ) -> Result<DiskSource, AccessError> {
-        Ok(DiskSource { channels: Channels::open(namespace, path, channels, mark).await? })
+        let namespace = RefCell::new(namespace);
+        let count = channels.clamp(1, MAX_CHANNELS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
+        let Opened { channels, events, shape } =
+            until_open(deadline, || open_all(&namespace, path, count, mark)).await?;
+        let disk = Rc::new(Disk { namespace, channels: Channels::new(path, count), count, mark, shape });
+        if let Some(opening) = disk.channels.offer(channels) {
+            disk.watch(events, opening);
+        }
+        Ok(DiskSource { disk })
     }
 
     /// Moves bytes between the disk and a block, with as many drivers as it takes.
     async fn transfer(&self, direction: Direction, offset: u64, block: ExVec<u8>, bytes: usize) -> Transferred {
         let Ok(count) = u32::try_from(bytes) else { return (Some(block), Err(DiskError::Short)) };
+        let channels = &self.disk.channels;
         let mut block = block;
         for _ in 0..ATTEMPTS {
-            let Some((channel, opened)) = self.channels.acquire().await else { break };
-            let answer = match direction {
-                Direction::Read => read(&self.channels, channel, opened, block, offset, count).await,
-                Direction::Write => write(&self.channels, channel, opened, block, offset, count).await,
-            };
-            block = match answer {
-                Answer::Done(block, result) => return (Some(block), result),
-                Answer::Again(Some(block)) => block,
-                Answer::Again(None) => return (None, Err(DiskError::Gone)),
-                Answer::None => return (None, Err(DiskError::NoAnswer)),
+            let Some(acquired) = channels.acquire(&self.disk).await else { break };
+            block = match channels.transfer(acquired, direction, offset, block, count).await {
+                Answer::Done(block, result) => return (Some(block), result.map_err(failed)),
+                Answer::Ended(Some(block)) => block,
+                Answer::Ended(None) => return (None, Err(DiskError::Gone)),
+                Answer::NoAnswer => return (None, Err(DiskError::NoAnswer)),
             };
         }
         (Some(block), Err(DiskError::Gone))
     }
 }
 
-#[derive(Clone, Copy)]
-enum Direction {
-    Read,
-    Write,
-}
+impl Disk {
+    /// Starts a task that notices when the driver of this opening ends, and ends the process when the medium changes:
+    /// what the caches hold is worth nothing then. A disk without a mark only fails.
+    fn watch(self: &Rc<Disk>, events: Events, opening: u64) {
+        let disk = Rc::clone(self);
+        drop(executor::spawn(async move {
+            match events.receive_async().await {
+                disk_events::ImpReady::Changed { .. } if disk.mark.is_some() => disk.is_another(),
+                disk_events::ImpReady::Changed { .. } | disk_events::ImpReady::ChannelClosed(_) => {
+                    disk.channels.lose(opening);
+                }
+            }
+        }));
+    }
 
-/// What came of a transfer on one channel.
-enum Answer {
-    /// The driver answered.
-    Done(ExVec<u8>, Result<(), DiskError>),
-    /// The driver ended; the block came home.
-    Again(Option<ExVec<u8>>),
-    /// Nothing came within the limit; the driver still has the block.
-    None,
-}
-
-async fn read(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
-    let Some(answer) = within(DISK_LIMIT, channel.read(block, offset, count).receive_async()).await else {
-        own.stalls(opened);
-        return Answer::None;
-    };
-    match answer {
-        disk::ImpReadyAfterRead::ReadDone { data, next } => {
-            own.release(next, opened);
-            Answer::Done(data, Ok(()))
-        }
-        disk::ImpReadyAfterRead::ReadFailed { data, error, next } => {
-            own.release(next, opened);
-            Answer::Done(data, Err(failed(error)))
-        }
-        disk::ImpReadyAfterRead::ChannelClosed(closed) => {
-            own.lose(opened);
-            Answer::Again(home(closed))
-        }
+    /// Ends the process, so that the disk is mounted anew.
+    fn is_another(&self) -> ! {
+        report::error(format_args!("{}: there is another disk now; it is mounted again", self.channels.path()));
+        sip::process::exit(1)
     }
 }
 
-async fn write(own: &Channels, channel: Channel, opened: u64, block: ExVec<u8>, offset: u64, count: u32) -> Answer {
-    let Some(answer) = within(DISK_LIMIT, channel.write(block, offset, count).receive_async()).await else {
-        own.stalls(opened);
-        return Answer::None;
-    };
-    match answer {
-        disk::ImpReadyAfterWrite::WriteDone { data, next } => {
-            own.release(next, opened);
-            Answer::Done(data, Ok(()))
+impl Open for Rc<Disk> {
+    async fn open(&self, opening: u64) -> Option<Vec<Channel>> {
+        self.mark?;
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
+        let path = self.channels.path();
+        let again = until_open(deadline, || open_all(&self.namespace, path, self.count, self.mark));
+        let Opened { channels, events, shape } = within(DISK_LIMIT, again).await?.ok()?;
+        if shape != self.shape {
+            self.is_another();
         }
-        disk::ImpReadyAfterWrite::WriteFailed { data, error, next } => {
-            own.release(next, opened);
-            Answer::Done(data, Err(failed(error)))
-        }
-        disk::ImpReadyAfterWrite::ChannelClosed(closed) => {
-            own.lose(opened);
-            Answer::Again(home(closed))
-        }
+        self.watch(events, opening);
+        Some(channels)
     }
-}
 
-/// The block that was lent to the driver that ended.
-fn home(mut closed: Closed) -> Option<ExVec<u8>> {
-    closed.take_home().into_iter().find_map(|block| block.into_vec::<u8>().ok())
+    async fn open_one(&self) -> Option<Channel> {
+        open_channel(&self.namespace, self.channels.path()).await.ok()
+    }
 }
 
 fn failed(error: disk::DiskError) -> DiskError {
@@ -172,15 +174,15 @@ impl BlockSource for DiskSource {
     type Buffer = ExVec<u8>;
 
     fn size_bytes(&self) -> u64 {
-        self.channels.shape().size_bytes
+        self.disk.shape.info.size_bytes
     }
 
     fn sector_bytes(&self) -> usize {
-        self.channels.shape().sector_bytes as usize
+        self.disk.shape.info.sector_bytes as usize
     }
 
     fn is_read_only(&self) -> bool {
-        self.channels.shape().is_read_only
+        self.disk.shape.info.read_only
     }
 
     fn allocate(&self, bytes: usize) -> Result<ExVec<u8>, DiskError> {
@@ -197,21 +199,11 @@ impl BlockSource for DiskSource {
 
     async fn flush(&self) -> Result<(), DiskError> {
         for _ in 0..ATTEMPTS {
-            let Some((channel, opened)) = self.channels.acquire().await else { break };
-            let Some(answer) = within(DISK_LIMIT, channel.flush().receive_async()).await else {
-                self.channels.stalls(opened);
-                return Err(DiskError::NoAnswer);
-            };
-            match answer {
-                disk::ImpReadyAfterFlush::Flushed { next } => {
-                    self.channels.release(next, opened);
-                    return Ok(());
-                }
-                disk::ImpReadyAfterFlush::FlushFailed { error, next } => {
-                    self.channels.release(next, opened);
-                    return Err(failed(error));
-                }
-                disk::ImpReadyAfterFlush::ChannelClosed(_) => self.channels.lose(opened),
+            let Some(acquired) = self.disk.channels.acquire(&self.disk).await else { break };
+            match self.disk.channels.flush(acquired).await {
+                Flushed::Done(result) => return result.map_err(failed),
+                Flushed::Ended => {}
+                Flushed::NoAnswer => return Err(DiskError::NoAnswer),
             }
         }
         Err(DiskError::Gone)

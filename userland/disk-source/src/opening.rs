@@ -1,53 +1,63 @@
-//! Opening a disk, also one whose driver is just being started again. A driver that does not answer is not opened.
+//! Opening a disk, also one whose driver is just being restarted. A driver that does not answer is not opened.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::future::Future;
 
 use client::access::AccessError;
 use client::answer::{DISK_LIMIT, wait_async};
-use client::namespace::{Namespace, TIMEOUT_MS};
+use client::namespace::Namespace;
 use contracts::directory::NameError;
-use contracts::{disk, disk_events};
+use contracts::disk;
+use contracts::disk_events;
 use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 
 use crate::{Channel, Events, Mark};
 
-/// How long to wait before the disk is looked for again.
+/// Interval at which a missing disk is looked for, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 5;
 /// Sectors that a disk can have.
 const SMALLEST_SECTOR: u32 = 512;
 const LARGEST_SECTOR: u32 = 4096;
 
+/// A disk's properties according to its driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Bytes of the disk.
+    pub size_bytes: u64,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// Whether the disk refuses to be written.
+    pub read_only: bool,
+}
+
 /// What a disk is, by which it is known again.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Shape {
-    pub(crate) size_bytes: u64,
-    pub(crate) sector_bytes: u32,
-    pub(crate) is_read_only: bool,
+    pub(crate) info: Info,
     /// The bytes of its mark; nothing where they cannot be read or nobody asks for them.
     mark: Option<Vec<u8>>,
 }
 
 /// An open disk.
 pub(crate) struct Opened {
-    pub(crate) idle: Vec<Channel>,
+    pub(crate) channels: Vec<Channel>,
     /// Tells of the driver's end.
     pub(crate) events: Events,
     pub(crate) shape: Shape,
 }
 
-/// Opens the disk `channels` times, asks to be told of its end, and looks at what it is. Waits for a driver that
-/// is being started again.
-pub(crate) async fn open_all(
-    namespace: &RefCell<Namespace>,
-    path: &str,
-    channels: usize,
-    mark: Option<Mark>,
-) -> Result<Opened, AccessError> {
-    let deadline = Deadline::after_ms(TIMEOUT_MS);
+/// Attempts to open a disk until that works, fails for good, or the deadline has passed.
+///
+/// # Errors
+/// That of the last attempt.
+pub async fn until_open<T, F>(deadline: Deadline, mut attempt: impl FnMut() -> F) -> Result<T, AccessError>
+where
+    F: Future<Output = Result<T, AccessError>>,
+{
     loop {
-        match try_open_all(namespace, path, channels, mark).await {
+        match attempt().await {
             Err(error) if error.may_pass() && !deadline.has_passed() => {
                 executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
             }
@@ -56,20 +66,42 @@ pub(crate) async fn open_all(
     }
 }
 
-async fn try_open_all(
+/// Opens a channel to the disk at this path.
+///
+/// # Errors
+/// There is no such disk, this program may not have it, or its driver does not answer.
+pub async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
+    let (importer, exporter) = disk::new_channel()?;
+    namespace.borrow_mut().bind(path, exporter)?;
+    match wait_async(importer, DISK_LIMIT).await? {
+        disk::ImpStart::Success { next } => Ok(next),
+        disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
+        disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    }
+}
+
+/// Queries the disk's properties.
+///
+/// # Errors
+/// The driver has ended, or does not answer.
+pub async fn get_info(channel: Channel) -> Result<(Channel, Info), AccessError> {
+    match wait_async(channel.get_info(), DISK_LIMIT).await? {
+        disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
+            Ok((next, Info { size_bytes, sector_bytes, read_only }))
+        }
+        disk::ImpReadyAfterGetInfo::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    }
+}
+
+/// Opens the disk `count` times, asks to be told of its end, and looks at what it is.
+pub(crate) async fn open_all(
     namespace: &RefCell<Namespace>,
     path: &str,
-    channels: usize,
+    count: usize,
     mark: Option<Mark>,
 ) -> Result<Opened, AccessError> {
-    let first = open_channel(namespace, path).await?;
-    let (first, size_bytes, sector_bytes, is_read_only) = match wait_async(first.get_info(), DISK_LIMIT).await? {
-        disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, read_only, next } => {
-            (next, size_bytes, sector_bytes, read_only)
-        }
-        disk::ImpReadyAfterGetInfo::ChannelClosed(_) => return Err(AccessError::ServerEnded),
-    };
-    if !sector_bytes.is_power_of_two() || !(SMALLEST_SECTOR..=LARGEST_SECTOR).contains(&sector_bytes) {
+    let (first, info) = get_info(open_channel(namespace, path).await?).await?;
+    if !info.sector_bytes.is_power_of_two() || !(SMALLEST_SECTOR..=LARGEST_SECTOR).contains(&info.sector_bytes) {
         return Err(AccessError::Name(NameError::DeviceError));
     }
     let (events, exporter) = disk_events::new_channel()?;
@@ -78,15 +110,14 @@ async fn try_open_all(
         disk::ImpReadyAfterNotify::ChannelClosed(_) => return Err(AccessError::ServerEnded),
     };
     let (first, mark) = match mark {
-        Some(mark) => read_mark(first, sector_bytes, mark).await?,
+        Some(mark) => read_mark(first, info.sector_bytes, mark).await?,
         None => (first, None),
     };
-    let mut idle = alloc::vec![first];
-    while idle.len() < channels {
-        idle.push(open_channel(namespace, path).await?);
+    let mut channels = alloc::vec![first];
+    while channels.len() < count {
+        channels.push(open_channel(namespace, path).await?);
     }
-    let shape = Shape { size_bytes, sector_bytes, is_read_only, mark };
-    Ok(Opened { idle, events, shape })
+    Ok(Opened { channels, events, shape: Shape { info, mark } })
 }
 
 async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(Channel, Option<Vec<u8>>), AccessError> {
@@ -104,15 +135,5 @@ async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(C
         // What is wrong with the disk shows when it is used.
         disk::ImpReadyAfterRead::ReadFailed { next, .. } => Ok((next, None)),
         disk::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
-    }
-}
-
-async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
-    let (importer, exporter) = disk::new_channel()?;
-    namespace.borrow_mut().bind(path, exporter)?;
-    match wait_async(importer, DISK_LIMIT).await? {
-        disk::ImpStart::Success { next } => Ok(next),
-        disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
-        disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
     }
 }

@@ -5,19 +5,19 @@
 //! is an error. Deliberately not here: paths.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::fmt;
-use core::future::{Future, poll_fn};
+use core::future::Future;
 use core::ops::Range;
 use core::pin::Pin;
-use core::task::{Poll, Waker};
 
 use nine_p::{Attributes, Changes, DATA_HEADER_BYTES, NO_FID, Qid, Reply, Request, Text, errno, open_flags};
 use sip::executor;
 use sip::exheap::ExVec;
+use task_sync::{Mutex, Pool};
 
 /// Maximum number of requests in flight.
 pub const REQUESTS: usize = 16;
@@ -89,17 +89,15 @@ pub(crate) struct Session {
     transport: Rc<dyn Transport>,
     /// The free tags, each with its block once it was used. The last returned is taken first, so that there are as many
     /// blocks as there ever were requests in flight.
-    blocks: RefCell<Vec<(u16, Option<ExVec<u8>>)>>,
-    waiting: RefCell<VecDeque<Waker>>,
+    blocks: Pool<(u16, Option<ExVec<u8>>)>,
     /// The negotiated maximum length of a message.
     message_bytes: Cell<usize>,
     next_fid: Cell<u32>,
     free_fids: RefCell<Vec<u32>>,
     /// Open files that were written since the last sync.
     written: RefCell<BTreeMap<u32, Rc<Fid>>>,
-    /// A lock: an append and the offset that it went to are one step.
-    appending: Cell<bool>,
-    append_waiting: RefCell<VecDeque<Waker>>,
+    /// Held while a task appends: the append and the offset that it went to are one step.
+    appending: Mutex<()>,
 }
 
 /// A fid of the server.
@@ -131,18 +129,17 @@ impl Drop for Fid {
 impl Session {
     /// Negotiates with the server and attaches to the folder. Returns the fid of the folder.
     pub(crate) async fn start(transport: Rc<dyn Transport>) -> Result<Fid, Error> {
+        let blocks = Pool::new();
         // `REQUESTS` is less than 2^16.
-        let blocks = (0..REQUESTS).rev().map(|tag| (tag as u16, None)).collect();
+        (0..REQUESTS).rev().for_each(|tag| blocks.put((tag as u16, None)));
         let session = Rc::new(Session {
             transport,
-            blocks: RefCell::new(blocks),
-            waiting: RefCell::default(),
+            blocks,
             message_bytes: Cell::new(MESSAGE_BYTES),
             next_fid: Cell::new(0),
             free_fids: RefCell::default(),
             written: RefCell::default(),
-            appending: Cell::new(false),
-            append_waiting: RefCell::default(),
+            appending: Mutex::default(),
         });
         let version = Request::Version { max_bytes: MESSAGE_BYTES as u32, version: Text(nine_p::VERSION) };
         let agreed = session.call(&version, |reply| match reply {
@@ -187,14 +184,8 @@ impl Session {
 
     /// Waits for a free tag.
     async fn take_block(&self) -> Result<(u16, ExVec<u8>), Error> {
-        let (tag, block) = poll_fn(|context| match self.blocks.borrow_mut().pop() {
-            Some(block) => Poll::Ready(block),
-            None => {
-                self.waiting.borrow_mut().push_back(context.waker().clone());
-                Poll::Pending
-            }
-        })
-        .await;
+        // The pool is never closed.
+        let (tag, block) = self.blocks.take().await.ok_or(Error::Exhausted)?;
         match block.map_or_else(|| ExVec::new(BLOCK_BYTES), Ok) {
             Ok(block) => Ok((tag, block)),
             Err(_) => {
@@ -206,10 +197,7 @@ impl Session {
 
     /// Frees a tag; its block is `None` if the device has kept it.
     fn give_block(&self, tag: u16, block: Option<ExVec<u8>>) {
-        self.blocks.borrow_mut().push((tag, block));
-        if let Some(waiting) = self.waiting.borrow_mut().pop_front() {
-            waiting.wake();
-        }
+        self.blocks.put((tag, block));
     }
 
     /// Allocates the number of a fid that the server is about to make.
@@ -248,25 +236,6 @@ impl Session {
         }
         self.written.borrow_mut().insert(fid.number, Rc::clone(fid));
         Ok(())
-    }
-
-    async fn begin_appending(&self) {
-        poll_fn(|context| {
-            if self.appending.replace(true) {
-                self.append_waiting.borrow_mut().push_back(context.waker().clone());
-                Poll::Pending
-            } else {
-                Poll::Ready(())
-            }
-        })
-        .await;
-    }
-
-    fn end_appending(&self) {
-        self.appending.set(false);
-        if let Some(waiting) = self.append_waiting.borrow_mut().pop_front() {
-            waiting.wake();
-        }
     }
 }
 
@@ -404,15 +373,10 @@ impl Fid {
 
     /// Appends to a file that is open to be appended to. Returns the offset.
     pub(crate) async fn append(self: &Rc<Self>, data: &[u8]) -> Result<u64, (Error, usize)> {
-        self.session.begin_appending().await;
-        let appended = async {
-            self.write(0, data).await?;
-            let size = self.attributes().await.map_err(|error| (error, data.len()))?.size;
-            Ok(size.saturating_sub(data.len() as u64))
-        };
-        let appended = appended.await;
-        self.session.end_appending();
-        appended
+        let _appending = self.session.appending.lock().await;
+        self.write(0, data).await?;
+        let size = self.attributes().await.map_err(|error| (error, data.len()))?.size;
+        Ok(size.saturating_sub(data.len() as u64))
     }
 
     /// Syncs the open file or directory.

@@ -13,13 +13,12 @@ mod exchange;
 mod reply;
 
 use alloc::rc::Rc;
-use core::cell::{Cell, RefCell};
-use core::future::{Future, poll_fn};
-use core::task::{Poll, Waker};
+use core::future::Future;
 
 use contracts::web_application::{Exp, ExpReady, states};
 use sip::executor;
 use stdio::report;
+use task_sync::Semaphore;
 
 pub use exchange::{Answer, Answered, BodyError, Exchange, Gone};
 pub use reply::Reply;
@@ -49,12 +48,11 @@ where
     A: Fn(Exchange) -> F + 'static,
     F: Future<Output = Result<Answered, Gone>> + 'static,
 {
-    let under_way = Rc::new(UnderWay::default());
+    let places = Semaphore::new(MAX_UNDER_WAY);
     let mut application = application.ready();
     loop {
-        under_way.fewer_than(MAX_UNDER_WAY).await;
+        let place = places.acquire(1).await;
         let ExpReady::Serve { head, exchange, next } = application.receive_async().await else { break };
-        let place = Place::new(&under_way);
         let answer = Rc::clone(&answer);
         executor::spawn(async move {
             let _place = place;
@@ -68,45 +66,5 @@ where
     }
     // The server wants nothing more; what it was promised is still done. Where it is gone itself, so are the channels
     // of its requests, and they end soon.
-    under_way.fewer_than(1).await;
-}
-
-/// How many requests are worked on, and who waits for one of them to end.
-#[derive(Default)]
-struct UnderWay {
-    count: Cell<usize>,
-    waiting: RefCell<Option<Waker>>,
-}
-
-impl UnderWay {
-    /// Waits until there are so few.
-    async fn fewer_than(&self, count: usize) {
-        poll_fn(|context| {
-            if self.count.get() < count {
-                return Poll::Ready(());
-            }
-            self.waiting.replace(Some(context.waker().clone()));
-            Poll::Pending
-        })
-        .await;
-    }
-}
-
-/// One request that is worked on; counted until it is dropped.
-struct Place(Rc<UnderWay>);
-
-impl Place {
-    fn new(under_way: &Rc<UnderWay>) -> Place {
-        under_way.count.set(under_way.count.get() + 1);
-        Place(Rc::clone(under_way))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.count.set(self.0.count.get() - 1);
-        if let Some(waiting) = self.0.waiting.take() {
-            waiting.wake();
-        }
-    }
+    drop(places.acquire(MAX_UNDER_WAY).await);
 }

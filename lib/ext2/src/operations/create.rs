@@ -3,11 +3,12 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
+use task_sync::Mode;
+
 use super::{MAX_NAMES, check_name};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
 use crate::error::{Error, Problem, Structure};
 use crate::inode::Node;
-use crate::lock::Hold;
 use crate::open_file::OpenFile;
 use crate::source::BlockSource;
 use crate::store::Change;
@@ -78,9 +79,9 @@ impl<S: BlockSource> Core<S> {
         self.check_writable()?;
         check_name(name)?;
         self.check_target(new.kind)?;
-        let _namespace = self.namespace.acquire(Hold::Exclusive).await;
+        let _namespace = self.namespace.lock().await;
         let folder_node = self.node(folder);
-        let _content = folder_node.content.acquire(Hold::Exclusive).await;
+        let _content = folder_node.content.acquire(Mode::Exclusive).await;
         self.check_writable()?;
         let parent = self.open_folder(folder).await?;
         if self.find_entry(&parent, name).await?.is_some() {

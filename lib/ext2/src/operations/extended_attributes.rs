@@ -7,9 +7,10 @@
 
 use alloc::vec::Vec;
 
+use task_sync::Mode;
+
 use super::check_unprotected;
 use crate::error::{Error, Problem, Structure};
-use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::store::{Change, Feature};
 use crate::volume::{Core, Volume};
@@ -45,7 +46,7 @@ impl<S: BlockSource> Volume<S> {
     /// All extended attributes of a node.
     pub async fn extended_attributes(&self, number: u32) -> Result<Vec<ExtendedAttribute>, Error> {
         self.0.check_alive()?;
-        let _attributes = self.0.attribute_lock.acquire(Hold::Shared).await;
+        let _attributes = self.0.attribute_lock.acquire(Mode::Shared).await;
         let inode = self.0.inode(number).await?;
         let mut all = self.0.inline_attributes(&inode).await?;
         if let Some(held) = self.0.held_attributes(&inode).await? {
@@ -89,7 +90,7 @@ impl<S: BlockSource> Core<S> {
         new: Option<ExtendedAttribute>,
     ) -> Result<(), Error> {
         self.check_writable()?;
-        let _attributes = self.attribute_lock.acquire(Hold::Exclusive).await;
+        let _attributes = self.attribute_lock.acquire(Mode::Exclusive).await;
         self.check_writable()?;
         let change = self.store.begin_for(SET_BLOCKS, 1).await?;
         let place = self.fetch_inode(&change, number).await?;

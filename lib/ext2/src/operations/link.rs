@@ -1,9 +1,10 @@
 //! One more name for what has one.
 
+use task_sync::Mode;
+
 use super::{MAX_NAMES, check_name, check_unprotected};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
 use crate::error::Error;
-use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::volume::Volume;
 use crate::wire::directory::NewEntry;
@@ -15,9 +16,9 @@ impl<S: BlockSource> Volume<S> {
         let core = &self.0;
         core.check_writable()?;
         check_name(name)?;
-        let _namespace = core.namespace.acquire(Hold::Exclusive).await;
+        let _namespace = core.namespace.lock().await;
         let folder_node = core.node(folder);
-        let _content = folder_node.content.acquire(Hold::Exclusive).await;
+        let _content = folder_node.content.acquire(Mode::Exclusive).await;
         core.check_writable()?;
         let parent = core.open_folder(folder).await?;
         let inode = core.inode(target).await?;

@@ -6,9 +6,10 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use task_sync::Mode;
+
 use crate::error::Error;
 use crate::inode::InodePlace;
-use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::store::Change;
 use crate::volume::Core;
@@ -100,7 +101,7 @@ impl<S: BlockSource> Core<S> {
     /// Takes an inode without a name from those who have it open, once nobody reads or writes it.
     async fn abandon(&self, number: u32) {
         let node = self.node(number);
-        let _content = node.content.acquire(Hold::Exclusive).await;
+        let _content = node.content.acquire(Mode::Exclusive).await;
         if self.inodes.borrow_mut().get(number).is_none_or(|inode| inode.links == 0) {
             node.is_gone.set(true);
             self.nodes.borrow_mut().places.remove(&number);

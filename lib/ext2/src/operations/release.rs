@@ -1,8 +1,9 @@
 //! Freeing what has no name and no reader any more.
 
+use task_sync::Mode;
+
 use crate::error::Error;
 use crate::inode::InodePlace;
-use crate::lock::Hold;
 use crate::mapping::cut::CUT_BLOCKS;
 use crate::source::BlockSource;
 use crate::store::Change;
@@ -16,13 +17,13 @@ impl<S: BlockSource> Core<S> {
     /// Frees an inode and its content, if it has no name and is not open.
     pub(crate) async fn release(&self, number: u32) -> Result<(), Error> {
         let node = self.node(number);
-        let _content = node.content.acquire(Hold::Exclusive).await;
+        let _content = node.content.acquire(Mode::Exclusive).await;
         loop {
             if node.opens.get() != 0 || !self.is_orphan(number) {
                 return Ok(());
             }
-            let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
-            let _attributes = self.attribute_lock.acquire(Hold::Exclusive).await;
+            let _orphans = self.orphan_lock.lock().await;
+            let _attributes = self.attribute_lock.acquire(Mode::Exclusive).await;
             let change = self.store.begin(CUT_BLOCKS + END_BLOCKS).await?;
             let place = self.fetch_inode(&change, number).await?;
             let inode = self.any_inode(number).await?;

@@ -1,9 +1,10 @@
 //! Taking names out.
 
+use task_sync::Mode;
+
 use super::{check_name, check_unprotected};
 use crate::directory::Found;
 use crate::error::{Error, Problem, Structure};
-use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::store::Change;
 use crate::volume::{Core, Volume};
@@ -36,9 +37,9 @@ impl<S: BlockSource> Core<S> {
         self.check_writable()?;
         check_name(name)?;
         let gone = {
-            let _namespace = self.namespace.acquire(Hold::Exclusive).await;
+            let _namespace = self.namespace.lock().await;
             let folder_node = self.node(folder);
-            let _content = folder_node.content.acquire(Hold::Exclusive).await;
+            let _content = folder_node.content.acquire(Mode::Exclusive).await;
             self.check_writable()?;
             self.remove_locked(folder, name, what).await?
         };
@@ -61,7 +62,7 @@ impl<S: BlockSource> Core<S> {
         }
         check_unprotected(&parent)?;
         self.check_removable(&parent, &target).await?;
-        let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+        let _orphans = self.orphan_lock.lock().await;
         let change = self.store.begin(REMOVE_BLOCKS).await?;
         let parent_place = self.fetch_inode(&change, folder).await?;
         self.fetch_entry(&change, &parent, &found).await?;

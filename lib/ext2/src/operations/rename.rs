@@ -1,12 +1,13 @@
 //! Giving something another name, in one change.
 
+use task_sync::Mode;
+
 use super::remove::Loss;
 use super::{MAX_NAMES, check_name, check_unprotected};
 use crate::directory::Found;
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS, Insertion};
 use crate::error::{Error, Problem, Structure};
 use crate::inode::InodePlace;
-use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::store::Change;
 use crate::volume::{Core, Volume};
@@ -58,12 +59,12 @@ impl<S: BlockSource> Volume<S> {
         check_name(from_name)?;
         check_name(to_name)?;
         let gone = {
-            let _namespace = core.namespace.acquire(Hold::Exclusive).await;
+            let _namespace = core.namespace.lock().await;
             let (first, second) = (core.node(from_folder.min(to_folder)), core.node(from_folder.max(to_folder)));
-            let _first = first.content.acquire(Hold::Exclusive).await;
+            let _first = first.content.acquire(Mode::Exclusive).await;
             let _second = match from_folder == to_folder {
                 true => None,
-                false => Some(second.content.acquire(Hold::Exclusive).await),
+                false => Some(second.content.acquire(Mode::Exclusive).await),
             };
             core.check_writable()?;
             let from = Side { folder: core.open_folder(from_folder).await?, name: from_name };
@@ -82,7 +83,7 @@ impl<S: BlockSource> Core<S> {
     /// Gives the inode that has no name any more.
     async fn rename_locked(&self, from: Side<'_>, to: Side<'_>) -> Result<Option<u32>, Error> {
         let Some(plan) = self.check_rename(from, to).await? else { return Ok(None) };
-        let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+        let _orphans = self.orphan_lock.lock().await;
         let change = self.store.begin_for(RENAME_BLOCKS, INSERT_NEW_BLOCKS).await?;
         let from_place = self.fetch_inode(&change, plan.from.folder.number).await?;
         let to_place = self.fetch_inode(&change, plan.to.folder.number).await?;

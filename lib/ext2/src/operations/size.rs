@@ -6,9 +6,10 @@
 
 use alloc::rc::Rc;
 
+use task_sync::Mode;
+
 use crate::error::Error;
 use crate::inode::{InodePlace, Node};
-use crate::lock::Hold;
 use crate::mapping::Run;
 use crate::mapping::cut::CUT_BLOCKS;
 use crate::source::BlockSource;
@@ -24,7 +25,7 @@ impl<S: BlockSource> Core<S> {
     /// Gives an open file another size.
     pub(crate) async fn set_size(&self, node: &Rc<Node>, size: u64) -> Result<(), Error> {
         self.check_writable()?;
-        let _content = node.content.acquire(Hold::Exclusive).await;
+        let _content = node.content.acquire(Mode::Exclusive).await;
         self.check_writable()?;
         let inode = self.open_inode(node).await?;
         if inode.kind != Kind::File {
@@ -60,7 +61,7 @@ impl<S: BlockSource> Core<S> {
 
     async fn shorten(&self, inode: &Inode, size: u64) -> Result<(), Error> {
         {
-            let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+            let _orphans = self.orphan_lock.lock().await;
             let change = self.store.begin_for(SIZE_BLOCKS, 1).await?;
             let place = self.fetch_inode(&change, inode.number).await?;
             self.exchange_tail(&change, &place, inode, size).await?;
@@ -107,7 +108,7 @@ impl<S: BlockSource> Core<S> {
     /// Goes on with a truncation that a crash interrupted.
     pub(crate) async fn end_cut(&self, number: u32) -> Result<(), Error> {
         let node = self.node(number);
-        let _content = node.content.acquire(Hold::Exclusive).await;
+        let _content = node.content.acquire(Mode::Exclusive).await;
         self.end_cut_locked(number).await
     }
 
@@ -115,7 +116,7 @@ impl<S: BlockSource> Core<S> {
     async fn end_cut_locked(&self, number: u32) -> Result<(), Error> {
         let mut damage = None;
         loop {
-            let _orphans = self.orphan_lock.acquire(Hold::Exclusive).await;
+            let _orphans = self.orphan_lock.lock().await;
             let change = self.store.begin(SIZE_BLOCKS).await?;
             let place = self.fetch_inode(&change, number).await?;
             let inode = self.any_inode(number).await?;

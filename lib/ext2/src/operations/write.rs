@@ -6,9 +6,10 @@
 
 use alloc::rc::Rc;
 
+use task_sync::Mode;
+
 use crate::error::Error;
 use crate::inode::{InodePlace, Node};
-use crate::lock::Hold;
 use crate::mapping::Run;
 use crate::mapping::grow::{GROW_BLOCKS, Growth};
 use crate::source::BlockSource;
@@ -42,7 +43,7 @@ impl<S: BlockSource> Core<S> {
     pub(crate) async fn write(&self, node: &Rc<Node>, position: Position, bytes: &[u8]) -> Result<u64, Partial> {
         let nothing = |error| Partial { written: 0, error };
         self.check_writable().map_err(nothing)?;
-        let _content = node.content.acquire(Hold::Exclusive).await;
+        let _content = node.content.acquire(Mode::Exclusive).await;
         self.check_writable().map_err(nothing)?;
         let inode = self.open_inode(node).await.map_err(nothing)?;
         let offset = match position {

@@ -11,11 +11,12 @@
 use alloc::vec::Vec;
 use core::future::Future;
 
+use task_sync::Mode;
+
 use super::lines::bits;
 use super::tasks::each;
 use super::{Shared, Store};
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::wire::superblock::{self, Superblock};
 use crate::wire::{read_u16, read_u32, write_u16, write_u32};
@@ -40,7 +41,7 @@ impl<S: BlockSource> Store<S> {
             return Ok(());
         }
         let target = transactions.running.get();
-        let turn = transactions.commit.acquire(Hold::Exclusive).await;
+        let turn = transactions.commit.acquire(Mode::Exclusive).await;
         if transactions.first_uncommitted.get() > target {
             return Ok(());
         }
@@ -250,7 +251,7 @@ impl<S: BlockSource> Shared<S> {
     pub(super) fn keep_for_commit(&self, buffer: S::Buffer) {
         self.has_kept.set(true);
         self.kept.borrow_mut().push(buffer);
-        self.room.wake();
+        self.room.notify_all();
     }
 }
 

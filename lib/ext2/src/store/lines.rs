@@ -6,9 +6,11 @@
 //! oldest is given up; among the dirty ones, in the order in which they became so; or nowhere, while
 //! the disk reads or writes it.
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::ops::DerefMut;
-use core::task::Waker;
+
+use task_sync::Notify;
 
 use crate::cache::CacheCounts;
 
@@ -56,7 +58,8 @@ pub(super) struct Line<B> {
     newer: u32,
     older: u32,
     chain: u32,
-    waiters: Vec<Waker>,
+    /// Notified when the disk is done with it; there while a task waits.
+    idle: Option<Rc<Notify>>,
 }
 
 /// The ends of a list through the lines.
@@ -154,7 +157,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
             newer: NONE,
             older: NONE,
             chain: self.buckets[bucket],
-            waiters: Vec::new(),
+            idle: None,
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -190,7 +193,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
         self.free.push(slot);
         self.count -= 1;
-        line.waiters.into_iter().for_each(Waker::wake);
+        notify(line.idle);
         line.buffer
     }
 
@@ -233,18 +236,15 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.unwritten -= usize::from(wrote);
         let Some(line) = self.get_mut(slot) else { return };
         line.is_busy = false;
-        let waiters = core::mem::take(&mut line.waiters);
+        let idle = line.idle.take();
         self.settle(slot);
-        waiters.into_iter().for_each(Waker::wake);
+        notify(idle);
     }
 
-    /// Wakes this waker when the disk is done with the line.
-    pub(super) fn wait(&mut self, slot: u32, waker: &Waker) {
-        if let Some(line) = self.get_mut(slot)
-            && !line.waiters.iter().any(|other| other.will_wake(waker))
-        {
-            line.waiters.push(waker.clone());
-        }
+    /// Returns what is notified when the disk is done with the line, or `None` if it is.
+    pub(super) fn until_idle(&mut self, slot: u32) -> Option<Rc<Notify>> {
+        let line = self.get_mut(slot).filter(|line| line.is_busy)?;
+        Some(Rc::clone(line.idle.get_or_insert_default()))
     }
 
     /// Forgets blocks of a line: what they held is of no use to anybody.
@@ -341,6 +341,10 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
             }
         }
     }
+}
+
+fn notify(idle: Option<Rc<Notify>>) {
+    idle.into_iter().for_each(|idle| idle.notify_all());
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use task_sync::Notify;
+
 use crate::allocation::Groups;
 use crate::cache::CacheCounts;
 use crate::error::{Error, ReadOnlyReason};
@@ -143,7 +145,7 @@ pub(crate) struct Shared<S: BlockSource> {
     /// Number of background write-back tasks.
     writers: Cell<usize>,
     /// Tasks waiting for the number of dirty lines to drop.
-    room: tasks::Waiters,
+    room: Notify,
     /// A write-back error not yet reported to a caller.
     data_error: Cell<Option<Error>>,
     sets: RefCell<Sets>,
@@ -223,7 +225,7 @@ impl<S: BlockSource> Store<S> {
     pub(crate) fn fail(&self, reason: ReadOnlyReason) -> Error {
         let reason = self.0.read_only.get().unwrap_or(reason);
         self.0.read_only.set(Some(reason));
-        self.0.transactions.changed.wake();
+        self.0.transactions.changed.notify_all();
         Error::ReadOnly(reason)
     }
 }

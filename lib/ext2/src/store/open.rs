@@ -5,15 +5,16 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use task_sync::{Mode, Notify};
+
 use super::lines::Lines;
 use super::metadata::{Block, Sets};
 use super::transaction::Transactions;
-use super::{Access, Geometry, MountOptions, Shared, Store, tasks};
+use super::{Access, Geometry, MountOptions, Shared, Store};
 use crate::allocation::Groups;
 use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::features::{INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
 use crate::journal::Journal;
-use crate::lock::Hold;
 use crate::source::BlockSource;
 use crate::wire::superblock::{self, Superblock};
 
@@ -44,7 +45,7 @@ impl<S: BlockSource> Store<S> {
             ahead: RefCell::new(VecDeque::new()),
             readers_ahead: Cell::new(0),
             writers: Cell::new(0),
-            room: tasks::Waiters::default(),
+            room: Notify::default(),
             data_error: Cell::new(None),
             sets: RefCell::new(Sets::default()),
             transactions: Transactions::new(),
@@ -105,7 +106,7 @@ impl<S: BlockSource> Store<S> {
             None => self.finish().await,
         };
         self.0.is_shut.set(true);
-        self.0.transactions.changed.wake();
+        self.0.transactions.changed.notify_all();
         self.0.lines.borrow_mut().clear();
         self.0.spare.borrow_mut().clear();
         result
@@ -115,7 +116,7 @@ impl<S: BlockSource> Store<S> {
         let turn = loop {
             self.commit().await?;
             // The last commit's blocks are in their places when its turn ends.
-            let turn = self.0.transactions.commit.acquire(Hold::Exclusive).await;
+            let turn = self.0.transactions.commit.acquire(Mode::Exclusive).await;
             self.0.transactions.freeze().await;
             if !self.has_changes() {
                 break turn;

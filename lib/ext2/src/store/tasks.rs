@@ -1,11 +1,10 @@
-//! Several transfers at once, and waiting for others.
+//! Several transfers at once.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::{Context, Poll};
 
 /// Drives futures that `next` gives, at most `limit` at once, until it gives none and all have ended. All are seen to
 /// their end, even if one fails, because a disk may not have its transfers abandoned; after a failure no more are
@@ -50,28 +49,4 @@ where
         }
     });
     running.len() < before
-}
-
-/// Tasks that wait for something to change.
-#[derive(Default)]
-pub(super) struct Waiters(RefCell<Vec<Waker>>);
-
-impl Waiters {
-    /// Lets all look again.
-    pub(super) fn wake(&self) {
-        let waiting = core::mem::take(&mut *self.0.borrow_mut());
-        waiting.into_iter().for_each(Waker::wake);
-    }
-
-    /// Waits until this is so.
-    pub(super) async fn until(&self, mut is_so: impl FnMut() -> bool) {
-        poll_fn(|context| {
-            if is_so() {
-                return Poll::Ready(());
-            }
-            self.0.borrow_mut().push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
 }

@@ -2,10 +2,10 @@
 
 use core::cell::Cell;
 
+use task_sync::{Mutex, Notify, RwLock};
+
 use super::Store;
-use super::tasks::Waiters;
 use crate::error::Error;
-use crate::lock::{Hold, Lock};
 use crate::source::BlockSource;
 
 /// Blocks of the write set added to each change's announcement, for the superblock and uncounted blocks.
@@ -28,10 +28,10 @@ pub(super) struct Transactions {
     pub(super) max_blocks: Cell<usize>,
     /// Whether the volume has been prepared for writing.
     pub(super) is_started: Cell<bool>,
-    start: Lock,
-    pub(super) commit: Lock,
+    start: Mutex<()>,
+    pub(super) commit: RwLock,
     /// Tasks waiting for changes to end or to be admitted.
-    pub(super) changed: Waiters,
+    pub(super) changed: Notify,
 }
 
 impl Transactions {
@@ -45,9 +45,9 @@ impl Transactions {
             is_freezing: Cell::new(false),
             max_blocks: Cell::new(usize::MAX),
             is_started: Cell::new(false),
-            start: Lock::default(),
-            commit: Lock::default(),
-            changed: Waiters::default(),
+            start: Mutex::default(),
+            commit: RwLock::default(),
+            changed: Notify::default(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Transactions {
     /// Admits new changes again.
     pub(super) fn thaw(&self) {
         self.is_freezing.set(false);
-        self.changed.wake();
+        self.changed.notify_all();
     }
 }
 
@@ -76,7 +76,7 @@ impl<S: BlockSource> Drop for Change<S> {
         let transactions = &self.store.0.transactions;
         transactions.open.set(transactions.open.get() - 1);
         transactions.announced.set(transactions.announced.get() - self.announced);
-        transactions.changed.wake();
+        transactions.changed.notify_all();
     }
 }
 
@@ -106,7 +106,7 @@ impl<S: BlockSource> Store<S> {
                 continue;
             }
             if !transactions.is_started.get() {
-                let turn = transactions.start.acquire(Hold::Exclusive).await;
+                let turn = transactions.start.lock().await;
                 if !transactions.is_started.get() {
                     self.start_writing().await?;
                     transactions.is_started.set(true);

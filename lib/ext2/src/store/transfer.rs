@@ -1,8 +1,5 @@
 //! What moves bytes between lines and the disk.
 
-use core::future::poll_fn;
-use core::task::Poll;
-
 use super::lines::{Mask, bits, first_run};
 use super::tasks::each;
 use super::{Shared, Store};
@@ -32,7 +29,7 @@ impl<S: BlockSource> Drop for Flight<'_, S> {
         }
         drop(lines);
         if self.writes {
-            self.shared.room.wake();
+            self.shared.room.notify_all();
         }
     }
 }
@@ -86,17 +83,16 @@ impl<S: BlockSource> Store<S> {
 
     /// Waits until the disk is done with a line.
     pub(super) async fn wait_for(&self, index: u64) {
-        poll_fn(|context| {
-            let mut lines = self.0.lines.borrow_mut();
-            match lines.find(index) {
-                Some(slot) if lines.get(slot).is_some_and(|line| line.is_busy) => {
-                    lines.wait(slot, context.waker());
-                    Poll::Pending
-                }
-                _ => Poll::Ready(()),
+        loop {
+            let idle = {
+                let mut lines = self.0.lines.borrow_mut();
+                lines.find(index).and_then(|slot| lines.until_idle(slot))
+            };
+            match idle {
+                Some(idle) => idle.notified().await,
+                None => return,
             }
-        })
-        .await;
+        }
     }
 
     /// Reads what is not valid of a line, or waits for who does. Afterwards the caller looks again: where the disk

@@ -1,0 +1,87 @@
+//! A lock for readers and writers.
+
+use alloc::rc::Rc;
+use core::cell::Cell;
+
+use crate::permits::Permits;
+
+/// Readers hold one permit each, a writer all of them.
+const ALL: usize = usize::MAX;
+
+/// How an [`RwLock`] is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Together with other readers.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+impl Mode {
+    fn permits(self) -> usize {
+        match self {
+            Mode::Shared => 1,
+            Mode::Exclusive => ALL,
+        }
+    }
+}
+
+/// A lock without a value: what it protects lies elsewhere, such as on a disk. Clones are the same lock. A waiting
+/// writer holds up later readers, so that a stream of readers cannot starve it.
+#[derive(Clone)]
+pub struct RwLock(Rc<Inner>);
+
+struct Inner {
+    permits: Permits,
+    exclusive_holds: Cell<u64>,
+}
+
+impl RwLock {
+    /// Creates a lock that is free.
+    pub fn new() -> RwLock {
+        RwLock(Rc::new(Inner { permits: Permits::new(ALL), exclusive_holds: Cell::new(0) }))
+    }
+
+    /// Waits for the lock.
+    pub async fn acquire(&self, mode: Mode) -> RwLockGuard {
+        self.0.permits.take(mode.permits()).await;
+        self.guard(mode)
+    }
+
+    /// Takes the lock unless that would mean to wait or to overtake a waiter.
+    pub fn try_acquire(&self, mode: Mode) -> Option<RwLockGuard> {
+        self.0.permits.try_take(mode.permits()).then(|| self.guard(mode))
+    }
+
+    /// Returns how many times it was held exclusively. What a task learned while it held the lock is still true as
+    /// long as this is unchanged.
+    pub fn exclusive_holds(&self) -> u64 {
+        self.0.exclusive_holds.get()
+    }
+
+    fn guard(&self, mode: Mode) -> RwLockGuard {
+        if mode == Mode::Exclusive {
+            self.0.exclusive_holds.set(self.0.exclusive_holds.get() + 1);
+        }
+        RwLockGuard { lock: Rc::clone(&self.0), mode }
+    }
+}
+
+impl Default for RwLock {
+    fn default() -> RwLock {
+        RwLock::new()
+    }
+}
+
+/// An [`RwLock`] that is held, until it is dropped.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RwLockGuard {
+    lock: Rc<Inner>,
+    mode: Mode,
+}
+
+impl Drop for RwLockGuard {
+    fn drop(&mut self) {
+        self.lock.permits.give(self.mode.permits());
+    }
+}
