@@ -13,8 +13,7 @@ use core::fmt::Write;
 
 use crate::lock::SpinLock;
 use crate::machine::machine;
-use crate::process::ProcessRef;
-use crate::sched;
+use crate::preempt;
 
 /// Who notes what the kernel refuses.
 const KERNEL: &str = "kernel";
@@ -49,17 +48,15 @@ struct Ring {
 
 static RING: SpinLock<Ring> = SpinLock::new(Ring::new());
 
-/// Adds what a SIP refused. Characters that could make it look like another line are escaped.
-pub fn note(by: ProcessRef, text: &str) {
-    add(by.name(), text);
+/// Adds what the program of this name refused. Characters that could make it look like another line are escaped.
+pub fn note(program: &'static str, text: &str) {
+    add(program, text);
 }
 
-/// Adds what the kernel refused: to whom, which right on what, by which rule.
+/// Adds what the kernel refused: to which principal, which right on what, by which rule.
 #[cold]
-pub fn refused(process: ProcessRef, right: &str, object: &str, rule: &str) {
-    let principal = process.principal();
-    let who = principal.as_ref().map_or("?", |principal| principal.text());
-    add(KERNEL, &abi::audit::refusal(who, right, object, rule));
+pub fn refused(principal: &str, right: &str, object: &str, rule: &str) {
+    add(KERNEL, &abi::audit::refusal(principal, right, object, rule));
 }
 
 fn add(noted_by: &'static str, text: &str) {
@@ -78,7 +75,7 @@ pub fn lines(from: u64) -> (String, u64) {
         let Some(after) = ring.write_lines(next, LINES_AT_ONCE, &mut text) else { return (text, ring.next) };
         drop(ring);
         next = after;
-        sched::pause();
+        preempt::pause();
     }
 }
 

@@ -9,8 +9,28 @@ use alloc::vec::Vec;
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, ScalarRange, name_tag};
 
-use crate::channel::SideIndex;
 use crate::lock::SpinLock;
+
+/// One of the two ends of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SideIndex {
+    /// The importing end.
+    Importer = 0,
+    /// The exporting end.
+    Exporter = 1,
+}
+
+impl SideIndex {
+    /// The other end.
+    #[inline(always)]
+    pub fn peer(self) -> SideIndex {
+        match self {
+            SideIndex::Importer => SideIndex::Exporter,
+            SideIndex::Exporter => SideIndex::Importer,
+        }
+    }
+}
 
 /// A registered contract.
 pub struct Contract {

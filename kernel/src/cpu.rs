@@ -11,19 +11,6 @@ use crate::sched::Queue;
 use crate::slab::Slot;
 use crate::thread::Thread;
 
-/// A pending flag: other threads are to have their turn.
-pub const PENDING_RESCHEDULE: u32 = 1;
-/// A pending flag: the timer ran out.
-pub const PENDING_TIMER: u32 = 2;
-/// A pending flag: the current thread's SIP is being ended.
-pub const PENDING_KILL: u32 = 4;
-/// A pending flag: an interrupt line fired.
-pub const PENDING_INTERRUPT: u32 = 8;
-/// A pending flag: memory is low.
-pub const PENDING_RECLAIM: u32 = 16;
-/// A pending flag: more threads are to be woken than there was time for.
-pub const PENDING_WAKE: u32 = 32;
-
 /// What the next context does for the one that a processor has just left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

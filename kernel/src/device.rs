@@ -14,8 +14,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use abi::{DeviceOperation, Status};
 use hal_api::{DeviceKind, DeviceRequest, DeviceResult, Submitted};
 
-use crate::claims::{self, Kind};
+use crate::channel;
 use crate::exheap::{self, BlockRef, Freeing};
+use crate::handle::{self, Kind};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::process::ProcessRef;
@@ -132,7 +133,7 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     inner.owner = Some(caller);
     let opening = device.openings.fetch_add(1, Ordering::AcqRel) + 1;
     caller.count_device(true);
-    Ok(claims::handle(Kind::Device, device.number as u32, opening))
+    Ok(handle::encode(Kind::Device, device.number as u32, opening))
 }
 
 /// The device behind a handle's parts, if this SIP has it open.
@@ -176,7 +177,7 @@ pub fn submit(
         DeviceOperation::Write => hal_api::DeviceOperation::Write,
         DeviceOperation::Flush => hal_api::DeviceOperation::Flush,
     };
-    let block = claims::block(handle)?;
+    let block = exheap::block(handle)?;
     let device = open.device;
     exheap::take_from(caller, block, handle)?;
     // Looked at when it is taken: until then another thread may split it.
@@ -260,7 +261,7 @@ pub fn dispose_orphans() {
     let begun = orphans.freeing.pop();
     let next = if begun.is_none() { orphans.blocks.pop() } else { None };
     drop(orphans);
-    let mut freeing = begun.or_else(|| next.and_then(exheap::begin_disposal));
+    let mut freeing = begun.or_else(|| next.and_then(channel::begin_disposal));
     if !freeing.as_mut().is_some_and(|freeing| freeing.go_on(STEPS)) {
         freeing = None;
     }
@@ -292,7 +293,7 @@ pub fn wait_complete(
         match wait_at(device, ticket) {
             Ok(false) => {}
             other => {
-                crate::channel::drop_wait(ticket);
+                wait::drop_wait(ticket);
                 other?;
                 continue;
             }
@@ -349,7 +350,7 @@ fn settle(device: &Device, done: VecDeque<Done>) {
     machine().device_closed(device.number);
     device.inner.lock().closing = false;
     for done in done {
-        exheap::dispose(done.block);
+        channel::dispose(done.block);
     }
 }
 

@@ -18,8 +18,8 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering
 use package::{Digest, Manifest, Package, PublicKey, SystemImage, Trust};
 
 use crate::lock::{AtomicRef, SpinLock};
-use crate::program::Program;
-use crate::sched;
+use crate::preempt;
+use crate::program::{Loaded, Program};
 
 /// The most programs between two starts of the machine, uninstalled ones included.
 const PROGRAMS_MAX: usize = 1024;
@@ -141,6 +141,21 @@ fn name_places(name: &str) -> impl Iterator<Item = usize> {
     (0..NAME_PLACES).map(move |next| first.wrapping_add(next) % NAME_PLACES)
 }
 
+/// A program of the system's, verified and mapped, now if it was not before.
+#[cold]
+pub fn load(program: &'static Program) -> Result<&'static Loaded, String> {
+    program.load(&system().ok_or("no system is installed")?.trust)
+}
+
+/// Which program an instruction address belongs to, with its offset from the program's first code.
+pub fn locate(address: usize) -> Option<(String, usize)> {
+    ever().find_map(|program| {
+        let loaded = program.loaded.get()?;
+        let &(start, _) = loaded.code.iter().find(|&&(start, end)| (start..end).contains(&address))?;
+        Some((program.manifest.name.clone(), address - start))
+    })
+}
+
 /// Every program that was ever installed, those that were uninstalled too; the last first.
 pub fn ever() -> impl Iterator<Item = &'static Program> {
     TABLE.ever().rev()
@@ -238,7 +253,7 @@ struct Candidate {
 fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     let system = system().ok_or("no system is installed")?;
     let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-    let verified = package.verify_in_steps(&system.trust, &sched::pause).map_err(|error| format!("{error}"))?;
+    let verified = package.verify_in_steps(&system.trust, &preempt::pause).map_err(|error| format!("{error}"))?;
     Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 

@@ -9,7 +9,7 @@ use package::{Digest, sha256_of};
 
 use crate::lock::AtomicRef;
 use crate::machine::machine;
-use crate::sched;
+use crate::preempt;
 
 /// Bytes that are hashed between two moments at which the caller may be preempted.
 const HASHED_BYTES: usize = 64 * 1024;
@@ -26,7 +26,7 @@ pub fn of_kernel() -> Option<Digest> {
         return None;
     }
     let parts = pieces.iter().flat_map(|piece| piece.chunks(HASHED_BYTES));
-    let digest = sha256_of(parts.inspect(|_| sched::pause()));
+    let digest = sha256_of(parts.inspect(|_| preempt::pause()));
     // Two that ask at once find the same; the second's 32 bytes stay unused.
     OF_KERNEL.set(Some(Box::leak(Box::new(digest))));
     Some(digest)

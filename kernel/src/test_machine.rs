@@ -14,8 +14,9 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use hal_api::{Arena, Device, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted};
 use package::{Category, Code, Manifest, PublicKey};
 
+use crate::lifecycle;
 use crate::lock::AtomicRef;
-use crate::process::{self, ProcessRef};
+use crate::process::ProcessRef;
 use crate::program::{Loaded, Program};
 
 struct TestMachine;
@@ -109,7 +110,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
         crate::device::start();
         crate::hardware::start();
         // The end of the SIP with the number 1 is the system's.
-        assert!(process::create(program("first.test"), None).is_ok());
+        assert!(lifecycle::create(program("first.test"), None).is_ok());
     });
     guard
 }
@@ -146,7 +147,7 @@ pub fn parent(children: u32) -> ProcessRef {
 pub fn with_quota(change: impl FnOnce(&mut package::Quota)) -> ProcessRef {
     let mut manifest = Manifest::plain("parent", "test", Category::Test, Code::Script { text: String::new() });
     change(&mut manifest.quota);
-    match process::create(loaded(manifest), None) {
+    match lifecycle::create(loaded(manifest), None) {
         Ok(parent) => parent.process(),
         Err(_) => panic!("no parent can be made"),
     }

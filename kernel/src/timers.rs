@@ -6,9 +6,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::limits::NEVER;
 
 use crate::alarm::{self, Words as _};
-use crate::cpu;
+use crate::arch;
 use crate::lock::SpinLock;
 use crate::machine::machine;
+use crate::preempt::PENDING_WAKE;
 use crate::sched;
 use crate::thread::THREADS;
 use crate::wait::{Ticket, Woken};
@@ -96,5 +97,5 @@ pub fn expire() {
             Ticket { thread, state }.wake(Woken::TimedOut);
         }
     }
-    cpu::this().pending.fetch_or(cpu::PENDING_WAKE, Ordering::Relaxed);
+    arch::cpu_set_pending(PENDING_WAKE);
 }

@@ -11,8 +11,9 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use abi::limits::NEVER;
 
 use crate::lock::SpinLock;
+use crate::preempt::{PENDING_KILL, PENDING_WAKE};
 use crate::thread::ThreadRef;
-use crate::{cpu, latency, sched, timers, wait_word};
+use crate::{arch, cpu, latency, sched, timers, wait_word};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,14 +145,14 @@ pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     if dying && cancel(ticket) {
         // It may be that nobody has told this processor yet. The thread must end as it leaves the kernel all the same: an answer
         // of `Closed` to a dying SIP has no words, and it would read as blocks what it put into its buffer itself.
-        cpu::this().pending.fetch_or(cpu::PENDING_KILL, Ordering::Relaxed);
+        arch::cpu_set_pending(PENDING_KILL);
         return Woken::Killed;
     }
     if deadline == NEVER {
-        give_processor_away();
+        give_processor_away(ticket.thread);
     } else {
         timers::arm(deadline, ticket);
-        give_processor_away();
+        give_processor_away(ticket.thread);
         timers::disarm(ticket);
     }
     match ticket.thread.woken.load(Ordering::Relaxed) {
@@ -161,10 +162,17 @@ pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     }
 }
 
+/// Ends a wait that was begun but not needed.
+pub fn drop_wait(ticket: Ticket) {
+    if !cancel(ticket) {
+        block(ticket, NEVER);
+    }
+}
+
 #[inline(always)]
-fn give_processor_away() {
+fn give_processor_away(current: ThreadRef) {
     if latency::is_on() {
-        latency::between(sched::schedule);
+        latency::between(&current.stretch, sched::schedule);
     } else {
         sched::schedule();
     }
@@ -274,7 +282,7 @@ impl Waiters {
         if !self.queue.is_empty() {
             LATER.lock().push_back(core::mem::take(self));
             HAVE_LATER.store(true, Ordering::Release);
-            cpu::this().pending.fetch_or(cpu::PENDING_WAKE, Ordering::Relaxed);
+            arch::cpu_set_pending(PENDING_WAKE);
         }
         self.trim();
     }

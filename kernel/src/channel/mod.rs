@@ -13,14 +13,15 @@
 //! no two channels are ever locked at once.
 
 mod close;
+mod loans;
 mod payment;
 mod receive;
 mod send;
 
-pub use payment::{charge_receivers, disinherit, owner_of};
-
-pub use close::{bring_home, close, close_all, trim};
-pub use receive::{drop_wait, join_set, leave_set, receive, receive_or_join, stop_waiting_at, try_receive, wait_at};
+pub use close::{close, close_all, trim};
+pub use loans::{begin_disposal, disinherit_blocks, dispose};
+pub use payment::disinherit;
+pub use receive::{join_set, leave_set, receive, receive_or_join, stop_waiting_at, try_receive, wait_at};
 pub use send::{send, take_givable};
 
 use alloc::string::String;
@@ -29,12 +30,15 @@ use core::sync::atomic::Ordering;
 
 use abi::Status;
 
-use crate::claims::{self, Kind};
-use crate::contract::Contract;
+use payment::{charge_receivers, owner_of};
+
+use crate::contract::{Contract, SideIndex};
+use crate::handle::{self, Kind};
 use crate::lock::{SpinGuard, SpinLock};
 use crate::principal::{Principal, TooLong};
-use crate::process::ProcessRef;
-use crate::slab::{Links, Listed, Slab, Slot, Slotted};
+use crate::process::{Endpoints, ProcessRef};
+use crate::shortage::{Scarce, no_slot};
+use crate::slab::{Links, Listed, Slab, Slot};
 use crate::sync::SyncRef;
 use crate::wait::{Ticket, Woken};
 
@@ -44,27 +48,6 @@ pub static CHANNELS: Slab<Channel> = Slab::new();
 const NO_BLOCK: u32 = u32::MAX;
 /// A queue of at most so many words stays with a free slot for the slot's next channel.
 const KEPT_WORDS: usize = 64;
-
-/// One of the two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SideIndex {
-    /// The importing end.
-    Importer = 0,
-    /// The exporting end.
-    Exporter = 1,
-}
-
-impl SideIndex {
-    /// The other end.
-    #[inline(always)]
-    pub fn peer(self) -> SideIndex {
-        match self {
-            SideIndex::Importer => SideIndex::Exporter,
-            SideIndex::Exporter => SideIndex::Importer,
-        }
-    }
-}
 
 /// Where an endpoint is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,10 +124,6 @@ pub struct Inner {
     bytes: u32,
 }
 
-impl Slotted for Channel {
-    const SCARCE: crate::process::Scarce = crate::process::Scarce::Channels;
-}
-
 /// One channel.
 #[derive(Default)]
 pub struct Channel {
@@ -159,10 +138,7 @@ impl Channel {
     }
 }
 
-/// Endpoints in their SIP's list, numbered as in handles.
-pub enum OfProcess {}
-
-impl Listed for OfProcess {
+impl Listed for Endpoints {
     fn links(index: u32) -> Option<&'static Links> {
         CHANNELS.slot(index >> 1).map(|slot| &slot.links[(index & 1) as usize])
     }
@@ -213,7 +189,7 @@ impl EndpointRef {
     /// Its handle.
     #[inline(always)]
     pub fn handle(self) -> u64 {
-        claims::handle(Kind::Endpoint, self.index(), self.generation)
+        handle::encode(Kind::Endpoint, self.index(), self.generation)
     }
 
     fn peer(self) -> EndpointRef {
@@ -232,6 +208,15 @@ impl EndpointRef {
             Err(Status::BadHandle)
         }
     }
+}
+
+/// The endpoint that a handle names. Whether it belongs to the caller is checked with the channel locked.
+#[inline(always)]
+pub fn endpoint(handle: u64) -> Result<EndpointRef, Status> {
+    let (index, generation) = handle::decode(handle, Kind::Endpoint)?;
+    let channel = CHANNELS.get(index >> 1, generation).ok_or(Status::BadHandle)?;
+    let side = if index & 1 == 0 { SideIndex::Importer } else { SideIndex::Exporter };
+    Ok(EndpointRef { channel, side, generation })
 }
 
 impl Side {
@@ -328,10 +313,10 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     let bytes = size_of::<Slot<Channel>>() + (words[0] + words[1]) * size_of::<u64>();
     caller.charge_channel(bytes)?;
     let id = caller.id.load(Ordering::Relaxed);
-    let Some(channel) = CHANNELS.allocate() else {
+    let channel = CHANNELS.allocate().map_err(|full| {
         caller.refund_channel(id, bytes);
-        return Err(Status::Exhausted);
-    };
+        no_slot(full, Scarce::Channels)
+    })?;
     let generation = channel.generation();
     let importer = EndpointRef { channel, side: SideIndex::Importer, generation };
     let exporter = importer.peer();
@@ -405,7 +390,7 @@ fn delegated(
         return Some(own);
     }
     Some(before.delegating(&own).unwrap_or_else(|TooLong| {
-        crate::audit::refused(process, "delegation", "an endpoint", "its principal would be too long");
+        process.audit_refusal("delegation", "an endpoint", "its principal would be too long");
         own
     }))
 }

@@ -16,7 +16,7 @@ fn small(owner: ProcessRef) -> BlockRef {
 fn freed(owner: ProcessRef, block: BlockRef) -> usize {
     let before = pauses();
     take_from(owner, block, block.handle()).expect("an own block");
-    dispose(block);
+    free(block);
     assert_eq!(owner.block_bytes.load(Ordering::Relaxed), 0);
     pauses() - before
 }
@@ -67,7 +67,7 @@ fn each_part_of_a_block_counts_what_it_keeps() {
     let rest = split(owner, whole, whole.handle(), 64).expect("two parts");
     assert_eq!(used(), 2 * charge);
     take_from(owner, rest, rest.handle()).expect("an own block");
-    dispose(rest);
+    free(rest);
     assert_eq!(used(), charge, "64 bytes keep the whole");
     freed(owner, whole);
 }
@@ -104,7 +104,7 @@ fn threads_that_allocate_at_once_stay_within_the_quota_together() {
         assert!(blocks.len() <= 4, "{} blocks of 64 KiB are more than 256 KiB", blocks.len());
         for block in blocks {
             take_from(owner, block, block.handle()).expect("an own block");
-            dispose(block);
+            free(block);
         }
     }
 }

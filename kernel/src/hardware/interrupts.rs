@@ -14,10 +14,11 @@ use abi::Status;
 use hal_api::InterruptMessage;
 
 use super::{BY_NUMBER, OpenHardware};
-use crate::cpu::{self, PENDING_INTERRUPT};
+use crate::arch;
 use crate::debug_output;
 use crate::lock::AtomicRef;
 use crate::machine::machine;
+use crate::preempt::PENDING_INTERRUPT;
 use crate::thread::ThreadRef;
 use crate::wait::{self, Ticket, Woken};
 
@@ -106,7 +107,7 @@ pub extern "C" fn fired(line: u32) {
         count.storm.store(true, Ordering::Relaxed);
     }
     lines.marks[line as usize / MARKS].fetch_or(1 << (line as usize % MARKS), Ordering::SeqCst);
-    cpu::this().pending.fetch_or(PENDING_INTERRUPT, Ordering::SeqCst);
+    arch::cpu_set_pending(PENDING_INTERRUPT);
 }
 
 /// Whether a line fired that was not delivered yet.
@@ -156,11 +157,11 @@ pub fn wait(open: OpenHardware, interrupt: u64, thread: ThreadRef, deadline: u64
         let ticket = wait::begin();
         let found = look(open, interrupt, ticket);
         if !matches!(found, Ok(None)) {
-            crate::channel::drop_wait(ticket);
+            wait::drop_wait(ticket);
             return found.map(|count| count.unwrap_or(0));
         }
         let woken = if deadline <= machine().monotonic_ns() {
-            crate::channel::drop_wait(ticket);
+            wait::drop_wait(ticket);
             Woken::TimedOut
         } else {
             wait::block(ticket, deadline)

@@ -30,9 +30,9 @@ use abi::Status;
 use hal_api::{Range, RangeKind};
 use package::{AddressRange, DeviceNeed};
 
-use crate::claims::{self, Kind};
 use crate::debug_output;
 use crate::exheap::{self, BlockRef};
+use crate::handle::{self, Kind};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::process::ProcessRef;
@@ -264,7 +264,7 @@ fn take(table: &[&'static Device], device: &'static Device, caller: ProcessRef) 
     let opening = inner.opening;
     drop(inner);
     caller.count_device(true);
-    Ok(claims::handle(Kind::Device, FIRST_NUMBER + device.number, opening))
+    Ok(handle::encode(Kind::Device, FIRST_NUMBER + device.number, opening))
 }
 
 /// Who has a part of these ranges or lines, and which part, for people. What a device has in common with its

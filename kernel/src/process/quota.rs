@@ -9,10 +9,10 @@ use core::sync::atomic::Ordering;
 use abi::limits::{self, PAGE_BYTES};
 use abi::{Status, TraceKind};
 
-use super::{Process, ProcessRef, no_room};
-use crate::exheap::RECORD_BYTES;
-use crate::slab::Slot;
-use crate::{memory, sync, thread};
+use super::{Blocks, Process, ProcessRef};
+use crate::memory;
+use crate::shortage::{ask_for_reclaim, no_room};
+use crate::slab::{Charged, Slot};
 
 /// Index of the memory quota in a [`TraceKind::QuotaExceeded`] event.
 const QUOTA_MEMORY: u64 = 0;
@@ -34,8 +34,6 @@ const ONE_CHANNEL: u64 = 1 << 40;
 
 /// What the kernel keeps of each SIP.
 pub(super) const PROCESS_BYTES: usize = size_of::<Slot<Process>>();
-/// What the kernel keeps of a thread: its record, a place in the queue of timers and tickets of its waits.
-pub const THREAD_BYTES: usize = size_of::<Slot<thread::Thread>>() + 128;
 /// What the kernel keeps of a run of pages.
 const RUN_BYTES: usize = 48;
 
@@ -56,8 +54,27 @@ impl Slot<Process> {
         self.quota().handles as usize
     }
 
+    /// Whether something new may be made for it. When memory is low only the root and services get more; they are few,
+    /// chosen by whoever made the system, and the rest of the system waits for them.
+    #[inline(always)]
+    pub fn may_grow(&self) -> Result<(), Status> {
+        if memory::is_low() { self.grow_when_low() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn grow_when_low(&self) -> Result<(), Status> {
+        ask_for_reclaim();
+        if self.depth.load(Ordering::Relaxed) <= 1 { Ok(()) } else { Err(Status::Exhausted) }
+    }
+
+    /// What it holds, in bytes, but for its threads' stacks.
+    pub fn held_bytes(&self) -> usize {
+        let pages = self.pages.lock().count;
+        pages * PAGE_BYTES + self.block_bytes.load(Ordering::Relaxed) + self.kept_for()
+    }
+
     /// Counts a child that it creates. Those that it gave up count as long as they run.
-    pub(super) fn charge_child(&self) -> Result<(), Status> {
+    pub(crate) fn charge_child(&self) -> Result<(), Status> {
         self.may_grow()?;
         self.may_have_another_handle()?;
         let allowed = self.quota().children;
@@ -83,7 +100,7 @@ impl Slot<Process> {
         if count >= quota.handles {
             return Err(self.quota_exceeded(QUOTA_HANDLES));
         }
-        let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * RECORD_BYTES;
+        let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * Blocks::RECORD_BYTES;
         self.may_grow()?;
         // Counted before it is compared, so that threads which allocate at the same time stay within the quota together.
         if bytes <= allowed {
@@ -179,7 +196,7 @@ impl Slot<Process> {
     }
 
     /// Counts what is kept of a child that has ended: it may exceed the quota, but then no more of anything is kept.
-    pub(super) fn charge_kept_child(&self, bytes: usize) {
+    pub(crate) fn charge_kept_child(&self, bytes: usize) {
         self.kernel_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -192,8 +209,8 @@ impl Slot<Process> {
 
     /// What the kernel keeps for it, in bytes, but for its blocks.
     pub fn kept_for(&self) -> usize {
-        let threads = self.threads.lock().count() as usize * THREAD_BYTES;
-        let syncs = self.syncs.lock().count() as usize * sync::RECORD_BYTES;
+        let threads = self.threads.lock().record_bytes();
+        let syncs = self.syncs.lock().record_bytes();
         let runs = self.pages.lock().runs.len() * RUN_BYTES;
         let channels = (self.channels.load(Ordering::Relaxed) % ONE_CHANNEL) as usize;
         let given = self.life.lock().bytes();
@@ -203,7 +220,7 @@ impl Slot<Process> {
 
     /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if the
     /// slot is another's.
-    pub(super) fn refund_child(&self, id: u64) {
+    pub(crate) fn refund_child(&self, id: u64) {
         if self.id.load(Ordering::Relaxed) == id {
             let less = |count: u32| count.checked_sub(1);
             // As in `refund_channel`.
@@ -258,7 +275,7 @@ impl Slot<Process> {
 
 /// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest allows
 /// it to have.
-pub(super) fn kernel_quota(quota: &package::Quota) -> usize {
+pub fn kernel_quota(quota: &package::Quota) -> usize {
     let each = [
         (quota.handles, limits::KERNEL_BYTES_PER_HANDLE),
         (quota.channels, limits::KERNEL_BYTES_PER_CHANNEL),
