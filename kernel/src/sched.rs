@@ -387,3 +387,6 @@ pub fn sleep(cpu: &'static Cpu, until: impl FnOnce() -> Option<u64>) {
 pub fn idle_processors() -> u32 {
     IDLE.load(Ordering::Relaxed).count_ones()
 }
+
+#[cfg(test)]
+mod tests;

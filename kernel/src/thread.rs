@@ -134,6 +134,13 @@ pub struct MessageBuffer {
 }
 
 impl MessageBuffer {
+    /// A buffer of no thread's, for tests.
+    #[cfg(test)]
+    pub fn leaked() -> MessageBuffer {
+        let block: &'static mut [u64; MESSAGE_WORDS] = Box::leak(Box::new([0; MESSAGE_WORDS]));
+        MessageBuffer { address: block.as_mut_ptr().expose_provenance() }
+    }
+
     /// Reads a word; a word past the end reads as 0.
     #[inline(always)]
     pub fn get(self, index: usize) -> u64 {

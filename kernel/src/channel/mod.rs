@@ -17,6 +17,8 @@ mod loans;
 mod payment;
 mod receive;
 mod send;
+#[cfg(test)]
+mod test_contract;
 
 pub use close::{close, close_all, trim};
 pub use loans::{begin_disposal, disinherit_blocks, dispose};

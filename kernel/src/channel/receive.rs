@@ -225,3 +225,6 @@ pub fn leave_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef) -> Res
     drop(inner);
     crate::sync::leave(set, endpoint.handle(), was)
 }
+
+#[cfg(test)]
+mod tests;

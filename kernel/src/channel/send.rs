@@ -323,3 +323,6 @@ fn leads_to(from: EndpointRef, target: EndpointRef) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,8 @@ impl Graph {
 }
 
 fn is_for_tests(path: &str) -> bool {
-    path.ends_with("tests.rs") || path.starts_with("test_")
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.ends_with("tests.rs") || file.starts_with("test_")
 }
 
 /// The module path of a file: `a/mod.rs` and `a.rs` are `a`, `lib.rs` is the root.
