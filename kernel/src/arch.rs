@@ -98,8 +98,8 @@ pub unsafe extern "C" fn switch(save: &AtomicUsize, load: usize, left: &AtomicBo
     )
 }
 
-/// Where a new thread begins: `prepare_stack` left the kernel function that it calls first in rbx, its entry in r12 and its
-/// argument in r13.
+/// Where a new thread begins: `prepare_stack` left the kernel function that it calls first in rbx, its entry in r12
+/// and its argument in r13.
 #[unsafe(naked)]
 extern "C" fn thread_start() {
     naked_asm!(
@@ -118,8 +118,8 @@ extern "C" fn thread_start() {
     )
 }
 
-/// Lays a first frame on a new thread's stack, so that [`switch`] to the result calls `arrive` and then starts `entry` with
-/// `argument`.
+/// Lays a first frame on a new thread's stack, so that [`switch`] to the result calls `arrive` and then starts `entry`
+/// with `argument`.
 ///
 /// # Safety
 /// `top` is the 16-byte aligned upper end of a stack that nothing else uses.
@@ -133,8 +133,8 @@ pub unsafe fn prepare_stack(top: usize, arrive: extern "C" fn(), entry: usize, a
     pointer
 }
 
-/// The first statement of a function that a SIP calls: goes on in the naked function `$used_up`, which does not return, if
-/// less than `$bytes` of the stack slot are left.
+/// The first statement of a function that a SIP calls: goes on in the naked function `$used_up`, which does not
+/// return, if less than `$bytes` of the stack slot are left.
 macro_rules! require_stack {
     ($bytes:expr, $used_up:path) => {
         if $crate::arch::stack_left() < $bytes {
@@ -145,8 +145,8 @@ macro_rules! require_stack {
 }
 pub(crate) use require_stack;
 
-/// The body of a naked function that calls `$then` with the current thread's stack as if nothing were on it. `$then` does
-/// not return; `$stack_offset` is where in the thread's slot the address of its stack lies.
+/// The body of a naked function that calls `$then` with the current thread's stack as if nothing were on it. `$then`
+/// does not return; `$stack_offset` is where in the thread's slot the address of its stack lies.
 macro_rules! restart_stack {
     ($then:path, $stack_offset:expr) => {
         core::arch::naked_asm!(

@@ -1,8 +1,8 @@
 //! The one door for handles: what a SIP passes as a handle is a claim, checked here.
 //!
 //! A handle is good if its slot is in use with its generation *and* the object belongs to the SIP that claims it, so a
-//! forged handle reaches nothing, and a stale one at most another object of the same SIP. Endpoints and blocks also travel
-//! in messages, so their modules look them up; their owner is checked there, under the lock.
+//! forged handle reaches nothing, and a stale one at most another object of the same SIP. Endpoints and blocks also
+//! travel in messages, so their modules look them up; their owner is checked there, under the lock.
 
 use abi::Status;
 

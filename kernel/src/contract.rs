@@ -34,7 +34,7 @@ impl SideIndex {
 
 /// A registered contract.
 pub struct Contract {
-    /// The whole automaton, for people.
+    /// The whole automaton, for diagnostics.
     pub automaton: Automaton,
     /// Its canonical bytes.
     pub bytes: Vec<u8>,
@@ -51,11 +51,11 @@ pub struct Contract {
     senders: Vec<Option<SideIndex>>,
 }
 
-/// What the monitor looks at for each message.
+/// What the monitor checks of each message.
 pub struct Monitored {
     /// The message word that a send must name.
     pub word: u64,
-    /// Who may send it.
+    /// The side that sends it.
     pub sender: SideIndex,
     /// All words.
     pub words: usize,

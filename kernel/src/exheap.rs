@@ -3,17 +3,17 @@
 //! A block belongs to a SIP (and is in its list), to a message in a channel's queue, to another block
 //! it is attached to, to a device during an operation, or waits at an endpoint for its lender; one that a
 //! device reaches by itself is pinned at its owner's, and the device's when that SIP ends. Its
-//! fields are guarded by whoever owns it: the lock of the SIP's block list, the lock of the channel,
+//! fields are guarded by its owner: the lock of the SIP's block list, the lock of the channel,
 //! the device's lock; or nobody else can see it.
 //!
-//! Loans: each time a block is lent in a message, the sending endpoint is pushed on the block's `loans`. What that means,
-//! and where a block goes that its borrower gives up, is the channel's (`channel::dispose`).
+//! Loans: each time a block is lent in a message, the sending endpoint is pushed on the block's `loans`. What that
+//! means, and where a block goes that its borrower gives up, is the channel's (`channel::dispose`).
 //!
-//! Accounts: a block counts against one SIP's quota, with all that is attached to it: the room that it takes of the arena
-//! and its records. Each part of a block that was split counts that room whole, because it keeps it whole.
+//! Accounts: a block counts against one SIP's quota, with all that is attached to it: the room that it takes of the
+//! arena and its records. Each part of a block that was split counts that room whole, because it keeps it whole.
 //!
-//! Every function but [`free`] is O(1). That frees any number of blocks, one small step at a time, and its caller may be
-//! preempted between the steps.
+//! Every function but [`free`] is O(1). That frees any number of blocks, one small step at a time, and its caller may
+//! be preempted between the steps.
 
 mod payment;
 
@@ -72,7 +72,7 @@ pub struct Block {
     /// Type of its elements.
     pub type_tag: AtomicU64,
     extent: AtomicRef<Slot<Extent>>,
-    /// Whose quota it counts against, with that SIP's process id.
+    /// The SIP that it counts against, with its process id.
     pub(crate) charged_to: AtomicRef<Slot<Process>>,
     charged_id: AtomicU64,
     /// Bytes that count: its own and those of all blocks attached to it.
@@ -89,7 +89,7 @@ pub struct Block {
     pub next: AtomicU32,
     /// Whether a device reaches it: see [`pin`].
     pinned: AtomicBool,
-    /// Whether who pays for it has closed an endpoint since, over which it may have lent it.
+    /// Whether its payer has closed an endpoint since, over which it may have lent it.
     pub(crate) is_unsettled: AtomicBool,
     loan_count: AtomicU32,
     loans: [AtomicU64; LOAN_DEPTH],
@@ -128,7 +128,7 @@ impl Slot<Block> {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it is lent to whoever has it.
+    /// Whether its holder is a borrower.
     #[inline(always)]
     pub fn is_lent(&self) -> bool {
         self.loan_count.load(Ordering::Relaxed) != 0
@@ -249,7 +249,7 @@ pub fn pin(process: ProcessRef, block: BlockRef, handle: u64) -> Result<(), Stat
     if !own || block.handle() != handle {
         return Err(Status::BadHandle);
     }
-    // One that has others attached is more than the bytes that the device is told of.
+    // A device is given the address of one block; attached ones would not be pinned.
     if block.size() == 0 || block.first_child.load(Ordering::Relaxed) != NO_BLOCK {
         return Err(Status::BadArgument);
     }
@@ -304,8 +304,8 @@ pub fn hand_to(process: ProcessRef, block: BlockRef) {
     blocks.insert(block.index());
 }
 
-/// Frees a block that is not lent, with all that is attached to it. It is in no list and no lock is held; the caller may be
-/// preempted.
+/// Frees a block that is not lent, with all that is attached to it. It is in no list and no lock is held; the caller
+/// may be preempted.
 pub fn free(block: BlockRef) {
     let mut freeing = begin_free(block);
     while freeing.go_on(STEPS) {
@@ -326,8 +326,8 @@ pub struct Freeing {
 }
 
 impl Freeing {
-    /// Takes so many steps; whether there is more to do. A step goes down to an attached block, or frees one without any
-    /// and goes up.
+    /// Takes so many steps; whether there is more to do. A step goes down to an attached block, or frees one without
+    /// any and goes up.
     pub fn go_on(&mut self, steps: usize) -> bool {
         for _ in 0..steps {
             let Some(block) = BLOCKS.slot(self.at) else { return false };

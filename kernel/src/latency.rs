@@ -1,6 +1,5 @@
-//! How long each ABI function keeps its processor from whatever else wants it: the longest stretch between two moments at
-//! which the calling thread can be preempted. Measured only if the boot parameter `measure-calls` asks for it; else threads
-//! are given a table of functions that know nothing of this.
+//! Scheduling latency of each ABI function: the longest stretch between two preemption points of the calling thread.
+//! Measured only with the boot parameter `measure-calls`; else threads get an ABI table without the measurement.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -1,10 +1,11 @@
 //! The portable kernel core: sealed processes, threads, channels, the exchange heap and the ABI.
 //!
 //! Key types: [`process::Process`], [`thread::Thread`], [`channel::Channel`], [`exheap::Block`],
-//! [`contract::Contract`]; docs/architecture.md has the layers of the modules. Neighbours: `hal-api` below, `abi` above,
-//! `package` for what is verified before it runs. Deliberately not here: names, drivers, files, restarts, policies of any
-//! kind; and whatever differs between machines. Unsafe code: `arch`, `heap`, `lock`, `slab`, `machine`, and single places of
-//! `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see docs/soundness/kernel.md).
+//! [`contract::Contract`]; docs/architecture.md has the layers of the modules. Neighbours: `hal-api` below, `abi`
+//! above, `package` for what is verified before it runs. Deliberately not here: names, drivers, files, restarts,
+//! policies of any kind; and whatever differs between machines. Unsafe code: `arch`, `heap`, `lock`, `slab`,
+//! `machine`, and single places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see
+//! docs/soundness/kernel.md).
 #![no_std]
 
 extern crate alloc;
@@ -67,8 +68,8 @@ const SLABS_PART: usize = 12;
 pub struct Boot {
     /// The system image: packages and system manifest. Never copied.
     pub system_image: &'static [u8],
-    /// Values for parameters of the root program, by name; several of one name for a repeated one. The kernel keeps those
-    /// that are its own.
+    /// Values for parameters of the root program, by name; several of one name for a repeated one. The kernel keeps
+    /// those that are its own.
     pub parameters: Vec<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The measurement of the kernel: the SHA-256 of its own image, taken when it is first asked for.
+//! The measurement of the kernel: the SHA-256 of its own image, computed on first use.
 //!
 //! It tells an honest system's owner which kernel runs. A kernel that lies about itself is found only by a machine that
 //! measures it before it runs.
@@ -27,7 +27,7 @@ pub fn of_kernel() -> Option<Digest> {
     }
     let parts = pieces.iter().flat_map(|piece| piece.chunks(HASHED_BYTES));
     let digest = sha256_of(parts.inspect(|_| preempt::pause()));
-    // Two that ask at once find the same; the second's 32 bytes stay unused.
+    // Two callers that race compute the same digest; one copy of 32 bytes is leaked.
     OF_KERNEL.set(Some(Box::leak(Box::new(digest))));
     Some(digest)
 }

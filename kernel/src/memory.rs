@@ -88,8 +88,8 @@ static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
 /// Memory is low when the kernel's heap beside slabs takes more.
 static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Bounds what the heap may take above what it takes now: a part of the machine's frames, because a heap gives none back
-/// and stacks need them, too; or of the arena's size, where the machine counts no frames.
+/// Bounds what the heap may take above what it takes now: a part of the machine's frames, because a heap gives none
+/// back and stacks need them, too; or of the arena's size, where the machine counts no frames.
 pub fn bound_heap() {
     let room = match machine().spare_frames() {
         usize::MAX => (machine().layout().memory.bytes / HEAP_PART).max(HEAP_MIN_BYTES),
@@ -189,8 +189,8 @@ fn allocate_run(count: usize) -> Option<usize> {
     Some(machine().layout().memory.base + first * PAGE_BYTES)
 }
 
-/// Clears a stretch that was never used, or waits until another processor has. Pages of it may be another's, who waits
-/// for the same before using them.
+/// Clears a stretch that was never used, or waits until another processor has. Pages of it may be another owner's,
+/// which waits for the same before it uses them.
 fn clear_stretch(state: &AtomicU8, number: usize) {
     let claimed =
         state.compare_exchange(stretch::UNTOUCHED, stretch::BEING_CLEARED, Ordering::Acquire, Ordering::Acquire);
@@ -403,8 +403,8 @@ pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8
     }
     while copy.len() < count {
         let piece = COPY_BYTES.min(count - copy.len());
-        // SAFETY: the block is `size` bytes at `address` in the exchange arena, of which `count` are copied, and as it is
-        // in the kernel's hands nobody writes to it.
+        // SAFETY: the block is `size` bytes at `address` in the exchange arena, of which `count` are copied, and as it
+        // is in the kernel's hands nobody writes to it.
         copy.extend_from_slice(unsafe { core::slice::from_raw_parts((address + copy.len()) as *const u8, piece) });
         preempt::pause();
     }

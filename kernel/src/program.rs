@@ -30,7 +30,8 @@ pub struct Program {
     pub(crate) package: &'static [u8],
     /// The key that signed the package.
     pub key: PublicKey,
-    /// The package's identity: what the head of the system image says it is, or what was verified when it was installed.
+    /// The package's identity: what the head of the system image says it is, or what was verified when it was
+    /// installed.
     pub(crate) identity: Digest,
     /// Whether processes can be created from it.
     pub(crate) installed: AtomicBool,

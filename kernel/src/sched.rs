@@ -7,9 +7,9 @@
 //! *preempted* list, which all processors share and which feeds idle ones. Threads woken from outside
 //! the processors (devices) go to the *inbox*, which comes before the preempted list.
 //!
-//! Who owns a thread: the processor it runs on, or the queue it is in, or (blocked) whoever uses its
+//! Who owns a thread: the processor it runs on, or the queue it is in, or (blocked) the waker that uses its
 //! ticket. A thread is put into a queue only when no processor stands on its stack any more: wakers
-//! wait for that, and a thread that gives way is queued by whoever runs next.
+//! wait for that, and a preempted thread is queued by the context that runs next.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -87,9 +87,9 @@ static SHARED_COUNT: AtomicU32 = AtomicU32::new(0);
 static IDLE: AtomicU64 = AtomicU64::new(0);
 static NEXT_TO_INTERRUPT: AtomicU32 = AtomicU32::new(0);
 
-/// With so many runnable threads already, one more is worth the thousands of cycles that it costs to get
-/// another processor out of its sleep and the thread's data across. Fewer stay together: most of them do
-/// a little, send a message and block. What runs for long is spread by the timer.
+/// With this many runnable threads, one more is worth the thousands of cycles that waking another processor and moving
+/// the thread's cache lines cost. Fewer stay together: most run briefly, send a message and block. Long-running
+/// threads are spread by the timer.
 const CROWDED: u32 = 8;
 
 /// Makes a thread runnable on this processor, after those that are so already.
@@ -213,8 +213,8 @@ fn arrive(cpu: &'static Cpu, next: ThreadRef) {
     cpu.switches.store(cpu.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// The timer has struck: charges all cycles that nobody was charged yet to the thread that it struck. So each thread
-/// is charged its share in the long run; reading the cycle counter at each switch would cost as much as the switch.
+/// On a timer interrupt, charges all cycles that are not accounted yet to the interrupted thread. Over time each
+/// thread is charged its share; reading the cycle counter at each switch would cost as much as the switch.
 pub fn account_sample() {
     let cpu = cpu::this();
     let Some(running) = cpu.current() else { return };
@@ -222,8 +222,8 @@ pub fn account_sample() {
     charge(cpu, running, before);
 }
 
-/// The processor goes idle. A thread that alone has run since it last did is charged exactly; of several, whoever ran
-/// last is no sample: what they used waits for the timer.
+/// The processor goes idle. If one thread alone has run since it was idle last, it is charged exactly. Of several, the
+/// last is no fair sample: their cycles wait for the timer.
 fn account_before_idling(cpu: &'static Cpu, running: ThreadRef) {
     if cpu.switches.load(Ordering::Relaxed).wrapping_sub(cpu.switches_before.load(Ordering::Relaxed)) <= 1 {
         charge(cpu, running, 0);
@@ -310,7 +310,7 @@ fn switch_if_pending(current: ThreadRef, pending: u32) {
     if pending & PENDING_TIMER != 0 {
         give_way(cpu, current);
     } else if pending & PENDING_INTERRUPT != 0 && cpu.unblocked.count() != 0 {
-        // Whoever waits for a device is not to wait for the quantum of who happens to run.
+        // A driver's latency must not depend on the quantum of the running thread.
         set_runnable(current);
         cpu.leave_behind(Afterwards::Requeue, current);
         schedule();
@@ -354,7 +354,8 @@ pub fn leave_for_ever(thread: ThreadRef) -> ! {
     unreachable!("an ended thread is in no queue")
 }
 
-/// Runs the next runnable thread, from the idle context, until the processor has no more to run; false if there is none.
+/// Runs the next runnable thread, from the idle context, until the processor has no more to run; false if there is
+/// none.
 pub fn run_next(cpu: &'static Cpu) -> bool {
     let Some(next) = pick(cpu) else { return false };
     cpu.since.store(arch::cycles(), Ordering::Relaxed);
@@ -368,8 +369,8 @@ pub fn run_next(cpu: &'static Cpu) -> bool {
     true
 }
 
-/// Sleeps until the processor is woken or the time comes that `until` gives, which is asked when the processor counts as
-/// idle already. Does not sleep if that gives none or a thread is runnable.
+/// Sleeps until the processor is woken or the time comes that `until` gives, which is called when the processor counts
+/// as idle already. Does not sleep if that gives none or a thread is runnable.
 pub fn sleep(cpu: &'static Cpu, until: impl FnOnce() -> Option<u64>) {
     let bit = 1 << cpu.number;
     IDLE.fetch_or(bit, Ordering::AcqRel);

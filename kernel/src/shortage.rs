@@ -1,5 +1,5 @@
-//! What all SIPs share and has run out. Whoever fails to get some reports it here and has the calling processor look for
-//! what to reclaim before it leaves the kernel (`lifecycle::reclaim`).
+//! Resources that all SIPs share and that have run out. A failed allocation is reported here, and the calling processor
+//! reclaims some before it leaves the kernel (`lifecycle::reclaim`).
 
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -78,8 +78,8 @@ pub fn no_slot(full: Full, what: Scarce) -> Status {
     })
 }
 
-/// Reports that there is no run of this many bytes. A request for a large part of all memory was too much; else the free
-/// memory is fragmented, and more has to become free.
+/// Reports that there is no run of this many bytes. A request for a large part of all memory was too much; else the
+/// free memory is fragmented, and more has to become free.
 pub fn no_room(bytes: usize) -> Status {
     if bytes <= machine().layout().memory.bytes / LARGE_PART { used_up(Scarce::Memory) } else { Status::Exhausted }
 }

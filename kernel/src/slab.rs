@@ -79,8 +79,8 @@ impl<T> Deref for Slot<T> {
 }
 
 struct Free {
-    /// One more than the number of the first free slot, 0 for none, as in the slots: a slab that is all zero takes no room
-    /// in the kernel's file.
+    /// One more than the number of the first free slot, 0 for none, as in the slots: a slab that is all zero takes no
+    /// room in the kernel's file.
     head: u32,
     made: u32,
     live: u32,

@@ -358,7 +358,7 @@ fn wait_until(
         if let Some(taken) = take(&mut inner.state)? {
             return Ok(taken);
         }
-        // Begun with the lock held: whoever makes it ready next sees the ticket or has done so already.
+        // Begun with the lock held: the next to make it ready sees the ticket, or has done so already.
         let ticket = wait::begin();
         thread.handed.want();
         inner.waiters.add(ticket);
@@ -410,14 +410,14 @@ fn grow(ready: &mut VecDeque<(u64, u64)>, caller: ProcessRef) -> Result<(), Stat
     Ok(())
 }
 
-/// Says that an endpoint of the set has something to receive.
+/// Announces that an endpoint of the set has something to receive.
 #[inline(always)]
 pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     let Ok(mut inner) = sync.lock() else { return };
     let Inner { state, waiters } = &mut *inner;
     let State::WaitSet { ready, members, .. } = state else { return };
     if !ready.is_empty() {
-        // Who waits is being woken for what was ready before.
+        // A waiter is being woken for an earlier entry.
         ready.push_back((key, endpoint));
         waiters.wake_one();
     } else if waiters.hand_to_one(key) {
@@ -427,7 +427,7 @@ pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     }
 }
 
-/// Entries of a wait set that are looked at with it locked.
+/// Entries of a wait set that are scanned with it locked.
 const ENTRIES: usize = 256;
 
 /// Forgets an endpoint that leaves the set. The caller holds no lock and may be preempted.

@@ -1,8 +1,8 @@
-//! What unit tests need of a machine: a clock, memory that is never short, programs that are loaded from nothing, and one
-//! processor.
+//! What unit tests need of a machine: a clock, memory that is never short, programs that are loaded from nothing, and
+//! one processor.
 //!
-//! The test itself is the processor's idle context. It makes threads ([`spawn`]), whose code is a closure that calls the
-//! kernel, and has them run until all of them wait or have ended ([`run`]). Host threads that a test starts are no
+//! The test itself is the processor's idle context. It makes threads ([`spawn`]), whose code is a closure that calls
+//! the kernel, and has them run until all of them wait or have ended ([`run`]). Host threads that a test starts are no
 //! processors: nothing may be woken or waited for there.
 
 extern crate std;

@@ -73,7 +73,7 @@ pub struct End {
     pub ended: bool,
     /// Nobody will join it.
     pub released: bool,
-    /// Who joins it.
+    /// Threads that join it.
     pub waiters: Waiters,
 }
 
@@ -204,7 +204,7 @@ impl MessageBuffer {
     }
 }
 
-/// What new threads are given by those who call into the kernel and out of it.
+/// What new threads get from the entry code.
 pub struct Startup {
     /// Address of the ABI table.
     pub abi_table: usize,
@@ -214,7 +214,7 @@ pub struct Startup {
 
 static STARTUP: AtomicRef<Startup> = AtomicRef::none();
 
-/// Says what new threads are given. Called before any is created.
+/// Sets what new threads get. Called before any is created.
 pub fn start(startup: Startup) {
     STARTUP.set(Some(Box::leak(Box::new(startup))));
 }

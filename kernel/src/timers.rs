@@ -18,7 +18,7 @@ use crate::wait::{Ticket, Woken};
 static PLACES: SpinLock<BTreeSet<(u64, u32)>> = SpinLock::new(BTreeSet::new());
 static NEXT: AtomicU64 = AtomicU64::new(NEVER);
 
-/// When the queue is to be looked at next, or NEVER.
+/// The first expiry, or NEVER.
 pub fn next() -> u64 {
     NEXT.load(Ordering::Acquire)
 }
@@ -55,7 +55,7 @@ fn insert(deadline: u64, ticket: Ticket) {
     }
     drop(places);
     if earlier {
-        // An idle processor sleeps until what was to be looked at first when it went idle.
+        // An idle processor sleeps until what was the first expiry when it went idle.
         sched::wake_idle_processor();
     }
 }

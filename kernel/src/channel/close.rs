@@ -104,7 +104,7 @@ impl Side {
 pub fn trim() {
     for channel in preempt::pausing(CHANNELS.all()).filter(|channel| !channel.is_live()) {
         let mut inner = channel.inner.lock();
-        // Looked at again: one that is taken into use now gets its queues with the lock held.
+        // Checked again under the lock: a channel that is created now gets its queues with it held.
         if !channel.is_live() {
             let _queues = inner.sides.each_mut().map(|side| core::mem::take(&mut side.queue));
             drop(inner);

@@ -1,14 +1,14 @@
-//! Loans: who pays for a lent block, and where it goes when its borrower gives it up.
+//! Loans: which account a lent block counts against, and where it goes when its borrower gives it up.
 //!
-//! A loan counts against the SIP that lent it first, whoever has it, so that nobody can make a service pay by lending it
-//! something, or by leaving its answers unread. When that SIP closes the endpoint over which it lent the block, the next
-//! lender pays whose endpoint is open; when there is none, whoever has the block.
+//! A loan counts against the SIP that lent it first, whoever has it, so that nobody can make a service pay by lending
+//! it something, or by leaving its answers unread. When that SIP closes the endpoint over which it lent the block, the
+//! next lender pays whose endpoint is open; when there is none, whoever has the block.
 //!
 //! When a borrower dies or drops a block, it goes to the endpoint of its last lender, to be handed over together with
 //! `ChannelClosed`; if that endpoint is closed, to the one before; and is freed when there is none.
 //!
-//! A SIP that ends may leave blocks that count against it: loans that others have, and blocks in messages that nobody has
-//! received. Others pay for those from then on ([`disinherit_blocks`]); nobody would be held to account otherwise.
+//! A SIP that ends may leave blocks that count against it: loans that others have, and blocks in messages that nobody
+//! has received. Others pay for those from then on ([`disinherit_blocks`]); nobody would be held to account otherwise.
 
 use core::sync::atomic::Ordering;
 
@@ -17,8 +17,8 @@ use crate::exheap::{self, BLOCKS, BlockRef, Freeing};
 use crate::preempt;
 use crate::process::ProcessRef;
 
-/// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is attached. The block is
-/// in no list and no lock is held; the caller may be preempted.
+/// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is attached. The
+/// block is in no list and no lock is held; the caller may be preempted.
 pub fn dispose(block: BlockRef) {
     if !send_home(block) {
         exheap::free(block);
@@ -64,8 +64,8 @@ fn receive_loan(process: ProcessRef, block: BlockRef) {
     }
 }
 
-/// A SIP has closed an endpoint with loans out: finds who pays for them. Scans all blocks, because few close before what
-/// they lent is back.
+/// A SIP has closed an endpoint with loans out: finds who pays for them. Scans all blocks, because few close before
+/// what they lent is back.
 #[cold]
 pub(super) fn settle_loans(lender: ProcessRef) {
     for block in preempt::pausing(BLOCKS.iter()).filter(|block| block.is_charged_to(lender) && block.is_lent()) {

@@ -1,13 +1,13 @@
 //! Channels: two endpoints, a bounded queue for each, and the contract's monitor on every message.
 //!
-//! Who owns what: an endpoint belongs to a SIP (and is in its list), or to a message, or is closed. A
+//! Ownership: an endpoint belongs to a SIP (and is in its list), or to a message, or is closed. A
 //! queued message owns its blocks and endpoints. The channel's slot is free when both ends are closed.
-//! What if it dies here: a SIP's end closes its endpoints one by one; closing drops what waits for
+//! Death: a SIP's end closes its endpoints one by one; closing drops what waits for
 //! that end (blocks are freed or go home, endpoints are closed in turn) and leaves what waits for the
 //! peer, which sees `Closed` after that, and after every block it lent over the channel is home.
 //!
-//! Who pays for it: who created it, until both ends are closed. When that SIP ends before, whoever has an end, and
-//! from then on whoever gets one: [`disinherit`].
+//! Accounts: a channel counts against its creator until both ends are closed. If the creator ends before, it counts
+//! against a holder of an end, and from then on against each new holder ([`disinherit`]).
 //!
 //! One lock for each channel. Endpoints that travel are taken out of their own channel first, so that
 //! no two channels are ever locked at once.
@@ -93,9 +93,9 @@ pub struct Side {
     pub place: Place,
     /// The SIP that owns it.
     pub owner: Option<ProcessRef>,
-    /// Who speaks through it: its owner, or the last owner.
+    /// The principal that it speaks for: its owner's, or its last owner's.
     pub speaker: Option<Principal>,
-    /// Process id of who delegated it, 0 if nobody did: whoever has it next speaks for the speaker, too.
+    /// Process id of its delegator, or 0. The next owner then speaks for the speaker, too.
     delegated_by: u64,
     /// What the text of a speaker takes that was made when the end was delegated.
     speaker_bytes: u32,
@@ -118,9 +118,9 @@ pub struct Inner {
     pub contract: Option<&'static Contract>,
     /// The two ends.
     pub sides: [Side; 2],
-    /// Who pays for it, with its process id.
+    /// The SIP that it counts against, with its process id.
     payer: Option<(ProcessRef, u64)>,
-    /// Whether who created it is gone.
+    /// Whether its creator is gone.
     is_inherited: bool,
     /// Bytes that it takes.
     bytes: u32,
@@ -235,7 +235,7 @@ impl Side {
     /// Gives it a queue of so many words; false if there is no memory for that.
     #[inline(always)]
     fn fit_queue(&mut self, words: usize) -> bool {
-        // What the slot's last channel left in a queue is never read: a message is read as far as it was written.
+        // Stale words of the slot's last channel are never read: a message is read as far as it was written.
         self.queue.len() == words || self.make_queue(words)
     }
 
@@ -248,7 +248,7 @@ impl Side {
         true
     }
 
-    /// Closes it: all but who speaks and the queue is as of an end that was never used. Gives what came home.
+    /// Closes it: all but the speaker and the queue is reset. Returns what came home.
     fn close(&mut self) -> u32 {
         let home = core::mem::replace(&mut self.home, NO_BLOCK);
         self.place = Place::Closed;
@@ -291,7 +291,7 @@ impl Inner {
         own.waiting > 0 || (self.sides[side.peer() as usize].place == Place::Closed && own.loans_out == 0)
     }
 
-    /// Tells whoever waits at this end.
+    /// Wakes the waiter at this end.
     #[inline(always)]
     fn notify(&mut self, endpoint: EndpointRef) {
         let side = &mut self.sides[endpoint.side as usize];
@@ -378,7 +378,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     drop(inner);
 }
 
-/// Who speaks through an endpoint that was delegated before it came to `process`.
+/// The speaker of an endpoint that was delegated before it came to `process`.
 #[cold]
 fn delegated(
     process: ProcessRef,

@@ -1,7 +1,7 @@
 //! The account that a channel counts against, and those of blocks in messages of a SIP that is gone.
 //!
-//! As long as its creator lives, that SIP pays, whoever has the ends: nobody can make a service pay by giving it
-//! endpoints. After that whoever has an end pays, the importer's first, and whoever is given one pays from then on.
+//! As long as the creator lives, it pays, wherever the ends are: nobody can make a service pay by giving it endpoints.
+//! After that a holder of an end pays, the importer's first, and from then on each new holder.
 
 use core::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::process::ProcessRef;
 use crate::{exheap, preempt};
 
 impl Inner {
-    /// Takes the channel from whoever pays for it.
+    /// Takes the channel off its payer's account.
     pub(super) fn refund(&mut self) {
         if let Some((payer, id)) = self.payer.take() {
             payer.refund_channel(id, self.bytes as usize);
@@ -56,8 +56,8 @@ pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: u3
     }
 }
 
-/// Finds others to pay for channels of a SIP that is being ended and has closed its own ends: those of which it gave both
-/// ends away. Looks at all channels, because few SIPs leave any.
+/// Finds others to pay for channels of a SIP that is being ended and has closed its own ends: those of which it gave
+/// both ends away. Looks at all channels, because few SIPs leave any.
 pub fn disinherit(process: ProcessRef) {
     if process.paid_channels() == 0 {
         return;
@@ -73,7 +73,7 @@ pub fn disinherit(process: ProcessRef) {
             inner.charge(holder);
             continue;
         }
-        // In a message: who is to receive it pays already, and then whoever does.
+        // In a message: the receiver-to-be pays already, and then the receiver.
         let Some(way) = inner.way() else { continue };
         let generation = channel.generation();
         drop(inner);
@@ -96,8 +96,8 @@ pub(super) fn owner_of(endpoint: u64) -> Option<ProcessRef> {
     side.owner.filter(|_| side.place == Place::Owned && endpoint.channel.generation() == endpoint.generation)
 }
 
-/// Has the receivers pay for the blocks in messages of a SIP that is being ended. Looks at all channels, because few SIPs
-/// leave such messages.
+/// Has the receivers pay for the blocks in messages of a SIP that is being ended. Looks at all channels, because few
+/// SIPs leave such messages.
 pub(super) fn charge_receivers(sender: ProcessRef) {
     for channel in preempt::pausing(CHANNELS.iter()) {
         let inner = channel.lock();

@@ -139,7 +139,7 @@ pub fn receive(
         if !side.waiter.is_over() {
             return Err(Status::Busy);
         }
-        // Begun with the lock held: whoever sends next sees the ticket or has sent already.
+        // Begun with the lock held: the next sender sees the ticket, or has sent already.
         let ticket = wait::begin();
         side.waiter = Waiter::Thread(ticket);
         drop(inner);

@@ -302,9 +302,9 @@ pub fn take_givable(parent: ProcessRef, endpoint: EndpointRef, shape: &EndpointS
     Ok(())
 }
 
-/// Whether `from` is in a message, on its way (perhaps over others) to `target`. An endpoint moves when it is its turn to
-/// send, so its peer cannot send and nothing is on the way to it: the way is one step long. One that is longer than any
-/// contract allows counts as leading there.
+/// Whether `from` is in a message, on its way (perhaps over others) to `target`. An endpoint moves when it is its turn
+/// to send, so its peer cannot send and nothing is on the way to it: the way is one step long. One that is longer than
+/// any contract allows counts as leading there.
 fn leads_to(from: EndpointRef, target: EndpointRef) -> bool {
     const STEPS: usize = 4;
     let mut at = from;

@@ -1,5 +1,5 @@
 //! The account that a block counts against: its owner's; in a message its sender's, until it is received. A loan counts
-//! against its first lender, whoever has it (`channel::loans`).
+//! against its first lender, wherever it is (`channel::loans`).
 
 use core::sync::atomic::Ordering;
 
@@ -35,7 +35,7 @@ pub(super) fn set_charge(block: BlockRef, process: ProcessRef, charge: usize) {
     block.charge.store(charge, Ordering::Relaxed);
 }
 
-/// Takes a block's charge from whoever bears it; how much it was.
+/// Takes a block off its payer's account; how much it counted.
 #[inline(always)]
 pub(super) fn uncharge(block: BlockRef) -> usize {
     let charge = block.charge.load(Ordering::Relaxed);

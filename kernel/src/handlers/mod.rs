@@ -25,7 +25,7 @@ use crate::cpu;
 use crate::process::ProcessRef;
 use crate::thread::{MessageBuffer, ThreadRef};
 
-/// Who calls.
+/// The caller of an ABI function.
 #[derive(Clone, Copy)]
 struct Caller {
     thread: ThreadRef,

@@ -258,7 +258,7 @@ fn wait_for(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<u64, 
     }
 }
 
-/// One round: a ready object, or nothing after a wake-up that has to be looked into.
+/// One round: a ready object, or nothing after a wake-up, which may be spurious.
 fn wait_once(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<Option<usize>, Status> {
     let ticket = wait::begin();
     let mut left_at = 0;

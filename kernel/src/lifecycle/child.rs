@@ -64,7 +64,7 @@ impl ChildRef {
         Ok(self.process.id.load(Ordering::Relaxed))
     }
 
-    /// Name of its program, for who is told of a refusal.
+    /// Name of its program, for messages about a refusal.
     pub fn name(self, parent: ProcessRef) -> &'static str {
         match self.lock(Some(parent)) {
             Ok(_life) => self.process.name(),

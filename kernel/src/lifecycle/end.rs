@@ -29,7 +29,7 @@ pub fn end_if(process: ProcessRef, id: u64, epitaph: Epitaph) {
     }
 }
 
-/// A SIP that does nothing more in its own code once its threads come to the kernel; whoever has this ends it.
+/// A SIP whose threads run no more of its code once they enter the kernel; the holder of this ends it.
 pub(super) struct Condemned {
     process: ProcessRef,
     never_started: bool,
@@ -61,7 +61,7 @@ impl Condemned {
     }
 }
 
-/// Threads that are told to end with the list of them locked; endpoints that are closed in one go.
+/// Threads that are signalled with their list locked; endpoints that are closed in one go.
 const AT_ONCE: usize = 32;
 
 /// Makes every thread of a dying SIP leave the kernel or come to it. Those that come into the list meanwhile see by
@@ -104,7 +104,7 @@ fn end_some_threads(process: ProcessRef, list: &List<Threads>) -> bool {
 }
 
 impl Slot<Process> {
-    /// Takes a thread that has ended out of the list. Whoever still tells threads to end has nothing left to do.
+    /// Takes a thread that has ended out of the list. A loop that still signals threads is done with that.
     fn pop_thread(&self) -> Option<u32> {
         preempt::pause();
         let mut list = self.threads.lock();
@@ -219,7 +219,7 @@ fn release_thread(index: u32) {
     let Some(thread) = thread::THREADS.slot(index) else { return };
     let mut end = thread.end.lock();
     end.released = true;
-    // One that is not buried yet is freed by whoever buries it.
+    // One that is not buried yet is freed at its burial.
     if end.ended {
         drop(end);
         thread::THREADS.release(thread);

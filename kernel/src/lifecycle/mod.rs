@@ -1,8 +1,8 @@
 //! The life of a SIP: from creation from a manifest to the last resource given back.
 //!
 //! Ending a SIP marks it as dying and makes every thread of it leave the kernel, where it ends; the last one gives
-//! everything back (`end`), without running any code of the SIP, wakes its waiters, and ends the SIP's children. Neighbours:
-//! `process` below has the record; the modules of all that a SIP owns are below, too.
+//! everything back (`end`), without running any code of the SIP, wakes its waiters, and ends the SIP's children.
+//! Neighbours: `process` below has the record; the modules of all that a SIP owns are below, too.
 
 mod child;
 mod end;
@@ -87,7 +87,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
         life.devices.clear();
         life.devices.resize(manifest.devices.len(), None);
         if let Some(parent) = parent {
-            // Before anybody can give the child up, who would take it out.
+            // Before anybody can release the child, which takes it out of the list.
             parent.children.lock().insert(process.index());
         }
     }
@@ -106,8 +106,8 @@ pub enum CreateError {
     Refused(String),
 }
 
-/// Whom a child's principal names although its parent says nothing. One who was invoked cannot shed the names of its
-/// invokers by starting others, or itself, without them.
+/// The invoker that a child's principal names implicitly: an invoked program cannot shed the names of its invokers by
+/// starting others, or itself, without them.
 fn invoker(parent: ProcessRef, program: &'static Program) -> Result<Option<Principal>, CreateError> {
     if !parent.own_principal.is_compound() {
         return Ok(None);

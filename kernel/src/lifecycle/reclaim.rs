@@ -1,10 +1,10 @@
 //! What happens when the machine's memory runs out: the tree of programs that holds most is ended.
 //!
-//! Quotas bound a SIP, not the machine: a manifest may ask for more than there is, and each of many SIPs may
-//! stay within its own. So when memory is low nothing new is made for a program, and the one to blame is
-//! ended with all that it started. docs/decisions/0009-when-memory-runs-out.md says why so.
+//! Quotas bound a SIP, not the machine: a manifest may allow more than there is, and many SIPs may exhaust it within
+//! their own. So when memory is low nothing new is made for a program, and the largest is ended with all that it
+//! started, like Linux's OOM killer. docs/decisions/0009-when-memory-runs-out.md has the reasons.
 //!
-//! Who is to blame: the *tree* that holds most. The root is in none and is never ended. Each child of the
+//! The victim is the *tree* that holds most. The root is in none and is never ended. Each child of the
 //! root (a service) is a tree by itself; each child of a service (a program that the shell started, say) is
 //! the top of one, and all that it or a descendant of it ever created belongs to that, also what was released
 //! or lost its parent.
@@ -26,7 +26,7 @@ use crate::{channel, debug_output, memory, preempt};
 
 /// A tree that holds less than this is not ended: it would not help.
 const MIN_BYTES: usize = 1 << 20;
-/// Who holds less than one part of so many of what is used up is not ended for it.
+/// A tree that holds less than one part of so many of what is used up is not ended for it.
 const MIN_PART: usize = 16;
 /// When what is kept for speed was given back last, and how long it is left alone after that.
 static TRIMMED_NS: AtomicU64 = AtomicU64::new(0);

@@ -1,8 +1,8 @@
 //! SIPs: what the kernel keeps of each, and the accounts of what it uses.
 //!
-//! Who owns a SIP's slot: its parent, as long as it holds the child's handle; else the SIP itself until its end. Neighbours:
-//! `lifecycle` creates, starts and ends SIPs. Deliberately not here: what a SIP owns (threads, channels, blocks); their
-//! modules know SIPs, not the other way round.
+//! Owner of a SIP's slot: its parent, as long as it holds the child's handle; else the SIP itself until its end.
+//! Neighbours: `lifecycle` creates, starts and ends SIPs. Deliberately not here: what a SIP owns (threads, channels,
+//! blocks); their modules know SIPs, not the other way round.
 
 mod debug_text;
 mod epitaph;
@@ -50,7 +50,7 @@ pub struct Process {
     pub(crate) dying: AtomicBool,
     /// Threads that have not ended.
     pub live_threads: AtomicU32,
-    /// How many parents lie between it and nobody: 0 for the root.
+    /// Its distance from the root, which has 0.
     pub(crate) depth: AtomicU32,
     /// Process id of the top of the tree that it belongs to when memory runs out.
     pub(crate) tree: AtomicU64,
@@ -162,10 +162,10 @@ impl Runs {
 #[derive(Default)]
 pub(crate) struct Life {
     pub(crate) parent: Option<(ProcessRef, u64)>,
-    /// Who is charged for it although it gave the handle up, with its process id.
+    /// The parent that released it and is still charged for it, with its process id.
     pub(crate) released_by: Option<(ProcessRef, u64)>,
     pub(crate) held: bool,
-    /// Whether its parent said that it invoked it.
+    /// Whether its parent invoked it.
     pub(crate) is_invoked: bool,
     pub(crate) epitaph: Option<Epitaph>,
     pub(crate) waiters: Waiters,
@@ -216,7 +216,7 @@ impl Slot<Process> {
         self.program.get().map_or("?", |program| &program.manifest.name)
     }
 
-    /// Who it speaks for.
+    /// The principal that it speaks for.
     #[inline(always)]
     pub fn principal(&self) -> Option<Principal> {
         self.program.get().map(|program| self.own_principal.of(program))

@@ -1,8 +1,8 @@
-//! What a SIP may use up, counted where it is used.
+//! Accounts: what a SIP uses, against the quotas of its manifest.
 //!
-//! Blocks and channels are counted in one word each, so that a message or a new channel costs one atomic operation. What
-//! else the kernel keeps for a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their length.
-//! docs/decisions/0009-when-memory-runs-out.md says who is charged for what, and how much that may be.
+//! Blocks and channels are counted in one word each, so that a message or a new channel costs one atomic operation.
+//! What else the kernel keeps for a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their
+//! length. docs/decisions/0009-when-memory-runs-out.md has the rules of what counts against which SIP, and the limits.
 
 use core::sync::atomic::Ordering;
 
@@ -90,8 +90,8 @@ impl Slot<Process> {
         if self.handles() < self.quota().handles { Ok(()) } else { Err(self.quota_exceeded(QUOTA_HANDLES)) }
     }
 
-    /// Counts a block that it allocates. The records of as many blocks as it has handles of come on top of the quota, which
-    /// is of their room.
+    /// Counts a block that it allocates. The records of as many blocks as it has handles of come on top of the quota,
+    /// which is of their room.
     #[inline(always)]
     pub fn charge_blocks(&self, bytes: usize) -> Result<(), Status> {
         let Some(program) = self.program.get() else { return Err(Status::WrongState) };
@@ -102,7 +102,8 @@ impl Slot<Process> {
         }
         let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * Blocks::RECORD_BYTES;
         self.may_grow()?;
-        // Counted before it is compared, so that threads which allocate at the same time stay within the quota together.
+        // Counted before it is compared, so that threads which allocate at the same time stay within the quota
+        // together.
         if bytes <= allowed {
             if self.block_bytes.fetch_add(bytes, Ordering::Relaxed) <= allowed - bytes {
                 return Ok(());
@@ -147,7 +148,7 @@ impl Slot<Process> {
         Err(self.quota_exceeded(if count < u64::from(quota.channels) { QUOTA_KERNEL } else { QUOTA_CHANNELS }))
     }
 
-    /// Counts a channel that another created who is gone: it may exceed the quota, but then it can create none.
+    /// Counts a channel whose creator is gone: it may exceed the quota, but then it can create none.
     pub fn charge_inherited_channel(&self, bytes: usize) {
         self.channels.fetch_add(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
     }
@@ -218,8 +219,8 @@ impl Slot<Process> {
         PROCESS_BYTES + threads + syncs + runs + channels + given + own + self.kernel_bytes.load(Ordering::Relaxed)
     }
 
-    /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if the
-    /// slot is another's.
+    /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if
+    /// the slot is another's.
     pub(crate) fn refund_child(&self, id: u64) {
         if self.id.load(Ordering::Relaxed) == id {
             let less = |count: u32| count.checked_sub(1);
@@ -273,8 +274,8 @@ impl Slot<Process> {
     }
 }
 
-/// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest allows
-/// it to have.
+/// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest
+/// allows it to have.
 pub fn kernel_quota(quota: &package::Quota) -> usize {
     let each = [
         (quota.handles, limits::KERNEL_BYTES_PER_HANDLE),

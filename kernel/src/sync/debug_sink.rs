@@ -1,9 +1,10 @@
-//! Debug sinks: where the debug text of a SIP waits for whoever started it, instead of going to the machine's debug output.
+//! Debug sinks: buffers of debug text that a SIP's starter reads, instead of the machine's debug output.
 //!
-//! A sink is a synchronization object of its owner's ([`sync`](crate::sync)). A SIP that writes to it has its
-//! slot and a number that no other sink ever has ([`SinkRef`]). So writers own nothing of it, and one that is gone is seen as gone.
-//! Text is kept with its writer's process id and name, which the kernel knows, so no text passes for another's.
-//! Deliberately not here: waiting for room. What does not fit is counted, and the reader is told how much that is.
+//! A sink is a synchronization object of its owner's ([`sync`](crate::sync)). A SIP that writes to it has its slot and
+//! a number that no other sink ever has ([`SinkRef`]). So writers own nothing of it, and one that is gone is seen as
+//! gone. Text is kept with its writer's process id and name, which the kernel knows, so no text passes for another's.
+//! Deliberately not here: waiting for room. Text that does not fit is dropped and counted, and the reader gets the
+//! count.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
