@@ -1,11 +1,11 @@
 //! The words by which a thread and the queue of timers agree on when the thread is to be woken.
 //!
-//! A thread that waits again and again, each time until some deadline, mostly is woken before that. So its place in the
-//! queue is left as it is: a place that comes no later than the deadline serves, since the queue looks at the deadline
-//! when that place's time has come, and gives the thread a later place if it is still to be woken. The queue changes only
-//! when a deadline comes before the thread's place.
+//! A thread that waits in a loop, each time with a deadline, is usually woken before it. So its queue entry is left
+//! alone: an entry no later than the deadline serves, because the queue rereads the deadline when the entry expires
+//! and inserts a later one if the thread still waits. The queue changes only when a deadline is earlier than the
+//! thread's entry.
 //!
-//! Apart from the rest, over any atomics, so that a model checker can try every interleaving (see `tests/alarm.rs`). Not
+//! Generic over the atomics, so that a model checker can explore every interleaving (see `tests/alarm.rs`). Not
 //! here: the queue, whose lock [`Words::place`] is changed with.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -80,11 +80,11 @@ impl Words for Alarm {
     }
 }
 
-/// The thread is to be woken from this wait at the deadline. True if its place in the queue comes too late for that: then
-/// the queue has to be changed.
+/// The thread is to be woken from this wait at the deadline. True if its place in the queue comes too late for that:
+/// then the queue has to be changed.
 #[inline(always)]
 pub fn set(words: &impl Words, deadline: u64, wait: u32) -> bool {
-    // Whoever reads the wait below with a deadline that was read before it finds that one gone.
+    // A reader that pairs the wait below with the old deadline finds that deadline gone.
     words.set_deadline(NEVER);
     words.set_wait(wait);
     // A barrier: either the queue sees this deadline when the thread's place is used up, or this sees that it is.

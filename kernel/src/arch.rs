@@ -41,6 +41,13 @@ pub fn cpu_pending() -> u32 {
     pending
 }
 
+/// Sets pending flags of the processor.
+#[inline(always)]
+pub fn cpu_set_pending(flags: u32) {
+    // SAFETY: as for `cpu_address`; the word is an `AtomicU32`, and the instruction is atomic to all processors.
+    unsafe { asm!("lock or dword ptr gs:[8], {:e}", in(reg) flags, options(nostack)) };
+}
+
 /// The stack pointer.
 #[inline(always)]
 pub fn stack_pointer() -> usize {
@@ -91,13 +98,14 @@ pub unsafe extern "C" fn switch(save: &AtomicUsize, load: usize, left: &AtomicBo
     )
 }
 
-/// Where a new thread begins: `prepare_stack` left its entry in r12, argument in r13.
+/// Where a new thread begins: `prepare_stack` left the kernel function that it calls first in rbx, its entry in r12
+/// and its argument in r13.
 #[unsafe(naked)]
 extern "C" fn thread_start() {
     naked_asm!(
         // The stack is as the entry sees it, as after a call; the kernel's own call wants it aligned.
         "sub rsp, 8",
-        "call {arrive}",
+        "call rbx",
         "add rsp, 8",
         "mov rdi, r13",
         "mov rax, r12",
@@ -107,27 +115,26 @@ extern "C" fn thread_start() {
         "xor r12d, r12d",
         "xor r13d, r13d",
         "jmp rax",
-        arrive = sym crate::sched::arrive_new_thread,
     )
 }
 
-/// Lays a first frame on a new thread's stack, so that [`switch`] to the result starts `entry` with
-/// `argument`.
+/// Lays a first frame on a new thread's stack, so that [`switch`] to the result calls `arrive` and then starts `entry`
+/// with `argument`.
 ///
 /// # Safety
 /// `top` is the 16-byte aligned upper end of a stack that nothing else uses.
-pub unsafe fn prepare_stack(top: usize, entry: usize, argument: usize) -> usize {
+pub unsafe fn prepare_stack(top: usize, arrive: extern "C" fn(), entry: usize, argument: usize) -> usize {
     // Layout, upwards: r15 r14 r13 r12 rbp rbx, address to return to, then the entry's own (zero)
     // return address. `thread_start` runs with rsp at the latter.
-    let frame = [0, 0, argument, entry, 0, 0, thread_start as *const () as usize, 0];
+    let frame = [0, 0, argument, entry, 0, arrive as *const () as usize, thread_start as *const () as usize, 0];
     let pointer = top - size_of_val(&frame);
     // SAFETY: the caller gives the stack to us; the frame lies wholly below `top`.
     unsafe { core::ptr::write(pointer as *mut [usize; 8], frame) };
     pointer
 }
 
-/// The first statement of a function that a SIP calls: goes on in the naked function `$used_up`, which does not return, if
-/// less than `$bytes` of the stack slot are left.
+/// The first statement of a function that a SIP calls: goes on in the naked function `$used_up`, which does not
+/// return, if less than `$bytes` of the stack slot are left.
 macro_rules! require_stack {
     ($bytes:expr, $used_up:path) => {
         if $crate::arch::stack_left() < $bytes {
@@ -138,10 +145,10 @@ macro_rules! require_stack {
 }
 pub(crate) use require_stack;
 
-/// The body of a naked function that calls `$then` with the current thread's stack as if nothing were on it. `$then` does
-/// not return.
+/// The body of a naked function that calls `$then` with the current thread's stack as if nothing were on it. `$then`
+/// does not return; `$stack_offset` is where in the thread's slot the address of its stack lies.
 macro_rules! restart_stack {
-    ($then:path) => {
+    ($then:path, $stack_offset:expr) => {
         core::arch::naked_asm!(
             "mov rax, gs:[{current}]",
             "mov rsp, [rax + {stack}]",
@@ -149,7 +156,7 @@ macro_rules! restart_stack {
             "call {then}",
             "ud2",
             current = const $crate::arch::CPU_CURRENT,
-            stack = const $crate::thread::STACK_OFFSET,
+            stack = const $stack_offset,
             top = const abi::limits::STACK_SLOT_BYTES - size_of::<abi::ThreadBlock>(),
             then = sym $then,
         )

@@ -1,7 +1,7 @@
-//! What was refused: a ring of lines that whoever refuses adds to and a few may read.
+//! The audit log: a ring of lines about refused requests, which a few may read.
 //!
-//! The kernel notes what it refuses itself; services that have the permission note what they refuse. Nobody is to push
-//! out what others did: a line that repeats one of the last is only counted, and when the ring is full, whoever has most
+//! The kernel logs its own refusals; services with the permission log theirs. Nobody can flood out the lines of
+//! others: a line that repeats a recent one is only counted, and when the ring is full, the principal with the most
 //! lines loses its oldest. Locks: the ring's own, innermost.
 
 use abi::Printable;
@@ -13,14 +13,13 @@ use core::fmt::Write;
 
 use crate::lock::SpinLock;
 use crate::machine::machine;
-use crate::process::ProcessRef;
-use crate::sched;
+use crate::preempt;
 
-/// Who notes what the kernel refuses.
+/// Author of the kernel's own lines.
 const KERNEL: &str = "kernel";
 /// Lines that are written for a reader with the ring locked.
 const LINES_AT_ONCE: usize = 32;
-/// A line is looked for among so many of the last, so that who takes turns between some gets no more of them.
+/// Recent lines that a new one is compared with: more than one, so that alternating lines are folded, too.
 const FOLDED_LINES: usize = 16;
 
 struct Entry {
@@ -33,7 +32,7 @@ struct Entry {
     owner: usize,
 }
 
-/// Whom lines are about, and how many are kept of them; a place without lines is free.
+/// A principal, and how many lines about it are kept; an entry without lines is free.
 struct Owner {
     name: String,
     lines: usize,
@@ -49,17 +48,15 @@ struct Ring {
 
 static RING: SpinLock<Ring> = SpinLock::new(Ring::new());
 
-/// Adds what a SIP refused. Characters that could make it look like another line are escaped.
-pub fn note(by: ProcessRef, text: &str) {
-    add(by.name(), text);
+/// Adds what the program of this name refused. Characters that could make it look like another line are escaped.
+pub fn note(program: &'static str, text: &str) {
+    add(program, text);
 }
 
-/// Adds what the kernel refused: to whom, which right on what, by which rule.
+/// Adds what the kernel refused: to which principal, which right on what, by which rule.
 #[cold]
-pub fn refused(process: ProcessRef, right: &str, object: &str, rule: &str) {
-    let principal = process.principal();
-    let who = principal.as_ref().map_or("?", |principal| principal.text());
-    add(KERNEL, &abi::audit::refusal(who, right, object, rule));
+pub fn refused(principal: &str, right: &str, object: &str, rule: &str) {
+    add(KERNEL, &abi::audit::refusal(principal, right, object, rule));
 }
 
 fn add(noted_by: &'static str, text: &str) {
@@ -78,7 +75,7 @@ pub fn lines(from: u64) -> (String, u64) {
         let Some(after) = ring.write_lines(next, LINES_AT_ONCE, &mut text) else { return (text, ring.next) };
         drop(ring);
         next = after;
-        sched::pause();
+        preempt::pause();
     }
 }
 
@@ -102,7 +99,7 @@ impl Ring {
         self.next += 1;
     }
 
-    /// Drops the oldest line of who has most; of several who have as many, the oldest of all.
+    /// Drops the oldest line of the owner with the most; of several with as many, the oldest of all.
     fn drop_one(&mut self) {
         let most = self.owners.iter().map(|owner| owner.lines).max();
         let of_most = |entry: &Entry| self.owners.get(entry.owner).map(|owner| owner.lines) == most;

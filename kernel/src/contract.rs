@@ -9,12 +9,32 @@ use alloc::vec::Vec;
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, ScalarRange, name_tag};
 
-use crate::channel::SideIndex;
 use crate::lock::SpinLock;
+
+/// One of the two ends of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SideIndex {
+    /// The importing end.
+    Importer = 0,
+    /// The exporting end.
+    Exporter = 1,
+}
+
+impl SideIndex {
+    /// The other end.
+    #[inline(always)]
+    pub fn peer(self) -> SideIndex {
+        match self {
+            SideIndex::Importer => SideIndex::Exporter,
+            SideIndex::Exporter => SideIndex::Importer,
+        }
+    }
+}
 
 /// A registered contract.
 pub struct Contract {
-    /// The whole automaton, for people.
+    /// The whole automaton, for diagnostics.
     pub automaton: Automaton,
     /// Its canonical bytes.
     pub bytes: Vec<u8>,
@@ -31,11 +51,11 @@ pub struct Contract {
     senders: Vec<Option<SideIndex>>,
 }
 
-/// What the monitor looks at for each message.
+/// What the monitor checks of each message.
 pub struct Monitored {
     /// The message word that a send must name.
     pub word: u64,
-    /// Who may send it.
+    /// The side that sends it.
     pub sender: SideIndex,
     /// All words.
     pub words: usize,

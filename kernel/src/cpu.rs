@@ -11,19 +11,6 @@ use crate::sched::Queue;
 use crate::slab::Slot;
 use crate::thread::Thread;
 
-/// A pending flag: other threads are to have their turn.
-pub const PENDING_RESCHEDULE: u32 = 1;
-/// A pending flag: the timer ran out.
-pub const PENDING_TIMER: u32 = 2;
-/// A pending flag: the current thread's SIP is being ended.
-pub const PENDING_KILL: u32 = 4;
-/// A pending flag: an interrupt line fired.
-pub const PENDING_INTERRUPT: u32 = 8;
-/// A pending flag: memory is low.
-pub const PENDING_RECLAIM: u32 = 16;
-/// A pending flag: more threads are to be woken than there was time for.
-pub const PENDING_WAKE: u32 = 32;
-
 /// What the next context does for the one that a processor has just left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -52,7 +39,7 @@ pub struct Cpu {
     pub idle_saved: AtomicUsize,
     /// See [`Afterwards`].
     pub afterwards: AtomicU8,
-    /// Whom `afterwards` is about.
+    /// The thread that `afterwards` is about.
     pub left: AtomicRef<Slot<Thread>>,
     /// Cycle counter when cycles were last charged to a thread, or when it stopped idling if that was later.
     pub since: AtomicU64,
@@ -128,7 +115,7 @@ impl Cpu {
         self.current.set(thread);
     }
 
-    /// Leaves work to whoever runs here next.
+    /// Leaves work to the context that runs here next.
     #[inline(always)]
     pub fn leave_behind(&self, afterwards: Afterwards, thread: &'static Slot<Thread>) {
         self.left.set(Some(thread));
@@ -143,8 +130,8 @@ pub fn this() -> &'static Cpu {
     unsafe { &*(arch::cpu_address() as *const Cpu) }
 }
 
-/// The monotonic clock at the calling processor's last tick, in nanoseconds: reading the clock costs as much as all else
-/// that a message leaves in the trace.
+/// The monotonic clock at the calling processor's last tick, in nanoseconds. Reading the clock itself would double the
+/// cost of a trace event.
 #[inline(always)]
 pub fn tick_ns() -> u64 {
     // Unit tests run on no processor.

@@ -1,7 +1,7 @@
-//! Devices of the machine's own (consoles, disks, sockets, packets): who has one open, and the operations under way.
+//! Devices of the machine's own (consoles, disks, sockets, packets): their openers, and the operations in flight.
 //!
-//! Who owns the block of an operation: the device, from submit until `device_complete` hands it back.
-//! What if the SIP dies here: its console is free for the next one at once, its disk when the machine is done
+//! The block of an operation belongs to the device from submit until `device_complete` hands it back.
+//! Death: a SIP's console is free for the next one at once, its disk when the machine is done
 //! with all operations; an operation that the machine still works on keeps its block until it is done, and
 //! the block is disposed of then.
 
@@ -14,8 +14,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use abi::{DeviceOperation, Status};
 use hal_api::{DeviceKind, DeviceRequest, DeviceResult, Submitted};
 
-use crate::claims::{self, Kind};
+use crate::channel;
 use crate::exheap::{self, BlockRef, Freeing};
+use crate::handle::{self, Kind};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::process::ProcessRef;
@@ -41,7 +42,7 @@ pub struct Device {
 #[derive(Default)]
 struct Inner {
     owner: Option<ProcessRef>,
-    /// The machine is told that the last owner is gone; nobody opens it meanwhile.
+    /// The last owner closes it on the machine; it cannot be opened meanwhile.
     closing: bool,
     requests: Vec<Option<Request>>,
     done: VecDeque<Done>,
@@ -67,7 +68,7 @@ impl OpenDevice {
 }
 
 impl Inner {
-    /// Whether the machine still works on an operation of whoever had the device open before.
+    /// Whether an operation of the last owner is still in flight.
     fn is_at_work(&self) -> bool {
         self.requests.iter().any(Option::is_some)
     }
@@ -95,7 +96,7 @@ struct Orphans {
     freeing: Vec<Freeing>,
 }
 
-/// Asks the machine what it has.
+/// Enumerates the machine's devices.
 pub fn start() {
     let devices = machine()
         .devices()
@@ -122,8 +123,8 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     let device = DEVICES.get().and_then(|devices| devices.iter().find(|device| device.name == name));
     let device = device.ok_or(Status::NotFound)?;
     let mut inner = device.inner.lock();
-    // A write that the last owner left behind must not reach the disk after what the next one writes, nor make a fid
-    // that the next one knows nothing of. What is read from a console may never come, and changes nothing.
+    // A write of the last owner in flight must not reach the disk after the writes of the next, nor make a fid that the
+    // next does not know. A console read may never complete, and changes nothing.
     let keeps_changes = matches!(device.kind, DeviceKind::Disk { .. } | DeviceKind::Folder { .. });
     let is_unsettled = keeps_changes && inner.is_at_work();
     if inner.owner.is_some() || inner.closing || is_unsettled {
@@ -132,7 +133,7 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     inner.owner = Some(caller);
     let opening = device.openings.fetch_add(1, Ordering::AcqRel) + 1;
     caller.count_device(true);
-    Ok(claims::handle(Kind::Device, device.number as u32, opening))
+    Ok(handle::encode(Kind::Device, device.number as u32, opening))
 }
 
 /// The device behind a handle's parts, if this SIP has it open.
@@ -176,10 +177,10 @@ pub fn submit(
         DeviceOperation::Write => hal_api::DeviceOperation::Write,
         DeviceOperation::Flush => hal_api::DeviceOperation::Flush,
     };
-    let block = claims::block(handle)?;
+    let block = exheap::block(handle)?;
     let device = open.device;
     exheap::take_from(caller, block, handle)?;
-    // Looked at when it is taken: until then another thread may split it.
+    // Checked once it is taken: until then another thread may split it.
     if first.checked_add(bytes).is_none_or(|end| end > block.size() as u64) {
         exheap::give_to(caller, block);
         return Err(Status::BadArgument);
@@ -222,7 +223,7 @@ pub fn submit(
     }
 }
 
-/// Files a finished operation; whom to wake.
+/// Files a finished operation; the waiter to wake.
 fn finish(device: &'static Device, slot: usize, result: DeviceResult) -> Option<Ticket> {
     let mut inner = device.inner.lock();
     let request = inner.requests.get_mut(slot)?.take()?;
@@ -260,7 +261,7 @@ pub fn dispose_orphans() {
     let begun = orphans.freeing.pop();
     let next = if begun.is_none() { orphans.blocks.pop() } else { None };
     drop(orphans);
-    let mut freeing = begun.or_else(|| next.and_then(exheap::begin_disposal));
+    let mut freeing = begun.or_else(|| next.and_then(channel::begin_disposal));
     if !freeing.as_mut().is_some_and(|freeing| freeing.go_on(STEPS)) {
         freeing = None;
     }
@@ -292,7 +293,7 @@ pub fn wait_complete(
         match wait_at(device, ticket) {
             Ok(false) => {}
             other => {
-                crate::channel::drop_wait(ticket);
+                wait::drop_wait(ticket);
                 other?;
                 continue;
             }
@@ -349,7 +350,7 @@ fn settle(device: &Device, done: VecDeque<Done>) {
     machine().device_closed(device.number);
     device.inner.lock().closing = false;
     for done in done {
-        exheap::dispose(done.block);
+        channel::dispose(done.block);
     }
 }
 

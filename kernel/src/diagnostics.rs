@@ -6,10 +6,10 @@ use core::sync::atomic::Ordering;
 
 use crate::channel::{CHANNELS, Place, Side};
 use crate::exheap::BLOCKS;
-use crate::process::{self, PROCESSES, ProcessRef};
+use crate::process::{PROCESSES, ProcessRef};
 use crate::sync::SYNCS;
 use crate::thread::THREADS;
-use crate::{cpu, memory, sched, wait_word};
+use crate::{cpu, lifecycle, memory, sched, wait_word};
 
 /// A record for each SIP.
 pub fn processes() -> impl Iterator<Item = ProcessRecord> {
@@ -89,8 +89,8 @@ pub fn counters() -> impl Iterator<Item = CounterRecord> {
     let (pages, exchange, stacks) = memory::usage();
     let list = [
         ("processes", u64::from(PROCESSES.live())),
-        ("processes created", process::CREATED.load(Ordering::Relaxed)),
-        ("processes ended", process::ENDED.load(Ordering::Relaxed)),
+        ("processes created", lifecycle::CREATED.load(Ordering::Relaxed)),
+        ("processes ended", lifecycle::ENDED.load(Ordering::Relaxed)),
         ("threads", u64::from(THREADS.live())),
         ("channels", u64::from(CHANNELS.live())),
         ("blocks", u64::from(BLOCKS.live())),

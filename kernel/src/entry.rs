@@ -11,8 +11,9 @@ use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
 use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
+use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
-use crate::{arch, cpu, device, handlers, hardware, latency, process, program, sched, thread};
+use crate::{arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, sched, thread};
 
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
@@ -23,7 +24,7 @@ macro_rules! define_entries {
                 arch::require_stack!(STACK_RESERVE_BYTES, stack_used_up);
                 let answer = handlers::$name($($argument),*);
                 if arch::cpu_pending() != 0 {
-                    sched::service_pending();
+                    deferred::service_pending();
                 }
                 answer.into()
             }
@@ -43,9 +44,9 @@ macro_rules! define_entries {
             $($(
                 pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
                     arch::require_stack!(STACK_RESERVE_BYTES + MEASURED_FRAME_BYTES, stack_used_up);
-                    latency::begin(Number::$name as usize);
+                    latency::begin(&cpu::current().stretch, Number::$name as usize);
                     let answer = super::$name($($argument),*);
-                    latency::end();
+                    latency::end(&cpu::current().stretch);
                     answer
                 }
             )*)*
@@ -100,8 +101,8 @@ extern "C" fn overflowed_at_entry(instruction: usize, address: usize) -> bool {
 }
 
 extern "C" fn tick(timer: bool) -> bool {
-    let flag = if timer { cpu::PENDING_TIMER } else { cpu::PENDING_RESCHEDULE };
-    cpu::this().pending.fetch_or(flag, core::sync::atomic::Ordering::Relaxed);
+    let flag = if timer { PENDING_TIMER } else { PENDING_RESCHEDULE };
+    arch::cpu_set_pending(flag);
     if timer {
         sched::account_sample();
     }
@@ -109,7 +110,7 @@ extern "C" fn tick(timer: bool) -> bool {
 }
 
 extern "C" fn interrupt() {
-    sched::service_pending();
+    deferred::service_pending();
 }
 
 fn running() -> Option<(&'static str, u64)> {
@@ -125,14 +126,14 @@ extern "C" fn stack_top() -> usize {
 extern "C" fn fault(fault: &Fault) -> ! {
     let thread = cpu::current();
     if let Some(process) = thread.owner() {
-        process::end(process, describe_fault(thread, fault));
+        lifecycle::end(process, describe_fault(thread, fault));
     }
-    thread::end_current()
+    lifecycle::end_current_thread()
 }
 
 fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
     let slot = thread.block_address() & !(STACK_SLOT_BYTES - 1);
-    let at = match program::locate(fault.instruction) {
+    let at = match installed::locate(fault.instruction) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("address {:#x}, which is no code", fault.instruction),
     };
@@ -159,14 +160,14 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
 /// The SIP ends, so nothing on the stack is needed, and nothing of the kernel's is on it.
 #[unsafe(naked)]
 extern "C" fn stack_used_up() -> ! {
-    arch::restart_stack!(end_overflowed)
+    arch::restart_stack!(end_overflowed, thread::STACK_OFFSET)
 }
 
 extern "C" fn end_overflowed() -> ! {
     if let Some(process) = cpu::current().owner() {
-        process::end(process, used_up_at_call());
+        lifecycle::end(process, used_up_at_call());
     }
-    thread::end_current()
+    lifecycle::end_current_thread()
 }
 
 fn used_up_at_call() -> Epitaph {

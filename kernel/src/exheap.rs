@@ -3,24 +3,21 @@
 //! A block belongs to a SIP (and is in its list), to a message in a channel's queue, to another block
 //! it is attached to, to a device during an operation, or waits at an endpoint for its lender; one that a
 //! device reaches by itself is pinned at its owner's, and the device's when that SIP ends. Its
-//! fields are guarded by whoever owns it: the lock of the SIP's block list, the lock of the channel,
+//! fields are guarded by its owner: the lock of the SIP's block list, the lock of the channel,
 //! the device's lock; or nobody else can see it.
 //!
-//! Loans: each time a block is lent in a message, the sending endpoint is pushed on the block's
-//! `loans`. Returning it over the same channel pops that; when a borrower dies or drops it, the block
-//! goes to the top loan's endpoint, to be handed over together with `ChannelClosed`; if that endpoint
-//! is closed, to the next one; and is freed when there is none.
+//! Loans: each time a block is lent in a message, the sending endpoint is pushed on the block's `loans`. What that
+//! means, and where a block goes that its borrower gives up, is the channel's (`channel::dispose`).
 //!
-//! Accounts: a block counts against one SIP's quota, with all that is attached to it: the room that it takes of the arena
-//! and its records. Each part of a block that was split counts that room whole, because it keeps it whole. Whose quota that
-//! is: [`payment`].
+//! Accounts: a block counts against one SIP's quota, with all that is attached to it: the room that it takes of the
+//! arena and its records. Each part of a block that was split counts that room whole, because it keeps it whole.
 //!
-//! Every function but [`dispose`] is O(1). That frees any number of blocks, one small step at a time, and its caller may be
-//! preempted between the steps.
+//! Every function but [`free`] is O(1). That frees any number of blocks, one small step at a time, and its caller may
+//! be preempted between the steps.
 
 mod payment;
 
-pub use payment::{charge_home, charge_receiver, disinherit, receive, settle_loans};
+pub use payment::{charge, pass};
 
 use payment::{set_charge, uncharge};
 
@@ -29,26 +26,23 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use abi::Status;
 use abi::limits::{BLOCK_ALIGN, LOAN_DEPTH};
 
-use crate::claims::{self, Kind};
+use crate::handle::{self, Kind};
 use crate::lock::AtomicRef;
 use crate::memory::{Chunk, Room};
-use crate::process::{self, Process, ProcessRef};
-use crate::slab::{Links, Listed, Slab, Slot, Slotted};
-use crate::{channel, memory, sched};
+use crate::process::{Blocks, Process, ProcessRef};
+use crate::shortage::{Scarce, no_room, no_slot};
+use crate::slab::{Charged, Links, Listed, Slab, Slot};
+use crate::{memory, preempt};
 
 /// All blocks.
 pub static BLOCKS: Slab<Block> = Slab::new();
 static EXTENTS: Slab<Extent> = Slab::new();
 
 const NO_BLOCK: u32 = u32::MAX;
-/// Steps of freeing blocks between two moments at which the caller may be preempted.
+/// Steps of freeing blocks between two preemption points.
 const STEPS: usize = 32;
 /// What the kernel keeps of a block beside its room.
 pub const RECORD_BYTES: usize = size_of::<Slot<Block>>() + size_of::<Slot<Extent>>();
-
-impl Slotted for Extent {
-    const SCARCE: process::Scarce = process::Scarce::Blocks;
-}
 
 /// Memory behind one or, after a split, several blocks.
 #[derive(Default)]
@@ -66,10 +60,6 @@ impl Extent {
     }
 }
 
-impl Slotted for Block {
-    const SCARCE: process::Scarce = process::Scarce::Blocks;
-}
-
 /// One block.
 #[derive(Default)]
 pub struct Block {
@@ -82,8 +72,8 @@ pub struct Block {
     /// Type of its elements.
     pub type_tag: AtomicU64,
     extent: AtomicRef<Slot<Extent>>,
-    /// Whose quota it counts against, with that SIP's process id.
-    charged_to: AtomicRef<Slot<Process>>,
+    /// The SIP that it counts against, with its process id.
+    pub(crate) charged_to: AtomicRef<Slot<Process>>,
     charged_id: AtomicU64,
     /// Bytes that count: its own and those of all blocks attached to it.
     charge: AtomicUsize,
@@ -99,8 +89,8 @@ pub struct Block {
     pub next: AtomicU32,
     /// Whether a device reaches it: see [`pin`].
     pinned: AtomicBool,
-    /// Whether who pays for it has closed an endpoint since, over which it may have lent it.
-    is_unsettled: AtomicBool,
+    /// Whether its payer has closed an endpoint since, over which it may have lent it.
+    pub(crate) is_unsettled: AtomicBool,
     loan_count: AtomicU32,
     loans: [AtomicU64; LOAN_DEPTH],
 }
@@ -108,20 +98,28 @@ pub struct Block {
 /// A reference to a block.
 pub type BlockRef = &'static Slot<Block>;
 
-/// Blocks in their SIP's list.
-pub enum OfProcess {}
+/// The block that a handle names. Whether it belongs to the caller is checked with its owner's list locked.
+#[inline(always)]
+pub fn block(handle: u64) -> Result<BlockRef, Status> {
+    let (index, generation) = handle::decode(handle, Kind::Block)?;
+    BLOCKS.get(index, generation).ok_or(Status::BadHandle)
+}
 
-impl Listed for OfProcess {
+impl Listed for Blocks {
     fn links(index: u32) -> Option<&'static Links> {
         BLOCKS.slot(index).map(|slot| &slot.links)
     }
+}
+
+impl Charged for Blocks {
+    const RECORD_BYTES: usize = RECORD_BYTES;
 }
 
 impl Slot<Block> {
     /// Its handle.
     #[inline(always)]
     pub fn handle(&'static self) -> u64 {
-        claims::handle(Kind::Block, self.index(), self.generation())
+        handle::encode(Kind::Block, self.index(), self.generation())
     }
 
     /// Its size in bytes.
@@ -130,7 +128,7 @@ impl Slot<Block> {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it is lent to whoever has it.
+    /// Whether its holder is a borrower.
     #[inline(always)]
     pub fn is_lent(&self) -> bool {
         self.loan_count.load(Ordering::Relaxed) != 0
@@ -140,6 +138,12 @@ impl Slot<Block> {
     pub fn lender(&self) -> Option<u64> {
         let count = self.loan_count.load(Ordering::Relaxed) as usize;
         Some(self.loans.get(count.checked_sub(1)?)?.load(Ordering::Relaxed))
+    }
+
+    /// The endpoints that lent it, the first lender's first.
+    pub fn lenders(&self) -> impl Iterator<Item = u64> {
+        let count = self.loan_count.load(Ordering::Relaxed) as usize;
+        self.loans.iter().take(count).map(|loan| loan.load(Ordering::Relaxed))
     }
 
     /// Lends it from an endpoint; false if it is lent on too often.
@@ -188,15 +192,15 @@ fn allocate_unowned(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<
 }
 
 fn make(process: ProcessRef, (bytes, room): (usize, usize), charge: usize, type_tag: u64) -> Result<BlockRef, Status> {
-    let extent = EXTENTS.allocate().ok_or(Status::Exhausted)?;
-    let Some(block) = BLOCKS.allocate() else {
+    let extent = EXTENTS.allocate().map_err(|full| no_slot(full, Scarce::Blocks))?;
+    let block = BLOCKS.allocate().map_err(|full| {
         EXTENTS.release(extent);
-        return Err(Status::Exhausted);
-    };
+        no_slot(full, Scarce::Blocks)
+    })?;
     let Some(Room { address, chunk }) = memory::allocate_exchange(room) else {
         EXTENTS.release(extent);
         BLOCKS.release(block);
-        return Err(process::no_room(room));
+        return Err(no_room(room));
     };
     extent.address.store(address, Ordering::Relaxed);
     extent.chunk.set(chunk);
@@ -245,7 +249,7 @@ pub fn pin(process: ProcessRef, block: BlockRef, handle: u64) -> Result<(), Stat
     if !own || block.handle() != handle {
         return Err(Status::BadHandle);
     }
-    // One that has others attached is more than the bytes that the device is told of.
+    // A device is given the address of one block; attached ones would not be pinned.
     if block.size() == 0 || block.first_child.load(Ordering::Relaxed) != NO_BLOCK {
         return Err(Status::BadArgument);
     }
@@ -282,7 +286,7 @@ pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<
 /// Gives a block that nobody else can see to a SIP, which pays for it from now on unless it is a loan ([`payment`]).
 #[inline(always)]
 pub fn give_to(process: ProcessRef, block: BlockRef) {
-    payment::pass(process, block);
+    pass(process, block);
     hand_to(process, block);
 }
 
@@ -292,32 +296,28 @@ pub fn give_back(process: ProcessRef, block: BlockRef) {
     give_to(process, block);
 }
 
+/// Puts a block that nobody else can see into a SIP's list.
 #[inline(always)]
-fn hand_to(process: ProcessRef, block: BlockRef) {
+pub fn hand_to(process: ProcessRef, block: BlockRef) {
     let mut blocks = process.blocks.lock();
     block.owner.set(Some(process));
     blocks.insert(block.index());
 }
 
-/// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is
-/// attached. The block is in no list and no lock is held; the caller may be preempted.
-pub fn dispose(block: BlockRef) {
-    let Some(mut freeing) = begin_disposal(block) else { return };
+/// Frees a block that is not lent, with all that is attached to it. It is in no list and no lock is held; the caller
+/// may be preempted.
+pub fn free(block: BlockRef) {
+    let mut freeing = begin_free(block);
     while freeing.go_on(STEPS) {
-        sched::pause();
+        preempt::pause();
     }
 }
 
-/// The first part of [`dispose`]: nothing is left to free if the block went home.
-pub fn begin_disposal(block: BlockRef) -> Option<Freeing> {
-    while let Some(lender) = block.pop_loan() {
-        if channel::bring_home(lender, block) {
-            return None;
-        }
-    }
+/// Begins to free a block that is not lent, with all that is attached to it. It is in no list.
+pub fn begin_free(block: BlockRef) -> Freeing {
     uncharge(block);
     block.next.store(NO_BLOCK, Ordering::Relaxed);
-    Some(Freeing { at: block.index() })
+    Freeing { at: block.index() }
 }
 
 /// Blocks that are being freed: one, which no longer has a next but the one that it was attached to.
@@ -326,8 +326,8 @@ pub struct Freeing {
 }
 
 impl Freeing {
-    /// Takes so many steps; whether there is more to do. A step goes down to an attached block, or frees one without any
-    /// and goes up.
+    /// Takes so many steps; whether there is more to do. A step goes down to an attached block, or frees one without
+    /// any and goes up.
     pub fn go_on(&mut self, steps: usize) -> bool {
         for _ in 0..steps {
             let Some(block) = BLOCKS.slot(self.at) else { return false };
@@ -340,7 +340,7 @@ impl Freeing {
                 }
                 None => {
                     self.at = block.next.load(Ordering::Relaxed);
-                    free(block);
+                    free_one(block);
                 }
             }
         }
@@ -348,7 +348,7 @@ impl Freeing {
     }
 }
 
-fn free(block: BlockRef) {
+fn free_one(block: BlockRef) {
     if let Some(extent) = block.extent.take()
         && extent.references.fetch_sub(1, Ordering::AcqRel) == 1
     {
@@ -380,10 +380,10 @@ fn split_taken(process: ProcessRef, block: BlockRef, offset: usize) -> Result<Bl
     let extent = block.extent.get().ok_or(Status::BadHandle)?;
     let charge = extent.charge();
     process.charge_blocks(charge)?;
-    let Some(rest) = BLOCKS.allocate() else {
+    let rest = BLOCKS.allocate().map_err(|full| {
         process.refund_blocks(process.id.load(Ordering::Relaxed), charge);
-        return Err(Status::Exhausted);
-    };
+        no_slot(full, Scarce::Blocks)
+    })?;
     extent.references.fetch_add(1, Ordering::AcqRel);
     let address = block.address.load(Ordering::Relaxed) + offset;
     describe(rest, extent, address, size - offset, block.type_tag.load(Ordering::Relaxed));

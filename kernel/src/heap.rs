@@ -1,4 +1,4 @@
-//! The kernel's heap, counted: whoever boots the kernel puts this round the allocator that it has.
+//! The kernel's heap, counted: the boot program wraps its global allocator in this.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::sync::atomic::{AtomicUsize, Ordering};

@@ -4,10 +4,10 @@
 //! brought it in, in a package that the system's trust takes. There is no third way.
 //!
 //! Records of programs are only ever added: running instances, traces and audit lines refer to them, and the images
-//! stay mapped. So the memory of an uninstalled program is not freed before the machine restarts; whoever installs the
-//! same package again gets the same record back, and how much can be added is bounded ([`INSTALLED_BYTES_MAX`]).
-//! Readers take no lock, but for who finds nothing. Locks: `CHANGE`, held by one who installs or uninstalls while the
-//! table changes; none inside.
+//! stay mapped. So the memory of an uninstalled program is not freed before the machine restarts; an installation of
+//! the same package again gets the same record back, and how much can be added is bounded ([`INSTALLED_BYTES_MAX`]).
+//! Readers take no lock, except after a miss. Locks: `CHANGE`, held by one who installs or uninstalls while the table
+//! changes; none inside.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -20,8 +20,8 @@ use package::{Package, SystemImage};
 use package_check::verify_in_steps;
 
 use crate::lock::{AtomicRef, SpinLock};
-use crate::program::Program;
-use crate::sched;
+use crate::preempt;
+use crate::program::{Loaded, Program};
 
 /// The most programs between two starts of the machine, uninstalled ones included.
 const PROGRAMS_MAX: usize = 1024;
@@ -137,10 +137,25 @@ fn no_place() -> String {
     )
 }
 
-/// The places where a name is looked for, in this order.
+/// The probe sequence of a name in the hash table.
 fn name_places(name: &str) -> impl Iterator<Item = usize> {
     let first = abi::name_tag(name) as usize;
     (0..NAME_PLACES).map(move |next| first.wrapping_add(next) % NAME_PLACES)
+}
+
+/// A program of the system's, verified and mapped, now if it was not before.
+#[cold]
+pub fn load(program: &'static Program) -> Result<&'static Loaded, String> {
+    program.load(&system().ok_or("no system is installed")?.trust)
+}
+
+/// Which program an instruction address belongs to, with its offset from the program's first code.
+pub fn locate(address: usize) -> Option<(String, usize)> {
+    ever().find_map(|program| {
+        let loaded = program.loaded.get()?;
+        let &(start, _) = loaded.code.iter().find(|&&(start, end)| (start..end).contains(&address))?;
+        Some((program.manifest.name.clone(), address - start))
+    })
 }
 
 /// Every program that was ever installed, those that were uninstalled too; the last first.
@@ -158,8 +173,8 @@ pub fn count() -> usize {
     all().count()
 }
 
-/// How often programs were installed or taken out since the machine started. Raised when a change is there to be seen, so
-/// that who has read the number before the table misses nothing.
+/// How often programs were installed or taken out since the machine started. Raised when a change is there to be seen,
+/// so that a reader of the number before the table misses nothing.
 pub fn changes() -> u64 {
     CHANGES.load(Ordering::Acquire)
 }
@@ -171,8 +186,8 @@ pub fn at(index: usize) -> Option<&'static Program> {
 
 /// The installed program with this name.
 pub fn find(name: &str) -> Option<&'static Program> {
-    // While one is replaced both are installed for a moment. Who looked at the new one before that moment and at the old
-    // one after it has seen neither: so who finds nothing looks again when nothing changes.
+    // While one is replaced both are installed for a moment. A reader that passed the new one before that moment and
+    // the old one after it has seen neither, so a miss is retried when nothing changes.
     TABLE.look(name).or_else(|| {
         let _guard = CHANGE.lock();
         TABLE.look(name)
@@ -230,7 +245,7 @@ pub fn check(bytes: &[u8]) -> Result<Installed, String> {
     judge(&verified(bytes)?).map(|(would_do, _)| would_do)
 }
 
-/// What is asked of a verified package that is to be installed.
+/// What a verified package must fulfil to be installed.
 struct Candidate {
     manifest: Manifest,
     identity: Digest,
@@ -240,7 +255,7 @@ struct Candidate {
 fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     let system = system().ok_or("no system is installed")?;
     let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-    let verified = verify_in_steps(&package, &system.trust, &sched::pause).map_err(|error| format!("{error}"))?;
+    let verified = verify_in_steps(&package, &system.trust, &preempt::pause).map_err(|error| format!("{error}"))?;
     Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 
@@ -316,7 +331,7 @@ pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
     match ever().find(|known| known.identity == identity) {
         Some(known) => known.installed.store(true, Ordering::Release),
         None => {
-            // Asked before anything is kept: what is leaked stays, installed or not.
+            // Checked before anything is kept: what is leaked stays, installed or not.
             let sum = room(&TABLE, INSTALLED_BYTES.load(Ordering::Relaxed), bytes.len())?;
             let bytes: &'static [u8] = bytes.leak();
             let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;

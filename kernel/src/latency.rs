@@ -1,12 +1,10 @@
-//! How long each ABI function keeps its processor from whatever else wants it: the longest stretch between two moments at
-//! which the calling thread can be preempted. Measured only if the boot parameter `measure-calls` asks for it; else threads
-//! are given a table of functions that know nothing of this.
+//! Scheduling latency of each ABI function: the longest stretch between two preemption points of the calling thread.
+//! Measured only with the boot parameter `measure-calls`; else threads get an ABI table without the measurement.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use abi::FUNCTIONS;
 
-use crate::cpu;
 use crate::machine::machine;
 
 /// The boot parameter. It is the kernel's own and not passed on to the root program.
@@ -35,34 +33,31 @@ pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// The current thread calls a function.
-pub fn begin(function: usize) {
-    let stretch = &cpu::current().stretch;
+/// A thread calls a function.
+pub fn begin(stretch: &Stretch, function: usize) {
     stretch.function.store(function as u32, Ordering::Relaxed);
     stretch.since_ns.store(machine().processor_ns(), Ordering::Relaxed);
 }
 
 /// The call is over, or its thread is.
 #[cold]
-pub fn end() {
-    let Some(thread) = cpu::this().current() else { return };
-    let since = thread.stretch.since_ns.swap(0, Ordering::Relaxed);
+pub fn end(stretch: &Stretch) {
+    let since = stretch.since_ns.swap(0, Ordering::Relaxed);
     if since != 0
-        && let Some(longest) = LONGEST.get(thread.stretch.function.load(Ordering::Relaxed) as usize)
+        && let Some(longest) = LONGEST.get(stretch.function.load(Ordering::Relaxed) as usize)
     {
         longest.fetch_max(machine().processor_ns().saturating_sub(since), Ordering::Relaxed);
     }
 }
 
-/// Does what may switch to another thread: one stretch ends before it, and another begins after it.
+/// Calls what may switch to another thread: one stretch ends before it, and another begins after it.
 #[cold]
-pub fn between<R>(switch: impl FnOnce() -> R) -> R {
-    let thread = cpu::this().current();
-    let is_in_call = thread.is_some_and(|thread| thread.stretch.since_ns.load(Ordering::Relaxed) != 0);
-    end();
+pub fn between<R>(stretch: &Stretch, switch: impl FnOnce() -> R) -> R {
+    let is_in_call = stretch.since_ns.load(Ordering::Relaxed) != 0;
+    end(stretch);
     let answer = switch();
-    if is_in_call && let Some(thread) = thread {
-        thread.stretch.since_ns.store(machine().processor_ns(), Ordering::Relaxed);
+    if is_in_call {
+        stretch.since_ns.store(machine().processor_ns(), Ordering::Relaxed);
     }
     answer
 }

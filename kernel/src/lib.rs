@@ -1,10 +1,11 @@
 //! The portable kernel core: sealed processes, threads, channels, the exchange heap and the ABI.
 //!
 //! Key types: [`process::Process`], [`thread::Thread`], [`channel::Channel`], [`exheap::Block`],
-//! [`contract::Contract`]. Neighbours: `hal-api` below, `abi` above, `package-check` for what is verified
-//! before it runs. Deliberately not here: names, drivers, files, restarts, policies of any kind; and
-//! whatever differs between machines. Unsafe code: `arch`, `heap`, `lock`, `slab`, `machine`, and single
-//! places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see docs/soundness/kernel.md).
+//! [`contract::Contract`]; docs/architecture.md has the layers of the modules. Neighbours: `hal-api` below, `abi`
+//! above, `package-check` for what is verified before it runs. Deliberately not here: names, drivers, files, restarts,
+//! policies of any kind; and whatever differs between machines. Unsafe code: `arch`, `heap`, `lock`, `slab`,
+//! `machine`, and single places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see
+//! docs/soundness/kernel.md).
 #![no_std]
 
 extern crate alloc;
@@ -17,31 +18,34 @@ mod claims;
 pub mod contract;
 mod cpu;
 mod debug_output;
-mod debug_sink;
+mod deferred;
 mod device;
 mod diagnostics;
 mod entry;
 pub mod exheap;
+mod handle;
 mod handlers;
 mod hardware;
 mod heap;
 mod installed;
 mod latency;
+mod lifecycle;
 mod lock;
 mod machine;
 mod measurement;
 mod memory;
+mod preempt;
 mod principal;
 pub mod process;
 mod program;
 mod sched;
+mod shortage;
 mod slab;
 mod sync;
 #[cfg(test)]
 mod test_machine;
 pub mod thread;
 mod timers;
-mod trace;
 mod wait;
 pub mod wait_word;
 
@@ -53,8 +57,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cpu::Cpu;
+use crate::lifecycle::CreateError;
 use crate::machine::machine;
-use crate::process::{CreateError, Epitaph};
 
 /// Of the pages that the kernel has for itself, one part of so many at most becomes slots for objects of one
 /// kind. There are seven kinds.
@@ -64,8 +68,8 @@ const SLABS_PART: usize = 12;
 pub struct Boot {
     /// The system image: packages and system manifest. Never copied.
     pub system_image: &'static [u8],
-    /// Values for parameters of the root program, by name; several of one name for a repeated one. The kernel keeps those
-    /// that are its own.
+    /// Values for parameters of the root program, by name; several of one name for a repeated one. The kernel keeps
+    /// those that are its own.
     pub parameters: Vec<(String, String)>,
 }
 
@@ -89,6 +93,8 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
         return why;
     }
     memory::bound_heap();
+    deferred::start();
+    thread::start(thread::Startup { abi_table: entry::table_address(), arrive: deferred::arrive_new_thread });
     machine().boot_mark("system image read");
     let cpus: Vec<&'static Cpu> = (0..machine().processor_count() as u32).map(Cpu::make).collect();
     let bases: Vec<usize> = cpus.iter().map(|cpu| cpu.base()).collect();
@@ -100,7 +106,7 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
 static BOOT: lock::SpinLock<Option<Vec<(String, String)>>> = lock::SpinLock::new(None);
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn first_or_other_processor(number: usize) {
+extern "C" fn first_or_other_processor(_number: usize) {
     if !STARTED.swap(true, Ordering::AcqRel) {
         let parameters = BOOT.lock().take().unwrap_or_default();
         if let Err(why) = start_root(&parameters) {
@@ -108,13 +114,13 @@ extern "C" fn first_or_other_processor(number: usize) {
             machine().power_off(1);
         }
     }
-    sched::processor_main(number);
+    deferred::processor_main();
 }
 
 fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
     let name = &installed::system().ok_or("no system is installed")?.root;
     let program = installed::find(name).ok_or_else(|| format!("the root program {name} is not in the system image"))?;
-    let root = process::create(program, None).map_err(|error| match error {
+    let root = lifecycle::create(program, None).map_err(|error| match error {
         CreateError::Refused(why) => why,
         CreateError::Status(status) => format!("program {name}: {}", status.text()),
     })?;
@@ -131,10 +137,4 @@ fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
             .map_err(|status| format!("parameter {parameter} of {name}: {}", status.text()))?;
     }
     root.start(None).map_err(|status| format!("program {name}: {}", status.text()))
-}
-
-/// The root SIP is gone, and with it all others.
-fn root_ended(epitaph: &Epitaph) {
-    debug_output::line(format_args!("the system's root {}", epitaph.text));
-    machine().power_off(if epitaph.kind == abi::EpitaphKind::Exited { epitaph.status as u8 } else { 1 });
 }

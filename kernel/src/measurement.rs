@@ -1,4 +1,4 @@
-//! The measurement of the kernel: the SHA-256 of its own image, taken when it is first asked for.
+//! The measurement of the kernel: the SHA-256 of its own image, computed on first use.
 //!
 //! It tells an honest system's owner which kernel runs. A kernel that lies about itself is found only by a machine that
 //! measures it before it runs.
@@ -10,7 +10,7 @@ use package_check::sha256_of;
 
 use crate::lock::AtomicRef;
 use crate::machine::machine;
-use crate::sched;
+use crate::preempt;
 
 /// Bytes that are hashed between two moments at which the caller may be preempted.
 const HASHED_BYTES: usize = 64 * 1024;
@@ -27,8 +27,8 @@ pub fn of_kernel() -> Option<Digest> {
         return None;
     }
     let parts = pieces.iter().flat_map(|piece| piece.chunks(HASHED_BYTES));
-    let digest = sha256_of(parts.inspect(|_| sched::pause()));
-    // Two that ask at once find the same; the second's 32 bytes stay unused.
+    let digest = sha256_of(parts.inspect(|_| preempt::pause()));
+    // Two callers that race compute the same digest; one copy of 32 bytes is leaked.
     OF_KERNEL.set(Some(Box::leak(Box::new(digest))));
     Some(digest)
 }

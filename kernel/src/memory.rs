@@ -16,7 +16,7 @@ use buddy_system_allocator::FrameAllocator;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::slab::Slot;
-use crate::{heap, sched, slab};
+use crate::{heap, preempt, slab};
 
 pub use sealed::Record;
 pub use small::Chunk;
@@ -88,8 +88,8 @@ static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
 /// Memory is low when the kernel's heap beside slabs takes more.
 static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Bounds what the heap may take above what it takes now: a part of the machine's frames, because a heap gives none back
-/// and stacks need them, too; or of the arena's size, where the machine counts no frames.
+/// Bounds what the heap may take above what it takes now: a part of the machine's frames, because a heap gives none
+/// back and stacks need them, too; or of the arena's size, where the machine counts no frames.
 pub fn bound_heap() {
     let room = match machine().spare_frames() {
         usize::MAX => (machine().layout().memory.bytes / HEAP_PART).max(HEAP_MIN_BYTES),
@@ -182,15 +182,15 @@ fn allocate_run(count: usize) -> Option<usize> {
                 && state.load(Ordering::Acquire) != stretch::CLEAR
             {
                 clear_stretch(state, number);
-                sched::pause();
+                preempt::pause();
             }
         }
     }
     Some(machine().layout().memory.base + first * PAGE_BYTES)
 }
 
-/// Clears a stretch that was never used, or waits until another processor has. Pages of it may be another's, who waits
-/// for the same before using them.
+/// Clears a stretch that was never used, or waits until another processor has. Pages of it may be another owner's,
+/// which waits for the same before it uses them.
 fn clear_stretch(state: &AtomicU8, number: usize) {
     let claimed =
         state.compare_exchange(stretch::UNTOUCHED, stretch::BEING_CLEARED, Ordering::Acquire, Ordering::Acquire);
@@ -235,11 +235,6 @@ pub fn in_use_bytes() -> Option<u64> {
 /// What of the heap can be given back.
 fn heap_beside_slabs() -> usize {
     heap::in_use().saturating_sub(slab::all_bytes())
-}
-
-/// Whether so little is left that not even a service's objects may take new memory.
-pub fn is_nearly_gone() -> bool {
-    machine().spare_frames() < LOW_FRAMES / 4
 }
 
 /// Whether memory is so short that nothing new may be made for a SIP: what is left is for the kernel and
@@ -369,7 +364,7 @@ pub fn trim() {
         let Some(slot) = STACKS.lock().warm.pop() else { break };
         machine().decommit(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
         STACKS.lock().cold.push(slot);
-        sched::pause();
+        preempt::pause();
     }
 }
 
@@ -382,7 +377,7 @@ fn clear(address: usize, bytes: usize) {
             machine().decommit(at, next - at);
             at = next;
             if at < end {
-                sched::pause();
+                preempt::pause();
             }
         }
     } else {
@@ -408,10 +403,10 @@ pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8
     }
     while copy.len() < count {
         let piece = COPY_BYTES.min(count - copy.len());
-        // SAFETY: the block is `size` bytes at `address` in the exchange arena, of which `count` are copied, and as it is
-        // in the kernel's hands nobody writes to it.
+        // SAFETY: the block is `size` bytes at `address` in the exchange arena, of which `count` are copied, and as it
+        // is in the kernel's hands nobody writes to it.
         copy.extend_from_slice(unsafe { core::slice::from_raw_parts((address + copy.len()) as *const u8, piece) });
-        sched::pause();
+        preempt::pause();
     }
     Some(copy)
 }

@@ -1,4 +1,4 @@
-//! Who a SIP and an endpoint speak for.
+//! Principals: the names that SIPs and endpoints speak for.
 //!
 //! A principal is text that the kernel makes and nobody can change: links joined by ` + `, the oldest invoker
 //! first; a link is `name.publisher`, or `name.publisher@role`. A SIP has one from its creation on, an endpoint has
@@ -158,8 +158,8 @@ pub struct Own {
 enum Compound {
     #[default]
     Not,
-    /// That of the program, invoked without a role by this one, which may do that. The text is made when somebody asks:
-    /// many processes come and go without anybody's asking.
+    /// That of the program, invoked without a role by this one, which may do that. The text is made on first use:
+    /// most processes end before anybody reads it.
     InvokedBy(Principal),
     Made(Arc<Text>),
 }

@@ -5,21 +5,20 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
-use manifest_model::{Digest, Manifest, PublicKey};
+use manifest_model::{Digest, Manifest, PublicKey, Trust};
 use package::Package;
 use package_check::verify_in_steps;
 
 use crate::contract::{self, Contract, RegisterError};
-use crate::installed;
 use crate::lock::AtomicRef;
 use crate::machine::machine;
-use crate::sched;
+use crate::preempt;
 
 /// A program that manifests and people can name.
 pub struct Program {
@@ -33,7 +32,8 @@ pub struct Program {
     pub(crate) package: &'static [u8],
     /// The key that signed the package.
     pub key: PublicKey,
-    /// The package's identity: what the head of the system image says it is, or what was verified when it was installed.
+    /// The package's identity: what the head of the system image says it is, or what was verified when it was
+    /// installed.
     pub(crate) identity: Digest,
     /// Whether processes can be created from it.
     pub(crate) installed: AtomicBool,
@@ -86,31 +86,27 @@ impl Room {
 }
 
 impl Program {
-    /// The program verified and mapped, now if it was not before.
-    pub fn load(&'static self) -> Result<&'static Loaded, String> {
-        if let Some(loaded) = self.loaded.get() {
-            return Ok(loaded);
-        }
-        // No lock: who loads it may be preempted, and who else wants it lets it go on.
+    /// The program verified and mapped, now if it was not before. `trust` says whose packages may run.
+    pub fn load(&'static self, trust: &Trust) -> Result<&'static Loaded, String> {
+        // No lock: the thread that loads it may be preempted; others that want the program poll.
         while self.loading.swap(true, Ordering::Acquire) {
-            sched::let_others_go_first();
+            preempt::let_others_go_first();
         }
         let result = match self.loaded.get() {
             Some(loaded) => Ok(loaded),
-            None => self.verify_and_map().map(|loaded| &*Box::leak(Box::new(loaded))),
+            None => self.verify_and_map(trust).map(|loaded| &*Box::leak(Box::new(loaded))),
         };
         self.loaded.set(result.as_ref().ok().copied());
         self.loading.store(false, Ordering::Release);
         result
     }
 
-    fn verify_and_map(&self) -> Result<Loaded, String> {
+    fn verify_and_map(&self, trust: &Trust) -> Result<Loaded, String> {
         let name = &self.manifest.name;
-        let system = installed::system().ok_or("no system is installed")?;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
-        let verified = verify_in_steps(&package, &system.trust, &sched::pause)
-            .map_err(|error| format!("program {name}: {error}"))?;
+        let verified =
+            verify_in_steps(&package, trust, &preempt::pause).map_err(|error| format!("program {name}: {error}"))?;
         if verified.identity != self.identity {
             return Err(format!(
                 "program {name}: its package is another than the head of the system image names; build the system again"
@@ -192,15 +188,6 @@ pub fn start() {
     let arena = machine().layout().images;
     IMAGES_BASE.store(arena.base, Ordering::Relaxed);
     IMAGES_BYTES.store(arena.bytes, Ordering::Relaxed);
-}
-
-/// Which program an instruction address belongs to, with its offset from the program's first code.
-pub fn locate(address: usize) -> Option<(String, usize)> {
-    installed::ever().find_map(|program| {
-        let loaded = program.loaded.get()?;
-        let &(start, _) = loaded.code.iter().find(|&&(start, end)| (start..end).contains(&address))?;
-        Some((program.manifest.name.to_string(), address - start))
-    })
 }
 
 #[cfg(test)]

@@ -7,21 +7,19 @@
 //! *preempted* list, which all processors share and which feeds idle ones. Threads woken from outside
 //! the processors (devices) go to the *inbox*, which comes before the preempted list.
 //!
-//! Who owns a thread: the processor it runs on, or the queue it is in, or (blocked) whoever uses its
+//! Who owns a thread: the processor it runs on, or the queue it is in, or (blocked) the waker that uses its
 //! ticket. A thread is put into a queue only when no processor stands on its stack any more: wakers
-//! wait for that, and a thread that gives way is queued by whoever runs next.
+//! wait for that, and a preempted thread is queued by the context that runs next.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::cpu::{
-    self, Afterwards, Cpu, PENDING_INTERRUPT, PENDING_KILL, PENDING_RECLAIM, PENDING_RESCHEDULE, PENDING_TIMER,
-    PENDING_WAKE,
-};
+use crate::cpu::{self, Afterwards, Cpu};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
+use crate::preempt::{PENDING_INTERRUPT, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::thread::{self, ThreadRef};
 use crate::wait_word::{self, RUNNABLE, RUNNING};
-use crate::{arch, hardware, latency, process, timers, wait};
+use crate::{arch, latency};
 
 /// A first-in, first-out list through [`thread::Thread::next`].
 #[derive(Default)]
@@ -77,9 +75,6 @@ impl Queue {
     }
 }
 
-/// Items of a long loop between two moments at which its thread may be preempted.
-const ITEMS: usize = 32;
-
 struct Shared {
     inbox: Queue,
     preempted: Queue,
@@ -92,9 +87,9 @@ static SHARED_COUNT: AtomicU32 = AtomicU32::new(0);
 static IDLE: AtomicU64 = AtomicU64::new(0);
 static NEXT_TO_INTERRUPT: AtomicU32 = AtomicU32::new(0);
 
-/// With so many runnable threads already, one more is worth the thousands of cycles that it costs to get
-/// another processor out of its sleep and the thread's data across. Fewer stay together: most of them do
-/// a little, send a message and block. What runs for long is spread by the timer.
+/// With this many runnable threads, one more is worth the thousands of cycles that waking another processor and moving
+/// the thread's cache lines cost. Fewer stay together: most run briefly, send a message and block. Long-running
+/// threads are spread by the timer.
 const CROWDED: u32 = 8;
 
 /// Makes a thread runnable on this processor, after those that are so already.
@@ -218,8 +213,8 @@ fn arrive(cpu: &'static Cpu, next: ThreadRef) {
     cpu.switches.store(cpu.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// The timer has struck: charges all cycles that nobody was charged yet to the thread that it struck. So each thread
-/// is charged its share in the long run; reading the cycle counter at each switch would cost as much as the switch.
+/// On a timer interrupt, charges all cycles that are not accounted yet to the interrupted thread. Over time each
+/// thread is charged its share; reading the cycle counter at each switch would cost as much as the switch.
 pub fn account_sample() {
     let cpu = cpu::this();
     let Some(running) = cpu.current() else { return };
@@ -227,8 +222,8 @@ pub fn account_sample() {
     charge(cpu, running, before);
 }
 
-/// The processor goes idle. A thread that alone has run since it last did is charged exactly; of several, whoever ran
-/// last is no sample: what they used waits for the timer.
+/// The processor goes idle. If one thread alone has run since it was idle last, it is charged exactly. Of several, the
+/// last is no fair sample: their cycles wait for the timer.
 fn account_before_idling(cpu: &'static Cpu, running: ThreadRef) {
     if cpu.switches.load(Ordering::Relaxed).wrapping_sub(cpu.switches_before.load(Ordering::Relaxed)) <= 1 {
         charge(cpu, running, 0);
@@ -249,9 +244,9 @@ fn charge(cpu: &'static Cpu, running: ThreadRef, before: u64) {
     cpu.tick_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
 }
 
-/// What every context does first when it is switched to.
+/// What every context does first when it is switched to, new threads included.
 #[inline(always)]
-fn finish_switch() {
+pub fn finish_switch() {
     let cpu = cpu::this();
     if cpu.afterwards.load(Ordering::Relaxed) != Afterwards::Nothing as u8 {
         clean_up(cpu);
@@ -274,14 +269,6 @@ fn clean_up(cpu: &'static Cpu) {
     }
 }
 
-/// The first thing a new thread does: `arch::thread_start` calls it.
-pub extern "C" fn arrive_new_thread() {
-    finish_switch();
-    if arch::cpu_pending() != 0 {
-        service_pending();
-    }
-}
-
 /// Lets the other runnable threads of this processor go first.
 #[inline(always)]
 pub fn yield_now() {
@@ -297,7 +284,7 @@ pub fn yield_now() {
         cpu.unblocked.push(current);
     }
     if latency::is_on() {
-        latency::between(schedule);
+        latency::between(&current.stretch, schedule);
     } else {
         schedule();
     }
@@ -309,101 +296,21 @@ fn set_runnable(thread: ThreadRef) {
     thread.state.store(wait_word::with_state(state, RUNNABLE), Ordering::Relaxed);
 }
 
-/// Does what is pending for this processor, at the end of an ABI call or after an interrupt.
-#[cold]
-#[inline(never)]
-pub fn service_pending() {
-    loop {
-        let cpu = cpu::this();
-        let pending = cpu.pending.swap(0, Ordering::AcqRel);
-        if pending == 0 {
-            return;
-        }
-        if pending & PENDING_INTERRUPT != 0 {
-            hardware::deliver();
-        }
-        if pending & PENDING_WAKE != 0 {
-            timers::expire();
-            wait::wake_later();
-        }
-        if pending & PENDING_RECLAIM != 0 {
-            process::reclaim();
-        }
-        let current = cpu::current();
-        if current.owner().is_none_or(|process| process.is_dying()) {
-            thread::end_current();
-        }
-        if pending & PENDING_TIMER != 0 {
-            timers::expire();
-            crate::device::dispose_orphans();
-        }
-        if latency::is_on() {
-            latency::between(|| let_others_run(cpu, current, pending));
-        } else {
-            let_others_run(cpu, current, pending);
-        }
-    }
-}
-
-/// A moment in a long piece of kernel work at which the calling thread may be preempted, as a SIP's code may be anywhere.
-/// No lock is held. Unlike [`service_pending`] it ends no thread, so that the work is finished.
-#[inline(always)]
-pub fn pause() {
-    #[cfg(test)]
-    crate::test_machine::count_pause();
-    #[cfg(not(test))]
-    if latency::is_on() {
-        latency::between(service_in_kernel);
-    } else if arch::cpu_pending() & !PENDING_KILL != 0 {
-        service_in_kernel();
-    }
-}
-
-/// For who waits for what another thread does without a ticket: that one may be preempted here.
-#[cold]
-pub fn let_others_go_first() {
-    #[cfg(not(test))]
-    yield_now();
-    pause();
-    machine().relax(1);
-}
-
-/// What a long loop goes over, with a [`pause`] every so often. No lock is held in the loop's own code between two items.
-pub fn pausing<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
-    items.enumerate().map(|(number, item)| {
-        if number % ITEMS == ITEMS - 1 {
-            pause();
-        }
-        item
-    })
-}
-
-#[cfg(not(test))]
-#[cold]
-#[inline(never)]
-fn service_in_kernel() {
-    let cpu = cpu::this();
-    // The idle context looks for itself, and nothing else can run in its place.
-    let Some(current) = cpu.current() else { return };
-    let pending = cpu.pending.fetch_and(PENDING_KILL | PENDING_RECLAIM, Ordering::AcqRel);
-    if pending & PENDING_INTERRUPT != 0 {
-        hardware::deliver();
-    }
-    if pending & PENDING_WAKE != 0 {
-        wait::wake_later();
-    }
-    if pending & (PENDING_TIMER | PENDING_WAKE) != 0 {
-        timers::expire();
-    }
-    let_others_run(cpu, current, pending);
-}
-
 /// Switches to another thread if one is to have its turn, by what was pending.
-fn let_others_run(cpu: &'static Cpu, current: ThreadRef, pending: u32) {
+pub fn let_others_run(current: ThreadRef, pending: u32) {
+    if latency::is_on() {
+        latency::between(&current.stretch, || switch_if_pending(current, pending));
+    } else {
+        switch_if_pending(current, pending);
+    }
+}
+
+fn switch_if_pending(current: ThreadRef, pending: u32) {
+    let cpu = cpu::this();
     if pending & PENDING_TIMER != 0 {
         give_way(cpu, current);
     } else if pending & PENDING_INTERRUPT != 0 && cpu.unblocked.count() != 0 {
-        // Whoever waits for a device is not to wait for the quantum of who happens to run.
+        // A driver's latency must not depend on the quantum of the running thread.
         set_runnable(current);
         cpu.leave_behind(Afterwards::Requeue, current);
         schedule();
@@ -437,7 +344,7 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
 /// Switches away from a thread that has ended.
 pub fn leave_for_ever(thread: ThreadRef) -> ! {
     if latency::is_on() {
-        latency::end();
+        latency::end(&thread.stretch);
     }
     let cpu = cpu::this();
     let state = thread.state.load(Ordering::Relaxed);
@@ -447,37 +354,40 @@ pub fn leave_for_ever(thread: ThreadRef) -> ! {
     unreachable!("an ended thread is in no queue")
 }
 
-/// What each processor does from start to shutdown, in its idle context.
-pub extern "C" fn processor_main(_number: usize) {
-    let cpu = cpu::this();
+/// Runs the next runnable thread, from the idle context, until the processor has no more to run; false if there is
+/// none.
+pub fn run_next(cpu: &'static Cpu) -> bool {
+    let Some(next) = pick(cpu) else { return false };
+    cpu.since.store(arch::cycles(), Ordering::Relaxed);
+    cpu.tick_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
+    cpu.switches_before.store(cpu.switches.load(Ordering::Relaxed), Ordering::Relaxed);
+    arrive(cpu, next);
+    // SAFETY: `next` came from a queue; the idle context holds nothing.
+    unsafe { arch::switch(&cpu.idle_saved, next.saved.load(Ordering::Relaxed), &cpu.idle_on_cpu) };
+    finish_switch();
+    cpu.pending.fetch_and(!(PENDING_KILL | PENDING_RESCHEDULE | PENDING_TIMER), Ordering::Relaxed);
+    true
+}
+
+/// Sleeps until the processor is woken or the time comes that `until` gives, which is called when the processor counts
+/// as idle already. Does not sleep if that gives none or a thread is runnable.
+pub fn sleep(cpu: &'static Cpu, until: impl FnOnce() -> Option<u64>) {
     let bit = 1 << cpu.number;
-    loop {
-        hardware::deliver();
-        timers::expire();
-        wait::wake_later();
-        crate::device::dispose_orphans();
-        if let Some(next) = pick(cpu) {
-            cpu.since.store(arch::cycles(), Ordering::Relaxed);
-            cpu.tick_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
-            cpu.switches_before.store(cpu.switches.load(Ordering::Relaxed), Ordering::Relaxed);
-            arrive(cpu, next);
-            // SAFETY: `next` came from a queue; the idle context holds nothing.
-            unsafe { arch::switch(&cpu.idle_saved, next.saved.load(Ordering::Relaxed), &cpu.idle_on_cpu) };
-            finish_switch();
-            cpu.pending.fetch_and(!(PENDING_KILL | PENDING_RESCHEDULE | PENDING_TIMER), Ordering::Relaxed);
-            continue;
-        }
-        IDLE.fetch_or(bit, Ordering::AcqRel);
-        // A line that fires from here on ends the idling: the machine counts it like a wake.
-        let has_work = hardware::has_fired() || wait::has_later() || crate::device::has_orphans();
-        if SHARED_COUNT.load(Ordering::SeqCst) == 0 && !has_work {
-            machine().idle(cpu.number as usize, timers::next());
-        }
-        IDLE.fetch_and(!bit, Ordering::AcqRel);
+    IDLE.fetch_or(bit, Ordering::AcqRel);
+    // A line that fires from here on ends the idling: the machine counts it like a wake.
+    let until = until();
+    if SHARED_COUNT.load(Ordering::SeqCst) == 0
+        && let Some(deadline) = until
+    {
+        machine().idle(cpu.number as usize, deadline);
     }
+    IDLE.fetch_and(!bit, Ordering::AcqRel);
 }
 
 /// How many processors idle.
 pub fn idle_processors() -> u32 {
     IDLE.load(Ordering::Relaxed).count_ones()
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::lock::SpinLock;
-use crate::process::Scarce;
+use crate::machine::machine;
 
 /// Slots that are made at once; fewer of those that are large.
 const CHUNK_SLOTS: usize = 256;
@@ -20,6 +20,8 @@ const LARGE_BYTES: usize = 1024;
 const CHUNKS: usize = 4096;
 const NONE: u32 = u32::MAX;
 const GENERATION_MASK: u32 = 0x00ff_ffff;
+/// With fewer free frames than this no slab grows, not even for a service.
+const RESERVED_FRAMES: usize = 256;
 
 /// Bytes that each slab may have. What one takes it never gives back, so without a bound a program could turn
 /// most of a small machine's memory into free slots of one kind.
@@ -77,18 +79,20 @@ impl<T> Deref for Slot<T> {
 }
 
 struct Free {
-    /// One more than the number of the first free slot, 0 for none, as in the slots: a slab that is all zero takes no room
-    /// in the kernel's file.
+    /// One more than the number of the first free slot, 0 for none, as in the slots: a slab that is all zero takes no
+    /// room in the kernel's file.
     head: u32,
     made: u32,
     live: u32,
 }
 
-/// What slots are for.
-pub trait Slotted: Default + Sync + 'static {
-    /// What is used up when no more slots may be made. Not a field of the slab, which takes no room in the kernel's file
-    /// as long as all of it is zero.
-    const SCARCE: Scarce;
+/// Why a slab gave no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The slab has as many slots as it may have.
+    Limit,
+    /// The machine has no memory left for more.
+    Memory,
 }
 
 /// A growing set of slots.
@@ -97,7 +101,7 @@ pub struct Slab<T: 'static> {
     free: SpinLock<Free>,
 }
 
-impl<T: Slotted> Slab<T> {
+impl<T: Default + Sync + 'static> Slab<T> {
     const CHUNK: usize = if size_of::<Slot<T>>() < LARGE_BYTES { CHUNK_SLOTS } else { CHUNK_SLOTS_LARGE };
 
     /// An empty slab.
@@ -108,41 +112,36 @@ impl<T: Slotted> Slab<T> {
         }
     }
 
-    /// Takes a slot into use; `None` when all are in use and no more may be made. What the slot holds is what its last user left: the caller sets every field.
-    pub fn allocate(&'static self) -> Option<&'static Slot<T>> {
+    /// Takes a slot into use. It holds what its last user left: the caller sets every field.
+    pub fn allocate(&'static self) -> Result<&'static Slot<T>, Full> {
         let mut free = self.free.lock();
         let index = if free.head != 0 {
             free.head - 1
         } else {
-            if free.made as usize == Self::CHUNK * CHUNKS {
-                return None;
-            }
             if (free.made as usize).is_multiple_of(Self::CHUNK) {
-                let bytes = (free.made as usize + Self::CHUNK) * size_of::<Slot<T>>();
-                // Who may not grow when memory is low has been refused before.
-                if bytes > LIMIT_BYTES.load(Ordering::Relaxed) {
-                    drop(free);
-                    crate::process::used_up(T::SCARCE);
-                    return None;
-                }
-                if crate::memory::is_nearly_gone() {
-                    drop(free);
-                    crate::process::used_up(Scarce::Memory);
-                    return None;
-                }
+                self.may_add_chunk(free.made as usize)?;
                 self.add_chunk(free.made);
             }
             free.made += 1;
             free.made - 1
         };
-        let slot = self.slot(index)?;
+        let slot = self.slot(index).ok_or(Full::Limit)?;
         if free.head != 0 {
             free.head = slot.next_free.load(Ordering::Relaxed);
         }
         free.live += 1;
         drop(free);
         slot.generation.fetch_add(1, Ordering::AcqRel);
-        Some(slot)
+        Ok(slot)
+    }
+
+    /// Whether the slab may grow. A SIP that may not when memory is low was refused before.
+    fn may_add_chunk(&self, made: usize) -> Result<(), Full> {
+        let bytes = (made + Self::CHUNK) * size_of::<Slot<T>>();
+        if made == Self::CHUNK * CHUNKS || bytes > LIMIT_BYTES.load(Ordering::Relaxed) {
+            return Err(Full::Limit);
+        }
+        if machine().spare_frames() < RESERVED_FRAMES { Err(Full::Memory) } else { Ok(()) }
     }
 
     /// Takes a slot out of use. Handles to it are stale from now on.
@@ -221,6 +220,12 @@ pub trait Listed {
     fn links(index: u32) -> Option<&'static Links>;
 }
 
+/// A listed kind whose records count against the owner's quota.
+pub trait Charged: Listed {
+    /// Bytes that the kernel keeps of one.
+    const RECORD_BYTES: usize;
+}
+
 /// A list of objects by number; kept in a lock of the owner.
 pub struct List<K> {
     head: u32,
@@ -238,6 +243,13 @@ impl<K> List<K> {
 impl<K> Default for List<K> {
     fn default() -> Self {
         List::new()
+    }
+}
+
+impl<K: Charged> List<K> {
+    /// Bytes that the kernel keeps of all.
+    pub fn record_bytes(&self) -> usize {
+        self.count as usize * K::RECORD_BYTES
     }
 }
 

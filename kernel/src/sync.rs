@@ -1,16 +1,21 @@
 //! Mutexes, events, wait sets and debug sinks: objects of one SIP, never seen by another but for the text of a
-//! [debug sink](crate::debug_sink).
+//! [debug sink](debug_sink).
+
+pub mod debug_sink;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use abi::Status;
 
-use crate::claims::{self, Kind};
-use crate::debug_sink::{self, Ring};
+use debug_sink::Ring;
+
+use crate::handle::{self, Kind};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
-use crate::process::{Process, ProcessRef};
-use crate::slab::{Links, Listed, Slab, Slot, Slotted};
+use crate::preempt;
+use crate::process::{Process, ProcessRef, SinkRef, Syncs};
+use crate::shortage::{Scarce, no_slot};
+use crate::slab::{Charged, Links, Listed, Slab, Slot};
 use crate::thread::ThreadRef;
 use crate::wait::{self, Ticket, Waiters, Woken};
 
@@ -22,13 +27,6 @@ const MEMBERS: usize = 1 << 16;
 /// Entries that a wait set has room for at first.
 const MIN_READY: usize = 4;
 const ENTRY_BYTES: usize = size_of::<(u64, u64)>();
-
-/// What the kernel keeps of each, but for the entries of a wait set.
-pub const RECORD_BYTES: usize = size_of::<Slot<Sync>>();
-
-impl Slotted for Sync {
-    const SCARCE: crate::process::Scarce = crate::process::Scarce::Syncs;
-}
 
 /// One object.
 #[derive(Default)]
@@ -99,20 +97,22 @@ pub enum Make {
     DebugSink(Box<Ring>),
 }
 
-/// Objects in their SIP's list.
-pub enum OfProcess {}
-
-impl Listed for OfProcess {
+impl Listed for Syncs {
     fn links(index: u32) -> Option<&'static Links> {
         SYNCS.slot(index).map(|slot| &slot.links)
     }
+}
+
+impl Charged for Syncs {
+    /// But for the entries of a wait set and the text of a debug sink.
+    const RECORD_BYTES: usize = size_of::<Slot<Sync>>();
 }
 
 /// Creates an object of the caller's.
 pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
     caller.may_have_another_handle()?;
     caller.may_grow()?;
-    let sync = SYNCS.allocate().ok_or(Status::Exhausted)?;
+    let sync = SYNCS.allocate().map_err(|full| no_slot(full, Scarce::Syncs))?;
     *sync.inner.lock() = Inner {
         state: match make {
             Make::Mutex => State::Mutex { holder: None },
@@ -125,7 +125,7 @@ pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
     };
     sync.process.set(Some(caller));
     caller.syncs.lock().insert(sync.index());
-    Ok(claims::handle(Kind::Sync, sync.index(), sync.generation()))
+    Ok(handle::encode(Kind::Sync, sync.index(), sync.generation()))
 }
 
 /// Kinds of objects, as the functions that close one mean it.
@@ -200,14 +200,14 @@ pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), St
         let mut inner = match sync.lock() {
             Ok(inner) => inner,
             Err(status) => {
-                crate::channel::drop_wait(ticket);
+                wait::drop_wait(ticket);
                 return Err(status);
             }
         };
         if let State::Mutex { holder: free @ None } = &mut inner.state {
             *free = Some(thread.handle());
             drop(inner);
-            crate::channel::drop_wait(ticket);
+            wait::drop_wait(ticket);
             return Ok(());
         }
         inner.waiters.add(ticket);
@@ -358,7 +358,7 @@ fn wait_until(
         if let Some(taken) = take(&mut inner.state)? {
             return Ok(taken);
         }
-        // Begun with the lock held: whoever makes it ready next sees the ticket or has done so already.
+        // Begun with the lock held: the next to make it ready sees the ticket, or has done so already.
         let ticket = wait::begin();
         thread.handed.want();
         inner.waiters.add(ticket);
@@ -410,14 +410,14 @@ fn grow(ready: &mut VecDeque<(u64, u64)>, caller: ProcessRef) -> Result<(), Stat
     Ok(())
 }
 
-/// Says that an endpoint of the set has something to receive.
+/// Announces that an endpoint of the set has something to receive.
 #[inline(always)]
 pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     let Ok(mut inner) = sync.lock() else { return };
     let Inner { state, waiters } = &mut *inner;
     let State::WaitSet { ready, members, .. } = state else { return };
     if !ready.is_empty() {
-        // Who waits is being woken for what was ready before.
+        // A waiter is being woken for an earlier entry.
         ready.push_back((key, endpoint));
         waiters.wake_one();
     } else if waiters.hand_to_one(key) {
@@ -427,7 +427,7 @@ pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     }
 }
 
-/// Entries of a wait set that are looked at with it locked.
+/// Entries of a wait set that are scanned with it locked.
 const ENTRIES: usize = 256;
 
 /// Forgets an endpoint that leaves the set. The caller holds no lock and may be preempted.
@@ -450,7 +450,7 @@ pub fn leave(sync: SyncRef, endpoint: u64, from: Membership) -> Result<(), Statu
         if left == 0 {
             break;
         }
-        crate::sched::pause();
+        preempt::pause();
     }
     if from == Membership::Waiting { forget(sync) } else { Ok(()) }
 }
@@ -468,18 +468,18 @@ fn with_set<R>(sync: SyncRef, change: impl FnOnce(&mut VecDeque<(u64, u64)>, &mu
 }
 
 /// Does something with the text of a debug sink.
-pub fn with_debug_sink<R>(sync: SyncRef, act: impl FnOnce(&mut Ring) -> R) -> Result<R, Status> {
+fn with_debug_sink<R>(sync: SyncRef, act: impl FnOnce(&mut Ring) -> R) -> Result<R, Status> {
     match &mut sync.lock()?.state {
         State::DebugSink(ring) => Ok(act(ring)),
         _ => Err(Status::BadHandle),
     }
 }
 
-/// Adds to the text of the debug sink with this number, if the slot still holds it.
-pub fn add_to_debug_sink<R>(slot: &Slot<Sync>, number: u64, add: impl FnOnce(&mut Ring) -> R) -> Option<R> {
-    let mut inner = slot.inner.lock();
+/// Adds to the text of a debug sink, if its slot still holds it.
+fn add_to_debug_sink<R>(sink: SinkRef, add: impl FnOnce(&mut Ring) -> R) -> Option<R> {
+    let mut inner = SYNCS.slot(sink.index)?.inner.lock();
     let State::DebugSink(ring) = &mut inner.state else { return None };
-    if ring.number() != number {
+    if ring.number() != sink.number {
         return None;
     }
     let added = add(ring);

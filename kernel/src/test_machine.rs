@@ -1,22 +1,31 @@
-//! What unit tests need to make SIPs that never run: a machine with a clock and memory that is never short, and programs
-//! that are loaded from nothing.
+//! What unit tests need of a machine: a clock, memory that is never short, programs that are loaded from nothing, and
+//! one processor.
 //!
-//! No processor is there: nothing may be waited for, and no thread made.
+//! The test itself is the processor's idle context. It makes threads ([`spawn`]), whose code is a closure that calls
+//! the kernel, and has them run until all of them wait or have ended ([`run`]). Host threads that a test starts are no
+//! processors: nothing may be woken or waited for there.
 
 extern crate std;
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use abi::ProcessState;
+use abi::limits::STACK_SLOT_BYTES;
 use hal_api::{Arena, Device, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted};
 use manifest_model::{Category, Code, Manifest, PublicKey};
 
+use crate::cpu::{self, Cpu};
+use crate::lifecycle;
 use crate::lock::AtomicRef;
-use crate::process::{self, ProcessRef};
+use crate::preempt::PENDING_TIMER;
+use crate::process::ProcessRef;
 use crate::program::{Loaded, Program};
+use crate::thread::{self, Argument, ThreadRef};
+use crate::{deferred, sched};
 
 struct TestMachine;
 
@@ -24,14 +33,22 @@ struct TestMachine;
 const MEMORY_BYTES: usize = 1 << 30;
 const MEMORY_ALIGN: usize = 2 << 20;
 
-/// The machine's memory.
+const STACKS_BYTES: usize = 256 * STACK_SLOT_BYTES;
+
+/// Zeroed memory of the host, for ever.
+fn leaked(bytes: usize) -> Arena {
+    let memory = std::vec![0u8; bytes + MEMORY_ALIGN].leak();
+    Arena { base: memory.as_mut_ptr().expose_provenance().next_multiple_of(MEMORY_ALIGN), bytes }
+}
+
 fn memory() -> Arena {
-    static BASE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    let base = BASE.get_or_init(|| {
-        let memory = std::vec![0u8; MEMORY_BYTES + MEMORY_ALIGN].leak();
-        memory.as_mut_ptr().expose_provenance().next_multiple_of(MEMORY_ALIGN)
-    });
-    Arena { base: *base, bytes: MEMORY_BYTES }
+    static MEMORY: OnceLock<Arena> = OnceLock::new();
+    *MEMORY.get_or_init(|| leaked(MEMORY_BYTES))
+}
+
+fn stacks() -> Arena {
+    static STACKS: OnceLock<Arena> = OnceLock::new();
+    *STACKS.get_or_init(|| leaked(STACKS_BYTES))
 }
 
 std::thread_local! {
@@ -51,13 +68,22 @@ pub fn pauses() -> usize {
 /// Pages that are left for the kernel's own objects; tests make them few.
 pub static SPARE_FRAMES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+const START_NS: u64 = 1_000_000;
+/// The monotonic clock, which stands still but for [`advance`].
+static CLOCK_NS: AtomicU64 = AtomicU64::new(START_NS);
+
+/// Lets time pass.
+pub fn advance(ns: u64) {
+    CLOCK_NS.fetch_add(ns, Ordering::Relaxed);
+}
+
 impl Machine for TestMachine {
     fn processor_count(&self) -> usize {
         1
     }
     fn layout(&self) -> Layout {
         let arena = memory();
-        Layout { stacks: arena, memory: arena, memory_is_clear: true, images: arena }
+        Layout { stacks: stacks(), memory: arena, memory_is_clear: true, images: arena }
     }
     fn run_processors(&self, _: &[usize], _: extern "C" fn(usize), _: KernelEntries) {}
     fn guard(&self, _: usize, _: usize) {}
@@ -72,7 +98,7 @@ impl Machine for TestMachine {
         std::thread::yield_now();
     }
     fn monotonic_ns(&self) -> u64 {
-        1_000_000
+        CLOCK_NS.load(Ordering::Relaxed)
     }
     fn wall_ns(&self) -> u64 {
         0
@@ -98,20 +124,80 @@ impl Machine for TestMachine {
     }
 }
 
-/// The machine, for one test at a time.
+/// The machine, for one test at a time, whose host thread is the processor.
 pub fn alone() -> MutexGuard<'static, ()> {
-    static START: Once = Once::new();
+    static PROCESSOR: OnceLock<&'static Cpu> = OnceLock::new();
     static ONE: Mutex<()> = Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    START.call_once(|| {
+    let processor = PROCESSOR.get_or_init(|| {
         crate::machine::install(&TestMachine);
         crate::memory::start();
         crate::device::start();
         crate::hardware::start();
+        // The threads of tests call the kernel directly.
+        thread::start(thread::Startup { abi_table: 0, arrive: deferred::arrive_new_thread });
         // The end of the SIP with the number 1 is the system's.
-        assert!(process::create(program("first.test"), None).is_ok());
+        assert!(lifecycle::create(program("first.test"), None).is_ok());
+        Cpu::make(0)
     });
+    processor.pending.store(0, Ordering::Relaxed);
+    set_gs_base(processor.base());
     guard
+}
+
+/// Sets the GS base of the calling host thread.
+fn set_gs_base(base: usize) {
+    const ARCH_PRCTL: isize = 158;
+    const ARCH_SET_GS: usize = 0x1001;
+    let mut result = ARCH_PRCTL;
+    // SAFETY: on x86-64 Linux nothing but the kernel under test uses GS; thread-local storage is reached through FS.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inout("rax") result,
+            in("rdi") ARCH_SET_GS,
+            in("rsi") base,
+            out("rcx") _,
+            out("r11") _,
+            options(nostack)
+        );
+    }
+    assert_eq!(result, 0, "the GS base cannot be set");
+}
+
+/// A runnable thread of a SIP. It runs the closure, which calls the kernel as an ABI function does, and ends.
+pub fn spawn(process: ProcessRef, code: impl FnOnce() + 'static) -> ThreadRef {
+    extern "C" fn main(code: usize) -> ! {
+        // SAFETY: made by `into_raw` below, for this thread alone.
+        let code = unsafe { Box::from_raw(core::ptr::with_exposed_provenance_mut::<Box<dyn FnOnce()>>(code)) };
+        code();
+        leave_kernel();
+        lifecycle::end_current_thread()
+    }
+    let code: Box<Box<dyn FnOnce()>> = Box::new(Box::new(code));
+    let argument = Argument::Word(Box::into_raw(code).expose_provenance() as u64);
+    assert!(!process.is_dying(), "a SIP ends with its last thread");
+    process.state.store(ProcessState::Running as u64, Ordering::Release);
+    let thread = thread::create(process, main as *const () as usize, argument).expect("a thread");
+    thread.end.lock().released = true;
+    sched::make_runnable(thread);
+    thread
+}
+
+/// The end of an ABI call of a thread: does what is pending. If the thread's SIP is being ended, it goes no further.
+pub fn leave_kernel() {
+    deferred::service_pending();
+}
+
+/// The timer strikes the running thread.
+pub fn end_quantum() {
+    crate::arch::cpu_set_pending(PENDING_TIMER);
+    leave_kernel();
+}
+
+/// Runs threads until none is runnable.
+pub fn run() {
+    while sched::run_next(cpu::this()) {}
 }
 
 /// A program with the manifest, whose package is none.
@@ -146,7 +232,7 @@ pub fn parent(children: u32) -> ProcessRef {
 pub fn with_quota(change: impl FnOnce(&mut manifest_model::Quota)) -> ProcessRef {
     let mut manifest = Manifest::plain("parent", "test", Category::Test, Code::Script { text: String::new() });
     change(&mut manifest.quota);
-    match process::create(loaded(manifest), None) {
+    match lifecycle::create(loaded(manifest), None) {
         Ok(parent) => parent.process(),
         Err(_) => panic!("no parent can be made"),
     }

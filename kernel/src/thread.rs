@@ -4,6 +4,7 @@
 //! released, or the SIP ends. Its stack goes back as soon as a processor has switched away from it
 //! for the last time.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -11,15 +12,16 @@ use abi::Status;
 use abi::limits::{MESSAGE_WORDS, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 
 use crate::alarm::Alarm;
-use crate::claims::{self, Kind};
+use crate::handle::{self, Kind};
 use crate::latency::Stretch;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::process::{self, Process};
-use crate::slab::{Links, Listed, Slab, Slot, Slotted};
+use crate::shortage::{Scarce, no_slot, used_up};
+use crate::slab::{Charged, Links, Listed, Slab, Slot};
 use crate::wait::{HandOver, Waiters};
 use crate::wait_word::{self, RUNNABLE};
-use crate::{arch, memory, sched};
+use crate::{arch, memory};
 
 /// All threads.
 pub static THREADS: Slab<Thread> = Slab::new();
@@ -28,10 +30,6 @@ pub static THREADS: Slab<Thread> = Slab::new();
 const STACK_COLOURS: usize = 16;
 /// Bytes from one to the next.
 const STACK_COLOUR_BYTES: usize = 192;
-
-impl Slotted for Thread {
-    const SCARCE: process::Scarce = process::Scarce::Threads;
-}
 
 /// One thread. Fields are the thread's own while it runs, the run queue's while it is queued.
 #[derive(Default)]
@@ -75,17 +73,19 @@ pub struct End {
     pub ended: bool,
     /// Nobody will join it.
     pub released: bool,
-    /// Who joins it.
+    /// Threads that join it.
     pub waiters: Waiters,
 }
 
-/// Threads in their SIP's list.
-pub enum InProcess {}
-
-impl Listed for InProcess {
+impl Listed for process::Threads {
     fn links(index: u32) -> Option<&'static Links> {
         THREADS.slot(index).map(|slot| &slot.links)
     }
+}
+
+impl Charged for process::Threads {
+    /// Its record, a place in the queue of timers and tickets of its waits.
+    const RECORD_BYTES: usize = size_of::<Slot<Thread>>() + 128;
 }
 
 /// A reference to a thread.
@@ -97,7 +97,7 @@ pub const STACK_OFFSET: usize = Slot::<Thread>::VALUE_OFFSET + core::mem::offset
 impl Slot<Thread> {
     /// Its handle.
     pub fn handle(&'static self) -> u64 {
-        claims::handle(Kind::Thread, self.index(), self.generation())
+        handle::encode(Kind::Thread, self.index(), self.generation())
     }
 
     /// Address of its [`abi::ThreadBlock`], which is also where its stack begins, downwards.
@@ -134,6 +134,13 @@ pub struct MessageBuffer {
 }
 
 impl MessageBuffer {
+    /// A buffer of no thread's, for tests.
+    #[cfg(test)]
+    pub fn leaked() -> MessageBuffer {
+        let block: &'static mut [u64; MESSAGE_WORDS] = Box::leak(Box::new([0; MESSAGE_WORDS]));
+        MessageBuffer { address: block.as_mut_ptr().expose_provenance() }
+    }
+
     /// Reads a word; a word past the end reads as 0.
     #[inline(always)]
     pub fn get(self, index: usize) -> u64 {
@@ -197,14 +204,30 @@ impl MessageBuffer {
     }
 }
 
+/// What new threads get from the entry code.
+pub struct Startup {
+    /// Address of the ABI table.
+    pub abi_table: usize,
+    /// What a thread calls first, before its own code.
+    pub arrive: extern "C" fn(),
+}
+
+static STARTUP: AtomicRef<Startup> = AtomicRef::none();
+
+/// Sets what new threads get. Called before any is created.
+pub fn start(startup: Startup) {
+    STARTUP.set(Some(Box::leak(Box::new(startup))));
+}
+
 /// Creates a thread of a SIP. `entry` has been checked to lie in the SIP's code. It does not run
 /// until it is made runnable.
 pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument) -> Result<ThreadRef, Status> {
-    let stack = memory::allocate_stack().ok_or_else(|| process::used_up(process::Scarce::Threads))?;
-    let Some(thread) = THREADS.allocate() else {
+    let startup = STARTUP.get().ok_or(Status::WrongState)?;
+    let stack = memory::allocate_stack().ok_or_else(|| used_up(Scarce::Threads))?;
+    let thread = THREADS.allocate().map_err(|full| {
         memory::free_stack(stack);
-        return Err(Status::Exhausted);
-    };
+        no_slot(full, Scarce::Threads)
+    })?;
     thread.stack.store(stack, Ordering::Relaxed);
     thread.process.set(Some(process));
     thread.next.set(None);
@@ -214,7 +237,7 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
     thread.state.store(wait_word::with_state(waits.wrapping_add(4), RUNNABLE), Ordering::Relaxed);
     *thread.end.lock() = End::default();
     let block = thread.block_address();
-    memory::clear_thread_block(block, crate::entry::table_address(), thread.handle());
+    memory::clear_thread_block(block, startup.abi_table, thread.handle());
     let argument = match argument {
         Argument::ThreadBlock => block,
         Argument::Word(word) => word as usize,
@@ -222,7 +245,7 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
     // Slots are aligned alike, so without this the hot ends of all stacks would share cache sets.
     let colour = (stack / STACK_SLOT_BYTES % STACK_COLOURS) * STACK_COLOUR_BYTES;
     // SAFETY: the slot was just allocated; `block` is 1024-aligned and the colour a multiple of 16.
-    let saved = unsafe { arch::prepare_stack(block - colour, entry, argument) };
+    let saved = unsafe { arch::prepare_stack(block - colour, startup.arrive, entry, argument) };
     thread.saved.store(saved, Ordering::Relaxed);
     thread.on_cpu.store(false, Ordering::Relaxed);
     process.threads.lock().insert(thread.index());
@@ -236,15 +259,6 @@ pub enum Argument {
     ThreadBlock,
     /// What the creator gave.
     Word(u64),
-}
-
-/// Ends the calling thread; the last one takes its SIP with it.
-pub fn end_current() -> ! {
-    let thread = crate::cpu::current();
-    if let Some(process) = thread.owner() {
-        crate::process::thread_ended(process, thread);
-    }
-    sched::leave_for_ever(thread)
 }
 
 /// Frees the stack of a thread that no processor stands on any more.

@@ -6,9 +6,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::limits::NEVER;
 
 use crate::alarm::{self, Words as _};
-use crate::cpu;
+use crate::arch;
 use crate::lock::SpinLock;
 use crate::machine::machine;
+use crate::preempt::PENDING_WAKE;
 use crate::sched;
 use crate::thread::THREADS;
 use crate::wait::{Ticket, Woken};
@@ -17,7 +18,7 @@ use crate::wait::{Ticket, Woken};
 static PLACES: SpinLock<BTreeSet<(u64, u32)>> = SpinLock::new(BTreeSet::new());
 static NEXT: AtomicU64 = AtomicU64::new(NEVER);
 
-/// When the queue is to be looked at next, or NEVER.
+/// The first expiry, or NEVER.
 pub fn next() -> u64 {
     NEXT.load(Ordering::Acquire)
 }
@@ -54,7 +55,7 @@ fn insert(deadline: u64, ticket: Ticket) {
     }
     drop(places);
     if earlier {
-        // An idle processor sleeps until what was to be looked at first when it went idle.
+        // An idle processor sleeps until what was the first expiry when it went idle.
         sched::wake_idle_processor();
     }
 }
@@ -96,5 +97,5 @@ pub fn expire() {
             Ticket { thread, state }.wake(Woken::TimedOut);
         }
     }
-    cpu::this().pending.fetch_or(cpu::PENDING_WAKE, Ordering::Relaxed);
+    arch::cpu_set_pending(PENDING_WAKE);
 }

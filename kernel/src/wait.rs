@@ -2,8 +2,8 @@
 //!
 //! A thread begins a wait ([`begin`]), leaves tickets at the objects it waits for, and blocks
 //! ([`block`]). A ticket names the thread and the number of the wait, so a ticket that is used late
-//! does nothing. The first to use one wakes the thread; nobody can be woken twice for one wait. Who uses one may
-//! hand the thread what it waits for with that ([`HandOver`]).
+//! does nothing. The first to use one wakes the thread; a wait is woken once at most. The waker may hand the
+//! thread what it waits for ([`HandOver`]).
 
 use alloc::collections::VecDeque;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -11,8 +11,9 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use abi::limits::NEVER;
 
 use crate::lock::SpinLock;
+use crate::preempt::{PENDING_KILL, PENDING_WAKE};
 use crate::thread::ThreadRef;
-use crate::{cpu, latency, sched, timers, wait_word};
+use crate::{arch, cpu, latency, sched, timers, wait_word};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +47,7 @@ impl Ticket {
         true
     }
 
-    /// Ends the wait and hands the thread this, if it takes what it is handed: whether it does; nothing where the wait is
-    /// over already.
+    /// Ends the wait and hands the thread this: whether it accepts that; `None` if the wait is over already.
     #[inline(always)]
     fn hand(self, what: u64) -> Option<bool> {
         if !self.claim(Woken::Signalled) {
@@ -77,10 +77,10 @@ impl Ticket {
     }
 }
 
-/// What a thread was handed by the one who woke it, so that it need not look for it where it waited.
+/// What the waker hands a thread, so that it need not look again at the object it waited for.
 ///
-/// The thread says before it leaves its ticket whether it takes something, with the lock of what it waits for held; who
-/// has claimed the ticket is the only one to write until the thread runs again.
+/// The thread sets whether it accepts something before it leaves its ticket, with the object's lock held; after that
+/// only the waker that claimed the ticket writes, until the thread runs again.
 #[derive(Default)]
 pub struct HandOver {
     state: AtomicU8,
@@ -92,13 +92,13 @@ const WANTED: u8 = 1;
 const GIVEN: u8 = 2;
 
 impl HandOver {
-    /// The thread takes what it is handed in the wait it begins.
+    /// The thread accepts what it is handed in the wait that it begins.
     #[inline(always)]
     pub fn want(&self) {
         self.state.store(WANTED, Ordering::Relaxed);
     }
 
-    /// The thread looks by itself.
+    /// The thread accepts nothing and polls the object.
     #[inline(always)]
     pub fn refuse(&self) {
         self.state.store(NOTHING, Ordering::Relaxed);
@@ -142,16 +142,16 @@ pub fn cancel(ticket: Ticket) -> bool {
 pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     let dying = ticket.thread.owner().is_none_or(|process| process.is_dying());
     if dying && cancel(ticket) {
-        // It may be that nobody has told this processor yet. The thread must end as it leaves the kernel all the same: an answer
-        // of `Closed` to a dying SIP has no words, and it would read as blocks what it put into its buffer itself.
-        cpu::this().pending.fetch_or(cpu::PENDING_KILL, Ordering::Relaxed);
+        // This processor may not have the flag yet. The thread must end on its way out of the kernel all the same:
+        // `Closed` returns no words to a dying SIP, which would take the stale words in its buffer for blocks.
+        arch::cpu_set_pending(PENDING_KILL);
         return Woken::Killed;
     }
     if deadline == NEVER {
-        give_processor_away();
+        give_processor_away(ticket.thread);
     } else {
         timers::arm(deadline, ticket);
-        give_processor_away();
+        give_processor_away(ticket.thread);
         timers::disarm(ticket);
     }
     match ticket.thread.woken.load(Ordering::Relaxed) {
@@ -161,16 +161,23 @@ pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     }
 }
 
+/// Ends a wait that was begun but not needed.
+pub fn drop_wait(ticket: Ticket) {
+    if !cancel(ticket) {
+        block(ticket, NEVER);
+    }
+}
+
 #[inline(always)]
-fn give_processor_away() {
+fn give_processor_away(current: ThreadRef) {
     if latency::is_on() {
-        latency::between(sched::schedule);
+        latency::between(&current.stretch, sched::schedule);
     } else {
         sched::schedule();
     }
 }
 
-/// Tickets that are used at once; who has more to use lets others go on in between.
+/// Tickets that are used in one go, before other threads get to run.
 const AT_ONCE: usize = 64;
 /// Tickets for which an empty queue keeps room.
 const KEPT_TICKETS: usize = 16;
@@ -184,7 +191,7 @@ pub fn has_later() -> bool {
     HAVE_LATER.load(Ordering::Acquire)
 }
 
-/// Wakes some of those for whom there was no time when they were to be woken.
+/// Wakes some of the threads that an earlier wake-up had to defer.
 pub fn wake_later() {
     if !has_later() {
         return;
@@ -211,13 +218,13 @@ impl Ticket {
 impl Waiters {
     /// Adds a ticket.
     pub fn add(&mut self, ticket: Ticket) {
-        // Who names an object twice waits for it once.
+        // An object that is named twice in one wait gets one ticket.
         if !self.queue.back().is_some_and(|last| last.is_same(ticket)) {
             self.queue.push_back(ticket);
         }
     }
 
-    /// Gives back the room of many who waited once.
+    /// Shrinks a queue that had many waiters once.
     #[inline(always)]
     fn trim(&mut self) {
         if self.queue.is_empty() && self.queue.capacity() > KEPT_TICKETS {
@@ -242,8 +249,7 @@ impl Waiters {
         None
     }
 
-    /// Wakes the first that still waits, and hands it this: whether it was taken. False if nobody waits, or who does looks
-    /// by itself.
+    /// Wakes the first that still waits and hands it this. True if it accepts that; false if it polls or nobody waits.
     #[inline(always)]
     pub fn hand_to_one(&mut self, what: u64) -> bool {
         while let Some(ticket) = self.queue.pop_front() {
@@ -274,7 +280,7 @@ impl Waiters {
         if !self.queue.is_empty() {
             LATER.lock().push_back(core::mem::take(self));
             HAVE_LATER.store(true, Ordering::Release);
-            cpu::this().pending.fetch_or(cpu::PENDING_WAKE, Ordering::Relaxed);
+            arch::cpu_set_pending(PENDING_WAKE);
         }
         self.trim();
     }

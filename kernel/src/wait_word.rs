@@ -1,6 +1,6 @@
 //! The word that says what a thread does, and the three steps of a wait on it.
 //!
-//! Apart from the rest, over any atomic, so that a model checker can try every interleaving (see
+//! Generic over the atomic, so that a model checker can explore every interleaving (see
 //! `tests/wait_word.rs`). The two low bits are the state; the rest counts waits, so that a claim on an
 //! old wait fails.
 

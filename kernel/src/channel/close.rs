@@ -6,13 +6,13 @@ use core::sync::atomic::Ordering;
 use abi::Status;
 use abi::limits::BLOCK_WORDS;
 
+use super::loans::{dispose, settle_loans};
 use super::{CHANNELS, EndpointRef, Inner, KEPT_WORDS, Place, Side, Waiter};
-use crate::claims;
 use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS, BlockRef};
 use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
-use crate::{memory, sched};
+use crate::{memory, preempt};
 
 /// Closes an endpoint of the caller's.
 pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
@@ -23,7 +23,7 @@ pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
     close_locked(endpoint, inner, &mut more);
     close_all(more);
     if has_loans {
-        exheap::settle_loans(caller);
+        settle_loans(caller);
     }
     Ok(())
 }
@@ -32,7 +32,7 @@ pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
 /// rather than recursion: a SIP may nest endpoints in messages deeper than a stack.
 pub fn close_all(mut endpoints: Vec<EndpointRef>) {
     while let Some(endpoint) = endpoints.pop() {
-        sched::pause();
+        preempt::pause();
         let inner = endpoint.channel.inner.lock();
         if endpoint.channel.generation() == endpoint.generation
             && inner.sides[endpoint.side as usize].place != Place::Closed
@@ -88,8 +88,8 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     let mut next = BLOCKS.slot(home);
     while let Some(block) = next {
         next = BLOCKS.slot(block.next.load(Ordering::Relaxed));
-        exheap::dispose(block);
-        sched::pause();
+        dispose(block);
+        preempt::pause();
     }
 }
 
@@ -102,9 +102,9 @@ impl Side {
 
 /// Gives back the queues that stayed with free slots.
 pub fn trim() {
-    for channel in sched::pausing(CHANNELS.all()).filter(|channel| !channel.is_live()) {
+    for channel in preempt::pausing(CHANNELS.all()).filter(|channel| !channel.is_live()) {
         let mut inner = channel.inner.lock();
-        // Looked at again: one that is taken into use now gets its queues with the lock held.
+        // Checked again under the lock: a channel that is created now gets its queues with it held.
         if !channel.is_live() {
             let _queues = inner.sides.each_mut().map(|side| core::mem::take(&mut side.queue));
             drop(inner);
@@ -116,13 +116,13 @@ pub fn trim() {
 pub(super) fn drop_message(message: &Monitored, words: &[u64], endpoints: &mut Vec<EndpointRef>) {
     let mut at = message.shape.scalar_words as usize;
     for _ in &message.shape.blocks {
-        if let Ok(block) = claims::block(words[at]) {
-            exheap::dispose(block);
+        if let Ok(block) = exheap::block(words[at]) {
+            dispose(block);
         }
         at += BLOCK_WORDS;
     }
     for _ in &message.shape.endpoints {
-        if let Ok(moved) = claims::endpoint(words[at]) {
+        if let Ok(moved) = super::endpoint(words[at]) {
             endpoints.push(moved);
         }
         at += 1;
@@ -130,8 +130,8 @@ pub(super) fn drop_message(message: &Monitored, words: &[u64], endpoints: &mut V
 }
 
 /// Leaves a lent block at the endpoint that lent it; false if that is closed.
-pub fn bring_home(lender: u64, block: BlockRef) -> bool {
-    let Ok(endpoint) = claims::endpoint(lender) else { return false };
+pub(super) fn bring_home(lender: u64, block: BlockRef) -> bool {
+    let Ok(endpoint) = super::endpoint(lender) else { return false };
     let mut inner = endpoint.channel.inner.lock();
     let open = endpoint.channel.generation() == endpoint.generation
         && inner.sides[endpoint.side as usize].place != Place::Closed;
@@ -143,7 +143,7 @@ pub fn bring_home(lender: u64, block: BlockRef) -> bool {
     side.home = block.index();
     side.loans_out = side.loans_out.saturating_sub(1);
     if let Some(owner) = side.owner {
-        exheap::charge_home(owner, block);
+        exheap::pass(owner, block);
     }
     if inner.is_ready(endpoint.side) {
         inner.notify(endpoint);

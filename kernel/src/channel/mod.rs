@@ -1,26 +1,29 @@
 //! Channels: two endpoints, a bounded queue for each, and the contract's monitor on every message.
 //!
-//! Who owns what: an endpoint belongs to a SIP (and is in its list), or to a message, or is closed. A
+//! Ownership: an endpoint belongs to a SIP (and is in its list), or to a message, or is closed. A
 //! queued message owns its blocks and endpoints. The channel's slot is free when both ends are closed.
-//! What if it dies here: a SIP's end closes its endpoints one by one; closing drops what waits for
+//! Death: a SIP's end closes its endpoints one by one; closing drops what waits for
 //! that end (blocks are freed or go home, endpoints are closed in turn) and leaves what waits for the
 //! peer, which sees `Closed` after that, and after every block it lent over the channel is home.
 //!
-//! Who pays for it: who created it, until both ends are closed. When that SIP ends before, whoever has an end, and
-//! from then on whoever gets one: [`disinherit`].
+//! Accounts: a channel counts against its creator until both ends are closed. If the creator ends before, it counts
+//! against a holder of an end, and from then on against each new holder ([`disinherit`]).
 //!
 //! One lock for each channel. Endpoints that travel are taken out of their own channel first, so that
 //! no two channels are ever locked at once.
 
 mod close;
+mod loans;
 mod payment;
 mod receive;
 mod send;
+#[cfg(test)]
+mod test_contract;
 
-pub use payment::{charge_receivers, disinherit, owner_of};
-
-pub use close::{bring_home, close, close_all, trim};
-pub use receive::{drop_wait, join_set, leave_set, receive, receive_or_join, stop_waiting_at, try_receive, wait_at};
+pub use close::{close, close_all, trim};
+pub use loans::{begin_disposal, disinherit_blocks, dispose};
+pub use payment::disinherit;
+pub use receive::{join_set, leave_set, receive, receive_or_join, stop_waiting_at, try_receive, wait_at};
 pub use send::{send, take_givable};
 
 use alloc::string::String;
@@ -29,12 +32,15 @@ use core::sync::atomic::Ordering;
 
 use abi::Status;
 
-use crate::claims::{self, Kind};
-use crate::contract::Contract;
+use payment::{charge_receivers, owner_of};
+
+use crate::contract::{Contract, SideIndex};
+use crate::handle::{self, Kind};
 use crate::lock::{SpinGuard, SpinLock};
 use crate::principal::{Principal, TooLong};
-use crate::process::ProcessRef;
-use crate::slab::{Links, Listed, Slab, Slot, Slotted};
+use crate::process::{Endpoints, ProcessRef};
+use crate::shortage::{Scarce, no_slot};
+use crate::slab::{Links, Listed, Slab, Slot};
 use crate::sync::SyncRef;
 use crate::wait::{Ticket, Woken};
 
@@ -44,27 +50,6 @@ pub static CHANNELS: Slab<Channel> = Slab::new();
 const NO_BLOCK: u32 = u32::MAX;
 /// A queue of at most so many words stays with a free slot for the slot's next channel.
 const KEPT_WORDS: usize = 64;
-
-/// One of the two ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SideIndex {
-    /// The importing end.
-    Importer = 0,
-    /// The exporting end.
-    Exporter = 1,
-}
-
-impl SideIndex {
-    /// The other end.
-    #[inline(always)]
-    pub fn peer(self) -> SideIndex {
-        match self {
-            SideIndex::Importer => SideIndex::Exporter,
-            SideIndex::Exporter => SideIndex::Importer,
-        }
-    }
-}
 
 /// Where an endpoint is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,9 +93,9 @@ pub struct Side {
     pub place: Place,
     /// The SIP that owns it.
     pub owner: Option<ProcessRef>,
-    /// Who speaks through it: its owner, or the last owner.
+    /// The principal that it speaks for: its owner's, or its last owner's.
     pub speaker: Option<Principal>,
-    /// Process id of who delegated it, 0 if nobody did: whoever has it next speaks for the speaker, too.
+    /// Process id of its delegator, or 0. The next owner then speaks for the speaker, too.
     delegated_by: u64,
     /// What the text of a speaker takes that was made when the end was delegated.
     speaker_bytes: u32,
@@ -133,16 +118,12 @@ pub struct Inner {
     pub contract: Option<&'static Contract>,
     /// The two ends.
     pub sides: [Side; 2],
-    /// Who pays for it, with its process id.
+    /// The SIP that it counts against, with its process id.
     payer: Option<(ProcessRef, u64)>,
-    /// Whether who created it is gone.
+    /// Whether its creator is gone.
     is_inherited: bool,
     /// Bytes that it takes.
     bytes: u32,
-}
-
-impl Slotted for Channel {
-    const SCARCE: crate::process::Scarce = crate::process::Scarce::Channels;
 }
 
 /// One channel.
@@ -159,10 +140,7 @@ impl Channel {
     }
 }
 
-/// Endpoints in their SIP's list, numbered as in handles.
-pub enum OfProcess {}
-
-impl Listed for OfProcess {
+impl Listed for Endpoints {
     fn links(index: u32) -> Option<&'static Links> {
         CHANNELS.slot(index >> 1).map(|slot| &slot.links[(index & 1) as usize])
     }
@@ -213,7 +191,7 @@ impl EndpointRef {
     /// Its handle.
     #[inline(always)]
     pub fn handle(self) -> u64 {
-        claims::handle(Kind::Endpoint, self.index(), self.generation)
+        handle::encode(Kind::Endpoint, self.index(), self.generation)
     }
 
     fn peer(self) -> EndpointRef {
@@ -234,6 +212,15 @@ impl EndpointRef {
     }
 }
 
+/// The endpoint that a handle names. Whether it belongs to the caller is checked with the channel locked.
+#[inline(always)]
+pub fn endpoint(handle: u64) -> Result<EndpointRef, Status> {
+    let (index, generation) = handle::decode(handle, Kind::Endpoint)?;
+    let channel = CHANNELS.get(index >> 1, generation).ok_or(Status::BadHandle)?;
+    let side = if index & 1 == 0 { SideIndex::Importer } else { SideIndex::Exporter };
+    Ok(EndpointRef { channel, side, generation })
+}
+
 impl Side {
     /// Makes it an end that a SIP has which speaks for this principal. It is as [`close`](Side::close) leaves one.
     fn open(&mut self, owner: ProcessRef, speaker: Option<Principal>) {
@@ -248,7 +235,7 @@ impl Side {
     /// Gives it a queue of so many words; false if there is no memory for that.
     #[inline(always)]
     fn fit_queue(&mut self, words: usize) -> bool {
-        // What the slot's last channel left in a queue is never read: a message is read as far as it was written.
+        // Stale words of the slot's last channel are never read: a message is read as far as it was written.
         self.queue.len() == words || self.make_queue(words)
     }
 
@@ -261,7 +248,7 @@ impl Side {
         true
     }
 
-    /// Closes it: all but who speaks and the queue is as of an end that was never used. Gives what came home.
+    /// Closes it: all but the speaker and the queue is reset. Returns what came home.
     fn close(&mut self) -> u32 {
         let home = core::mem::replace(&mut self.home, NO_BLOCK);
         self.place = Place::Closed;
@@ -304,7 +291,7 @@ impl Inner {
         own.waiting > 0 || (self.sides[side.peer() as usize].place == Place::Closed && own.loans_out == 0)
     }
 
-    /// Tells whoever waits at this end.
+    /// Wakes the waiter at this end.
     #[inline(always)]
     fn notify(&mut self, endpoint: EndpointRef) {
         let side = &mut self.sides[endpoint.side as usize];
@@ -328,10 +315,10 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     let bytes = size_of::<Slot<Channel>>() + (words[0] + words[1]) * size_of::<u64>();
     caller.charge_channel(bytes)?;
     let id = caller.id.load(Ordering::Relaxed);
-    let Some(channel) = CHANNELS.allocate() else {
+    let channel = CHANNELS.allocate().map_err(|full| {
         caller.refund_channel(id, bytes);
-        return Err(Status::Exhausted);
-    };
+        no_slot(full, Scarce::Channels)
+    })?;
     let generation = channel.generation();
     let importer = EndpointRef { channel, side: SideIndex::Importer, generation };
     let exporter = importer.peer();
@@ -391,7 +378,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     drop(inner);
 }
 
-/// Who speaks through an endpoint that was delegated before it came to `process`.
+/// The speaker of an endpoint that was delegated before it came to `process`.
 #[cold]
 fn delegated(
     process: ProcessRef,
@@ -405,7 +392,7 @@ fn delegated(
         return Some(own);
     }
     Some(before.delegating(&own).unwrap_or_else(|TooLong| {
-        crate::audit::refused(process, "delegation", "an endpoint", "its principal would be too long");
+        process.audit_refusal("delegation", "an endpoint", "its principal would be too long");
         own
     }))
 }

@@ -1,19 +1,19 @@
-//! Who pays for a channel whose creator is gone, and for the blocks in messages of a SIP that is gone.
+//! The account that a channel counts against, and those of blocks in messages of a SIP that is gone.
 //!
-//! As long as its creator lives, that SIP pays, whoever has the ends: nobody can make a service pay by giving it
-//! endpoints. After that whoever has an end pays, the importer's first, and whoever is given one pays from then on.
+//! As long as the creator lives, it pays, wherever the ends are: nobody can make a service pay by giving it endpoints.
+//! After that a holder of an end pays, the importer's first, and from then on each new holder.
 
 use core::sync::atomic::Ordering;
 
 use abi::limits::BLOCK_WORDS;
 
-use super::{CHANNELS, EndpointRef, Inner, Place};
+use super::{CHANNELS, EndpointRef, Inner, Place, loans};
 use crate::contract::Monitored;
 use crate::process::ProcessRef;
-use crate::{claims, exheap, sched};
+use crate::{exheap, preempt};
 
 impl Inner {
-    /// Takes the channel from whoever pays for it.
+    /// Takes the channel off its payer's account.
     pub(super) fn refund(&mut self) {
         if let Some((payer, id)) = self.payer.take() {
             payer.refund_channel(id, self.bytes as usize);
@@ -34,7 +34,7 @@ impl Inner {
     /// An end in a message: the endpoint that the message waits for.
     fn way(&self) -> Option<EndpointRef> {
         self.sides.iter().find_map(|side| match side.place {
-            Place::InMessage(towards) => claims::endpoint(towards).ok(),
+            Place::InMessage(towards) => super::endpoint(towards).ok(),
             _ => None,
         })
     }
@@ -56,13 +56,13 @@ pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: u3
     }
 }
 
-/// Finds others to pay for channels of a SIP that is being ended and has closed its own ends: those of which it gave both
-/// ends away. Looks at all channels, because few SIPs leave any.
+/// Finds others to pay for channels of a SIP that is being ended and has closed its own ends: those of which it gave
+/// both ends away. Looks at all channels, because few SIPs leave any.
 pub fn disinherit(process: ProcessRef) {
     if process.paid_channels() == 0 {
         return;
     }
-    for channel in sched::pausing(CHANNELS.iter()) {
+    for channel in preempt::pausing(CHANNELS.iter()) {
         let mut inner = channel.lock();
         if !inner.payer.is_some_and(|(payer, _)| core::ptr::eq(payer, process)) {
             continue;
@@ -73,7 +73,7 @@ pub fn disinherit(process: ProcessRef) {
             inner.charge(holder);
             continue;
         }
-        // In a message: who is to receive it pays already, and then whoever does.
+        // In a message: the receiver-to-be pays already, and then the receiver.
         let Some(way) = inner.way() else { continue };
         let generation = channel.generation();
         drop(inner);
@@ -89,17 +89,17 @@ pub fn disinherit(process: ProcessRef) {
 }
 
 /// The SIP that has an end of this handle, if it is open.
-pub fn owner_of(endpoint: u64) -> Option<ProcessRef> {
-    let endpoint = claims::endpoint(endpoint).ok()?;
+pub(super) fn owner_of(endpoint: u64) -> Option<ProcessRef> {
+    let endpoint = super::endpoint(endpoint).ok()?;
     let inner = endpoint.channel.lock();
     let side = &inner.sides[endpoint.side as usize];
     side.owner.filter(|_| side.place == Place::Owned && endpoint.channel.generation() == endpoint.generation)
 }
 
-/// Has the receivers pay for the blocks in messages of a SIP that is being ended. Looks at all channels, because few SIPs
-/// leave such messages.
-pub fn charge_receivers(sender: ProcessRef) {
-    for channel in sched::pausing(CHANNELS.iter()) {
+/// Has the receivers pay for the blocks in messages of a SIP that is being ended. Looks at all channels, because few
+/// SIPs leave such messages.
+pub(super) fn charge_receivers(sender: ProcessRef) {
+    for channel in preempt::pausing(CHANNELS.iter()) {
         let inner = channel.lock();
         let Some(contract) = inner.contract else { continue };
         for (side, &bound) in inner.sides.iter().zip(&contract.bounds) {
@@ -117,8 +117,8 @@ pub fn charge_receivers(sender: ProcessRef) {
 
 fn charge_receiver(message: &Monitored, words: &[u64], sender: ProcessRef, receiver: ProcessRef) {
     let blocks = words[message.shape.scalar_words as usize..].iter().step_by(BLOCK_WORDS);
-    for block in blocks.take(message.shape.blocks.len()).filter_map(|&handle| claims::block(handle).ok()) {
-        exheap::charge_receiver(block, sender, receiver);
+    for block in blocks.take(message.shape.blocks.len()).filter_map(|&handle| exheap::block(handle).ok()) {
+        loans::charge_receiver(block, sender, receiver);
     }
 }
 
@@ -127,7 +127,8 @@ mod tests {
     use super::*;
     use crate::channel::{self, adopt_endpoint, close, create};
     use crate::contract::{Contract, register};
-    use crate::process;
+    use crate::lifecycle;
+    use crate::process::Epitaph;
     use crate::test_machine::{alone, with_quota};
     use abi::{Automaton, Direction, MessageShape, StateRow};
     use alloc::string::String;
@@ -199,7 +200,7 @@ mod tests {
     fn hand_over(from: ProcessRef, to: ProcessRef, end: EndpointRef) {
         let shape = abi::EndpointShape {
             contract: largest().tag,
-            importer: end.side == channel::SideIndex::Importer,
+            importer: end.side == crate::contract::SideIndex::Importer,
             state: 0,
         };
         assert!(channel::take_givable(from, end, &shape).is_ok());
@@ -219,13 +220,13 @@ mod tests {
             (of_client, of_service),
             "the creator pays as long as it lives"
         );
-        process::end(creator, process::Epitaph::exited(0));
+        lifecycle::end(creator, Epitaph::exited(0));
         assert!(client.kept_for() - of_client >= QUEUES);
         assert_eq!(service.kept_for(), of_service);
         hand_over(client, next, importer);
         assert_eq!(client.kept_for(), of_client);
         assert!(next.kept_for() - of_next >= QUEUES, "whoever gets an end pays");
-        process::end(next, process::Epitaph::exited(0));
+        lifecycle::end(next, Epitaph::exited(0));
         assert!(service.kept_for() - of_service >= QUEUES, "one is left");
         assert!(close(service, exporter).is_ok());
         assert_eq!(service.kept_for(), of_service);

@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering;
 use abi::limits::{BLOCK_WORDS, MESSAGE_WORDS};
 use abi::{Status, TraceKind};
 
+use super::loans::receive_block;
 use super::{EndpointRef, Inner, NO_BLOCK, Received, Waiter, adopt_endpoint};
-use crate::claims;
 use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS};
 use crate::lock::SpinGuard;
@@ -82,9 +82,9 @@ fn take(
 fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
     let mut at = message.shape.scalar_words as usize;
     for _ in &message.shape.blocks {
-        match claims::block(buffer.get(at)) {
+        match exheap::block(buffer.get(at)) {
             Ok(block) => {
-                exheap::receive(caller, block);
+                receive_block(caller, block);
                 buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
                 buffer.set(at + 2, block.size() as u64);
             }
@@ -94,7 +94,7 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
         at += BLOCK_WORDS;
     }
     for _ in &message.shape.endpoints {
-        match claims::endpoint(buffer.get(at)) {
+        match super::endpoint(buffer.get(at)) {
             Ok(moved) => adopt_endpoint(caller, moved),
             Err(_) => buffer.set(at, 0),
         }
@@ -139,7 +139,7 @@ pub fn receive(
         if !side.waiter.is_over() {
             return Err(Status::Busy);
         }
-        // Begun with the lock held: whoever sends next sees the ticket or has sent already.
+        // Begun with the lock held: the next sender sees the ticket, or has sent already.
         let ticket = wait::begin();
         side.waiter = Waiter::Thread(ticket);
         drop(inner);
@@ -155,13 +155,6 @@ pub fn receive(
                 return Err(Status::Closed);
             }
         }
-    }
-}
-
-/// Ends a wait that was begun but not needed.
-pub fn drop_wait(ticket: Ticket) {
-    if !wait::cancel(ticket) {
-        wait::block(ticket, abi::limits::NEVER);
     }
 }
 
@@ -232,3 +225,6 @@ pub fn leave_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef) -> Res
     drop(inner);
     crate::sync::leave(set, endpoint.handle(), was)
 }
+
+#[cfg(test)]
+mod tests;

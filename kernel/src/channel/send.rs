@@ -8,9 +8,8 @@ use abi::limits::{BLOCK_WORDS, MESSAGE_WORDS};
 use abi::{BlockShape, EndpointShape, NO_TRANSITION, Status};
 
 use super::close::{close_all, drop_message};
-use super::{EndpointRef, Inner, NO_BLOCK, Place, SendError, SideIndex, Waiter, adopt_endpoint};
-use crate::claims;
-use crate::contract::{Contract, Monitored};
+use super::{EndpointRef, Inner, NO_BLOCK, Place, SendError, Waiter, adopt_endpoint};
+use crate::contract::{Contract, Monitored, SideIndex};
 use crate::exheap::{self, BlockRef};
 use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
@@ -92,7 +91,7 @@ fn take_blocks(
         let handle = buffer.get(first + number * BLOCK_WORDS);
         if let Err(how) = take_block(caller, endpoint, inner, shape, handle) {
             for taken in 0..number {
-                if let Ok(block) = claims::block(buffer.get(first + taken * BLOCK_WORDS)) {
+                if let Ok(block) = exheap::block(buffer.get(first + taken * BLOCK_WORDS)) {
                     untake_block(caller, endpoint, inner, &message.shape.blocks[taken], block);
                 }
             }
@@ -111,7 +110,7 @@ fn take_block(
     handle: u64,
 ) -> Result<(), &'static str> {
     const NOT_OWN: &str = "with a block that the sender does not own";
-    let block = claims::block(handle).map_err(|_| NOT_OWN)?;
+    let block = exheap::block(handle).map_err(|_| NOT_OWN)?;
     exheap::take_from(caller, block, handle).map_err(|status| match status {
         Status::Busy => "with a block that a device reaches",
         _ => NOT_OWN,
@@ -204,7 +203,7 @@ fn send_with_endpoints(
     let first = message.shape.scalar_words as usize + message.shape.blocks.len() * BLOCK_WORDS;
     let put_back = |count: usize| {
         for number in 0..count {
-            if let Ok(moved) = claims::endpoint(buffer.get(first + number)) {
+            if let Ok(moved) = super::endpoint(buffer.get(first + number)) {
                 adopt_endpoint(caller, moved);
             }
         }
@@ -239,7 +238,7 @@ fn take_endpoint(
     handle: u64,
 ) -> Result<(), &'static str> {
     const NOT_OWN: &str = "with an endpoint that the sender does not own";
-    let moved = claims::endpoint(handle).map_err(|_| NOT_OWN)?;
+    let moved = super::endpoint(handle).map_err(|_| NOT_OWN)?;
     if core::ptr::eq(moved.channel, carrier.channel) {
         return Err("with an endpoint of the very channel it goes through");
     }
@@ -303,9 +302,9 @@ pub fn take_givable(parent: ProcessRef, endpoint: EndpointRef, shape: &EndpointS
     Ok(())
 }
 
-/// Whether `from` is in a message, on its way (perhaps over others) to `target`. An endpoint moves when it is its turn to
-/// send, so its peer cannot send and nothing is on the way to it: the way is one step long. One that is longer than any
-/// contract allows counts as leading there.
+/// Whether `from` is in a message, on its way (perhaps over others) to `target`. An endpoint moves when it is its turn
+/// to send, so its peer cannot send and nothing is on the way to it: the way is one step long. One that is longer than
+/// any contract allows counts as leading there.
 fn leads_to(from: EndpointRef, target: EndpointRef) -> bool {
     const STEPS: usize = 4;
     let mut at = from;
@@ -315,7 +314,7 @@ fn leads_to(from: EndpointRef, target: EndpointRef) -> bool {
         }
         let place = at.channel.inner.lock().sides[at.side as usize].place;
         match place {
-            Place::InMessage(towards) => match claims::endpoint(towards) {
+            Place::InMessage(towards) => match super::endpoint(towards) {
                 Ok(next) => at = next,
                 Err(_) => return false,
             },
@@ -324,3 +323,6 @@ fn leads_to(from: EndpointRef, target: EndpointRef) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,11 @@ use abi::limits::TEXT_BYTES;
 use abi::{EpitaphKind, Status, TraceKind};
 
 use super::{Caller, caller};
-use crate::channel::{self, EndpointRef, Received, SendError, SideIndex};
-use crate::process::{self, Epitaph};
+use crate::channel::{self, EndpointRef, Received, SendError};
+use crate::contract::SideIndex;
+use crate::process::Epitaph;
 use crate::sync::SyncKind;
-use crate::{claims, sync};
+use crate::{claims, lifecycle, sync};
 
 pub fn channel_create(contract: u64) -> Result<u64, Status> {
     let caller = caller()?;
@@ -34,7 +35,7 @@ pub fn channel_send(endpoint: u64, message: u64) -> Result<u64, Status> {
         }
         Err(SendError::Status(status)) => Err(status),
         Err(SendError::Violation(text)) => {
-            process::end(caller.process, Epitaph::new(EpitaphKind::ContractViolation, text));
+            lifecycle::end(caller.process, Epitaph::new(EpitaphKind::ContractViolation, text));
             Err(Status::Closed)
         }
     }

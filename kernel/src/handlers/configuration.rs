@@ -11,7 +11,7 @@ use super::exchange::new_block;
 use super::processes::refused;
 use super::{Caller, caller};
 use crate::installed::Stays;
-use crate::{audit, claims, exheap, installed, measurement, memory};
+use crate::{claims, exheap, installed, measurement, memory};
 
 pub fn parameter_length(index: u64) -> Result<u64, Status> {
     Ok(caller()?.process.with_parameter(index as usize, |value| value.len() as u64).unwrap_or(u64::MAX))
@@ -54,7 +54,7 @@ pub fn program_install(block: u64, bytes: u64) -> Result<u64, Status> {
     match installed::install(copy_of_package(caller, block, bytes)?) {
         Ok(done) => Ok(done as u64),
         Err(why) => {
-            audit::refused(caller.process, "install", "a package", &why);
+            caller.process.audit_refusal("install", "a package", &why);
             Err(refused(caller, &why))
         }
     }
@@ -90,7 +90,7 @@ pub fn program_uninstall(length: u64) -> Result<u64, Status> {
         Ok(()) => Ok(0),
         Err(Stays::Unknown) => Err(Status::NotFound),
         Err(Stays::Root) => {
-            audit::refused(caller.process, "uninstall", &name, "the system started with it");
+            caller.process.audit_refusal("uninstall", &name, "the system started with it");
             Err(Status::Busy)
         }
     }

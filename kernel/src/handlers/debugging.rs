@@ -7,11 +7,11 @@ use manifest_model::Permission;
 use super::channels::close_sync;
 use super::exchange::new_block;
 use super::{Caller, caller};
-use crate::debug_sink::{Found, Written};
 use crate::machine::machine;
 use crate::memory::Record;
 use crate::sync::SyncKind;
-use crate::{arch, audit, claims, contract, debug_output, debug_sink, diagnostics, exheap, memory, process, sched};
+use crate::sync::debug_sink::{self, Found, Written};
+use crate::{arch, audit, claims, contract, debug_output, diagnostics, exheap, lifecycle, memory, preempt, sched};
 
 #[inline(always)]
 pub fn cycles() -> Result<u64, Status> {
@@ -94,7 +94,7 @@ fn permitted() -> Result<Caller, Status> {
 /// Writes the records that fit; how many there are. The caller may be preempted.
 fn write_all<R: Record>(address: usize, size: usize, records: impl Iterator<Item = R>) -> u64 {
     let mut count = 0;
-    for record in sched::pausing(records) {
+    for record in preempt::pausing(records) {
         memory::write_record(address, size, count, &record);
         count += 1;
     }
@@ -118,18 +118,18 @@ lists! {
 
 pub fn list_trace(process_id: u64, block: u64) -> Result<u64, Status> {
     permitted()?;
-    let records = process::trace_of(process_id).ok_or(Status::NotFound)?;
+    let records = lifecycle::trace_of(process_id).ok_or(Status::NotFound)?;
     report(block, |address, size| write_all(address, size, records.into_iter()))
 }
 
 pub fn epitaphs() -> Result<u64, Status> {
-    new_block(permitted()?, process::epitaph_lines().as_bytes())
+    new_block(permitted()?, lifecycle::epitaph_lines().as_bytes())
 }
 
 pub fn audit_note(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
     caller.needs(Permission::Audit)?;
-    audit::note(caller.process, &caller.text(length)?);
+    audit::note(caller.process.name(), &caller.text(length)?);
     Ok(0)
 }
 

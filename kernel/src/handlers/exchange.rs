@@ -5,9 +5,9 @@ use core::sync::atomic::Ordering;
 use abi::{Status, type_tag};
 
 use super::{Caller, caller};
-use crate::claims;
 use crate::exheap::{self, BlockRef};
 use crate::thread::MessageBuffer;
+use crate::{channel, claims};
 
 fn put_address(buffer: MessageBuffer, block: BlockRef) {
     buffer.set(0, block.address.load(Ordering::Relaxed) as u64);
@@ -33,7 +33,7 @@ pub fn heap_free(block: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let taken = claims::block(block)?;
     exheap::take_from(caller.process, taken, block)?;
-    exheap::dispose(taken);
+    channel::dispose(taken);
     Ok(0)
 }
 

@@ -21,11 +21,11 @@ pub use threads::*;
 use abi::Status;
 use alloc::string::String;
 
+use crate::cpu;
 use crate::process::ProcessRef;
 use crate::thread::{MessageBuffer, ThreadRef};
-use crate::{audit, cpu};
 
-/// Who calls.
+/// The caller of an ABI function.
 #[derive(Clone, Copy)]
 struct Caller {
     thread: ThreadRef,
@@ -55,7 +55,7 @@ impl Caller {
         if permitted {
             return Ok(());
         }
-        audit::refused(self.process, permission.word(), "the kernel", "its manifest has no such permission");
+        self.process.audit_refusal(permission.word(), "the kernel", "its manifest has no such permission");
         Err(Status::NotPermitted)
     }
 }

@@ -9,19 +9,21 @@ use alloc::string::ToString;
 use manifest_model::Permission;
 
 use super::{Caller, caller};
-use crate::process::{self, CreateError, Epitaph, PROCESSES};
+use crate::lifecycle::{self, CreateError};
+use crate::process::{Epitaph, PROCESSES, ProcessRef};
+use crate::sync::debug_sink;
 use crate::wait::{self, Woken};
-use crate::{audit, claims, debug_sink, installed, principal, sched, thread};
+use crate::{claims, installed, preempt, principal, thread};
 
 pub fn process_create(length: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let name = caller.text(length)?;
     let program = installed::find(&name).ok_or(Status::NotFound)?;
-    match process::create(program, Some(caller.process)) {
+    match lifecycle::create(program, Some(caller.process)) {
         Ok(child) => Ok(child.handle()),
         Err(CreateError::Status(status)) => Err(status),
         Err(CreateError::Refused(why)) => {
-            audit::refused(caller.process, "start", &name, &why);
+            caller.process.audit_refusal("start", &name, &why);
             Err(refused(caller, &why))
         }
     }
@@ -45,13 +47,13 @@ pub fn process_invoke(child: u64, role_length: u64) -> Result<u64, Status> {
     if let Some(role) = &role {
         caller.needs(Permission::AssignRole)?;
         if !principal::is_role(role) {
-            audit::refused(caller.process, "a role", child.name(caller.process), "it is no name of a role");
+            caller.process.audit_refusal("a role", child.name(caller.process), "it is no name of a role");
             return Err(Status::BadArgument);
         }
     }
     let invoked = child.invoke(caller.process, role.as_deref());
     if let Err(Status::TooLarge) = invoked {
-        audit::refused(caller.process, "invocation", child.name(caller.process), "its principal would be too long");
+        caller.process.audit_refusal("invocation", child.name(caller.process), "its principal would be too long");
     }
     invoked.map(|()| 0)
 }
@@ -84,7 +86,7 @@ pub(super) fn note_beyond_manifest<T>(
 ) {
     if let Err(Status::NotFound) = result {
         let object = format!("{}, place {place}", program());
-        audit::refused(caller.process, what, &object, "its manifest has no such place");
+        caller.process.audit_refusal(what, &object, "its manifest has no such place");
     }
 }
 
@@ -125,7 +127,7 @@ pub fn process_wait(child: u64, deadline: u64) -> Result<u64, Status> {
         match child.wait_at(caller.process, ticket) {
             Ok(None) => {}
             ended => {
-                crate::channel::drop_wait(ticket);
+                wait::drop_wait(ticket);
                 let epitaph = ended?.unwrap_or_else(|| Epitaph::exited(0));
                 return Ok(put_epitaph(caller.buffer, &epitaph));
             }
@@ -160,8 +162,8 @@ pub fn process_id_of(child: u64) -> Result<u64, Status> {
 }
 
 pub fn process_exit(code: u64) -> Result<u64, Status> {
-    process::end(caller()?.process, Epitaph::exited(code));
-    thread::end_current()
+    lifecycle::end(caller()?.process, Epitaph::exited(code));
+    lifecycle::end_current_thread()
 }
 
 pub fn process_panic(length: u64) -> Result<u64, Status> {
@@ -170,10 +172,10 @@ pub fn process_panic(length: u64) -> Result<u64, Status> {
     let text = abi::audit::beginning(&Printable(&bytes).to_string(), TEXT_BYTES);
     bytes.push(b'\n');
     debug_sink::write(caller.process, &bytes);
-    process::end(caller.process, Epitaph::new(EpitaphKind::Panicked, text));
+    lifecycle::end(caller.process, Epitaph::new(EpitaphKind::Panicked, text));
     // The text is freed by `end`'s owner of it; nothing is left on this stack.
     drop(bytes);
-    thread::end_current()
+    lifecycle::end_current_thread()
 }
 
 pub fn process_id() -> Result<u64, Status> {
@@ -184,8 +186,8 @@ pub fn process_stop_any(process_id: u64, reason: u64) -> Result<u64, Status> {
     let caller = caller()?;
     caller.needs(Permission::StopAny)?;
     let reason = stop_reason(reason)?;
-    let by_id = |process: &process::ProcessRef| process.id.load(Ordering::Relaxed) == process_id;
-    let process = sched::pausing(PROCESSES.iter()).find(by_id).ok_or(Status::NotFound)?;
-    process::stop(caller.process, process, process_id, reason);
+    let by_id = |process: &ProcessRef| process.id.load(Ordering::Relaxed) == process_id;
+    let process = preempt::pausing(PROCESSES.iter()).find(by_id).ok_or(Status::NotFound)?;
+    lifecycle::stop(caller.process, process, process_id, reason);
     Ok(0)
 }

@@ -6,15 +6,16 @@ use alloc::vec::Vec;
 use super::channels::close_sync;
 use super::{Caller, caller};
 use crate::channel::EndpointRef;
-use crate::claims::Kind;
 use crate::device::OpenDevice;
+use crate::handle::{self, Kind};
 use crate::hardware::OpenHardware;
+use crate::lifecycle::ChildRef;
 use crate::machine::machine;
-use crate::process::{self, ChildRef, ProcessRef};
+use crate::process::{self, ProcessRef};
 use crate::sync::{self, SyncKind, SyncRef};
 use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::{self, Ticket, Woken};
-use crate::{channel, claims, device, hardware, sched};
+use crate::{channel, claims, device, hardware, lifecycle, sched};
 
 /// Objects that one `wait_any` can wait for.
 const WAIT_ANY: usize = 32;
@@ -38,7 +39,7 @@ pub fn thread_create(entry: u64, argument: u64) -> Result<u64, Status> {
 }
 
 pub fn thread_exit() -> Result<u64, Status> {
-    thread::end_current()
+    lifecycle::end_current_thread()
 }
 
 pub fn thread_join(thread: u64, deadline: u64) -> Result<u64, Status> {
@@ -52,7 +53,7 @@ pub fn thread_join(thread: u64, deadline: u64) -> Result<u64, Status> {
         match wait_at_thread(joined, thread, ticket) {
             Ok(false) => {}
             ended => {
-                channel::drop_wait(ticket);
+                wait::drop_wait(ticket);
                 ended?;
                 break;
             }
@@ -195,7 +196,7 @@ enum Waitable {
 
 impl Waitable {
     fn claim(handle: u64, caller: ProcessRef) -> Result<Waitable, Status> {
-        Ok(match claims::kind_of(handle) {
+        Ok(match handle::kind_of(handle) {
             Some(Kind::Endpoint) => Waitable::Endpoint(claims::endpoint(handle)?),
             Some(Kind::Sync) => Waitable::Sync(claims::sync(handle, caller)?),
             Some(Kind::Thread) => Waitable::Thread(claims::thread(handle, caller)?, handle),
@@ -257,7 +258,7 @@ fn wait_for(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<u64, 
     }
 }
 
-/// One round: a ready object, or nothing after a wake-up that has to be looked into.
+/// One round: a ready object, or nothing after a wake-up, which may be spurious.
 fn wait_once(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<Option<usize>, Status> {
     let ticket = wait::begin();
     let mut left_at = 0;
@@ -276,7 +277,7 @@ fn wait_once(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<Opti
     if matches!(found, Ok(None)) {
         woken = wait::block(ticket, deadline);
     } else {
-        channel::drop_wait(ticket);
+        wait::drop_wait(ticket);
     }
     for object in &objects[..left_at] {
         object.stop_waiting(ticket);

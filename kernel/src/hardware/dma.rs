@@ -8,7 +8,7 @@ use super::{OpenHardware, Origin};
 use crate::exheap::{self, BlockRef};
 use crate::machine::machine;
 
-/// Blocks that one device can reach at a time: they are looked through with the device locked.
+/// Blocks that are pinned for one device at most: they are scanned with the device locked.
 const PINS: usize = 4096;
 
 /// Pins a block of the owner's: where the device finds it.

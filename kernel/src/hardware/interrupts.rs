@@ -2,7 +2,7 @@
 //! the thread that waits for it.
 //!
 //! [`fired`] leaves a mark for the line and one for the processor it struck. The processor looks at its mark
-//! before it leaves the kernel and before it idles, and then [`deliver`]s: it wakes who waits. A line that
+//! before it leaves the kernel and before it idles, and then [`deliver`]s: it wakes the waiters. A line that
 //! fires more often than [`STORM`] times in [`STORM_NS`] is masked then, and stays so until the device has
 //! another driver.
 
@@ -14,14 +14,15 @@ use abi::Status;
 use hal_api::InterruptMessage;
 
 use super::{BY_NUMBER, OpenHardware};
-use crate::cpu::{self, PENDING_INTERRUPT};
+use crate::arch;
 use crate::debug_output;
 use crate::lock::AtomicRef;
 use crate::machine::machine;
+use crate::preempt::PENDING_INTERRUPT;
 use crate::thread::ThreadRef;
 use crate::wait::{self, Ticket, Woken};
 
-/// So often a line may fire within [`STORM_NS`].
+/// Interrupts of a line within [`STORM_NS`] that are no storm.
 const STORM: u32 = 20_000;
 const STORM_NS: u64 = 100_000_000;
 /// Lines whose mark is in one word.
@@ -58,7 +59,7 @@ struct Count {
     storm: AtomicBool,
     /// The storm has been dealt with.
     silenced: AtomicBool,
-    /// One more than the number of the device whose it is, or 0.
+    /// One more than the number of its device, or 0.
     device: AtomicU32,
 }
 
@@ -81,7 +82,7 @@ fn count_of(line: u32) -> Option<&'static Count> {
     LINES.get()?.counts.get(line as usize)
 }
 
-/// Says whose a line is from now on: masked until that driver waits for it.
+/// Gives a line to a device: masked until that device's driver waits for it.
 pub(super) fn assign(line: u32, device: Option<u32>) {
     let Some(count) = count_of(line) else { return };
     machine().interrupt_mask(line, true);
@@ -106,7 +107,7 @@ pub extern "C" fn fired(line: u32) {
         count.storm.store(true, Ordering::Relaxed);
     }
     lines.marks[line as usize / MARKS].fetch_or(1 << (line as usize % MARKS), Ordering::SeqCst);
-    cpu::this().pending.fetch_or(PENDING_INTERRUPT, Ordering::SeqCst);
+    arch::cpu_set_pending(PENDING_INTERRUPT);
 }
 
 /// Whether a line fired that was not delivered yet.
@@ -156,11 +157,11 @@ pub fn wait(open: OpenHardware, interrupt: u64, thread: ThreadRef, deadline: u64
         let ticket = wait::begin();
         let found = look(open, interrupt, ticket);
         if !matches!(found, Ok(None)) {
-            crate::channel::drop_wait(ticket);
+            wait::drop_wait(ticket);
             return found.map(|count| count.unwrap_or(0));
         }
         let woken = if deadline <= machine().monotonic_ns() {
-            crate::channel::drop_wait(ticket);
+            wait::drop_wait(ticket);
             Woken::TimedOut
         } else {
             wait::block(ticket, deadline)

@@ -2,10 +2,10 @@
 //!
 //! A *device* here is a set of ranges and interrupt lines. The machine names some (a bus, say), a manifest
 //! may list fixed ones, and the driver of a bus publishes those that it finds, out of its own. What the
-//! registers mean the kernel does not know. docs/hardware.md says who owns what, and what happens when a
+//! registers mean the kernel does not know. docs/hardware.md has the ownership rules, and what happens when a
 //! driver or a bus ends at any point.
 //!
-//! Locks: `TABLE` (outermost: every change of who has what), then one device, then the owner lists of a
+//! Locks: `TABLE` (outermost: every change of ownership), then one device, then the owner lists of a
 //! process. Registers and interrupts take the device's lock alone. A line that fires takes none.
 
 mod dma;
@@ -30,9 +30,9 @@ use abi::Status;
 use hal_api::{Range, RangeKind};
 use manifest_model::{AddressRange, DeviceNeed};
 
-use crate::claims::{self, Kind};
 use crate::debug_output;
 use crate::exheap::{self, BlockRef};
+use crate::handle::{self, Kind};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::process::ProcessRef;
@@ -124,7 +124,7 @@ impl Inner {
         matches!(self.origin, Origin::Published { bus } if core::ptr::eq(bus, device))
     }
 
-    /// Who has it, for people.
+    /// Its owner, for diagnostics.
     fn holder(&self) -> String {
         match self.owner {
             Some(owner) => owner.name().to_string(),
@@ -133,7 +133,7 @@ impl Inner {
     }
 }
 
-/// The same devices, by number, for who knows a number and need not wait for the table.
+/// The same devices by number, for lookups without the table's lock.
 static BY_NUMBER: [AtomicRef<Device>; DEVICES] = [const { AtomicRef::none() }; DEVICES];
 
 /// All devices, by number.
@@ -156,7 +156,7 @@ impl OpenHardware {
     }
 }
 
-/// Asks the machine what it has.
+/// Enumerates the machine's hardware.
 pub fn start() {
     interrupts::start(machine().interrupt_lines());
     let mut table = TABLE.lock();
@@ -264,7 +264,7 @@ fn take(table: &[&'static Device], device: &'static Device, caller: ProcessRef) 
     let opening = inner.opening;
     drop(inner);
     caller.count_device(true);
-    Ok(claims::handle(Kind::Device, FIRST_NUMBER + device.number, opening))
+    Ok(handle::encode(Kind::Device, FIRST_NUMBER + device.number, opening))
 }
 
 /// Who has a part of these ranges or lines, and which part, for people. What a device has in common with its

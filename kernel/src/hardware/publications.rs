@@ -12,7 +12,7 @@ use hal_api::Range;
 
 use super::interrupts::{Line, assign};
 use super::{Device, Inner, OpenHardware, Origin, State, TABLE, add, find, overlap};
-use crate::exheap;
+use crate::channel;
 use crate::lock::SpinGuard;
 use crate::machine::machine;
 use crate::thread::{MessageBuffer, ThreadRef};
@@ -207,7 +207,7 @@ pub fn released(bus: OpenHardware, thread: ThreadRef, deadline: u64) -> Result<u
         let woken = match found {
             Ok(None) if deadline > machine().monotonic_ns() => wait::block(ticket, deadline),
             _ => {
-                crate::channel::drop_wait(ticket);
+                wait::drop_wait(ticket);
                 Woken::TimedOut
             }
         };
@@ -249,7 +249,7 @@ pub fn ready(bus: OpenHardware, number: u64) -> Result<(), Status> {
         core::mem::take(&mut inner.quarantine)
     };
     for block in blocks {
-        exheap::dispose(block);
+        channel::dispose(block);
     }
     Ok(())
 }

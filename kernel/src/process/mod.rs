@@ -1,51 +1,41 @@
-//! SIPs: from creation from a manifest to the last resource given back.
+//! SIPs: what the kernel keeps of each, and the accounts of what it uses.
 //!
-//! Who owns a SIP's slot: its parent, as long as it holds the child's handle; else the SIP itself
-//! until its end. What if it dies here: ending a SIP marks it as dying and makes every thread of it
-//! leave the kernel, where it ends; the last one gives everything back ([`finish`]), without running
-//! any code of the SIP, tells whoever waits, and ends the SIP's children.
+//! Owner of a SIP's slot: its parent, as long as it holds the child's handle; else the SIP itself until its end.
+//! Neighbours: `lifecycle` creates, starts and ends SIPs. Deliberately not here: what a SIP owns (threads, channels,
+//! blocks); their modules know SIPs, not the other way round.
 
-mod child;
-mod end;
-mod graveyard;
+mod debug_text;
+mod epitaph;
+mod owned;
 mod parameters;
 mod quota;
-mod reclaim;
+mod trace;
 
-pub use child::ChildRef;
-pub use end::{end, stop, thread_ended};
-pub use graveyard::{Epitaph, epitaph_lines, trace_of};
-pub use quota::may_create_thread;
-pub use reclaim::{Scarce, no_room, reclaim, used_up};
+pub use debug_text::SinkRef;
+pub use epitaph::Epitaph;
+pub use owned::{Blocks, Endpoints, Syncs, Threads};
+pub use quota::{kernel_quota, may_create_thread};
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use abi::{ProcessState, Status, TraceKind};
+use abi::ProcessState;
 
+use debug_text::DebugText;
 use parameters::Parameters;
+use trace::Ring;
 
+use crate::audit;
 use crate::lock::{AtomicRef, SpinLock};
-use crate::principal::{self, Principal, TooLong};
+use crate::principal::{self, Principal};
 use crate::program::{Loaded, Program};
-use crate::slab::{Links, List, Listed, Slab, Slot, Slotted};
-use crate::trace::Ring;
+use crate::slab::{Links, List, Listed, Slab, Slot};
 use crate::wait::Waiters;
-use crate::{channel, debug_sink, exheap, sync, thread};
 
 /// All SIPs.
 pub static PROCESSES: Slab<Process> = Slab::new();
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-/// SIPs created and ended since start.
-pub static CREATED: AtomicU64 = AtomicU64::new(0);
-/// See [`CREATED`].
-pub static ENDED: AtomicU64 = AtomicU64::new(0);
-
-impl Slotted for Process {
-    const SCARCE: Scarce = Scarce::Processes;
-}
 
 /// One SIP.
 #[derive(Default)]
@@ -56,18 +46,18 @@ pub struct Process {
     pub program: AtomicRef<Program>,
     /// The same, verified and mapped.
     pub loaded: AtomicRef<Loaded>,
-    state: AtomicU64,
-    dying: AtomicBool,
+    pub(crate) state: AtomicU64,
+    pub(crate) dying: AtomicBool,
     /// Threads that have not ended.
     pub live_threads: AtomicU32,
-    /// How many parents lie between it and nobody: 0 for the root.
-    depth: AtomicU32,
+    /// Its distance from the root, which has 0.
+    pub(crate) depth: AtomicU32,
     /// Process id of the top of the tree that it belongs to when memory runs out.
-    tree: AtomicU64,
+    pub(crate) tree: AtomicU64,
     /// Whether it is being ended because memory ran out.
-    reclaimed: AtomicBool,
+    pub(crate) reclaimed: AtomicBool,
     /// More than its program's principal, if it was invoked.
-    own_principal: principal::Own,
+    pub(crate) own_principal: principal::Own,
     /// Its trace.
     pub trace: Ring,
     /// Messages sent.
@@ -78,34 +68,34 @@ pub struct Process {
     pub cycles: AtomicU64,
     /// When it was started, ns.
     pub started_ns: AtomicU64,
-    links: Links,
-    life: SpinLock<Life>,
+    pub(crate) links: Links,
+    pub(crate) life: SpinLock<Life>,
     /// Its threads.
-    pub threads: SpinLock<List<thread::InProcess>>,
+    pub threads: SpinLock<List<Threads>>,
     /// Of the threads of one that is being ended, the next to be told. Guarded by their list.
-    next_to_end: AtomicU32,
+    pub(crate) next_to_end: AtomicU32,
     /// Its exchange-heap blocks.
-    pub blocks: SpinLock<List<exheap::OfProcess>>,
+    pub blocks: SpinLock<List<Blocks>>,
     /// Bytes of blocks that count against its quota: its own, and those it sent that are not received.
     pub block_bytes: AtomicUsize,
     /// Its endpoints.
-    pub endpoints: SpinLock<List<channel::OfProcess>>,
+    pub endpoints: SpinLock<List<Endpoints>>,
     /// Channels that it pays for, those that it created above all, and their bytes, in one word.
-    channels: AtomicU64,
+    pub(crate) channels: AtomicU64,
     /// How many bytes the kernel may keep for it in queues, sets and records of children.
-    kernel_quota: AtomicUsize,
+    pub(crate) kernel_quota: AtomicUsize,
     /// Bytes that the kernel keeps for it beside those that follow from its lists.
-    kernel_bytes: AtomicUsize,
+    pub(crate) kernel_bytes: AtomicUsize,
     /// Its mutexes, events, wait sets and debug sinks.
-    pub syncs: SpinLock<List<sync::OfProcess>>,
+    pub syncs: SpinLock<List<Syncs>>,
     /// Its paged memory.
     pub pages: SpinLock<Pages>,
-    children: SpinLock<List<OfParent>>,
+    pub(crate) children: SpinLock<List<OfParent>>,
     /// Children whose handles it has, and those that it gave up and that still run.
-    charged_children: AtomicU32,
-    open_devices: AtomicU32,
+    pub(crate) charged_children: AtomicU32,
+    pub(crate) open_devices: AtomicU32,
     /// Where its debug text goes.
-    pub debug_sink: debug_sink::Place,
+    pub debug_text: DebugText,
 }
 
 /// A reference to a SIP.
@@ -124,14 +114,14 @@ impl Listed for OfParent {
 #[derive(Default)]
 pub struct Pages {
     /// Its allocations.
-    runs: Runs,
+    pub(crate) runs: Runs,
     /// All pages.
     pub count: usize,
 }
 
 /// The number of pages of each allocation, by its address. Most SIPs have one, which needs no memory of its own here.
 #[derive(Default)]
-struct Runs {
+pub(crate) struct Runs {
     one: Option<(usize, usize)>,
     others: BTreeMap<usize, usize>,
 }
@@ -158,7 +148,7 @@ impl Runs {
     }
 
     /// Takes any allocation out.
-    fn pop(&mut self) -> Option<(usize, usize)> {
+    pub(crate) fn pop(&mut self) -> Option<(usize, usize)> {
         self.one.take().or_else(|| self.others.pop_first())
     }
 
@@ -168,19 +158,20 @@ impl Runs {
     }
 }
 
+/// What the lock of a SIP's life guards.
 #[derive(Default)]
-struct Life {
-    parent: Option<(ProcessRef, u64)>,
-    /// Who is charged for it although it gave the handle up, with its process id.
-    released_by: Option<(ProcessRef, u64)>,
-    held: bool,
-    /// Whether its parent said that it invoked it.
-    is_invoked: bool,
-    epitaph: Option<Epitaph>,
-    waiters: Waiters,
-    parameters: Parameters,
-    slots: Vec<Option<u64>>,
-    devices: Vec<Option<String>>,
+pub(crate) struct Life {
+    pub(crate) parent: Option<(ProcessRef, u64)>,
+    /// The parent that released it and is still charged for it, with its process id.
+    pub(crate) released_by: Option<(ProcessRef, u64)>,
+    pub(crate) held: bool,
+    /// Whether its parent invoked it.
+    pub(crate) is_invoked: bool,
+    pub(crate) epitaph: Option<Epitaph>,
+    pub(crate) waiters: Waiters,
+    pub(crate) parameters: Parameters,
+    pub(crate) slots: Vec<Option<u64>>,
+    pub(crate) devices: Vec<Option<String>>,
 }
 
 impl Life {
@@ -192,13 +183,13 @@ impl Life {
     }
 
     /// What is kept of it when it has ended, until its parent gives its handle up.
-    fn remains(&self) -> usize {
+    pub(crate) fn remains(&self) -> usize {
         let epitaph = self.epitaph.as_ref().map_or(0, |epitaph| epitaph.text.len());
         quota::PROCESS_BYTES + self.bytes() + epitaph
     }
 
     /// Whether it is the child of this SIP, which still holds its handle; without one, whether it is the first SIP.
-    fn is_held_by(&self, parent: Option<ProcessRef>) -> bool {
+    pub(crate) fn is_held_by(&self, parent: Option<ProcessRef>) -> bool {
         let known = self.parent.map(|(known, _)| known);
         let is_same = match (known, parent) {
             (Some(known), Some(parent)) => core::ptr::eq(known, parent),
@@ -225,10 +216,17 @@ impl Slot<Process> {
         self.program.get().map_or("?", |program| &program.manifest.name)
     }
 
-    /// Who it speaks for.
+    /// The principal that it speaks for.
     #[inline(always)]
     pub fn principal(&self) -> Option<Principal> {
         self.program.get().map(|program| self.own_principal.of(program))
+    }
+
+    /// Notes in the audit that the kernel refused it something: which right on what, by which rule.
+    #[cold]
+    pub fn audit_refusal(&self, right: &str, object: &str, rule: &str) {
+        let principal = self.principal();
+        audit::refused(principal.as_ref().map_or("?", Principal::text), right, object, rule);
     }
 
     /// The parent's process id, 0 if there is none.
@@ -280,95 +278,5 @@ impl Slot<Process> {
         } else {
             self.open_devices.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// Creates a SIP of a program, for a parent (none: the first).
-pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
-    let Some(parent) = parent else { return make(program, None) };
-    // Before anything is made, so that threads that create at the same time are counted one by one.
-    parent.charge_child().map_err(CreateError::Status)?;
-    let made = make(program, Some(parent));
-    if made.is_err() {
-        parent.refund_child(parent.id.load(Ordering::Relaxed));
-    }
-    made
-}
-
-fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
-    let loaded = program.load().map_err(CreateError::Refused)?;
-    let invoker = parent.map(|parent| invoker(parent, program)).transpose()?.flatten();
-    let process = PROCESSES.allocate().ok_or(CreateError::Status(Status::Exhausted))?;
-    let child = ChildRef::new(process, process.generation());
-    let manifest = &program.manifest;
-    process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-    process.place_below(parent);
-    process.reclaimed.store(false, Ordering::Relaxed);
-    process.own_principal.clear();
-    if let Some(invoker) = invoker {
-        process.own_principal.set_invoker(invoker);
-    }
-    process.program.set(Some(program));
-    process.loaded.set(Some(loaded));
-    process.state.store(ProcessState::Created as u64, Ordering::Release);
-    process.dying.store(false, Ordering::SeqCst);
-    process.live_threads.store(0, Ordering::Relaxed);
-    process.channels.store(0, Ordering::Relaxed);
-    process.kernel_bytes.store(0, Ordering::Relaxed);
-    process.kernel_quota.store(quota::kernel_quota(&manifest.quota), Ordering::Relaxed);
-    process.charged_children.store(0, Ordering::Relaxed);
-    process.block_bytes.store(0, Ordering::Relaxed);
-    for counter in [&process.sent, &process.received, &process.cycles, &process.started_ns] {
-        counter.store(0, Ordering::Relaxed);
-    }
-    process.debug_sink.inherit(parent);
-    process.trace.clear();
-    let parent_id = parent.map_or(0, |parent| parent.id.load(Ordering::Relaxed));
-    process.trace.add(TraceKind::Created, parent_id, 0);
-    {
-        let mut life = process.life.lock();
-        life.parent = parent.map(|parent| (parent, parent_id));
-        life.released_by = None;
-        life.held = parent.is_some();
-        life.is_invoked = false;
-        life.epitaph = None;
-        life.waiters.clear();
-        life.parameters.reset(manifest.parameters.len());
-        life.slots.clear();
-        life.slots.resize(manifest.endpoints.len(), None);
-        life.devices.clear();
-        life.devices.resize(manifest.devices.len(), None);
-        if let Some(parent) = parent {
-            // Before anybody can give the child up, who would take it out.
-            parent.children.lock().insert(process.index());
-        }
-    }
-    CREATED.fetch_add(1, Ordering::Relaxed);
-    if let Some(parent) = parent {
-        parent.trace.add(TraceKind::ChildCreated, process.id.load(Ordering::Relaxed), 0);
-    }
-    Ok(child)
-}
-
-/// Why a SIP was not created.
-pub enum CreateError {
-    /// A quota, or the machine.
-    Status(Status),
-    /// The program's package: why.
-    Refused(String),
-}
-
-/// Whom a child's principal names although its parent says nothing. One who was invoked cannot shed the names of its
-/// invokers by starting others, or itself, without them.
-fn invoker(parent: ProcessRef, program: &'static Program) -> Result<Option<Principal>, CreateError> {
-    if !parent.own_principal.is_compound() {
-        return Ok(None);
-    }
-    let Some(invoker) = parent.principal() else { return Ok(None) };
-    match invoker.may_invoke(program) {
-        Ok(()) => Ok(Some(invoker)),
-        Err(TooLong) => Err(CreateError::Refused(String::from(
-            "too many programs have invoked each other; start it from one that fewer have",
-        ))),
     }
 }

@@ -1,7 +1,7 @@
 //! Values of parameters, which a parent gives a child and the kernel keeps as long as that lives.
 //!
-//! They are the kernel's own memory and in no quota of the child's, which does not run yet: so they are bounded here, and
-//! count when it is looked who holds how much.
+//! They are the kernel's own memory and in no quota of the child's, which does not run yet. So they are bounded here,
+//! and count as held by the child when memory is reclaimed.
 
 use alloc::vec::Vec;
 

@@ -1,18 +1,18 @@
-//! What a SIP may use up, counted where it is used.
+//! Accounts: what a SIP uses, against the quotas of its manifest.
 //!
-//! Blocks and channels are counted in one word each, so that a message or a new channel costs one atomic operation. What
-//! else the kernel keeps for a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their length.
-//! docs/decisions/0009-when-memory-runs-out.md says who is charged for what, and how much that may be.
+//! Blocks and channels are counted in one word each, so that a message or a new channel costs one atomic operation.
+//! What else the kernel keeps for a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their
+//! length. docs/decisions/0009-when-memory-runs-out.md has the rules of what counts against which SIP, and the limits.
 
 use core::sync::atomic::Ordering;
 
 use abi::limits::{self, PAGE_BYTES};
 use abi::{Status, TraceKind};
 
-use super::{Process, ProcessRef, no_room};
-use crate::exheap::RECORD_BYTES;
-use crate::slab::Slot;
-use crate::{memory, sync, thread};
+use super::{Blocks, Process, ProcessRef};
+use crate::memory;
+use crate::shortage::{ask_for_reclaim, no_room};
+use crate::slab::{Charged, Slot};
 
 /// Index of the memory quota in a [`TraceKind::QuotaExceeded`] event.
 const QUOTA_MEMORY: u64 = 0;
@@ -34,8 +34,6 @@ const ONE_CHANNEL: u64 = 1 << 40;
 
 /// What the kernel keeps of each SIP.
 pub(super) const PROCESS_BYTES: usize = size_of::<Slot<Process>>();
-/// What the kernel keeps of a thread: its record, a place in the queue of timers and tickets of its waits.
-pub const THREAD_BYTES: usize = size_of::<Slot<thread::Thread>>() + 128;
 /// What the kernel keeps of a run of pages.
 const RUN_BYTES: usize = 48;
 
@@ -56,8 +54,27 @@ impl Slot<Process> {
         self.quota().handles as usize
     }
 
+    /// Whether something new may be made for it. When memory is low only the root and services get more; they are few,
+    /// chosen by whoever made the system, and the rest of the system waits for them.
+    #[inline(always)]
+    pub fn may_grow(&self) -> Result<(), Status> {
+        if memory::is_low() { self.grow_when_low() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn grow_when_low(&self) -> Result<(), Status> {
+        ask_for_reclaim();
+        if self.depth.load(Ordering::Relaxed) <= 1 { Ok(()) } else { Err(Status::Exhausted) }
+    }
+
+    /// What it holds, in bytes, but for its threads' stacks.
+    pub fn held_bytes(&self) -> usize {
+        let pages = self.pages.lock().count;
+        pages * PAGE_BYTES + self.block_bytes.load(Ordering::Relaxed) + self.kept_for()
+    }
+
     /// Counts a child that it creates. Those that it gave up count as long as they run.
-    pub(super) fn charge_child(&self) -> Result<(), Status> {
+    pub(crate) fn charge_child(&self) -> Result<(), Status> {
         self.may_grow()?;
         self.may_have_another_handle()?;
         let allowed = self.quota().children;
@@ -73,8 +90,8 @@ impl Slot<Process> {
         if self.handles() < self.quota().handles { Ok(()) } else { Err(self.quota_exceeded(QUOTA_HANDLES)) }
     }
 
-    /// Counts a block that it allocates. The records of as many blocks as it has handles of come on top of the quota, which
-    /// is of their room.
+    /// Counts a block that it allocates. The records of as many blocks as it has handles of come on top of the quota,
+    /// which is of their room.
     #[inline(always)]
     pub fn charge_blocks(&self, bytes: usize) -> Result<(), Status> {
         let Some(program) = self.program.get() else { return Err(Status::WrongState) };
@@ -83,9 +100,10 @@ impl Slot<Process> {
         if count >= quota.handles {
             return Err(self.quota_exceeded(QUOTA_HANDLES));
         }
-        let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * RECORD_BYTES;
+        let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * Blocks::RECORD_BYTES;
         self.may_grow()?;
-        // Counted before it is compared, so that threads which allocate at the same time stay within the quota together.
+        // Counted before it is compared, so that threads which allocate at the same time stay within the quota
+        // together.
         if bytes <= allowed {
             if self.block_bytes.fetch_add(bytes, Ordering::Relaxed) <= allowed - bytes {
                 return Ok(());
@@ -130,7 +148,7 @@ impl Slot<Process> {
         Err(self.quota_exceeded(if count < u64::from(quota.channels) { QUOTA_KERNEL } else { QUOTA_CHANNELS }))
     }
 
-    /// Counts a channel that another created who is gone: it may exceed the quota, but then it can create none.
+    /// Counts a channel whose creator is gone: it may exceed the quota, but then it can create none.
     pub fn charge_inherited_channel(&self, bytes: usize) {
         self.channels.fetch_add(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
     }
@@ -179,7 +197,7 @@ impl Slot<Process> {
     }
 
     /// Counts what is kept of a child that has ended: it may exceed the quota, but then no more of anything is kept.
-    pub(super) fn charge_kept_child(&self, bytes: usize) {
+    pub(crate) fn charge_kept_child(&self, bytes: usize) {
         self.kernel_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -192,8 +210,8 @@ impl Slot<Process> {
 
     /// What the kernel keeps for it, in bytes, but for its blocks.
     pub fn kept_for(&self) -> usize {
-        let threads = self.threads.lock().count() as usize * THREAD_BYTES;
-        let syncs = self.syncs.lock().count() as usize * sync::RECORD_BYTES;
+        let threads = self.threads.lock().record_bytes();
+        let syncs = self.syncs.lock().record_bytes();
         let runs = self.pages.lock().runs.len() * RUN_BYTES;
         let channels = (self.channels.load(Ordering::Relaxed) % ONE_CHANNEL) as usize;
         let given = self.life.lock().bytes();
@@ -201,9 +219,9 @@ impl Slot<Process> {
         PROCESS_BYTES + threads + syncs + runs + channels + given + own + self.kernel_bytes.load(Ordering::Relaxed)
     }
 
-    /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if the
-    /// slot is another's.
-    pub(super) fn refund_child(&self, id: u64) {
+    /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if
+    /// the slot is another's.
+    pub(crate) fn refund_child(&self, id: u64) {
         if self.id.load(Ordering::Relaxed) == id {
             let less = |count: u32| count.checked_sub(1);
             // As in `refund_channel`.
@@ -256,9 +274,9 @@ impl Slot<Process> {
     }
 }
 
-/// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest allows
-/// it to have.
-pub(super) fn kernel_quota(quota: &manifest_model::Quota) -> usize {
+/// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest
+/// allows it to have.
+pub fn kernel_quota(quota: &manifest_model::Quota) -> usize {
     let each = [
         (quota.handles, limits::KERNEL_BYTES_PER_HANDLE),
         (quota.channels, limits::KERNEL_BYTES_PER_CHANNEL),

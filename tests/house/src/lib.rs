@@ -1,9 +1,10 @@
 //! Reads the workspace for the rules of the house, which are the tests of this crate.
 //!
-//! Key type: [`Workspace`]; [`public_items`] reads sources. Deliberately not here: the rules themselves; each file in `tests/` holds
+//! Key type: [`Workspace`]; [`public_items`] and [`modules`] read sources. Deliberately not here: the rules themselves; each file in `tests/` holds
 //! those on one subject.
 #![forbid(unsafe_code)]
 
+pub mod modules;
 pub mod public_items;
 
 use std::path::{Path, PathBuf};

@@ -2,42 +2,17 @@
 
 use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
-use abi::{EpitaphKind, TraceRecord};
+use abi::TraceRecord;
 
-use super::{PROCESSES, ProcessRef};
 use crate::cpu;
 use crate::lock::SpinLock;
-use crate::sched;
-
-/// How a SIP ended.
-#[derive(Clone, Debug)]
-pub struct Epitaph {
-    /// The kind.
-    pub kind: EpitaphKind,
-    /// Exit status, if it exited.
-    pub status: u64,
-    /// For people.
-    pub text: Cow<'static, str>,
-}
-
-impl Epitaph {
-    /// An epitaph.
-    pub fn new(kind: EpitaphKind, text: impl Into<Cow<'static, str>>) -> Epitaph {
-        Epitaph { kind, status: 0, text: text.into() }
-    }
-
-    /// That of a SIP which exited by itself.
-    pub fn exited(status: u64) -> Epitaph {
-        let text = if status == 0 { "exited".into() } else { format!("exited with status {}", status as i64).into() };
-        Epitaph { kind: EpitaphKind::Exited, status, text }
-    }
-}
+use crate::preempt;
+use crate::process::{Epitaph, PROCESSES, ProcessRef};
 
 /// The epitaph of a SIP that has ended.
 struct Grave {
@@ -88,7 +63,7 @@ pub fn epitaph_lines() -> String {
 
 /// The trace of a SIP that runs or ended lately.
 pub fn trace_of(id: u64) -> Option<Vec<TraceRecord>> {
-    let running = sched::pausing(PROCESSES.iter()).find(|process| process.id.load(Ordering::Relaxed) == id);
+    let running = preempt::pausing(PROCESSES.iter()).find(|process| process.id.load(Ordering::Relaxed) == id);
     if let Some(process) = running {
         let mut records = Vec::new();
         process.trace.copy_to(&mut records);

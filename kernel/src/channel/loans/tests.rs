@@ -10,8 +10,9 @@ use abi::{Automaton, Direction, MessageShape, StateRow};
 use super::*;
 use crate::channel::{EndpointRef, close, create};
 use crate::contract::{Contract, register};
-use crate::exheap::{RECORD_BYTES, allocate, dispose, take_from};
-use crate::process::{self, Epitaph};
+use crate::exheap::{RECORD_BYTES, allocate, take_from};
+use crate::lifecycle;
+use crate::process::Epitaph;
 use crate::test_machine::{alone, with_quota};
 
 const BYTES: usize = 1 << 16;
@@ -48,7 +49,7 @@ fn lend(lender: ProcessRef, borrower: ProcessRef, block: BlockRef) -> EndpointRe
     let (importer, _exporter) = create(lender, contract()).expect("a channel");
     take_from(lender, block, block.handle()).expect("an own block");
     assert!(block.push_loan(importer.handle()));
-    receive(borrower, block);
+    receive_block(borrower, block);
     importer
 }
 
@@ -78,7 +79,7 @@ fn what_a_process_lent_before_it_ended_counts_against_who_has_it() {
     let (client, service) = (user(), user());
     let block = allocate(client, BYTES, 0).expect("a block");
     lend(client, service, block);
-    process::end(client, Epitaph::exited(0));
+    lifecycle::end(client, Epitaph::exited(0));
     assert_eq!((used(client), used(service)), (0, CHARGE));
     give_up(service, block);
     assert_eq!(used(service), 0);
@@ -124,7 +125,7 @@ fn a_block_of_one_who_is_gone_counts_against_the_next_in_its_slot() {
     take_from(sender, block, block.handle()).expect("an own block");
     // As if the slot were another's by now.
     block.charged_to.set(Some(receiver));
-    receive(receiver, block);
+    receive_block(receiver, block);
     assert_eq!(used(receiver), CHARGE);
     give_up(receiver, block);
     assert_eq!(used(receiver), 0);

@@ -6,14 +6,16 @@ use core::sync::atomic::Ordering;
 
 use abi::{EpitaphKind, ProcessState, StopReason, TraceKind};
 
+use super::ENDED;
 use super::graveyard::remember;
-use super::{ENDED, Epitaph, Life, PROCESSES, Process, ProcessRef};
 use crate::lock::{SpinGuard, SpinLock};
 use crate::machine::machine;
+use crate::preempt::PENDING_KILL;
+use crate::process::{Epitaph, Life, PROCESSES, Process, ProcessRef, Threads};
 use crate::slab::{List, Listed, Slot};
 use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
-use crate::{channel, cpu, device, exheap, hardware, memory, sched, sync, wait_word};
+use crate::{channel, cpu, debug_output, device, exheap, hardware, memory, preempt, sched, sync, wait_word};
 
 /// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait.
 pub fn end(process: ProcessRef, epitaph: Epitaph) {
@@ -27,7 +29,7 @@ pub fn end_if(process: ProcessRef, id: u64, epitaph: Epitaph) {
     }
 }
 
-/// A SIP that does nothing more in its own code once its threads come to the kernel; whoever has this ends it.
+/// A SIP whose threads run no more of its code once they enter the kernel; the holder of this ends it.
 pub(super) struct Condemned {
     process: ProcessRef,
     never_started: bool,
@@ -59,7 +61,7 @@ impl Condemned {
     }
 }
 
-/// Threads that are told to end with the list of them locked; endpoints that are closed in one go.
+/// Threads that are signalled with their list locked; endpoints that are closed in one go.
 const AT_ONCE: usize = 32;
 
 /// Makes every thread of a dying SIP leave the kernel or come to it. Those that come into the list meanwhile see by
@@ -70,13 +72,13 @@ fn end_threads(process: ProcessRef) {
     let mut has_more = end_some_threads(process, &list);
     drop(list);
     while has_more {
-        sched::pause();
+        preempt::pause();
         has_more = end_some_threads(process, &process.threads.lock());
     }
 }
 
 /// Whether there may be more. The list is locked throughout: a thread that leaves it may soon be another SIP's.
-fn end_some_threads(process: ProcessRef, list: &List<thread::InProcess>) -> bool {
+fn end_some_threads(process: ProcessRef, list: &List<Threads>) -> bool {
     let here = cpu::this();
     for _ in 0..AT_ONCE {
         let index = process.next_to_end.load(Ordering::Relaxed);
@@ -90,7 +92,7 @@ fn end_some_threads(process: ProcessRef, list: &List<thread::InProcess>) -> bool
             wait_word::RUNNING => {
                 let number = thread.cpu.load(Ordering::Relaxed);
                 if number == here.number {
-                    here.pending.fetch_or(cpu::PENDING_KILL, Ordering::Relaxed);
+                    here.pending.fetch_or(PENDING_KILL, Ordering::Relaxed);
                 } else {
                     machine().interrupt(number as usize);
                 }
@@ -102,9 +104,9 @@ fn end_some_threads(process: ProcessRef, list: &List<thread::InProcess>) -> bool
 }
 
 impl Slot<Process> {
-    /// Takes a thread that has ended out of the list. Whoever still tells threads to end has nothing left to do.
+    /// Takes a thread that has ended out of the list. A loop that still signals threads is done with that.
     fn pop_thread(&self) -> Option<u32> {
-        sched::pause();
+        preempt::pause();
         let mut list = self.threads.lock();
         self.next_to_end.store(u32::MAX, Ordering::Relaxed);
         list.pop()
@@ -121,8 +123,17 @@ impl Slot<Process> {
     }
 }
 
+/// Ends the calling thread; the last one takes its SIP with it.
+pub fn end_current_thread() -> ! {
+    let thread = cpu::current();
+    if let Some(process) = thread.owner() {
+        thread_ended(process, thread);
+    }
+    sched::leave_for_ever(thread)
+}
+
 /// A thread of the SIP ends: called on it, last thing but the switch away.
-pub fn thread_ended(process: ProcessRef, thread: ThreadRef) {
+fn thread_ended(process: ProcessRef, thread: ThreadRef) {
     process.trace.add(TraceKind::ThreadEnded, thread.handle(), 0);
     let dying = process.is_dying();
     {
@@ -171,10 +182,10 @@ fn finish(process: ProcessRef) {
     for index in drained(&process.blocks) {
         if let Some(block) = exheap::BLOCKS.slot(index) {
             block.owner.set(None);
-            exheap::dispose(block);
+            channel::dispose(block);
         }
     }
-    exheap::disinherit(process);
+    channel::disinherit_blocks(process);
     for index in drained(&process.syncs) {
         if let Some(sync) = sync::SYNCS.slot(index) {
             sync::release(sync);
@@ -182,7 +193,7 @@ fn finish(process: ProcessRef) {
     }
     while let Some((address, count)) = next_run(process) {
         memory::free_pages(address, count);
-        sched::pause();
+        preempt::pause();
     }
     announce_end(process);
 }
@@ -198,7 +209,7 @@ fn next_run(process: ProcessRef) -> Option<(usize, usize)> {
 /// Takes everything out of a list, one at a time: the locks of what is in it come before the list's.
 fn drained<K: Listed>(list: &SpinLock<List<K>>) -> impl Iterator<Item = u32> {
     core::iter::from_fn(move || {
-        sched::pause();
+        preempt::pause();
         list.lock().pop()
     })
 }
@@ -208,7 +219,7 @@ fn release_thread(index: u32) {
     let Some(thread) = thread::THREADS.slot(index) else { return };
     let mut end = thread.end.lock();
     end.released = true;
-    // One that is not buried yet is freed by whoever buries it.
+    // One that is not buried yet is freed at its burial.
     if end.ended {
         drop(end);
         thread::THREADS.release(thread);
@@ -251,11 +262,17 @@ fn announce_end(process: ProcessRef) {
         parent.refund_child(id);
     }
     if first {
-        crate::root_ended(&epitaph);
+        root_ended(&epitaph);
     }
     if !held {
         PROCESSES.release(process);
     }
+}
+
+/// The root SIP is gone, and with it all others.
+fn root_ended(epitaph: &Epitaph) -> ! {
+    debug_output::line(format_args!("the system's root {}", epitaph.text));
+    machine().power_off(if epitaph.kind == EpitaphKind::Exited { epitaph.status as u8 } else { 1 })
 }
 
 impl Slot<Process> {

@@ -1,79 +1,32 @@
 //! What happens when the machine's memory runs out: the tree of programs that holds most is ended.
 //!
-//! Quotas bound a SIP, not the machine: a manifest may ask for more than there is, and each of many SIPs may
-//! stay within its own. So when memory is low nothing new is made for a program, and the one to blame is
-//! ended with all that it started. docs/decisions/0009-when-memory-runs-out.md says why so.
+//! Quotas bound a SIP, not the machine: a manifest may allow more than there is, and many SIPs may exhaust it within
+//! their own. So when memory is low nothing new is made for a program, and the largest is ended with all that it
+//! started, like Linux's OOM killer. docs/decisions/0009-when-memory-runs-out.md has the reasons.
 //!
-//! Who is to blame: the *tree* that holds most. The root is in none and is never ended. Each child of the
+//! The victim is the *tree* that holds most. The root is in none and is never ended. Each child of the
 //! root (a service) is a tree by itself; each child of a service (a program that the shell started, say) is
 //! the top of one, and all that it or a descendant of it ever created belongs to that, also what was released
 //! or lost its parent.
 
 use alloc::format;
 use alloc::vec::Vec;
-use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use abi::limits::PAGE_BYTES;
-use abi::{EpitaphKind, ProcessState, Status};
+use abi::{EpitaphKind, ProcessState};
 
 use super::end::{Condemned, condemn};
-use super::{Epitaph, PROCESSES, Process, ProcessRef};
-use crate::cpu::{self, PENDING_RECLAIM};
 use crate::exheap::BLOCKS;
 use crate::machine::machine;
+use crate::process::{Epitaph, PROCESSES, Process, ProcessRef};
+use crate::shortage::{self, Scarce};
 use crate::slab::Slot;
 use crate::thread::THREADS;
-use crate::{channel, debug_output, memory, sched};
+use crate::{channel, debug_output, memory, preempt};
 
 /// A tree that holds less than this is not ended: it would not help.
 const MIN_BYTES: usize = 1 << 20;
-/// One part of so many of the memory is much to ask for at once.
-const LARGE_PART: usize = 16;
-
-/// What all programs share and may be used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Scarce {
-    /// Memory, or a run of it that is long enough.
-    Memory,
-    /// Records of SIPs, those of children that have ended too.
-    Processes,
-    /// Threads and their stacks.
-    Threads,
-    /// Mutexes, events and wait sets.
-    Syncs,
-    /// Channels.
-    Channels,
-    /// Records of blocks.
-    Blocks,
-}
-
-impl Scarce {
-    const ALL: [Scarce; 6] =
-        [Scarce::Memory, Scarce::Processes, Scarce::Threads, Scarce::Syncs, Scarce::Channels, Scarce::Blocks];
-
-    const fn bit(self) -> u32 {
-        1 << self as u32
-    }
-}
-
-impl fmt::Display for Scarce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Scarce::Memory => "memory",
-            Scarce::Processes => "processes",
-            Scarce::Threads => "threads",
-            Scarce::Syncs => "mutexes, events and wait sets",
-            Scarce::Channels => "channels",
-            Scarce::Blocks => "blocks",
-        })
-    }
-}
-
-/// What could not be made although memory is not low, a bit for each: the machine has no more of that.
-static USED_UP: AtomicU32 = AtomicU32::new(0);
-/// Who holds less than one part of so many of what is used up is not ended for it.
+/// A tree that holds less than one part of so many of what is used up is not ended for it.
 const MIN_PART: usize = 16;
 /// When what is kept for speed was given back last, and how long it is left alone after that.
 static TRIMMED_NS: AtomicU64 = AtomicU64::new(0);
@@ -96,19 +49,6 @@ impl Slot<Process> {
         self.tree.store(tree, Ordering::Relaxed);
     }
 
-    /// Whether something new may be made for it. When memory is low only services get more; they are few,
-    /// chosen by who made the system, and the rest of the system waits for them.
-    #[inline(always)]
-    pub fn may_grow(&self) -> Result<(), Status> {
-        if memory::is_low() { self.grow_when_low() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn grow_when_low(&self) -> Result<(), Status> {
-        ask();
-        if self.depth.load(Ordering::Relaxed) <= 1 { Ok(()) } else { Err(Status::Exhausted) }
-    }
-
     /// How much it holds of what is used up, but for stacks' memory and blocks.
     fn holds(&self, what: Scarce) -> usize {
         match what {
@@ -120,30 +60,6 @@ impl Slot<Process> {
             Scarce::Blocks => 0,
         }
     }
-
-    /// What it holds, in bytes, but for its threads' stacks.
-    pub(super) fn held_bytes(&self) -> usize {
-        let pages = self.pages.lock().count;
-        pages * PAGE_BYTES + self.block_bytes.load(Ordering::Relaxed) + self.kept_for()
-    }
-}
-
-/// Has the calling processor look for memory to reclaim before it leaves the kernel.
-fn ask() {
-    cpu::this().pending.fetch_or(PENDING_RECLAIM, Ordering::Relaxed);
-}
-
-/// Something was used up: who holds most of it is ended.
-pub fn used_up(what: Scarce) -> Status {
-    USED_UP.fetch_or(what.bit(), Ordering::Relaxed);
-    ask();
-    Status::Exhausted
-}
-
-/// There is no run of this many bytes. Who asked for a large part of all memory asked for too much; else the
-/// free memory is in pieces that are too small, and more has to become free.
-pub fn no_room(bytes: usize) -> Status {
-    if bytes <= machine().layout().memory.bytes / LARGE_PART { used_up(Scarce::Memory) } else { Status::Exhausted }
 }
 
 /// What a tree holds.
@@ -168,9 +84,8 @@ pub fn reclaim() {
         memory::trim();
         channel::trim();
     }
-    let used_up = USED_UP.swap(0, Ordering::Relaxed);
-    let what = Scarce::ALL.into_iter().find(|what| used_up & what.bit() != 0);
-    if let Some(what) = if memory::is_low() { Some(Scarce::Memory) } else { what } {
+    let reported = shortage::take();
+    if let Some(what) = if memory::is_low() { Some(Scarce::Memory) } else { reported } {
         end_largest(what);
     }
     SEARCHING.store(false, Ordering::Release);
@@ -195,7 +110,7 @@ fn is_alive(process: &Slot<Process>) -> bool {
 
 /// All trees, with how much each holds of what is used up.
 fn trees(what: Scarce) -> Vec<Tree> {
-    let mut trees: Vec<Tree> = sched::pausing(PROCESSES.iter())
+    let mut trees: Vec<Tree> = preempt::pausing(PROCESSES.iter())
         .filter(|process| is_alive(process))
         .map(|process| Tree {
             id: process.tree.load(Ordering::Relaxed),
@@ -224,7 +139,7 @@ fn trees(what: Scarce) -> Vec<Tree> {
 
 /// Adds the blocks that are charged to their members, to trees in order of their numbers.
 fn add_blocks(trees: &mut [Tree]) {
-    let charged = sched::pausing(BLOCKS.iter()).filter_map(|block| block.payer_and_records());
+    let charged = preempt::pausing(BLOCKS.iter()).filter_map(|block| block.payer_and_records());
     for (payer, records) in charged {
         let id = payer.tree.load(Ordering::Relaxed);
         if let Ok(place) = trees.binary_search_by_key(&id, |tree| tree.id) {
@@ -235,7 +150,7 @@ fn add_blocks(trees: &mut [Tree]) {
 
 /// Adds what stacks hold, to trees in order of their numbers.
 fn add_stacks(trees: &mut [Tree]) {
-    for thread in sched::pausing(THREADS.iter()) {
+    for thread in preempt::pausing(THREADS.iter()) {
         let Some(process) = thread.owner().filter(|process| is_alive(process)) else { continue };
         let id = process.tree.load(Ordering::Relaxed);
         if let Ok(place) = trees.binary_search_by_key(&id, |tree| tree.id) {
@@ -245,7 +160,7 @@ fn add_stacks(trees: &mut [Tree]) {
 }
 
 fn end_tree(tree: Tree, what: Scarce) {
-    let members = sched::pausing(PROCESSES.iter()).filter(|process| is_alive(process));
+    let members = preempt::pausing(PROCESSES.iter()).filter(|process| is_alive(process));
     let members = members.filter(|process| process.tree.load(Ordering::Relaxed) == tree.id && !process.is_dying());
     // The top first: its epitaph says what happened, and the others end with it.
     let mut members: Vec<(u64, ProcessRef)> =
@@ -289,7 +204,7 @@ fn describe(tree: Tree, what: Scarce) -> alloc::string::String {
 mod tests {
     use super::*;
     use crate::exheap;
-    use crate::process::create;
+    use crate::lifecycle::create;
     use crate::sync::{Make, create as create_sync};
     use crate::test_machine::{alone, with_quota};
     use manifest_model::{Category, Code, Manifest};

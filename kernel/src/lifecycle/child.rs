@@ -9,14 +9,15 @@ use core::sync::atomic::Ordering;
 
 use abi::{ProcessState, Status, StopReason, TraceKind};
 
-use super::{Epitaph, Life, ProcessRef, end};
-use crate::claims::{self, Kind};
+use super::end;
+use crate::handle::{self, Kind};
 use crate::lock::SpinGuard;
 use crate::machine::machine;
 use crate::principal::TooLong;
+use crate::process::{Epitaph, Life, ProcessRef, SinkRef};
 use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::Ticket;
-use crate::{channel, debug_sink, sched};
+use crate::{channel, sched};
 
 /// A child, as a handle of its parent names it: perhaps another SIP's by now, or none.
 #[derive(Clone, Copy)]
@@ -39,7 +40,7 @@ impl ChildRef {
 
     /// Its handle, for its parent.
     pub fn handle(self) -> u64 {
-        claims::handle(Kind::Process, self.process.index(), self.generation)
+        handle::encode(Kind::Process, self.process.index(), self.generation)
     }
 
     /// Locks the child's life, if it is this parent's child of this handle; as long as that is locked it stays so.
@@ -63,7 +64,7 @@ impl ChildRef {
         Ok(self.process.id.load(Ordering::Relaxed))
     }
 
-    /// Name of its program, for who is told of a refusal.
+    /// Name of its program, for messages about a refusal.
     pub fn name(self, parent: ProcessRef) -> &'static str {
         match self.lock(Some(parent)) {
             Ok(_life) => self.process.name(),
@@ -104,9 +105,9 @@ impl ChildRef {
     }
 
     /// Has its debug text go to a sink of the parent's, before it starts.
-    pub fn give_debug_sink(self, parent: ProcessRef, sink: debug_sink::SinkRef) -> Result<(), Status> {
+    pub fn give_debug_sink(self, parent: ProcessRef, sink: SinkRef) -> Result<(), Status> {
         let _life = self.lock_created(Some(parent))?;
-        self.process.debug_sink.set(Some(sink));
+        self.process.debug_text.set(Some(sink));
         Ok(())
     }
 
@@ -128,7 +129,7 @@ impl ChildRef {
         if place.is_some() {
             return Err(Status::Busy);
         }
-        let endpoint = claims::endpoint(handle)?;
+        let endpoint = channel::endpoint(handle)?;
         channel::take_givable(parent, endpoint, &shape)?;
         channel::adopt_endpoint(child, endpoint);
         *place = Some(endpoint.handle());
@@ -187,7 +188,7 @@ mod tests {
     extern crate std;
 
     use super::*;
-    use crate::process::create;
+    use crate::lifecycle::create;
     use crate::program::Program;
     use crate::test_machine::{alone, loaded, parent};
     use manifest_model::{Category, Code, Manifest, Parameter, ParameterKind};
@@ -400,7 +401,7 @@ mod tests {
         let children: alloc::vec::Vec<_> = (0..handles).map(|_| made(kid_once(), own)).collect();
         assert!(matches!(
             create(kid_once(), Some(own)),
-            Err(crate::process::CreateError::Status(Status::QuotaExceeded))
+            Err(crate::lifecycle::CreateError::Status(Status::QuotaExceeded))
         ));
         for child in children {
             assert_eq!(child.release(own), Ok(()));

@@ -1,9 +1,10 @@
-//! Debug sinks: where the debug text of a SIP waits for whoever started it, instead of going to the machine's debug output.
+//! Debug sinks: buffers of debug text that a SIP's starter reads, instead of the machine's debug output.
 //!
-//! A sink is a synchronization object of its owner's ([`sync`](crate::sync)). A SIP that writes to it has a [`Place`]: the
-//! slot and a number that no other sink ever has. So writers own nothing of it, and one that is gone is seen as gone.
-//! Text is kept with its writer's process id and name, which the kernel knows, so no text passes for another's.
-//! Deliberately not here: waiting for room. What does not fit is counted, and the reader is told how much that is.
+//! A sink is a synchronization object of its owner's ([`sync`](crate::sync)). A SIP that writes to it has its slot and
+//! a number that no other sink ever has ([`SinkRef`]). So writers own nothing of it, and one that is gone is seen as
+//! gone. Text is kept with its writer's process id and name, which the kernel knows, so no text passes for another's.
+//! Deliberately not here: waiting for room. Text that does not fit is dropped and counted, and the reader gets the
+//! count.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -12,10 +13,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::Status;
 use abi::limits::{DEBUG_SINK_BYTES, DEBUG_SINK_PIECES, DEBUG_SINK_TEXT_WORD, TEXT_BYTES};
 
-use crate::lock::AtomicRef;
-use crate::process::{Process, ProcessRef};
+use crate::process::{Process, ProcessRef, SinkRef};
 use crate::slab::Slot;
-use crate::sync::{self, Make, Sync, SyncRef};
+use crate::sync::{self, Make, SyncRef};
 
 /// What a sink takes of its owner's account, as long as it is open.
 pub const CHARGED_BYTES: usize = size_of::<Ring>() + DEBUG_SINK_BYTES + DEBUG_SINK_PIECES * size_of::<Piece>();
@@ -121,38 +121,6 @@ impl Ring {
     }
 }
 
-/// A sink, as those that write to it name it.
-#[derive(Clone, Copy)]
-pub struct SinkRef {
-    slot: &'static Slot<Sync>,
-    number: u64,
-}
-
-/// Where the debug text of a SIP goes. Changed only before the SIP's first thread runs.
-#[derive(Default)]
-pub struct Place {
-    slot: AtomicRef<Slot<Sync>>,
-    number: AtomicU64,
-}
-
-impl Place {
-    /// Sets it.
-    pub fn set(&self, sink: Option<SinkRef>) {
-        self.number.store(sink.map_or(0, |sink| sink.number), Ordering::Relaxed);
-        self.slot.set(sink.map(|sink| sink.slot));
-    }
-
-    /// Sets it to that of a parent.
-    pub fn inherit(&self, parent: Option<ProcessRef>) {
-        self.set(parent.and_then(|parent| parent.debug_sink.get()));
-    }
-
-    fn get(&self) -> Option<SinkRef> {
-        let slot = self.slot.get()?;
-        Some(SinkRef { slot, number: self.number.load(Ordering::Relaxed) })
-    }
-}
-
 /// Creates a sink of the caller's.
 pub fn create(caller: ProcessRef) -> Result<u64, Status> {
     // Before it is charged what another handle may not cost.
@@ -166,14 +134,14 @@ pub fn create(caller: ProcessRef) -> Result<u64, Status> {
 /// The sink that a handle of the caller's names.
 pub fn reference(sink: SyncRef) -> Result<SinkRef, Status> {
     let number = sync::with_debug_sink(sink, |ring| ring.number())?;
-    Ok(SinkRef { slot: sink.slot, number })
+    Ok(SinkRef { index: sink.slot.index(), number })
 }
 
 /// Writes text of a SIP to its sink, if it has one.
 pub fn write(process: &Slot<Process>, text: &[u8]) -> Written {
-    let Some(sink) = process.debug_sink.get() else { return Written::NoSink };
+    let Some(sink) = process.debug_text.get() else { return Written::NoSink };
     let (process_id, name) = (process.id.load(Ordering::Relaxed), process.name());
-    let put = sync::add_to_debug_sink(sink.slot, sink.number, |ring| {
+    let put = sync::add_to_debug_sink(sink, |ring| {
         ring.put(process_id, name, text);
         ring.text.len() > DEBUG_SINK_BYTES / 2 || ring.lost > 0
     });
@@ -193,7 +161,7 @@ pub fn read(sink: SyncRef, room: &mut [u8; READ_BYTES]) -> Result<Found, Status>
 mod tests {
     use super::*;
     use crate::claims;
-    use crate::process::create as create_process;
+    use crate::lifecycle::create as create_process;
     use crate::sync::{SYNCS, SyncKind};
     use crate::test_machine::{alone, parent, with_quota};
     use alloc::string::String;
@@ -278,7 +246,7 @@ mod tests {
         let owner = with_quota(|quota| (quota.handles, quota.channels, quota.children) = (100, 0, 0));
         let before = owner.kept_for();
         let handle = create(owner).expect("a sink");
-        assert_eq!(owner.kept_for() - before, CHARGED_BYTES + sync::RECORD_BYTES);
+        assert_eq!(owner.kept_for() - before, CHARGED_BYTES + size_of::<Slot<sync::Sync>>());
         let mut more = Vec::new();
         let refused = loop {
             match create(owner) {
@@ -303,7 +271,7 @@ mod tests {
         let sink = claims::sync(create(owner).expect("a sink"), owner).expect("its own");
         let child = parent(8);
         assert_eq!(write(child, b"to the machine"), Written::NoSink);
-        child.debug_sink.set(Some(reference(sink).expect("a sink")));
+        child.debug_text.set(Some(reference(sink).expect("a sink")));
         let program = child.program.get().expect("its program");
         let Ok(grandchild) = create_process(program, Some(child)) else { panic!("no child can be made") };
         assert_eq!(write(child, b"a"), Written::Taken);

@@ -1,0 +1,116 @@
+//! Loans: which account a lent block counts against, and where it goes when its borrower gives it up.
+//!
+//! A loan counts against the SIP that lent it first, whoever has it, so that nobody can make a service pay by lending
+//! it something, or by leaving its answers unread. When that SIP closes the endpoint over which it lent the block, the
+//! next lender pays whose endpoint is open; when there is none, whoever has the block.
+//!
+//! When a borrower dies or drops a block, it goes to the endpoint of its last lender, to be handed over together with
+//! `ChannelClosed`; if that endpoint is closed, to the one before; and is freed when there is none.
+//!
+//! A SIP that ends may leave blocks that count against it: loans that others have, and blocks in messages that nobody
+//! has received. Others pay for those from then on ([`disinherit_blocks`]); nobody would be held to account otherwise.
+
+use core::sync::atomic::Ordering;
+
+use super::{charge_receivers, close, owner_of};
+use crate::exheap::{self, BLOCKS, BlockRef, Freeing};
+use crate::preempt;
+use crate::process::ProcessRef;
+
+/// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is attached. The
+/// block is in no list and no lock is held; the caller may be preempted.
+pub fn dispose(block: BlockRef) {
+    if !send_home(block) {
+        exheap::free(block);
+    }
+}
+
+/// The first part of [`dispose`]: nothing is left to free if the block went home.
+pub fn begin_disposal(block: BlockRef) -> Option<Freeing> {
+    (!send_home(block)).then(|| exheap::begin_free(block))
+}
+
+/// Leaves a block at the endpoint of its last lender whose endpoint is open; false if there is none.
+fn send_home(block: BlockRef) -> bool {
+    while let Some(lender) = block.pop_loan() {
+        if close::bring_home(lender, block) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The first lender whose endpoint is open. The caller holds no lock.
+fn first_lender(block: BlockRef) -> Option<ProcessRef> {
+    block.lenders().find_map(owner_of)
+}
+
+/// Gives a SIP a block out of a message. The caller holds no lock.
+#[inline(always)]
+pub(super) fn receive_block(process: ProcessRef, block: BlockRef) {
+    if block.is_lent() {
+        receive_loan(process, block);
+    } else if !block.is_charged_to(process) {
+        exheap::charge(block, process);
+    }
+    exheap::hand_to(process, block);
+}
+
+#[cold]
+fn receive_loan(process: ProcessRef, block: BlockRef) {
+    if block.is_unsettled.load(Ordering::Relaxed) || !block.has_payer() {
+        block.is_unsettled.store(false, Ordering::Relaxed);
+        exheap::charge(block, first_lender(block).unwrap_or(process));
+    }
+}
+
+/// A SIP has closed an endpoint with loans out: finds who pays for them. Scans all blocks, because few close before
+/// what they lent is back.
+#[cold]
+pub(super) fn settle_loans(lender: ProcessRef) {
+    for block in preempt::pausing(BLOCKS.iter()).filter(|block| block.is_charged_to(lender) && block.is_lent()) {
+        // For its receiver, if it is in a message.
+        block.is_unsettled.store(true, Ordering::Relaxed);
+        charge_other(block, lender);
+    }
+}
+
+/// Charges a block's owner, or a lender of it, if it has an owner and counts against `payer`.
+fn charge_other(block: BlockRef, payer: ProcessRef) {
+    let first_lender = first_lender(block).filter(|lender| !lender.is_dying());
+    let Some(owner) = block.owner.get() else { return };
+    let _blocks = owner.blocks.lock();
+    let is_still_owned = block.owner.get().is_some_and(|now| core::ptr::eq(now, owner));
+    if is_still_owned && block.is_charged_to(payer) {
+        block.is_unsettled.store(false, Ordering::Relaxed);
+        exheap::charge(block, first_lender.unwrap_or(owner));
+    }
+}
+
+/// Finds others to pay for blocks of a SIP that is being ended and has given up its own.
+#[inline(always)]
+pub fn disinherit_blocks(process: ProcessRef) {
+    if process.block_bytes.load(Ordering::Relaxed) != 0 {
+        find_heirs(process);
+    }
+}
+
+#[cold]
+fn find_heirs(process: ProcessRef) {
+    for block in preempt::pausing(BLOCKS.iter()).filter(|block| block.is_charged_to(process)) {
+        charge_other(block, process);
+    }
+    charge_receivers(process);
+}
+
+/// Charges the receiver of a block in a message, if it counts against `sender`. The channel is locked.
+pub(super) fn charge_receiver(block: BlockRef, sender: ProcessRef, receiver: ProcessRef) {
+    if block.is_charged_to(sender) {
+        exheap::charge(block, receiver);
+        // It may be lent by another, who is found when it is received.
+        block.is_unsettled.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

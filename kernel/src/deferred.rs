@@ -1,0 +1,93 @@
+//! Deferred work: what interrupts, timers and other processors left for a processor to do, like Linux's softirqs.
+//!
+//! It is done at the end of an ABI call or after an interrupt ([`service_pending`]), at the kernel's preemption points
+//! ([`preempt::pause`]), and by the idle loop. Neighbours: `entry` above; everything that defers work below.
+
+use core::sync::atomic::Ordering;
+
+use crate::preempt::{self, PENDING_INTERRUPT, PENDING_KILL, PENDING_RECLAIM, PENDING_TIMER, PENDING_WAKE};
+use crate::{arch, cpu, device, hardware, latency, lifecycle, sched, timers, wait};
+
+/// Has preemption points do deferred work. Called before any thread runs.
+pub fn start() {
+    preempt::start(preempt::Hooks { service: service_at_preemption_point, yield_now: sched::yield_now });
+}
+
+/// Does what is pending for this processor, at the end of an ABI call or after an interrupt.
+#[cold]
+#[inline(never)]
+pub fn service_pending() {
+    loop {
+        let pending = cpu::this().pending.swap(0, Ordering::AcqRel);
+        if pending == 0 {
+            return;
+        }
+        if pending & PENDING_INTERRUPT != 0 {
+            hardware::deliver();
+        }
+        if pending & PENDING_WAKE != 0 {
+            timers::expire();
+            wait::wake_later();
+        }
+        if pending & PENDING_RECLAIM != 0 {
+            lifecycle::reclaim();
+        }
+        let current = cpu::current();
+        if current.owner().is_none_or(|process| process.is_dying()) {
+            lifecycle::end_current_thread();
+        }
+        if pending & PENDING_TIMER != 0 {
+            timers::expire();
+            device::dispose_orphans();
+        }
+        sched::let_others_run(current, pending);
+    }
+}
+
+/// Does what is pending in the middle of kernel work: all but to reclaim memory and to end the thread.
+fn service_at_preemption_point() {
+    // The idle context polls by itself, and nothing else can run in its place.
+    let Some(current) = cpu::this().current() else { return };
+    if latency::is_on() {
+        latency::between(&current.stretch, || service_some(current));
+    } else {
+        service_some(current);
+    }
+}
+
+fn service_some(current: crate::thread::ThreadRef) {
+    let pending = cpu::this().pending.fetch_and(PENDING_KILL | PENDING_RECLAIM, Ordering::AcqRel);
+    if pending & PENDING_INTERRUPT != 0 {
+        hardware::deliver();
+    }
+    if pending & PENDING_WAKE != 0 {
+        wait::wake_later();
+    }
+    if pending & (PENDING_TIMER | PENDING_WAKE) != 0 {
+        timers::expire();
+    }
+    sched::let_others_run(current, pending);
+}
+
+/// The first thing a new thread does.
+pub extern "C" fn arrive_new_thread() {
+    sched::finish_switch();
+    if arch::cpu_pending() != 0 {
+        service_pending();
+    }
+}
+
+/// What each processor does from boot to shutdown, in its idle context.
+pub fn processor_main() {
+    let cpu = cpu::this();
+    loop {
+        hardware::deliver();
+        timers::expire();
+        wait::wake_later();
+        device::dispose_orphans();
+        if !sched::run_next(cpu) {
+            let has_work = || hardware::has_fired() || wait::has_later() || device::has_orphans();
+            sched::sleep(cpu, || (!has_work()).then(timers::next));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The life of a SIP: from creation from a manifest to the last resource given back.
+//!
+//! Ending a SIP marks it as dying and makes every thread of it leave the kernel, where it ends; the last one gives
+//! everything back (`end`), without running any code of the SIP, wakes its waiters, and ends the SIP's children.
+//! Neighbours: `process` below has the record; the modules of all that a SIP owns are below, too.
+
+mod child;
+mod end;
+mod graveyard;
+mod reclaim;
+
+pub use child::ChildRef;
+pub use end::{end, end_current_thread, stop};
+pub use graveyard::{epitaph_lines, trace_of};
+pub use reclaim::reclaim;
+
+use alloc::string::String;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use abi::{ProcessState, Status, TraceKind};
+
+use crate::installed;
+use crate::principal::{Principal, TooLong};
+use crate::process::{PROCESSES, ProcessRef, kernel_quota};
+use crate::program::Program;
+use crate::shortage::{Scarce, no_slot};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+/// SIPs created since boot.
+pub static CREATED: AtomicU64 = AtomicU64::new(0);
+/// SIPs ended since boot.
+pub static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Creates a SIP of a program, for a parent (none: the first).
+pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
+    let Some(parent) = parent else { return make(program, None) };
+    // Before anything is made, so that threads that create at the same time are counted one by one.
+    parent.charge_child().map_err(CreateError::Status)?;
+    let made = make(program, Some(parent));
+    if made.is_err() {
+        parent.refund_child(parent.id.load(Ordering::Relaxed));
+    }
+    made
+}
+
+fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
+    let loaded = program.loaded.get().map_or_else(|| installed::load(program), Ok).map_err(CreateError::Refused)?;
+    let invoker = parent.map(|parent| invoker(parent, program)).transpose()?.flatten();
+    let process = PROCESSES.allocate().map_err(|full| CreateError::Status(no_slot(full, Scarce::Processes)))?;
+    let child = ChildRef::new(process, process.generation());
+    let manifest = &program.manifest;
+    process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    process.place_below(parent);
+    process.reclaimed.store(false, Ordering::Relaxed);
+    process.own_principal.clear();
+    if let Some(invoker) = invoker {
+        process.own_principal.set_invoker(invoker);
+    }
+    process.program.set(Some(program));
+    process.loaded.set(Some(loaded));
+    process.state.store(ProcessState::Created as u64, Ordering::Release);
+    process.dying.store(false, Ordering::SeqCst);
+    process.live_threads.store(0, Ordering::Relaxed);
+    process.channels.store(0, Ordering::Relaxed);
+    process.kernel_bytes.store(0, Ordering::Relaxed);
+    process.kernel_quota.store(kernel_quota(&manifest.quota), Ordering::Relaxed);
+    process.charged_children.store(0, Ordering::Relaxed);
+    process.block_bytes.store(0, Ordering::Relaxed);
+    for counter in [&process.sent, &process.received, &process.cycles, &process.started_ns] {
+        counter.store(0, Ordering::Relaxed);
+    }
+    process.debug_text.set(parent.and_then(|parent| parent.debug_text.get()));
+    process.trace.clear();
+    let parent_id = parent.map_or(0, |parent| parent.id.load(Ordering::Relaxed));
+    process.trace.add(TraceKind::Created, parent_id, 0);
+    {
+        let mut life = process.life.lock();
+        life.parent = parent.map(|parent| (parent, parent_id));
+        life.released_by = None;
+        life.held = parent.is_some();
+        life.is_invoked = false;
+        life.epitaph = None;
+        life.waiters.clear();
+        life.parameters.reset(manifest.parameters.len());
+        life.slots.clear();
+        life.slots.resize(manifest.endpoints.len(), None);
+        life.devices.clear();
+        life.devices.resize(manifest.devices.len(), None);
+        if let Some(parent) = parent {
+            // Before anybody can release the child, which takes it out of the list.
+            parent.children.lock().insert(process.index());
+        }
+    }
+    CREATED.fetch_add(1, Ordering::Relaxed);
+    if let Some(parent) = parent {
+        parent.trace.add(TraceKind::ChildCreated, process.id.load(Ordering::Relaxed), 0);
+    }
+    Ok(child)
+}
+
+/// Why a SIP was not created.
+pub enum CreateError {
+    /// A quota, or the machine.
+    Status(Status),
+    /// The program's package: why.
+    Refused(String),
+}
+
+/// The invoker that a child's principal names implicitly: an invoked program cannot shed the names of its invokers by
+/// starting others, or itself, without them.
+fn invoker(parent: ProcessRef, program: &'static Program) -> Result<Option<Principal>, CreateError> {
+    if !parent.own_principal.is_compound() {
+        return Ok(None);
+    }
+    let Some(invoker) = parent.principal() else { return Ok(None) };
+    match invoker.may_invoke(program) {
+        Ok(()) => Ok(Some(invoker)),
+        Err(TooLong) => Err(CreateError::Refused(String::from(
+            "too many programs have invoked each other; start it from one that fewer have",
+        ))),
+    }
+}

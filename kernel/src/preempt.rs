@@ -1,0 +1,83 @@
+//! Preemption points of the kernel: where long work lets other threads run, like Linux's `cond_resched`.
+//!
+//! Each processor has a word of pending flags. It is read before a processor returns to a SIP and at each [`pause`].
+//! Deliberately not here: the work that a flag asks for. It is far above (`deferred`), so the two functions that a
+//! preemption point may call are installed at boot; they are off every fast path.
+
+use alloc::boxed::Box;
+
+use crate::lock::AtomicRef;
+use crate::machine::machine;
+use crate::{arch, latency};
+
+/// A pending flag: other threads are to have their turn.
+pub const PENDING_RESCHEDULE: u32 = 1;
+/// A pending flag: the timer ran out.
+pub const PENDING_TIMER: u32 = 2;
+/// A pending flag: the current thread's SIP is being ended.
+pub const PENDING_KILL: u32 = 4;
+/// A pending flag: an interrupt line fired.
+pub const PENDING_INTERRUPT: u32 = 8;
+/// A pending flag: memory is low.
+pub const PENDING_RECLAIM: u32 = 16;
+/// A pending flag: more threads are to be woken than there was time for.
+pub const PENDING_WAKE: u32 = 32;
+
+/// Items of a long loop between two preemption points.
+const ITEMS: usize = 32;
+
+/// What a preemption point calls.
+pub struct Hooks {
+    /// Does the pending work and may switch to another thread. The calling thread is not ended.
+    pub service: fn(),
+    /// Lets the other runnable threads go first.
+    pub yield_now: fn(),
+}
+
+static HOOKS: AtomicRef<Hooks> = AtomicRef::none();
+
+/// Installs the hooks. Called before any thread runs; without them a preemption point does nothing.
+pub fn start(hooks: Hooks) {
+    HOOKS.set(Some(Box::leak(Box::new(hooks))));
+}
+
+/// A preemption point: the calling thread may be preempted here as a SIP's code may be anywhere. No lock is held. It
+/// ends no thread, so the work is finished.
+#[inline(always)]
+pub fn pause() {
+    #[cfg(test)]
+    crate::test_machine::count_pause();
+    // Unit tests also do long work on threads that are no processor.
+    if !cfg!(test) && (latency::is_on() || arch::cpu_pending() & !PENDING_KILL != 0) {
+        service();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn service() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.service)();
+    }
+}
+
+/// A preemption point of a loop that polls for another thread's work: that thread may be on this processor.
+#[cold]
+pub fn let_others_go_first() {
+    if let Some(hooks) = HOOKS.get() {
+        (hooks.yield_now)();
+    }
+    pause();
+    machine().relax(1);
+}
+
+/// The items of a long loop, with a [`pause`] every [`ITEMS`] of them. The loop body holds no lock from one item to the
+/// next.
+pub fn pausing<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    items.enumerate().map(|(number, item)| {
+        if number % ITEMS == ITEMS - 1 {
+            pause();
+        }
+        item
+    })
+}
