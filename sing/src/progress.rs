@@ -11,6 +11,8 @@ const QUIET: Duration = Duration::from_millis(400);
 const QUIET_IN_A_LOG: Duration = Duration::from_secs(5);
 const BAR_CELLS: usize = 24;
 
+/// While nothing is ready, it is shown this often that a build goes on.
+pub const TICK: Duration = Duration::from_millis(200);
 /// Bytes that are shown as one.
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -21,6 +23,8 @@ pub struct Progress {
     sentence: String,
     expected: usize,
     done: BTreeSet<String>,
+    /// What was ready last.
+    latest: String,
     started: Instant,
     on_terminal: bool,
     shown: bool,
@@ -46,16 +50,23 @@ impl Progress {
             sentence,
             expected,
             done: BTreeSet::new(),
+            latest: String::new(),
             started: Instant::now(),
             on_terminal,
             shown: false,
         }
     }
 
-    /// One part is ready.
-    pub fn step(&mut self, name: &str) {
-        self.done.insert(name.to_string());
-        self.show(self.done.len(), name);
+    /// One part is ready. Parts of the same name are told apart by `id`.
+    pub fn step(&mut self, id: &str, name: &str) {
+        self.done.insert(format!("{id} {name}"));
+        self.latest = name.to_string();
+        self.tick();
+    }
+
+    /// Shows where it is, although nothing else is ready.
+    pub fn tick(&mut self) {
+        self.show(self.done.len(), &self.latest.clone());
     }
 
     /// So many bytes are copied by now.

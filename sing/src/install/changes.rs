@@ -360,7 +360,7 @@ mod tests {
     use package::{SecretKey, Signer, SystemImage};
 
     use super::*;
-    use crate::bench::install::package;
+    use crate::install::sample::package;
     use crate::install::tests::empty;
 
     fn signer() -> Signer {

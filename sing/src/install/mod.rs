@@ -9,6 +9,7 @@
 pub mod changes;
 mod folder;
 mod revoked;
+pub mod sample;
 mod view;
 
 use std::fs::File;
@@ -370,7 +371,7 @@ pub(crate) mod tests {
     use package::{PublicKey, SecretKey, Signer, SystemManifest, Trust};
 
     use super::*;
-    use crate::bench::install::package;
+    use crate::install::sample::package;
     use crate::promises;
     use crate::systems::Catalogue;
 

@@ -56,7 +56,7 @@ mod tests {
     use package::{Certificate, Grant, May, PublicKey, Rights, SecretKey, Signer};
 
     use super::*;
-    use crate::bench::install::package;
+    use crate::install::sample::package;
 
     #[test]
     fn what_was_revoked_since_is_not_installed() {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
 use crate::test_output::Counts;
@@ -181,12 +182,12 @@ fn programs(mut command: Command) -> Outcome<Vec<Artifact>> {
     let mut progress = Progress::new("tests", 400);
     let mut found = Vec::new();
     if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let Ok(artifact) = serde_json::from_str::<Artifact>(&line) else { continue };
-            progress.step(&artifact.target.name);
+        cargo::follow(output, &mut progress, |line, progress| {
+            let Ok(artifact) = serde_json::from_str::<Artifact>(line) else { return };
+            progress.step(&artifact.manifest_path.to_string_lossy(), &artifact.target.name);
             // Others are programs that tests start.
             found.extend((artifact.executable.is_some() && artifact.profile.test).then_some(artifact));
-        }
+        });
     }
     let status = child.wait().map_err(cannot_start)?;
     progress.finish();
