@@ -116,7 +116,7 @@ pub fn build_with_artifacts(mut command: Command, what: &str, expected: usize) -
         });
     }
     let status = child.wait().map_err(cannot_start)?;
-    progress.finish();
+    drop(progress);
     let messages = collector.join().unwrap_or_default();
     if status.success() {
         return Ok(built);

@@ -190,7 +190,7 @@ fn programs(mut command: Command) -> Outcome<Vec<Artifact>> {
         });
     }
     let status = child.wait().map_err(cannot_start)?;
-    progress.finish();
+    drop(progress);
     if status.success() { Ok(found) } else { Err(Failure::new("the tests did not build").remedy("see above")) }
 }
 
