@@ -34,7 +34,7 @@ const PARTS: [&str; 22] = [
     "userland",
 ];
 /// Members of the workspace that cargo wants to see, and the audited list.
-const MORE: [&str; 2] = ["sing", "tests"];
+const MORE: [&str; 3] = ["sing", "tests", "xtask"];
 /// Large folders that nothing is built from.
 const LEFT_OUT: [&str; 3] = ["target", "inputs", "golden"];
 

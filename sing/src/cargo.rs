@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
+use crate::progress::{Progress, TICK};
 use crate::repository::Repository;
 
 /// The triple that images and the hosted machine are built for.
@@ -104,25 +105,40 @@ pub fn build_with_artifacts(mut command: Command, what: &str, expected: usize) -
     let mut progress = Progress::new(what, expected);
     let mut built = Built::default();
     if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
-            let Some(target) = message.target else { continue };
-            progress.step(&target.name);
+        follow(output, &mut progress, |line, progress| {
+            let Ok(message) = serde_json::from_str::<Message>(line) else { return };
+            let (Some(target), Some(package_id)) = (message.target, message.package_id) else { return };
+            progress.step(&package_id, &target.name);
             if let (Some(executable), true) = (message.executable, target.kind.iter().any(|kind| kind == "bin")) {
                 built.programs.insert(target.name, executable);
             }
-            if let Some(package_id) = message.package_id {
-                built.artifacts.push(Artifact { package_id, files: message.filenames });
-            }
-        }
+            built.artifacts.push(Artifact { package_id, files: message.filenames });
+        });
     }
     let status = child.wait().map_err(cannot_start)?;
-    progress.finish();
+    drop(progress);
     let messages = collector.join().unwrap_or_default();
     if status.success() {
         return Ok(built);
     }
     Err(Failure::new(format!("{what} did not build")).details(messages).remedy("correct the errors shown above"))
+}
+
+/// Hands each line of cargo's messages to `take`. While there is none, the progress is shown.
+pub fn follow(output: impl Read + Send + 'static, progress: &mut Progress, mut take: impl FnMut(&str, &mut Progress)) {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        // The receiver takes all of them.
+        lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+    });
+    loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(line) => take(&line, progress),
+            Err(mpsc::RecvTimeoutError::Timeout) => progress.tick(),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
+    }
 }
 
 fn cannot_start(error: std::io::Error) -> Failure {

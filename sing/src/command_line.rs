@@ -36,7 +36,7 @@ pub enum Command {
     /// Run every tier of tests
     Test(TestArguments),
     /// Measure the operations of the system beside Linux's
-    Bench(BenchArguments),
+    Bench(XtaskArguments),
     /// Check contracts, manifests and system manifests, without building
     Check(CheckArguments),
     /// Show what a program's package was made of
@@ -72,7 +72,7 @@ pub enum Command {
     /// List what the images depend on, in the form of the audited list
     Dependencies,
     /// Count the trusted computing base: lines and uses of `unsafe`, crate by crate
-    Base(BaseArguments),
+    Base(XtaskArguments),
     /// Become another program, which ends when the one that started it does
     #[command(hide = true)]
     Attached(AttachedArguments),
@@ -306,62 +306,13 @@ pub struct TestArguments {
     pub filter: Option<String>,
 }
 
-/// How often disk and web are measured if nothing is said.
-pub const ROUNDS: u16 = 3;
-
-/// `sing bench`.
+/// `sing bench` and `sing base`, whose words `xtask` reads.
 #[derive(Debug, Args)]
-pub struct BenchArguments {
-    /// What to measure
-    #[arg(value_enum, default_value = "table", value_name = "WHAT")]
-    pub what: BenchSubject,
-    /// What to measure it on; bare machines count instructions
-    #[arg(long, value_enum, default_value = "hosted")]
-    pub machine: MachineName,
-    /// The Linux kernel to compare a bare machine with; Debian's for the cloud is fetched when not given
-    #[arg(long, value_name = "FILE")]
-    pub linux_kernel: Option<PathBuf>,
-    /// Write the figures here as JSON
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// How often disk, web and links are measured; medians are shown
-    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub rounds: u16,
-    /// The system whose web server is measured, also over links, or that is installed into: a file, or the name of one in systems/
-    #[arg(long, value_name = "FILE")]
-    pub system: Option<PathBuf>,
-    /// Measure the web server over a TAP interface of this name, with a network stack of the system's own, in a
-    /// network namespace that ends with the measurement
-    #[arg(long, value_name = "NAME")]
-    pub tap: Option<String>,
-    /// Tell, too, by which functions the web server's processor time is used, as `perf` of the host sees it
-    #[arg(long)]
-    pub functions: bool,
-    /// Measure of disk, web or links only what has this in its name
-    #[arg(long, value_name = "NAME")]
-    pub only: Option<String>,
-    /// Write charts of the disk's figures into this folder, as SVG
-    #[arg(long, value_name = "FOLDER")]
-    pub charts: Option<PathBuf>,
-}
-
-/// What `sing bench` measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum BenchSubject {
-    /// The operations of the papers' tables, beside Linux
-    Table,
-    /// Pairs of SIPs that talk at the same time, on one to four processors
-    Pairs,
-    /// Where the time goes from the kernel's entry to the prompt, and how large kernel and memory are
-    Boot,
-    /// Files of an ext2 disk, beside Linux with the same disk
-    Disk,
-    /// Requests to the web server, beside nginx with the same files
-    Web,
-    /// A file of 3 MiB over links that lose, delay and disorder packets, beside nginx over Linux's TCP
-    Links,
-    /// Verifying and installing a package with an image of 500 KB
-    Install,
+#[command(disable_help_flag = true)]
+pub struct XtaskArguments {
+    /// All that follows
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<std::ffi::OsString>,
 }
 
 /// `sing check`.
@@ -594,17 +545,6 @@ pub struct CertifyArguments {
     /// Write the certificates here; standard output when not given
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-/// `sing base`.
-#[derive(Debug, Args)]
-pub struct BaseArguments {
-    /// System manifest: a file, or the name of one in systems/
-    #[arg(long, value_name = "FILE", default_value = "hosted")]
-    pub system: PathBuf,
-    /// Count how many of the lines are in the machines and images, too; builds all of them once more, with line tables
-    #[arg(long)]
-    pub compiled: bool,
 }
 
 /// `sing graph`.

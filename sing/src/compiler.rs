@@ -32,7 +32,7 @@ const ENDED: u8 = 101;
 
 /// Lets a cargo command run this tool in the place of rustc, for crates in the folders that the file `judged` lists.
 pub fn stand_in(command: &mut Command, workspaces: &[PathBuf], judged: &Path) {
-    let Ok(tool) = std::env::current_exe() else { return };
+    let Ok(tool) = crate::tool::path() else { return };
     // One that was built anew since it began has no path any more.
     let tool = if tool.exists() { tool } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
     let mut mark = OsString::new();

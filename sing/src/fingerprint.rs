@@ -54,7 +54,7 @@ impl Fingerprint {
                 add(&repository.root().join(source), &mut lines);
             }
         }
-        if let Ok(tool) = std::env::current_exe() {
+        if let Ok(tool) = crate::tool::path() {
             add(&tool, &mut lines);
         }
         let mut text = format!("settings {settings}\n");

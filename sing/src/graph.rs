@@ -25,7 +25,7 @@ use crate::contract_view::{Content, write_or_print};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Platform};
-use crate::{run, test};
+use crate::{process, run};
 
 /// A running system answers within this time.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -239,7 +239,7 @@ fn running(repository: &Repository, system: &Path) -> Outcome<String> {
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--disk").arg(run::demo_disk(repository)?);
     command.args(["--parameter", "commands=channels --json"]);
-    let output = test::run_machine(command, LIMIT)?;
+    let output = process::run_machine(command, LIMIT)?;
     match output.problem {
         None => Ok(output.text),
         Some(problem) => Err(Failure::new(format!("the system could not be asked for its channels: {problem}"))

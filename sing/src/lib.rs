@@ -1,17 +1,16 @@
-//! The host tool: it builds SIP crates into sealed, signed packages, puts systems together, and runs,
-//! tests, measures, checks and draws them.
+//! The host tool: it builds SIP crates into sealed, signed packages, puts systems together, and runs, checks and draws
+//! them.
 //!
 //! [`command_line`] says what it can be asked; each command is a module. Everything it makes lies in
 //! the folder `sing` inside cargo's output folder. Neighbours: `manifest` and `lang` read and check
-//! what people write, `package-build` and `package-check` make and check what the kernel loads.
+//! what people write, `package-build` and `package-check` make and check what the kernel loads; `xtask` tests and
+//! measures the system with it.
 //! Deliberately not here: any knowledge of how the kernel runs a program.
 #![forbid(unsafe_code)]
 
 pub mod attached;
 pub mod attributes;
 pub mod bare;
-mod base;
-pub mod bench;
 pub mod bill;
 pub mod build;
 pub mod builder;
@@ -28,17 +27,15 @@ pub mod docs;
 pub mod failure;
 pub mod fingerprint;
 pub mod folder;
-pub mod fuzz;
 pub mod graph;
 pub mod host_tools;
-pub mod hostile;
 pub mod image_symbols;
 pub mod install;
 pub mod keys;
 pub mod line_tables;
-pub mod long;
 pub mod measure;
 pub mod new;
+pub mod process;
 pub mod programs;
 pub mod progress;
 pub mod promises;
@@ -59,7 +56,9 @@ pub mod tap;
 pub mod terminal;
 pub mod test;
 pub mod test_output;
+pub mod tool;
 pub mod workspace;
+mod xtask;
 
 use std::ffi::OsString;
 use std::panic::PanicHookInfo;
@@ -76,21 +75,31 @@ const READER_IS_GONE: i32 = 141;
 /// The whole tool: parses the words of the command line, does what they ask, and turns a failure into a sentence and an
 /// exit status.
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    match compiler::run_as_rustc() {
+        Some(outcome) => exit_code(outcome),
+        None => carry_out(&words, |command_line| execute(command_line, &words)),
+    }
+}
+
+/// Parses the words of a command line and does what they ask, for this tool or another that has its commands; turns a
+/// failure into a sentence and an exit status.
+pub fn carry_out<C: Parser>(words: &[OsString], execute: impl FnOnce(C) -> Outcome<u8>) -> ExitCode {
     end_with_the_reader();
+    match C::try_parse_from(words) {
+        Ok(command_line) => exit_code(execute(command_line)),
+        Err(error) => {
+            let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+            spelling::with_what_was_meant(error, &C::command(), words).exit()
+        }
+    }
+}
+
+fn exit_code(outcome: Outcome<u8>) -> ExitCode {
     let failed = |failure: failure::Failure| {
         eprintln!("{}", failure.told_by("sing"));
         ExitCode::from(failure.status())
     };
-    if let Some(outcome) = compiler::run_as_rustc() {
-        return outcome.map_or_else(failed, ExitCode::from);
-    }
-    match CommandLine::try_parse_from(&words) {
-        Ok(command_line) => execute(command_line).map_or_else(failed, ExitCode::from),
-        Err(error) => {
-            let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-            spelling::with_what_was_meant(error, words).exit()
-        }
-    }
+    outcome.map_or_else(failed, ExitCode::from)
 }
 
 /// Ends the tool where whoever reads its output has gone, as `head` has: Rust's `print` panics then.
@@ -105,11 +114,8 @@ fn end_with_the_reader() {
     }));
 }
 
-/// Does what the command line asks and returns the exit status.
-///
-/// # Errors
-/// What was asked cannot be done; the failure says why in one sentence.
-pub fn execute(command_line: CommandLine) -> Outcome<u8> {
+/// Does what the command line asks, which was parsed from `words`, and returns the exit status.
+fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
     if command_line.no_install {
         host_tools::forbid_installing()?;
     }
@@ -119,8 +125,8 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Build(arguments) => build::build(&repository, &arguments),
         Command::Debug(arguments) => bare::debug::debug(&repository, &arguments),
         Command::Image(arguments) => bare::iso::write(&repository, &arguments),
-        Command::Test(arguments) => test::test(&repository, &arguments),
-        Command::Bench(arguments) => bench::bench(&repository, &arguments),
+        Command::Test(arguments) if repository.is_own() => test::test(&repository, &arguments),
+        Command::Test(_) | Command::Bench(_) | Command::Base(_) => xtask::become_it(&repository, &words[1..]),
         Command::Check(arguments) => check::check(&repository, &arguments),
         Command::Bill(arguments) => bill::print(&repository, &arguments),
         Command::New(arguments) => new::new(&repository, &arguments),
@@ -139,6 +145,5 @@ pub fn execute(command_line: CommandLine) -> Outcome<u8> {
         Command::Docs(arguments) => docs::docs(&repository, &arguments),
         Command::Attached(arguments) => attached::become_attached(&arguments),
         Command::Dependencies => builder::print_dependencies(&repository),
-        Command::Base(arguments) => base::print(&repository, &arguments),
     }
 }

@@ -1,8 +1,9 @@
 //! The progress line of a build or of copying: on a terminal, a bar that is drawn over itself; elsewhere one
-//! sentence, and only when it takes long.
+//! sentence, and only when it takes long. Builds that run at the same time have one line together.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A build shorter than this shows nothing.
@@ -10,17 +11,29 @@ const QUIET: Duration = Duration::from_millis(400);
 /// Away from a terminal, a build shorter than this shows nothing.
 const QUIET_IN_A_LOG: Duration = Duration::from_secs(5);
 const BAR_CELLS: usize = 24;
-
+/// While nothing is ready, it is shown this often that a build goes on.
+pub const TICK: Duration = Duration::from_millis(200);
 /// Bytes that are shown as one.
 const MEBIBYTE: u64 = 1 << 20;
 
+/// What is at work in this process.
+static LINE: Mutex<Option<Line>> = Mutex::new(None);
+
 /// The progress of one build, or of copying. Writes to standard error alone.
-pub struct Progress {
+pub struct Progress(());
+
+/// The line of all progress at a time.
+struct Line {
     what: String,
     /// What is said of it where no bar can be drawn.
     sentence: String,
+    /// How much progress it is of.
+    parts: usize,
     expected: usize,
     done: BTreeSet<String>,
+    copied: usize,
+    /// What was ready last.
+    latest: String,
     started: Instant,
     on_terminal: bool,
     shown: bool,
@@ -39,56 +52,104 @@ impl Progress {
     }
 
     fn with(what: &str, expected: usize, sentence: String) -> Progress {
+        let mut line = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *line {
+            Some(line) => line.join(what, expected),
+            None => *line = Some(Line::new(what, expected, sentence)),
+        }
+        Progress(())
+    }
+
+    /// One part is ready. Parts of the same name are told apart by `id`.
+    pub fn step(&mut self, id: &str, name: &str) {
+        change(|line| {
+            line.done.insert(format!("{id} {name}"));
+            line.latest = name.to_string();
+        });
+    }
+
+    /// So many bytes are copied by now.
+    pub fn copied(&mut self, bytes: u64) {
+        change(|line| {
+            line.copied = usize::try_from(bytes / MEBIBYTE).unwrap_or(usize::MAX);
+            line.latest = "MiB".into();
+        });
+    }
+
+    /// Shows where it is, although nothing else is ready.
+    pub fn tick(&mut self) {
+        change(|_| {});
+    }
+}
+
+/// The last to end wipes the line.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        let mut line = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(others) = line.as_ref().map(|line| line.parts - 1) else { return };
+        match line.as_mut().filter(|_| others > 0) {
+            Some(line) => line.parts = others,
+            None => line.take().iter().for_each(Line::wipe),
+        }
+    }
+}
+
+fn change(change: impl FnOnce(&mut Line)) {
+    if let Some(line) = &mut *LINE.lock().unwrap_or_else(PoisonError::into_inner) {
+        change(line);
+        line.show();
+    }
+}
+
+impl Line {
+    fn new(what: &str, expected: usize, sentence: String) -> Line {
         let on_terminal =
             std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
-        Progress {
+        Line {
             what: what.to_string(),
             sentence,
+            parts: 1,
             expected,
             done: BTreeSet::new(),
+            copied: 0,
+            latest: String::new(),
             started: Instant::now(),
             on_terminal,
             shown: false,
         }
     }
 
-    /// One part is ready.
-    pub fn step(&mut self, name: &str) {
-        self.done.insert(name.to_string());
-        self.show(self.done.len(), name);
+    fn join(&mut self, what: &str, expected: usize) {
+        if !self.what.contains(what) {
+            self.what = format!("{} and {what}", self.what);
+        }
+        self.parts += 1;
+        self.expected += expected;
     }
 
-    /// So many bytes are copied by now.
-    pub fn copied(&mut self, bytes: u64) {
-        self.show(usize::try_from(bytes / MEBIBYTE).unwrap_or(usize::MAX), "MiB");
-    }
-
-    fn show(&mut self, done: usize, name: &str) {
+    fn show(&mut self) {
         let elapsed = self.started.elapsed();
         if self.on_terminal && elapsed > QUIET {
             self.shown = true;
-            self.draw(done, name);
+            let line = bar(&self.what, self.done.len() + self.copied, self.expected, &self.latest);
+            self.draw(&line);
         } else if !self.on_terminal && elapsed > QUIET_IN_A_LOG && !self.shown {
             self.shown = true;
             eprintln!("sing: {}", self.sentence);
         }
     }
 
-    fn draw(&self, done: usize, name: &str) {
-        let line = bar(&self.what, done, self.expected, name);
+    fn wipe(&self) {
+        if self.on_terminal && self.shown {
+            self.draw("");
+        }
+    }
+
+    fn draw(&self, line: &str) {
         let mut out = std::io::stderr().lock();
         // Progress that cannot be shown is no reason to stop building.
         let _ = write!(out, "\r\x1b[2K{line}");
         let _ = out.flush();
-    }
-
-    /// Wipes the line.
-    pub fn finish(&mut self) {
-        if self.on_terminal && self.shown {
-            let mut out = std::io::stderr().lock();
-            let _ = write!(out, "\r\x1b[2K");
-            let _ = out.flush();
-        }
     }
 }
 
@@ -104,6 +165,30 @@ fn bar(what: &str, done: usize, expected: usize, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn line() -> Line {
+        Line::new("the machine", 30, String::new())
+    }
+
+    #[test]
+    fn builds_at_the_same_time_have_one_line() {
+        let mut line = line();
+        line.join("programs", 180);
+        assert_eq!((line.what.as_str(), line.parts, line.expected), ("the machine and programs", 2, 210));
+    }
+
+    /// Images had not counted, so that the bar stood full while they were linked.
+    #[test]
+    fn an_image_counts_beside_the_library_of_its_name() {
+        let mut progress = Progress::new("programs", 3);
+        for id in ["path+file:///apps/cat#0.1.0", "path+file:///apps/cat#0.1.0", "path+file:///stubs/cat#0.0.0"] {
+            progress.step(id, "cat");
+        }
+        let is_of_test = |done: &&String| done.ends_with("cat#0.1.0 cat") || done.ends_with("cat#0.0.0 cat");
+        let count = |line: &Line| line.done.iter().filter(is_of_test).count();
+        let counted = LINE.lock().expect("no test panics with it").as_ref().map(count);
+        assert_eq!(counted, Some(2));
+    }
 
     #[test]
     fn the_bar_fills_and_never_overflows() {

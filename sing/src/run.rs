@@ -113,7 +113,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
 
 /// This process begins anew with the same arguments, as the hosted machine does; why it could not.
 fn begin_again() -> Failure {
-    match std::env::current_exe() {
+    match crate::tool::path() {
         Ok(tool) => Failure::file("start", &tool, &Command::new(&tool).args(std::env::args_os().skip(1)).exec()),
         Err(error) => Failure::new(format!("the machine cannot be started anew: {error}")),
     }

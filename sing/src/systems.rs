@@ -311,8 +311,13 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
     // Another run may have built it while this one waited for the lock.
     let (sources, outputs, current) = is_current();
     if !current {
-        build_system(repository, path, &ready, unsafe_tests)?;
-        platform.build(repository)?;
+        // Programs and machines have output folders of their own. The crates that every program uses are compiled one
+        // after the other, which leaves processors for the machine.
+        std::thread::scope(|scope| {
+            let machine = scope.spawn(|| platform.build(repository));
+            build_system(repository, path, &ready, unsafe_tests)?;
+            machine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
         sources.with_outputs(&outputs).keep(&stamp)?;
     }
     Ok(ready)

@@ -120,7 +120,7 @@ impl Guest {
         let errors = folder.path().join("errors");
         let listeners =
             paths.iter().map(UnixListener::bind).collect::<std::io::Result<Vec<_>>>().map_err(cannot_start)?;
-        let mut qemu = Command::new(std::env::current_exe().map_err(cannot_start)?)
+        let mut qemu = Command::new(crate::tool::path().map_err(cannot_start)?)
             .arg("attached")
             .arg(program)
             .args(hardware.arguments(paths.each_ref().map(AsRef::as_ref))?)

@@ -361,7 +361,7 @@ mod tests {
     use package_build::{SecretKey, Signer};
 
     use super::*;
-    use crate::bench::install::package;
+    use crate::install::sample::package;
     use crate::install::tests::empty;
 
     fn signer() -> Signer {

@@ -9,6 +9,7 @@
 pub mod changes;
 mod folder;
 mod revoked;
+pub mod sample;
 mod view;
 
 use std::fs::File;
@@ -375,7 +376,7 @@ pub(crate) mod tests {
     use package_build::{SecretKey, Signer};
 
     use super::*;
-    use crate::bench::install::package;
+    use crate::install::sample::package;
     use crate::promises;
     use crate::systems::Catalogue;
 

@@ -59,7 +59,7 @@ mod tests {
     use package_build::{Grant, SecretKey, Signer};
 
     use super::*;
-    use crate::bench::install::package;
+    use crate::install::sample::package;
 
     #[test]
     fn what_was_revoked_since_is_not_installed() {

@@ -104,7 +104,7 @@ fn write(
     let mut progress = Progress::of_copying("the folder to be served", content_bytes);
     let mut sink = Sink { image: &image, files, open: None, copied: 0, progress: &mut progress };
     let built = format(&options, root, &mut sink);
-    progress.finish();
+    drop(progress);
     let built = built.map_err(|error| Failure::new(format!("the image {} cannot be made: {error}", path.display())))?;
     image.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))
 }

@@ -11,10 +11,9 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::packages::{self, TestedCrate};
-use super::{Selection, again};
+use super::{Selection, again, long};
 use crate::cargo::{self, Metadata};
 use crate::failure::{Failure, Outcome};
-use crate::long;
 use crate::repository::Repository;
 use crate::test_output::{CargoTestReader, Counts, Line};
 

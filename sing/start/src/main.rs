@@ -1,23 +1,18 @@
 //! The program behind the alias `cargo sing`: it builds the host tool if that is missing or out of date, saying so, and
 //! becomes it.
 //!
-//! It has no dependencies, so that a fresh clone builds it in a second and the long build of the tool begins with a
-//! sentence and cargo's own progress. Whether the tool is current is decided as `make` does it, from the list of its
-//! sources that cargo leaves beside it ([`Sources`]), so that a start costs some hundred `stat` calls and no second
-//! cargo. Deliberately not here: anything the tool does.
+//! The long build of the tool begins with a sentence and cargo's own progress. Deliberately not here: anything the tool
+//! does.
 #![forbid(unsafe_code)]
 
-use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-use std::time::SystemTime;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use sing_start::Program;
 
 /// The package of the tool, and its program.
 const TOOL: &str = "sing";
-/// Kept beside the tool: its time of modification is when the last successful build began.
-const STAMP: &str = "sing.built";
 
 fn main() -> ExitCode {
     let started = match std::env::current_exe() {
@@ -35,198 +30,13 @@ fn main() -> ExitCode {
 
 /// Becomes the tool that lies beside `program`, built anew if need be.
 fn start(program: &Path) -> Result<ExitCode, String> {
-    let tool = program.with_file_name(TOOL);
-    let stamp = program.with_file_name(STAMP);
-    let root = root();
-    if !is_current(&root, &tool, &stamp) {
-        let began = SystemTime::now();
-        if !build(&root, &tool)? {
-            return Ok(ExitCode::FAILURE);
-        }
-        // Without the stamp the next start asks cargo again, which is slower and no worse.
-        let _ = fs::File::create(&stamp).and_then(|file| file.set_modified(began));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("/"));
+    let tool = Program::new(root, program.with_file_name(TOOL), "the tool behind `cargo sing`");
+    let cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    if !tool.bring_up_to_date(cargo)? {
+        return Ok(ExitCode::FAILURE);
     }
-    let error = Command::new(&tool).args(std::env::args_os().skip(1)).exec();
-    Err(format!("{} cannot be started: {error}; delete it and try again.", tool.display()))
-}
-
-/// The folder of the repository.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("/")).to_path_buf()
-}
-
-/// Has cargo build the tool, with its own progress on standard error; whether that went well, which cargo has told.
-fn build(root: &Path, tool: &Path) -> Result<bool, String> {
-    if tool.is_file() {
-        eprintln!("sing: bringing the tool behind `cargo sing` up to date");
-    } else {
-        eprintln!("sing: building the tool behind `cargo sing` first; this takes a few minutes, once");
-    }
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_outer_cargo(name)) {
-        cargo.env_remove(name);
-    }
-    // It works on the repository that it lies in, and needs no copy of the sources.
-    cargo.args(["build", "--release", "--no-default-features", "--package", TOOL, "--bin", TOOL, "--manifest-path"]);
-    cargo.arg(root.join("Cargo.toml"));
-    // What the tool prints is its own; cargo's progress goes to standard error.
-    let status = cargo.stdin(Stdio::null()).status();
-    status
-        .map(|status| status.success())
-        .map_err(|error| format!("cargo cannot be started: {error}; install a stable Rust toolchain."))
-}
-
-/// What `cargo run` sets for the program that it runs; build scripts must not take it for their own.
-fn is_of_outer_cargo(variable: &OsStr) -> bool {
-    let variable = variable.to_string_lossy();
-    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
-}
-
-/// Whether nothing that the tool was made from has changed since the build that left the stamp began.
-fn is_current(root: &Path, tool: &Path, stamp: &Path) -> bool {
-    let (Some(built), Some(_)) = (modified(stamp), modified(tool)) else { return false };
-    let Ok(list) = fs::read_to_string(tool.with_extension("d")) else { return false };
-    let sources = Sources::of(&list);
-    let settings = ["Cargo.toml", "Cargo.lock", ".cargo/config.toml", "rust-toolchain.toml"];
-    let settings = settings.iter().map(|name| root.join(name)).filter(|path| path.exists());
-    let manifests = sources.manifests(root);
-    !sources.0.is_empty()
-        && sources
-            .0
-            .into_iter()
-            .chain(settings)
-            .chain(manifests)
-            .all(|path| modified(&path).is_some_and(|at| at < built))
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
-}
-
-/// The source files of the tool and of the crates of the repository that it uses.
-struct Sources(Vec<PathBuf>);
-
-impl Sources {
-    /// Reads cargo's list, in the form of a rule for `make`: `PROGRAM: FILE FILE`, a backslash before each space of a
-    /// name.
-    fn of(list: &str) -> Sources {
-        let files = list.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, files)| files);
-        let mut sources = Vec::new();
-        let mut name = String::new();
-        for part in files.split(' ').filter(|part| !part.is_empty()) {
-            match part.strip_suffix('\\') {
-                Some(start) => name = name + start + " ",
-                None => sources.push(PathBuf::from(std::mem::take(&mut name) + part)),
-            }
-        }
-        Sources(sources)
-    }
-
-    /// The Cargo.toml of each crate that the sources belong to.
-    fn manifests(&self, root: &Path) -> Vec<PathBuf> {
-        let nearest = |source: &PathBuf| {
-            let folders = source.ancestors().skip(1).take_while(|folder| *folder != root);
-            folders.map(|folder| folder.join("Cargo.toml")).find(|manifest| manifest.is_file())
-        };
-        let mut folders: Vec<PathBuf> =
-            self.0.iter().filter_map(|source| source.parent().map(Path::to_path_buf)).collect();
-        folders.sort();
-        folders.dedup();
-        let mut manifests: Vec<PathBuf> = folders.iter().filter_map(|folder| nearest(&folder.join("source"))).collect();
-        manifests.sort();
-        manifests.dedup();
-        manifests
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    /// A repository of two crates whose tool is built and current; removed at the end.
-    struct Example {
-        root: PathBuf,
-        built: SystemTime,
-    }
-
-    impl Example {
-        fn new(name: &str) -> Example {
-            let root = std::env::temp_dir().join(format!("sing-start-{}-{name}", std::process::id()));
-            let built = SystemTime::now() - Duration::from_secs(100);
-            let example = Example { root, built };
-            let old = Duration::from_secs(50);
-            for file in
-                ["Cargo.toml", "Cargo.lock", "a b/Cargo.toml", "a b/src/lib.rs", "sing/Cargo.toml", "sing/src/main.rs"]
-            {
-                example.write(file, "", built - old);
-            }
-            let list = |file: &str| example.path(file).display().to_string().replace(' ', "\\ ");
-            let list = format!("{}: {} {}\n", list("target/sing"), list("a b/src/lib.rs"), list("sing/src/main.rs"));
-            example.write("target/sing", "", built + old);
-            example.write("target/sing.d", &list, built + old);
-            example.write("target/sing.built", "", built);
-            example
-        }
-
-        fn path(&self, file: &str) -> PathBuf {
-            self.root.join(file)
-        }
-
-        fn write(&self, file: &str, text: &str, at: SystemTime) {
-            let path = self.path(file);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs::write(&path, text).expect("a file");
-            fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(at)).expect("a time");
-        }
-
-        fn is_current(&self) -> bool {
-            is_current(&self.root, &self.path("target/sing"), &self.path("target/sing.built"))
-        }
-    }
-
-    impl Drop for Example {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.root);
-        }
-    }
-
-    #[test]
-    fn names_with_spaces_are_read() {
-        let sources = Sources::of("/t/sing: /a/b.rs /a\\ folder/with\\ spaces.rs /c.rs\n\n/a/b.rs:\n");
-        assert_eq!(sources.0, ["/a/b.rs", "/a folder/with spaces.rs", "/c.rs"].map(PathBuf::from));
-        assert!(Sources::of("").0.is_empty());
-    }
-
-    #[test]
-    fn each_kind_of_change_has_the_tool_built_again() {
-        let example = Example::new("changes");
-        assert!(example.is_current());
-        let later = example.built + Duration::from_secs(1);
-        for file in ["a b/src/lib.rs", "a b/Cargo.toml", "sing/src/main.rs", "Cargo.lock", ".cargo/config.toml"] {
-            example.write(file, "changed", later);
-            assert!(!example.is_current(), "{file}");
-            example.write(file, "changed", example.built - Duration::from_secs(1));
-            assert!(example.is_current(), "{file}");
-        }
-        for file in ["a b/src/lib.rs", "target/sing.built", "target/sing.d", "target/sing"] {
-            let whole = Example::new("removals");
-            fs::remove_file(whole.path(file)).expect("it is there");
-            assert!(!whole.is_current(), "{file}");
-        }
-    }
-
-    #[test]
-    fn a_source_that_changes_during_the_build_is_seen() {
-        let example = Example::new("during");
-        // After the build began and before it ended.
-        example.write("sing/src/main.rs", "changed", example.built + Duration::from_secs(10));
-        assert!(!example.is_current());
-    }
-
-    #[test]
-    fn the_tool_is_told_nothing_of_the_outer_cargo() {
-        assert!(is_of_outer_cargo("CARGO_PKG_NAME".as_ref()) && is_of_outer_cargo("CARGO_MANIFEST_DIR".as_ref()));
-        assert!(!is_of_outer_cargo("CARGO_HOME".as_ref()) && !is_of_outer_cargo("CARGO_TARGET_DIR".as_ref()));
-    }
+    let path = tool.path();
+    let error = Command::new(path).args(std::env::args_os().skip(1)).exec();
+    Err(format!("{} cannot be started: {error}; delete it and try again.", path.display()))
 }

@@ -93,9 +93,11 @@ const LEGAL: &[(&str, &[&str])] = &[
             "lib/host-service",
             "lib/terminal",
             "lib/volume-kind",
+            "sing/start",
         ],
     ),
     ("sing/start", &[]),
+    ("xtask", &["sing", "lib/package", "lib/install", "lib/ext2"]),
     ("benches/linux", &[]),
     ("tests/house", &["abi"]),
     (

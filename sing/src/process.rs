@@ -1,0 +1,67 @@
+//! Runs a process to its end and takes what it prints: a machine, a suite of tests, something that is measured.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::failure::{Failure, Outcome};
+
+/// What a machine printed, and what was wrong with its end.
+pub struct MachineOutput {
+    /// Its standard output and debug output.
+    pub text: String,
+    /// None when it ended with status 0 in time.
+    pub problem: Option<String>,
+}
+
+/// Runs a machine, or whatever else is measured or tested, to its end, or ends it when it takes longer than `limit`.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutput> {
+    let program = PathBuf::from(command.get_program());
+    let cannot_start = |error: std::io::Error| Failure::file("start", &program, &error);
+    // The debug output, on which a suite without a console prints, and standard output are one stream.
+    let (output, input) = std::io::pipe().map_err(cannot_start)?;
+    let errors = input.try_clone().map_err(cannot_start)?;
+    let mut child = command.stdin(Stdio::null()).stdout(input).stderr(errors).spawn().map_err(cannot_start)?;
+    // The command holds the writing ends too; with them the stream would never end.
+    drop(command);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut output = output;
+        // What was read before a failure still counts.
+        let _ = output.read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+    });
+    let bytes = match receiver.recv_timeout(limit) {
+        Ok(bytes) => bytes,
+        Err(_) => {
+            // It may have ended by itself in the meantime.
+            let _ = child.kill();
+            let _ = child.wait();
+            let text = receiver.recv().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+            return Ok(MachineOutput { text, problem: Some(format!("no end after {} seconds", limit.as_secs())) });
+        }
+    };
+    let status = child.wait().map_err(cannot_start)?;
+    let problem = (!status.success()).then(|| format!("{} ended with {status}", program.display()));
+    Ok(MachineOutput { text: String::from_utf8_lossy(&bytes).into_owned(), problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_started_is_named() {
+        let failure =
+            run_machine(Command::new("/no/such/fuzzer"), Duration::from_secs(5)).err().expect("there is none");
+        assert!(failure.to_string().starts_with("cannot start /no/such/fuzzer: "), "{failure}");
+        let output = run_machine(Command::new("false"), Duration::from_secs(60)).expect("it can be started");
+        assert!(output.problem.is_some_and(|problem| problem.starts_with("false ended with ")));
+    }
+}

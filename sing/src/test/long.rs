@@ -1,0 +1,254 @@
+//! The tests that take minutes: `sing test --long` runs them one by one, each in a process of its own, and says which
+//! one is at work, for how long, and how many are left.
+//!
+//! They are those that Rust's harness ignores. Run one by one, they do not take the machine from each other, and what
+//! one prints of its figures is shown when it has ended. Deliberately not here: the tests.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::cargo;
+use crate::failure::{Failure, Outcome};
+use crate::progress::Progress;
+use crate::test_output::Counts;
+
+/// While a test is at work, a person is told so every so often.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// A test that takes longer has hung, apart from the soak.
+const LIMIT: Duration = Duration::from_secs(5400);
+/// Minutes that the soak takes, where it is not an hour.
+const SOAK_MINUTES: &str = "SING_SOAK_MINUTES";
+/// Lines of a test's own account that are shown.
+const MAX_LINES: usize = 40;
+
+/// One test that takes minutes.
+#[derive(Debug, PartialEq, Eq)]
+struct LongTest {
+    program: PathBuf,
+    /// Where its crate lies: tests begin there.
+    folder: PathBuf,
+    /// Crate and name, for people.
+    shown: String,
+    name: String,
+}
+
+/// Builds what `command`, a `cargo test` for some packages of a tier, would run, and runs what of it takes minutes: tests
+/// whose names contain `name`, if one is given, and none of `left_out`.
+///
+/// # Errors
+/// The tests do not build.
+pub fn run(mut command: Command, tier: &str, name: Option<&str>, left_out: &[&str]) -> Outcome<Counts> {
+    command.args(["--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
+    let settings: Vec<_> =
+        command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
+    let mut tests = Vec::new();
+    for program in programs(command)? {
+        tests.extend(long_tests(&program)?.into_iter().filter(|test| name.is_none_or(|name| test.name.contains(name))));
+    }
+    let all = tests.len();
+    tests.retain(|test| !left_out.iter().any(|part| test.name.contains(part) || test.shown.contains(part)));
+    let mut counts = Counts { skipped: (all - tests.len()) as u64, ..Counts::default() };
+    if tests.is_empty() {
+        return Ok(counts);
+    }
+    println!("  {} tests that take minutes:", tests.len());
+    for test in &tests {
+        println!("    {}", test.shown);
+    }
+    for (number, test) in (1..).zip(&tests) {
+        println!("  {number} of {}: {} ...", tests.len(), test.shown);
+        let started = Instant::now();
+        let mut process = Command::new(&test.program);
+        process.current_dir(&test.folder).env("CARGO_MANIFEST_DIR", &test.folder);
+        process.args(["--exact", &test.name, "--ignored", "--nocapture", "--color", "never"]);
+        process.envs(settings.iter().map(|(name, value)| (name, value)));
+        let end = watch(process, &test.shown)?;
+        let took = in_words(started.elapsed());
+        for line in &end.lines {
+            println!("    {line}");
+        }
+        if end.problem.is_none() {
+            println!("    passed after {took}");
+            counts.passed += 1;
+        } else {
+            println!("  FAILED {} after {took}: {}", test.shown, end.problem.unwrap_or_default());
+            counts += Counts::failed((test.shown.clone(), format!("cargo sing test --long {tier}:{}", test.name)));
+        }
+    }
+    Ok(counts)
+}
+
+/// What came of a test.
+struct End {
+    /// The last lines that it printed.
+    lines: Vec<String>,
+    problem: Option<String>,
+}
+
+/// Runs a test to its end, and tells every minute that it is at work.
+fn watch(mut process: Command, shown: &str) -> Outcome<End> {
+    let cannot_start = |error: std::io::Error| Failure::new(format!("{shown} cannot be started: {error}"));
+    let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
+    process.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
+    let mut child = process.spawn().map_err(cannot_start)?;
+    // The command holds the writing ends, which must be closed for the reading to end.
+    drop(process);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(reader).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let started = Instant::now();
+    let mut told = started;
+    let limit = LIMIT + soak_time(std::env::var(SOAK_MINUTES).ok().as_deref());
+    let mut lines = Vec::new();
+    loop {
+        match receiver.recv_timeout(TOLD_EVERY.saturating_sub(told.elapsed())) {
+            Ok(line) => lines.extend(worth_showing(&line).then_some(line)),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) if started.elapsed() > limit => {
+                // It may have ended by itself in the meantime.
+                let _ = child.kill();
+                let _ = child.wait();
+                let problem = Some(format!("no end after {}", in_words(limit)));
+                return Ok(End { lines: last(lines), problem });
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                told = Instant::now();
+                println!("    at work for {}", in_words(started.elapsed()));
+            }
+        }
+    }
+    let status = child.wait().map_err(cannot_start)?;
+    Ok(End { lines: last(lines), problem: (!status.success()).then(|| format!("it ended with {status}")) })
+}
+
+/// How much more time the tests take for a soak of so many minutes.
+fn soak_time(minutes: Option<&str>) -> Duration {
+    Duration::from_secs(
+        minutes.and_then(|minutes| minutes.parse::<u32>().ok()).map_or(0, |minutes| u64::from(minutes) * 60),
+    )
+}
+
+/// What the harness says of one test beside its outcome is of no use.
+fn worth_showing(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !["running ", "test "].iter().any(|start| line.starts_with(start))
+}
+
+fn last(mut lines: Vec<String>) -> Vec<String> {
+    lines.drain(..lines.len().saturating_sub(MAX_LINES));
+    lines
+}
+
+/// `75 s`, `12 min 5 s`.
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds < 120 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[derive(Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+    manifest_path: PathBuf,
+    target: ArtifactTarget,
+    profile: Profile,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct ArtifactTarget {
+    name: String,
+}
+
+/// Builds test programs.
+fn programs(mut command: Command) -> Outcome<Vec<Artifact>> {
+    let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot_start)?;
+    let mut progress = Progress::new("tests", 400);
+    let mut found = Vec::new();
+    if let Some(output) = child.stdout.take() {
+        cargo::follow(output, &mut progress, |line, progress| {
+            let Ok(artifact) = serde_json::from_str::<Artifact>(line) else { return };
+            progress.step(&artifact.manifest_path.to_string_lossy(), &artifact.target.name);
+            // Others are programs that tests start.
+            found.extend((artifact.executable.is_some() && artifact.profile.test).then_some(artifact));
+        });
+    }
+    let status = child.wait().map_err(cannot_start)?;
+    drop(progress);
+    if status.success() { Ok(found) } else { Err(Failure::new("the tests did not build").remedy("see above")) }
+}
+
+/// The tests of a program that its harness ignores.
+fn long_tests(artifact: &Artifact) -> Outcome<Vec<LongTest>> {
+    let Some(program) = &artifact.executable else { return Ok(Vec::new()) };
+    let folder = artifact.manifest_path.parent().unwrap_or(Path::new("."));
+    let output = Command::new(program).args(["--list", "--ignored"]).current_dir(folder).output();
+    let output = output
+        .map_err(|error| Failure::new(format!("the tests in {} cannot be listed: {error}", program.display())))?;
+    let of = folder.file_name().unwrap_or_default().to_string_lossy();
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(names(&listed)
+        .map(|name| LongTest {
+            program: program.clone(),
+            folder: folder.to_path_buf(),
+            shown: format!("{of}/{}: {name}", artifact.target.name),
+            name: name.to_string(),
+        })
+        .collect())
+}
+
+/// The names in what a harness lists, without those that are only what other tests run in a process apart.
+fn names(listed: &str) -> impl Iterator<Item = &str> {
+    let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    names.filter(|name| {
+        let own = name.rsplit("::").next().unwrap_or(name);
+        !own.starts_with("child_") && !own.ends_with("_child")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_tests_run_is_no_test() {
+        let listed = "child_panics: test\ncrash::for_long: test\nkernel_fault_child: test\n\n3 tests, 0 benchmarks\n";
+        assert_eq!(names(listed).collect::<Vec<_>>(), ["crash::for_long"]);
+    }
+
+    #[test]
+    fn a_test_is_watched_to_its_end() {
+        let mut process = Command::new("sh");
+        process.args(["-c", "echo; echo running 1 test; echo 12 crashes; echo so it is >&2; exit 3"]);
+        let end = watch(process, "a test").expect("there is a shell");
+        assert_eq!(end.lines, ["12 crashes", "so it is"]);
+        assert!(end.problem.is_some_and(|problem| problem.contains('3')));
+    }
+
+    #[test]
+    fn a_soak_of_a_day_is_let_end() {
+        assert_eq!(soak_time(Some("1440")), Duration::from_secs(86_400));
+        assert_eq!([soak_time(None), soak_time(Some("a day"))], [Duration::ZERO; 2]);
+    }
+
+    #[test]
+    fn times_are_in_words() {
+        assert_eq!([75, 725].map(|seconds| in_words(Duration::from_secs(seconds))), ["75 s", "12 min 5 s"]);
+    }
+}

@@ -1,0 +1,32 @@
+//! The commands for those who work on the system itself: `bench`, `base`, and `test` in a clone. They are in a program of
+//! their own, the crate `xtask`, which is built when it is first asked for.
+//!
+//! Deliberately not here: what they are; `xtask` says so, and has their help.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use sing_start::Program;
+
+use crate::cargo;
+use crate::failure::{Failure, Outcome};
+use crate::repository::Repository;
+use crate::tool;
+
+/// Becomes `xtask`, built anew if need be, with these words of the command line.
+///
+/// # Errors
+/// It does not build or cannot be started.
+pub fn become_it(repository: &Repository, words: &[OsString]) -> Outcome<u8> {
+    let program = repository.cargo_target().join("release/xtask");
+    let program = Program::new(repository.base(), program, "the tests and benchmarks of the system");
+    let failed = |why: String| Failure::new(format!("xtask does not start: {}", why.trim_end_matches('.')));
+    if !program.bring_up_to_date(cargo::command(repository)).map_err(failed)? {
+        return Err(Failure::new("xtask did not build").remedy("correct the errors shown above"));
+    }
+    let tool = tool::path().map_err(|error| failed(error.to_string()))?;
+    let mut command = Command::new(program.path());
+    command.arg("--sing").arg(tool).args(words).env("CARGO_TARGET_DIR", repository.cargo_target());
+    Err(Failure::file("start", program.path(), &command.exec()))
+}

@@ -1,0 +1,186 @@
+//! Debian's Linux kernel for virtual machines: fetched when it is first asked for, with apt, which checks
+//! its signature; nothing is installed on the host.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sing::failure::{Failure, Outcome};
+use sing::host_tools;
+use sing::repository::{Repository, write_whole};
+
+/// The package that always depends on the newest kernel.
+const NEWEST: &str = "linux-image-cloud-amd64";
+/// Modules that a network card of virtio needs, in the order in which they are loaded.
+const NETWORK_MODULES: [&str; 8] = [
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+];
+/// How the packages of one kernel are called, before its version.
+const PREFIX: &str = "linux-image-";
+
+/// Where the kernel lies: the one that is given, one that was fetched before, or one fetched now.
+///
+/// # Errors
+/// It cannot be fetched; the failure says what to do.
+pub fn find(repository: &Repository, given: Option<&Path>) -> Outcome<PathBuf> {
+    if let Some(given) = given {
+        std::fs::File::open(given).map_err(|error| Failure::file("open the Linux kernel", given, &error))?;
+        return Ok(given.to_path_buf());
+    }
+    let folder = repository.output("bench");
+    if let Some(fetched) = fetched_before(&folder) {
+        return Ok(fetched);
+    }
+    for tool in ["apt-get", "apt-cache", "dpkg-deb", "tar"] {
+        if host_tools::find(tool).is_none() {
+            return Err(Failure::new(format!("this host has no {tool} to fetch Debian's {NEWEST} with")).remedy(OWN));
+        }
+    }
+    fetch(&folder)
+}
+
+/// The folder with the fetched kernel's modules for a network card of virtio, whose names are in the order in which
+/// they are loaded.
+///
+/// # Errors
+/// They cannot be fetched.
+pub fn network_modules(repository: &Repository) -> Outcome<PathBuf> {
+    let kernel = find(repository, None)?;
+    let place = modules_beside(&kernel);
+    if !place.is_dir() {
+        // It was fetched before anybody asked for modules.
+        fetch(&repository.output("bench"))?;
+    }
+    Ok(place)
+}
+
+/// `modules-VERSION` beside `vmlinuz-VERSION`.
+fn modules_beside(kernel: &Path) -> PathBuf {
+    let name = kernel.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
+    kernel.with_file_name(name.replace("vmlinuz-", "modules-"))
+}
+
+const OWN: &str = "give a Linux kernel for x86-64 with --linux-kernel FILE";
+
+fn fetched_before(folder: &Path) -> Option<PathBuf> {
+    let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    files.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))).max()
+}
+
+fn fetch(folder: &Path) -> Outcome<PathBuf> {
+    let package = match newest_package() {
+        Some(package) => package,
+        None => {
+            // The lists of packages may be old or missing; without the right to renew them this changes nothing.
+            let _ = apt_get(&["update"], folder);
+            let unknown = || Failure::new(format!("apt knows no package {NEWEST} on this host")).remedy(OWN);
+            newest_package().ok_or_else(unknown)?
+        }
+    };
+    eprintln!("sing: fetching Debian's {package} to compare with");
+    let download = folder.join("download");
+    std::fs::create_dir_all(&download).map_err(|error| Failure::file("make the folder", &download, &error))?;
+    let path = folder.join(format!("vmlinuz-{}", version(&package)));
+    let fetched = apt_get(&["download", &package], &download).and_then(|()| {
+        unpack_modules(&download, &package, &modules_beside(&path))?;
+        unpack(&download, &package, &format!("./boot/vmlinuz-{}", version(&package)))
+    });
+    // What was unpacked is kept; the rest only takes room.
+    let _ = std::fs::remove_dir_all(&download);
+    write_whole(&path, &fetched?)?;
+    Ok(path)
+}
+
+fn version(package: &str) -> &str {
+    package.strip_prefix(PREFIX).unwrap_or(package)
+}
+
+/// The package of the newest kernel.
+fn newest_package() -> Option<String> {
+    let output = Command::new("apt-cache").args(["depends", NEWEST]).stdin(Stdio::null()).output().ok()?;
+    dependency(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The kernel's package in what `apt-cache depends` prints.
+fn dependency(text: &str) -> Option<String> {
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    names.map(str::trim).find(|name| name.starts_with(PREFIX)).map(String::from)
+}
+
+fn apt_get(arguments: &[&str], folder: &Path) -> Outcome<()> {
+    let what = format!("apt-get {}", arguments.join(" "));
+    let mut command = Command::new("apt-get");
+    command.arg("-qq").args(arguments).stdin(Stdio::null());
+    if folder.is_dir() {
+        command.current_dir(folder);
+    }
+    let output = command.output().map_err(|error| Failure::new(format!("{what} cannot be started: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{what} failed"))
+        .details(String::from_utf8_lossy(&output.stderr))
+        .remedy(format!("see whether the network is there, or {OWN}")))
+}
+
+fn unpack_modules(folder: &Path, package: &str, place: &Path) -> Outcome<()> {
+    std::fs::create_dir_all(place).map_err(|error| Failure::file("make the folder", place, &error))?;
+    for (turn, module) in NETWORK_MODULES.iter().enumerate() {
+        let member = format!("./lib/modules/{}/kernel/{module}.ko", version(package));
+        let name = module.rsplit('/').next().unwrap_or(module);
+        write_whole(&place.join(format!("{turn:02}-{name}.ko")), &unpack(folder, package, &member)?)?;
+    }
+    Ok(())
+}
+
+/// A file in the package that lies in the folder.
+fn unpack(folder: &Path, package: &str, member: &str) -> Outcome<Vec<u8>> {
+    let files = std::fs::read_dir(folder).map_err(|error| Failure::file("read the folder", folder, &error))?;
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
+    let file = files.flatten().map(|entry| entry.path()).find(is_package);
+    let file = file.ok_or_else(|| Failure::new(format!("apt-get fetched no {package}")).remedy(OWN))?;
+    let cannot = |error: std::io::Error| Failure::file("unpack", &file, &error);
+    let mut reader = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(&file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(cannot)?;
+    let archive = reader.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let kernel = Command::new("tar").args(["-xO", member]).stdin(archive).output().map_err(cannot);
+    // Once tar has ended, nobody needs the rest of the archive.
+    let _ = reader.wait();
+    let kernel = kernel?;
+    if !kernel.status.success() || kernel.stdout.is_empty() {
+        return Err(Failure::new(format!("the package {} has no file {member}", file.display())).remedy(OWN));
+    }
+    Ok(kernel.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_kernel_is_what_the_package_depends_on() {
+        let text = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n  Suggests: other\n";
+        assert_eq!(dependency(text).as_deref(), Some("linux-image-6.1.0-56-cloud-amd64"));
+        assert_eq!(version("linux-image-6.1.0-56-cloud-amd64"), "6.1.0-56-cloud-amd64");
+        assert_eq!(dependency(""), None);
+    }
+
+    #[test]
+    fn a_kernel_that_is_given_must_be_there() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let failure = find(&repository, Some(Path::new("/no/such/kernel"))).expect_err("there is none").to_string();
+        assert!(failure.starts_with("cannot open the Linux kernel /no/such/kernel"), "{failure}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The disk that is measured: a large file, and many small ones in folders. The same content in each run; what a
+//! run writes, it takes away.
+
+use std::collections::BTreeMap;
+use std::fs::File as HostFile;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use ext2::format::{Attributes, File, Folder, ImageSink, Node, Options, format};
+
+use sing::failure::{Failure, Outcome};
+use sing::repository::{Repository, write_whole};
+
+const VOLUME_BYTES: u64 = 1 << 30;
+/// Enough for the small files, and for as many more.
+const INODES: u32 = 128 << 10;
+/// Bytes of the large file: the paper's 350 MB.
+pub const LARGE_BYTES: u64 = 350_000_000;
+pub const LARGE_FILE: &str = "large";
+/// The folder of the small files.
+pub const SMALL_FILES: &str = "small";
+/// The folder for what a run writes.
+pub const SCRATCH: &str = "scratch";
+const FOLDERS: u32 = 500;
+const FILES_IN_FOLDER: u32 = 100;
+/// Names below [`SMALL_FILES`].
+pub const NAMES: u64 = FOLDERS as u64 * (FILES_IN_FOLDER as u64 + 1);
+const MADE: u32 = 1_175_385_600;
+/// Changes when the content does, so that an old image is made anew.
+const EDITION: &str = "1";
+
+/// The image, made now if it is not there.
+pub fn path(repository: &Repository) -> Outcome<PathBuf> {
+    let path = repository.output("bench-disk.img");
+    let edition = repository.output("bench-disk.edition");
+    if !(path.is_file() && std::fs::read_to_string(&edition).is_ok_and(|found| found == EDITION)) {
+        write(&path)?;
+        write_whole(&edition, EDITION.as_bytes())?;
+    }
+    Ok(path)
+}
+
+fn write(path: &Path) -> Outcome<()> {
+    eprintln!("sing: making the disk {}", path.display());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
+    let file = HostFile::create(path).map_err(|error| Failure::file("make", path, &error))?;
+    let options = Options {
+        block_bytes: 4096,
+        volume_bytes: VOLUME_BYTES,
+        inodes: Some(INODES),
+        label: *b"bench\0\0\0\0\0\0\0\0\0\0\0",
+        uuid: *b"singularity-disk",
+        made: MADE,
+    };
+    let built = format(&options, &content(), &mut Sink(&file))
+        .map_err(|error| Failure::new(format!("the disk {} cannot be made: {error}", path.display())))?;
+    file.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))
+}
+
+struct Sink<'a>(&'a HostFile);
+
+impl ImageSink for Sink<'_> {
+    type Error = std::io::Error;
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+}
+
+fn content() -> Folder {
+    let small = (0..FOLDERS).map(|folder| {
+        let files = (0..FILES_IN_FOLDER).map(|file| {
+            let text = format!("file {file} of folder {folder}\n").repeat(8);
+            (format!("file-{file:03}.txt").into_bytes(), Node::File(text_file(text.into_bytes())))
+        });
+        (format!("folder-{folder:03}").into_bytes(), Node::Folder(folder_of(files.collect())))
+    });
+    let large = text_file((0..LARGE_BYTES).map(|place| (place >> 9) as u8 ^ place as u8).collect());
+    folder_of(BTreeMap::from([
+        (LARGE_FILE.into(), Node::File(large)),
+        (SMALL_FILES.into(), Node::Folder(folder_of(small.collect()))),
+        (SCRATCH.into(), Node::Folder(folder_of(BTreeMap::new()))),
+    ]))
+}
+
+fn folder_of(entries: BTreeMap<Vec<u8>, Node>) -> Folder {
+    Folder { attributes: Attributes::searchable(MADE), entries }
+}
+
+fn text_file(bytes: Vec<u8>) -> File {
+    File::with_bytes(Attributes::readable(MADE), bytes)
+}

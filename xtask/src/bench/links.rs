@@ -1,0 +1,150 @@
+//! `sing bench links`: how long a file of 3 MiB takes over bad links, from the web server over a network stack of the
+//! system's own, beside nginx over Linux's, in the same run.
+//!
+//! Each side has a link of its own between two network namespaces that end with the measurement, and `wire.py` of the
+//! tests is the link: not every kernel has `tc netem`. The sides take turns, so what else the host does falls on both.
+//! Deliberately not here: the namespaces and the servers (`network`).
+
+mod network;
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::command_line::BenchArguments;
+use sing::builder::UnsafeTests;
+use sing::failure::{Failure, Outcome};
+use sing::host_tools;
+use sing::repository::{Repository, write_whole};
+use sing::systems::{self, Platform};
+
+use network::Network;
+
+/// What links do to packets, and what people call it.
+const LINKS: [(&str, &str); 5] = [
+    ("nothing", ""),
+    ("5 % lost", "loss=0.05"),
+    ("50 ms each way", "delay=50"),
+    ("a quarter 1 to 5 ms late", "reorder=0.25"),
+    ("all of that", "loss=0.05 delay=50 reorder=0.25"),
+];
+/// What is fetched.
+const FILE_BYTES: usize = 3 << 20;
+/// Times of a round; one that meets the loss of a beginning takes a second longer, and says nothing of the rest.
+const FETCHES: usize = 5;
+/// A fetch may take so many times Linux's time.
+const WANTED: f64 = 2.0;
+const SYSTEM: &str = "web-tap";
+const NEEDED: [(&str, &str); 4] =
+    [("ip", "iproute2"), ("python3", "python3"), ("curl", "curl"), ("nginx", "nginx-light")];
+
+/// The seconds that fetches over one link took.
+struct Measured {
+    name: &'static str,
+    here: Vec<f64>,
+    linux: Vec<f64>,
+}
+
+/// `sing bench links`. A missed target is no failure, but is shown.
+///
+/// # Errors
+/// A tool is missing, this user may make no namespaces, a server does not serve, or a file arrives damaged.
+pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
+    for (program, package) in NEEDED {
+        if host_tools::find(program).is_none() {
+            return Err(
+                Failure::new(format!("this host has no {program}")).remedy(format!("`apt-get install {package}`"))
+            );
+        }
+    }
+    // Before there are namespaces, which have no way to what a build may have to fetch.
+    let manifest = repository.system_manifest(arguments.system.as_deref().unwrap_or(SYSTEM.as_ref()))?;
+    systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
+    let folder = repository.output("bench/links");
+    let served = folder.join("files");
+    std::fs::create_dir_all(&served).map_err(|error| Failure::file("make the folder", &served, &error))?;
+    let content = content();
+    write_whole(&served.join("file"), &content)?;
+    let links = links_named(arguments.only.as_deref().unwrap_or(""))?;
+    let mut here = Network::new("here", &folder)?;
+    here.serve_here(&served, arguments.system.as_deref())?;
+    let mut linux = Network::new("linux", &folder)?;
+    linux.serve_linux(&served)?;
+    let empty = |name| Measured { name, here: Vec::new(), linux: Vec::new() };
+    let mut measured: Vec<Measured> = links.iter().map(|(name, _)| empty(*name)).collect();
+    for round in 1..=arguments.rounds {
+        eprintln!("sing: round {round} of {}", arguments.rounds);
+        for ((_, damage), one) in links.iter().zip(&mut measured) {
+            for _ in 0..FETCHES {
+                one.here.push(here.fetch(damage, &content)?);
+                one.linux.push(linux.fetch(damage, &content)?);
+            }
+        }
+    }
+    print!("{}", table(&measured));
+    if let Some(path) = &arguments.json {
+        write_whole(Path::new(path), json_list(&measured).as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// Bytes of which no two stretches are alike.
+fn content() -> Vec<u8> {
+    (0..FILE_BYTES as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// The links that have `part` in their names.
+fn links_named(part: &str) -> Outcome<Vec<(&'static str, &'static str)>> {
+    let named: Vec<_> = LINKS.into_iter().filter(|(name, _)| name.contains(part)).collect();
+    if named.is_empty() {
+        let names: Vec<&str> = LINKS.iter().map(|(name, _)| *name).collect();
+        return Err(Failure::new(format!("no link has `{part}` in its name"))
+            .remedy(format!("give a part of one of: {}", names.join(", "))));
+    }
+    Ok(named)
+}
+
+fn median(times: &[f64]) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn table(measured: &[Measured]) -> String {
+    let mut text = format!("{:<26} {:>9} {:>9} {:>12}\n", "3 MiB, the link does", "here s", "Linux s", "here / Linux");
+    for one in measured {
+        let (here, linux) = (median(&one.here), median(&one.linux));
+        let missed = if here > WANTED * linux { " missed" } else { "" };
+        text.push_str(&format!("{:<26} {here:>9.3} {linux:>9.3} {:>12.2}{missed}\n", one.name, here / linux));
+    }
+    text.push_str(&format!("wanted: at most {WANTED} times Linux's time; medians\n"));
+    text
+}
+
+fn json_list(measured: &[Measured]) -> String {
+    let rows: Vec<_> = measured
+        .iter()
+        .map(|one| json!({ "link": one.name, "here_s": median(&one.here), "linux_s": median(&one.linux) }))
+        .collect();
+    format!("{}\n", serde_json::Value::from(rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_told() {
+        let one = |name, here| Measured { name, here: vec![9.0, here, 0.1], linux: vec![1.0, 1.0, 1.0] };
+        let text = table(&[one("good", 1.9), one("bad", 2.1)]);
+        let missed: Vec<&str> = text.lines().filter(|line| line.ends_with("missed")).collect();
+        assert!(missed.len() == 1 && missed[0].starts_with("bad"), "{text}");
+    }
+
+    #[test]
+    fn links_are_chosen_by_a_part_of_their_names() {
+        assert_eq!(links_named("").expect("all").len(), LINKS.len());
+        assert_eq!(links_named("lost").expect("one").len(), 1);
+        assert!(links_named("snow").is_err_and(|error| error.to_string().contains("snow")));
+    }
+}

@@ -1,0 +1,215 @@
+//! Two network namespaces, a link of `wire.py` between them, a server at one end and curl at the other.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sing::failure::{Failure, Outcome};
+use sing::repository::write_whole;
+use sing::tap;
+
+/// The client's end, which is the server's gateway.
+const CLIENT: &str = "192.168.77.1";
+const WIRE: &str = include_str!("../../../../tests/end-to-end/tests/peers/wire.py");
+/// The server's interface behind the bridge that joins it with the link.
+const INTERFACE: &str = "t0";
+const START: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const FETCH_SECONDS: &str = "120";
+
+/// The network; all of it ends when this is dropped.
+pub struct Network {
+    server_side: String,
+    client_side: String,
+    folder: PathBuf,
+    wire: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    server: Option<Child>,
+}
+
+fn run(program: &str, words: &[&str]) -> Outcome<String> {
+    let output = Command::new(program).args(words).output();
+    let output = output.map_err(|error| Failure::file("start", Path::new(program), &error))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into());
+    }
+    let words = words.join(" ");
+    Err(Failure::new(format!("`{program} {words}` failed"))
+        .details(String::from_utf8_lossy(&output.stderr))
+        .remedy("run it as root"))
+}
+
+fn ip(words: &str) -> Outcome<String> {
+    run("ip", &words.split(' ').collect::<Vec<_>>())
+}
+
+fn inside(namespace: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace]).arg(program);
+    command
+}
+
+impl Network {
+    /// Makes the namespaces and the link.
+    ///
+    /// # Errors
+    /// This user may not.
+    pub fn new(name: &str, folder: &Path) -> Outcome<Network> {
+        let [server_side, client_side] = ["s", "c"].map(|end| format!("sing-{name}-{}-{end}", std::process::id()));
+        let script = folder.join("wire.py");
+        write_whole(&script, WIRE.as_bytes())?;
+        ip(&format!("netns add {server_side}"))?;
+        let mut command = inside(&server_side, "python3");
+        command.arg(&script).args(["w0", "c0", "/dev/null", "1"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let started = command.spawn().map_err(|error| Failure::file("start", Path::new("python3"), &error));
+        let mut wire = started.inspect_err(|_| drop(ip(&format!("netns delete {server_side}"))))?;
+        let (commands, output) = (wire.stdin.take(), wire.stdout.take());
+        let output = output.ok_or_else(|| Failure::new("the link has no output"))?;
+        let answers = BufReader::new(output);
+        let folder = folder.join(name);
+        let mut network = Network { server_side, client_side, folder, wire, commands, answers, server: None };
+        if network.answer() != "ready" {
+            return Err(Failure::new("the link could not be made").remedy("run it as root"));
+        }
+        network.connect()?;
+        Ok(network)
+    }
+
+    fn connect(&self) -> Outcome<()> {
+        let Network { server_side: server, client_side: client, folder, .. } = self;
+        std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
+        ip(&format!("netns add {client}"))?;
+        // Linux has nothing to say of its own.
+        for which in ["all", "default"] {
+            let quiet = format!("echo 1 > /proc/sys/net/ipv6/conf/{which}/disable_ipv6");
+            run("ip", &["netns", "exec", server, "sh", "-c", &quiet])?;
+        }
+        ip(&format!("-n {server} link set c0 netns {client}"))?;
+        ip(&format!("-n {client} address add {CLIENT}/24 dev c0"))?;
+        ip(&format!("-n {client} link set c0 up"))?;
+        ip(&format!("-n {server} link set w0 up")).map(drop)
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        // An answer that does not come is an empty one.
+        let _ = self.answers.read_line(&mut line);
+        line.trim_end().to_string()
+    }
+
+    fn start(&mut self, mut command: Command) -> Outcome<()> {
+        let log = self.folder.join("log");
+        let output = std::fs::File::create(&log).map_err(|error| Failure::file("write", &log, &error))?;
+        let errors = output.try_clone().map_err(|error| Failure::file("write", &log, &error))?;
+        let started = command.stdin(Stdio::piped()).stdout(output).stderr(errors).spawn();
+        self.server = Some(started.map_err(|error| Failure::file("start", Path::new("ip"), &error))?);
+        let begun = Instant::now();
+        while self.page().is_err() {
+            let has_ended = self.server.as_mut().is_none_or(|server| server.try_wait().is_ok_and(|end| end.is_some()));
+            if has_ended || begun.elapsed() > START {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                return Err(Failure::new("a server does not serve").details(said));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Starts this system's web server, with the interface behind a bridge.
+    ///
+    /// # Errors
+    /// It does not serve.
+    pub fn serve_here(&mut self, files: &Path, system: Option<&Path>) -> Outcome<()> {
+        let server = &self.server_side;
+        ip(&format!("-n {server} tuntap add dev {INTERFACE} mode tap"))?;
+        ip(&format!("-n {server} link add br0 type bridge"))?;
+        for end in [INTERFACE, "w0"] {
+            ip(&format!("-n {server} link set {end} master br0 up"))?;
+        }
+        ip(&format!("-n {server} link set br0 up"))?;
+        let sing = sing::tool::path().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
+        let mut command = inside(server, sing);
+        // Checksums are the stack's own: what is damaged on the way is noticed.
+        command.args(["run", "--web"]).arg(files).args(["--port", "80", "--tap", &format!("{INTERFACE}:plain")]);
+        command.args(tap::parameters().iter().flat_map(|parameter| ["--parameter", parameter]));
+        command.args(system.into_iter().flat_map(|system| [Path::new("--system"), system]));
+        self.start(command)
+    }
+
+    /// Starts nginx.
+    ///
+    /// # Errors
+    /// It does not serve.
+    pub fn serve_linux(&mut self, files: &Path) -> Outcome<()> {
+        ip(&format!("-n {} address add {}/24 dev w0", self.server_side, tap::MACHINE))?;
+        let configuration = self.folder.join("nginx.conf");
+        let (folder, files) = (self.folder.display(), files.display());
+        let text = format!(
+            "daemon off;\nworker_processes 1;\nuser root;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\n\
+             events {{}}\nhttp {{\naccess_log off;\nsendfile on;\ntcp_nopush on;\n\
+             server {{ listen {}:80; root {files}; }}\n}}\n",
+            tap::MACHINE
+        );
+        write_whole(&configuration, text.as_bytes())?;
+        let mut command = inside(&self.server_side, "nginx");
+        command.arg("-c").arg(&configuration);
+        self.start(command)
+    }
+
+    fn page(&self) -> Outcome<(f64, Vec<u8>)> {
+        let got = self.folder.join("got");
+        let url = format!("http://{}/file", tap::MACHINE);
+        let to = got.display().to_string();
+        let words = ["-sS", "--fail", "--max-time", FETCH_SECONDS, "-o", &to, "-w", "%{time_total}", &url];
+        let namespace = ["netns", "exec", &self.client_side, "curl"];
+        let told = run("ip", &[&namespace[..], &words].concat())?;
+        let seconds = told.trim().parse().map_err(|_| Failure::new(format!("curl says `{told}`")))?;
+        Ok((seconds, std::fs::read(&got).map_err(|error| Failure::file("read", &got, &error))?))
+    }
+
+    /// Fetches the file over a link that does this: the seconds it took.
+    ///
+    /// # Errors
+    /// It does not arrive, or is not what is served.
+    pub fn fetch(&mut self, damage: &str, content: &[u8]) -> Outcome<f64> {
+        if let Some(commands) = &mut self.commands {
+            let sent = commands.write_all(format!("set {damage}\n").as_bytes());
+            sent.map_err(|error| Failure::new(format!("the link is gone: {error}")))?;
+        }
+        self.answer();
+        let (seconds, got) = self.page()?;
+        match got == content {
+            true => Ok(seconds),
+            false => Err(Failure::new(format!("over a link with `{damage}` came other bytes than were served"))),
+        }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            // The system ends with its input; nginx does not.
+            drop(server.stdin.take());
+            let begun = Instant::now();
+            let is_here = self.server_side.contains("here");
+            while is_here && begun.elapsed() < START && server.try_wait().is_ok_and(|end| end.is_none()) {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        drop(self.commands.take());
+        let _ = self.wire.kill();
+        let _ = self.wire.wait();
+        for namespace in [&self.server_side, &self.client_side] {
+            // What nginx started ends with its namespace's last process.
+            let inside = ip(&format!("netns pids {namespace}")).unwrap_or_default();
+            for process in inside.split_whitespace() {
+                let _ = run("kill", &[process]);
+            }
+            let _ = ip(&format!("netns delete {namespace}"));
+        }
+    }
+}

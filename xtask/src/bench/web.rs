@@ -1,0 +1,276 @@
+//! `sing bench web`: how many requests a second the web server answers, beside nginx with the same files and the same
+//! client, in the same run.
+//!
+//! Both sides run all the time, on one processor of the host, and are asked in short turns one after the other while
+//! the client asks from another processor: so what else the host does falls on both, and who is not asked uses nothing.
+//! Requests a second are those of one processor, and what counts is their number for each second of processor time
+//! used. On a bare machine Linux runs in the same QEMU, and the processor time is QEMU's. Deliberately not here: what
+//! is asked for (`files`).
+
+mod client;
+mod files;
+mod functions;
+mod guest;
+mod here;
+mod namespace;
+mod nginx;
+mod processes;
+mod report;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use crate::bench::linux_program;
+use crate::command_line::BenchArguments;
+use sing::command_line::MachineName;
+use sing::failure::{Failure, Outcome};
+use sing::repository::{Repository, write_whole};
+use sing::site::GUEST_PORT;
+use sing::spelling;
+use sing::tap;
+
+use clap::ValueEnum as _;
+
+use client::Seen;
+use files::Mix;
+use guest::Guest;
+use here::Here;
+use nginx::Nginx;
+
+/// How long one side is asked for one mix in a round.
+const SECONDS: u32 = 3;
+/// Before the first turn with a mix: caches fill, applications start.
+const WARM_UP_SECONDS: u32 = 1;
+const SERVERS_PROCESSOR: &str = "0";
+const CLIENTS_PROCESSOR: &str = "1";
+
+/// What one side did in one round.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// As the client saw it.
+    pub seen: Seen,
+    /// Processor time used meanwhile by the servers, seconds of each second.
+    pub processors: f64,
+    /// What of it which part used.
+    pub parts: Vec<Part>,
+}
+
+/// A process of a side, or all of a program, and its processor time; in a unit that is the same for all of the side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// What people call it.
+    pub name: String,
+    /// How much it has used.
+    pub used: f64,
+}
+
+impl Turn {
+    /// Requests for each second of processor time.
+    pub fn for_each_processor(&self) -> f64 {
+        self.seen.requests_per_s / self.processors.max(0.01)
+    }
+}
+
+/// The turns of both sides with one mix.
+pub struct Measured {
+    /// What was asked for.
+    pub mix: Mix,
+    /// This system's.
+    pub here: Vec<Turn>,
+    /// nginx's.
+    pub linux: Vec<Turn>,
+    /// Where this system's processor time went by function, in a turn that does not count; empty if nobody asked.
+    pub functions: Vec<Part>,
+}
+
+/// `sing bench web`. Returns 1 when something could not be measured; a missed target is no failure, but is shown.
+///
+/// # Errors
+/// The files cannot be written, or a server or the client not be run.
+pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
+    if !client::is_here() {
+        return Err(Failure::new("this host has no wrk, the client").remedy("`apt-get install wrk`"));
+    }
+    if arguments.functions && arguments.machine != MachineName::Hosted {
+        return Err(Failure::new("functions can be told apart on the hosted machine alone"));
+    }
+    if arguments.tap.is_some() {
+        if arguments.machine != MachineName::Hosted {
+            return Err(Failure::new("a TAP interface is measured on the hosted machine").remedy("leave --machine out"));
+        }
+        if let Some(status) = namespace::enter(repository, arguments.system.as_deref())? {
+            return Ok(status);
+        }
+    }
+    let folder = repository.output("bench/web");
+    let served = folder.join("files");
+    files::write(&served)?;
+    let sides = Sides { repository, arguments, folder: folder.clone(), served };
+    let mixes = mixes_named(arguments.only.as_deref().unwrap_or(""))?;
+    let mut measured = Vec::new();
+    for mix in mixes {
+        let script = folder.join(format!("{mix:?}.lua"));
+        client::write_script(&script, &files::requests(mix))?;
+        measured.push((Measured { mix, here: Vec::new(), linux: Vec::new(), functions: Vec::new() }, script));
+    }
+    let address = match &arguments.tap {
+        Some(_) => SocketAddr::from((tap::MACHINE, GUEST_PORT)),
+        None => local(free_port()?),
+    };
+    let here = (address, sides.here(address)?);
+    let port = free_port()?;
+    let linux = sides.linux(port)?.map(|server| (local(port), server));
+    for (_, script) in &measured {
+        for (address, _) in [Some(&here), linux.as_ref()].into_iter().flatten() {
+            client::ask(CLIENTS_PROCESSOR, script, &url(*address), WARM_UP_SECONDS)?;
+        }
+    }
+    for round in 1..=arguments.rounds {
+        eprintln!("sing: round {round} of {}", arguments.rounds);
+        for (one, script) in &mut measured {
+            one.here.push(turn(script, &here)?);
+            if let Some(linux) = &linux {
+                one.linux.push(turn(script, linux)?);
+            }
+        }
+    }
+    if arguments.functions {
+        for (one, script) in &mut measured {
+            let watch = functions::Watch::start(&here.1.processes(), SECONDS, &folder)?;
+            client::ask(CLIENTS_PROCESSOR, script, &url(here.0), SECONDS)?;
+            one.functions = watch.parts()?;
+        }
+    }
+    let measured: Vec<Measured> = measured.into_iter().map(|(one, _)| one).collect();
+    let wanted = if arguments.machine == MachineName::Hosted { report::WANTED_HOSTED } else { report::WANTED_BARE };
+    print!("{}", report::table(&measured, wanted));
+    if let Some(path) = &arguments.json {
+        write_whole(path, report::json_list(&measured).as_bytes())?;
+    }
+    Ok(u8::from(measured.iter().any(|one| one.here.is_empty())))
+}
+
+/// The mixes that have `part` in their names.
+///
+/// # Errors
+/// There is none.
+fn mixes_named(part: &str) -> Outcome<Vec<Mix>> {
+    let named: Vec<Mix> = Mix::ALL.into_iter().filter(|mix| mix.name().contains(part)).collect();
+    if named.is_empty() {
+        let names: Vec<&str> = Mix::ALL.iter().map(|mix| mix.name()).collect();
+        return Err(Failure::new(format!("no mix of requests has `{part}` in its name")).remedy(spelling::part_meant(
+            part,
+            names.iter().copied(),
+            format!("give a part of one of: {}", names.join(", ")),
+        )));
+    }
+    Ok(named)
+}
+
+/// A server while it runs; it ends when this is dropped.
+trait Server {
+    /// Seconds of processor time used so far.
+    fn processor_seconds(&self) -> f64;
+
+    /// How its processor time so far is split, as far as that is known.
+    fn parts(&self) -> Vec<Part>;
+
+    /// Processes of the host whose functions can be told apart; none where that says nothing.
+    fn processes(&self) -> Vec<u32> {
+        Vec::new()
+    }
+}
+
+/// An address, and who serves there.
+type Serving = (SocketAddr, Box<dyn Server>);
+
+/// Starts either side on the machine that is measured.
+struct Sides<'a> {
+    repository: &'a Repository,
+    arguments: &'a BenchArguments,
+    folder: PathBuf,
+    served: PathBuf,
+}
+
+impl Sides<'_> {
+    fn here(&self, address: SocketAddr) -> Outcome<Box<dyn Server>> {
+        let machine = self.arguments.machine.to_possible_value().map(|value| value.get_name().to_string());
+        let machine = machine.unwrap_or_default();
+        let mut options = vec!["--machine".into(), machine.into()];
+        if self.arguments.machine != MachineName::Hosted {
+            // As the Linux beside it.
+            options.extend(["--accel".into(), "tcg".into(), "--mem".into(), guest::MEMORY.into()]);
+        }
+        if let Some(system) = &self.arguments.system {
+            options.extend(["--system".into(), system.clone().into_os_string()]);
+        }
+        if let Some(tap) = &self.arguments.tap {
+            options.extend(["--tap".into(), tap.into()]);
+            options.extend(tap::parameters().into_iter().flat_map(|one| ["--parameter".into(), one.into()]));
+        }
+        let started = Here::start(self.repository, &self.served, address, SERVERS_PROCESSOR, &options)?;
+        Ok(Box::new(started))
+    }
+
+    /// None where this host has no nginx.
+    fn linux(&self, port: u16) -> Outcome<Option<Box<dyn Server>>> {
+        if self.arguments.machine == MachineName::Hosted {
+            let behind = linux_program(self.repository)?;
+            let folder = self.folder.join("nginx");
+            let started = Nginx::start(&folder, &self.served, &behind, port, SERVERS_PROCESSOR)?;
+            return Ok(started.map(|nginx| Box::new(nginx) as Box<dyn Server>));
+        }
+        let kernel = self.arguments.linux_kernel.as_deref();
+        let started = Guest::start(self.repository, kernel, &self.served, port, SERVERS_PROCESSOR)?;
+        Ok(started.map(|guest| Box::new(guest) as Box<dyn Server>))
+    }
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}/")
+}
+
+fn turn(script: &Path, (address, server): &Serving) -> Outcome<Turn> {
+    let (parts, before) = (server.parts(), server.processor_seconds());
+    let seen = client::ask(CLIENTS_PROCESSOR, script, &url(*address), SECONDS)?;
+    let processors = (server.processor_seconds() - before) / f64::from(SECONDS);
+    Ok(Turn { seen, processors, parts: used_since(&parts, server.parts()) })
+}
+
+/// What each part has used since an earlier look; a process that was not there then has used all of it since.
+fn used_since(before: &[Part], now: Vec<Part>) -> Vec<Part> {
+    let earlier = |name: &str| before.iter().find(|part| part.name == name).map_or(0.0, |part| part.used);
+    now.into_iter().map(|part| Part { used: (part.used - earlier(&part.name)).max(0.0), ..part }).collect()
+}
+
+/// A port that nobody has at present.
+fn free_port() -> Outcome<u16> {
+    let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    address.map(|address| address.port()).map_err(|error| Failure::new(format!("this host has no free port: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_mix_has_measures_nothing() {
+        let refused = mixes_named("flies").expect_err("there is none").to_string();
+        assert_eq!(refused, "no mix of requests has `flies` in its name; did you mean `files`?");
+        let refused = mixes_named("x-y").expect_err("there is none").to_string();
+        assert!(refused.contains("`x-y`") && refused.contains("files of SPECweb99"), "{refused}");
+        assert!(mixes_named("files of").is_ok_and(|named| named.contains(&Mix::Static)));
+        assert!(mixes_named("").is_ok_and(|named| named == Mix::ALL));
+    }
+
+    #[test]
+    fn what_was_used_before_does_not_count() {
+        let part = |name: &str, used: f64| Part { name: name.into(), used };
+        let used = used_since(&[part("a", 1.0), part("gone", 9.0)], vec![part("a", 3.0), part("new", 2.0)]);
+        assert_eq!(used, [part("a", 2.0), part("new", 2.0)]);
+    }
+}

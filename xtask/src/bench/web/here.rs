@@ -1,0 +1,150 @@
+//! This system's part: what `sing run --web` starts, with one processor.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sing::failure::{Failure, Outcome};
+use sing::repository::Repository;
+
+use super::processes::{family_of, processor_seconds};
+use super::{Part, Server};
+
+/// The first start may build the system.
+const START: Duration = Duration::from_secs(1_200);
+/// How long one waits for it to end by itself.
+const END: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long a page may take.
+const ANSWER: Duration = Duration::from_secs(10);
+/// That page shows nothing new for a while after it was asked for.
+const STALE: Duration = Duration::from_millis(300);
+
+/// The system while it serves; it ends when this is dropped.
+pub struct Here {
+    machine: Child,
+    address: SocketAddr,
+    /// The disk of its access log, which nobody wants afterwards.
+    log: PathBuf,
+}
+
+impl Here {
+    /// Starts it on one processor of the host, with its output in a file, and waits until it answers.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends before it serves.
+    pub fn start(
+        repository: &Repository,
+        files: &Path,
+        address: SocketAddr,
+        processor: &str,
+        options: &[OsString],
+    ) -> Outcome<Here> {
+        let log = &repository.output("bench/web/here.log");
+        let sing = sing::tool::path().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
+        let output = std::fs::File::create(log).map_err(|error| Failure::file("write", log, &error))?;
+        let errors = output.try_clone().map_err(|error| Failure::file("write", log, &error))?;
+        let mut command = Command::new("taskset");
+        command.args(["-c", processor]).arg(sing).arg("run").arg("--web").arg(files).arg("--demo");
+        // Over TAP, too, it shows what each part has used.
+        command.args(["--app", "/status=web-status"]);
+        command.args(["--port", &address.port().to_string(), "--processors", "1"]).args(options);
+        command.stdin(Stdio::piped()).stdout(output).stderr(errors);
+        let machine = command.spawn().map_err(|error| Failure::file("start", Path::new("taskset"), &error))?;
+        let mut here = Here { machine, address, log: repository.output(&format!("web/log-{}.img", address.port())) };
+        let said = |what: &str| {
+            let details = std::fs::read_to_string(log).unwrap_or_default();
+            Failure::new(what.to_string()).details(details).remedy("try it with `cargo sing run --web FOLDER`")
+        };
+        let begun = Instant::now();
+        // QEMU takes connections before anybody in the machine does, so only an answer counts.
+        while !here.page("/").is_ok_and(|page| !page.is_empty()) {
+            if here.machine.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return Err(said("the system ended before it served"));
+            }
+            if begun.elapsed() > START {
+                return Err(said("the system does not serve"));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(here)
+    }
+}
+
+impl Here {
+    /// The page at a path.
+    fn page(&self, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&self.address, ANSWER)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, page)| page.into()))
+    }
+}
+
+impl Server for Here {
+    fn processor_seconds(&self) -> f64 {
+        processor_seconds(self.machine.id())
+    }
+
+    /// By program: cycles that its processes have used. A system that does not tell has no parts.
+    fn parts(&self) -> Vec<Part> {
+        std::thread::sleep(STALE);
+        self.page("/status/status.json").map_or_else(|_| Vec::new(), |page| programs(&page))
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        family_of(self.machine.id())
+    }
+}
+
+/// Processor time by program, from the page about the system.
+fn programs(page: &str) -> Vec<Part> {
+    let page: serde_json::Value = serde_json::from_str(page).unwrap_or_default();
+    let mut parts: Vec<Part> = Vec::new();
+    for process in page["processes"].as_array().into_iter().flatten() {
+        let (Some(name), Some(cycles)) = (process["name"].as_str(), process["cycles"].as_u64()) else { continue };
+        let used = cycles as f64;
+        match parts.iter_mut().find(|part| part.name == name) {
+            Some(part) => part.used += used,
+            None => parts.push(Part { name: name.into(), used }),
+        }
+    }
+    parts
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        // At the end of its input the shell ends, and the system with it.
+        drop(self.machine.stdin.take());
+        let begun = Instant::now();
+        while begun.elapsed() < END {
+            if self.machine.try_wait().is_ok_and(|ended| ended.is_some()) {
+                break;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let _ = self.machine.kill();
+        let _ = self.machine.wait();
+        let _ = std::fs::remove_file(&self.log);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_a_program_are_one_part() {
+        let process = |name: &str, used: u64| format!("{{\"name\": \"{name}\", \"cycles\": {used}}}");
+        let page = format!("{{\"processes\": [{}, {}, {}]}}", process("a", 1), process("b", 3), process("a", 1));
+        let parts: Vec<(String, f64)> = programs(&page).into_iter().map(|part| (part.name, part.used)).collect();
+        assert_eq!(parts, [("a".into(), 2.0), ("b".into(), 3.0)]);
+        assert!(programs("no page").is_empty());
+    }
+}

@@ -1,0 +1,138 @@
+//! The command line, as clap reads it, and as far as `sing` leaves it to this program. The help texts are these
+//! definitions.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use sing::command_line::{MachineName, TestArguments};
+
+/// Tests, measures and counts Singularity in Rust.
+#[derive(Debug, Parser)]
+#[command(name = "sing", bin_name = "cargo sing", version, disable_help_subcommand = true)]
+pub struct CommandLine {
+    /// The program that starts this one.
+    #[arg(long, hide = true)]
+    pub sing: Option<PathBuf>,
+    /// Install no packages of this host: say what is missing instead, or leave tests out
+    #[arg(long, global = true)]
+    pub no_install: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run every tier of tests
+    Test(TestArguments),
+    /// Measure the operations of the system beside Linux's
+    Bench(BenchArguments),
+    /// Count the trusted computing base: lines and uses of `unsafe`, crate by crate
+    Base(BaseArguments),
+}
+
+/// How often disk and web are measured if nothing is said.
+pub const ROUNDS: u16 = 3;
+
+/// `sing bench`.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// What to measure
+    #[arg(value_enum, default_value = "table", value_name = "WHAT")]
+    pub what: BenchSubject,
+    /// What to measure it on; bare machines count instructions
+    #[arg(long, value_enum, default_value = "hosted")]
+    pub machine: MachineName,
+    /// The Linux kernel to compare a bare machine with; Debian's for the cloud is fetched when not given
+    #[arg(long, value_name = "FILE")]
+    pub linux_kernel: Option<PathBuf>,
+    /// Write the figures here as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// How often disk, web and links are measured; medians are shown
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub rounds: u16,
+    /// The system whose web server is measured, also over links, or that is installed into: a file, or the name of one in systems/
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
+    /// Measure the web server over a TAP interface of this name, with a network stack of the system's own, in a
+    /// network namespace that ends with the measurement
+    #[arg(long, value_name = "NAME")]
+    pub tap: Option<String>,
+    /// Tell, too, by which functions the web server's processor time is used, as `perf` of the host sees it
+    #[arg(long)]
+    pub functions: bool,
+    /// Measure of disk, web or links only what has this in its name
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Write charts of the disk's figures into this folder, as SVG
+    #[arg(long, value_name = "FOLDER")]
+    pub charts: Option<PathBuf>,
+}
+
+/// What `sing bench` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BenchSubject {
+    /// The operations of the papers' tables, beside Linux
+    Table,
+    /// Pairs of SIPs that talk at the same time, on one to four processors
+    Pairs,
+    /// Where the time goes from the kernel's entry to the prompt, and how large kernel and memory are
+    Boot,
+    /// Files of an ext2 disk, beside Linux with the same disk
+    Disk,
+    /// Requests to the web server, beside nginx with the same files
+    Web,
+    /// A file of 3 MiB over links that lose, delay and disorder packets, beside nginx over Linux's TCP
+    Links,
+    /// Verifying and installing a package with an image of 500 KB
+    Install,
+}
+
+/// `sing base`.
+#[derive(Debug, Args)]
+pub struct BaseArguments {
+    /// System manifest: a file, or the name of one in systems/
+    #[arg(long, value_name = "FILE", default_value = "hosted")]
+    pub system: PathBuf,
+    /// Count how many of the lines are in the machines and images, too; builds all of them once more, with line tables
+    #[arg(long)]
+    pub compiled: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+    use sing::spelling::with_what_was_meant;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn each_command_is_one_of_sing() {
+        let sing = sing::command_line::CommandLine::command();
+        for command in CommandLine::command().get_subcommands() {
+            let same = sing.find_subcommand(command.get_name()).expect("sing has it");
+            assert_eq!(same.get_about().map(ToString::to_string), command.get_about().map(ToString::to_string));
+        }
+    }
+
+    #[test]
+    fn what_is_mistyped_is_told_and_help_is_ours() {
+        for (line, tip) in [("bench dsik", "did you mean `disk`?"), ("base --compield", "did you mean `--compiled`?")] {
+            let words: Vec<String> = ["sing"].into_iter().chain(line.split(' ')).map(String::from).collect();
+            let error = CommandLine::try_parse_from(&words).expect_err("it is mistyped");
+            let text = with_what_was_meant(error, &CommandLine::command(), words).to_string();
+            assert!(text.contains(tip), "{line}: {text}");
+        }
+        let help = CommandLine::try_parse_from(["sing", "--sing", "/a/sing", "bench", "--help"]).expect_err("help");
+        assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+        assert!(help.to_string().contains("Usage: cargo sing bench"), "{help}");
+    }
+}

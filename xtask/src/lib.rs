@@ -1,0 +1,41 @@
+//! What those who work on the system use beside the host tool: the tiers of its tests, benchmarks, fuzzing, and the count
+//! of the trusted base. `sing` builds it when it is first asked for, and becomes it.
+//!
+//! [`command_line`] says what it can be asked; each command is a module. Systems are built and described by `sing`, a
+//! library here. Deliberately not here: anything that a workspace of one's own needs.
+#![forbid(unsafe_code)]
+
+mod base;
+mod bench;
+pub mod command_line;
+mod fuzz;
+mod hostile;
+mod test;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use command_line::{Command, CommandLine};
+use sing::failure::Outcome;
+use sing::repository::Repository;
+use sing::{host_tools, tool};
+
+/// Parses the words of the command line, does what they ask, and turns a failure into a sentence and an exit status.
+pub fn main(words: &[OsString]) -> ExitCode {
+    sing::carry_out(words, execute)
+}
+
+fn execute(command_line: CommandLine) -> Outcome<u8> {
+    // Who starts this without `sing` has it beside, as cargo puts both there.
+    let beside = || std::env::current_exe().ok().map(|program| program.with_file_name("sing"));
+    command_line.sing.or_else(beside).into_iter().for_each(tool::set);
+    if command_line.no_install {
+        host_tools::forbid_installing()?;
+    }
+    let repository = Repository::find()?;
+    match command_line.command {
+        Command::Test(arguments) => test::test(&repository, &arguments),
+        Command::Bench(arguments) => bench::bench(&repository, &arguments),
+        Command::Base(arguments) => base::print(&repository, &arguments),
+    }
+}
