@@ -1,7 +1,8 @@
-//! Paths of the namespace: UTF-8, parts separated by `/`. A file system whose names are bytes escapes those that are not.
+//! Paths of the namespace: UTF-8, parts separated by `/`. A file system whose names are bytes escapes those that are
+//! not.
 //!
-//! Deliberately not here: `..`. A program reaches only what lies below its endpoints, so the shell, which
-//! shows a working folder to a person, resolves `..` as text with [`absolute`] before it asks anyone.
+//! Deliberately not here: `..`. A program reaches only what lies below its endpoints, so the shell
+//! resolves `..` lexically with [`absolute`] before it sends a request.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,28 +11,28 @@ extern crate alloc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The longest path that is looked at, in bytes.
+/// Maximum bytes of a path.
 pub const PATH_BYTES: usize = 4096;
-/// The longest part of a path, in bytes: a name of 255 bytes, as file systems have them, each escaped as `\xHH`.
+/// Maximum bytes of a part: a name of 255 bytes, as file systems have them, each escaped as `\xHH`.
 pub const PART_BYTES: usize = 4 * 255;
 
-/// Where a server says that an access control list is from which is that of the place where the server's root is found
-/// in the namespace: who serves that place tells the list.
+/// Origin of an inherited access control list that is the list of the server's mount point, which the server of that
+/// place knows.
 pub const ABOVE_THE_ROOT: &str = "/..";
 
-/// The parts of a path, without empty ones and without `.`.
+/// Returns the parts of a path, without empty ones and `.`.
 pub fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".")
 }
 
-/// Whether this is a path that may name something: short enough, without zero bytes and `..`.
+/// Returns whether a path is valid: short enough, without zero bytes and `..`.
 pub fn is_valid(path: &str) -> bool {
     path.len() <= PATH_BYTES
         && !path.contains('\0')
         && path.split('/').all(|part| part.len() <= PART_BYTES && part != "..")
 }
 
-/// The folder a path lies in and its last part; `None` where the path has no parts.
+/// Splits a path into its folder and its last part; `None` if it has no parts.
 pub fn split_last(path: &str) -> Option<(&str, &str)> {
     let trimmed = path.trim_end_matches('/');
     if trimmed.is_empty() {
@@ -43,13 +44,13 @@ pub fn split_last(path: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Whether it names a folder as it is from inside, by `.` at its end: at a mount point that is the root of the volume,
-/// which has its own server, and not the name at which that is found.
+/// Returns whether a path ends in `/.`: at a mount point it names the root of the volume, and not the mount point
+/// itself.
 pub fn is_from_inside(path: &str) -> bool {
     path.ends_with("/.")
 }
 
-/// `folder` and `name` as one path.
+/// Joins a folder and a name.
 pub fn join(folder: &str, name: &str) -> String {
     let mut path = String::from(folder);
     if !path.is_empty() && !path.ends_with('/') {
@@ -59,8 +60,8 @@ pub fn join(folder: &str, name: &str) -> String {
     path
 }
 
-/// `path` seen from the folder `base`, from the root on, with `.` and `..` taken out. `..` at the root
-/// stays at the root.
+/// Resolves `path` against the folder `base` to an absolute path without `.` and `..`. `..` at the root stays at the
+/// root.
 pub fn absolute(base: &str, path: &str) -> String {
     let mut found: Vec<&str> = Vec::new();
     let start = if path.starts_with('/') { "" } else { base };

@@ -1,20 +1,23 @@
-//! Amounts of bytes and lines as people write them.
+//! Parses amounts of bytes and lines.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// So much of a file, from its start or up to its end.
+/// An amount of a file's start or end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// So many lines.
+    /// Lines.
     Lines(u64),
-    /// So many bytes.
+    /// Bytes.
     Bytes(u64),
 }
 
 impl Part {
-    /// What a person asks for: bytes, if any are asked for, else lines. An error is a sentence.
+    /// Parses the amount of bytes if there is one, else takes the lines.
+    ///
+    /// # Errors
+    /// A sentence for the user.
     pub fn new(lines: i64, bytes: Option<&str>) -> Result<Part, String> {
         let Some(bytes) = bytes else {
             let lines =
@@ -25,7 +28,7 @@ impl Part {
     }
 }
 
-/// Takes a first operand of the form `-5` out of the paths: the lines that `head -5` and `tail -5` print.
+/// Removes a first operand of the form `-5` from the paths: the lines of `head -5` and `tail -5`.
 pub fn take_lines(paths: &mut Vec<String>) -> Option<i64> {
     let digits = paths.first()?.strip_prefix('-')?;
     let lines = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()?;
@@ -33,12 +36,12 @@ pub fn take_lines(paths: &mut Vec<String>) -> Option<i64> {
     Some(lines)
 }
 
-/// What to say to a person whose text [`parse_bytes`] cannot read.
+/// Error message for text that [`parse_bytes`] rejects.
 pub fn not_an_amount(text: &str) -> String {
     format!("`{text}` is no amount of bytes; write it like 512, 64k or 1.5M")
 }
 
-/// Bytes of `512`, `64k`, `64K`, `64KiB`, `1.5M`, `2GiB`, `1T`: units are powers of 1024. `None` if it is no amount.
+/// Parses `512`, `64k`, `64K`, `64KiB`, `1.5M`, `2GiB`, `1T`: units are powers of 1024. `None` if it is no amount.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, u32); 5] = [("k", 10), ("m", 20), ("g", 30), ("t", 40), ("", 0)];
     let lower = text.trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Numbers, times and tables as people read them, and the little JSON that tools read.
+//! Formats numbers, times and tables for people, and JSON strings for tools; [`amount`] parses amounts.
 //!
 //! Deliberately not here: colours. Programs write plain text; the shell knows whether it goes to a terminal.
 #![no_std]
@@ -15,13 +15,13 @@ use core::fmt::Write;
 
 use abi::Printable;
 
-/// Bytes with a binary unit and three digits or so: `512 B`, `1.5 KiB`, `64.0 MiB`.
+/// Formats bytes with a binary unit: `512 B`, `1.5 KiB`, `64.0 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if count < 1024 {
         return format!("{count} B");
     }
-    // Tenths are kept as integers, so that no floating point is needed for a byte count.
+    // In tenths, without floating point.
     let mut tenths = u128::from(count) * 10 / 1024;
     let mut unit = 0;
     while tenths >= 10_240 && unit + 1 < UNITS.len() {
@@ -31,7 +31,7 @@ pub fn bytes(count: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }
 
-/// A count with thousands set apart: `1,234,567`.
+/// Formats a count with thousands separators: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -44,7 +44,8 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// A duration in nanoseconds with a fitting unit: `850 ns`, `12.3 us`, `4.5 ms`, `3.2 s`, `2 min 05 s`, `3 h 12 min`.
+/// Formats a duration in nanoseconds with a fitting unit: `850 ns`, `12.3 us`, `4.5 ms`, `3.2 s`, `2 min 05 s`, `3 h 12
+/// min`.
 pub fn duration(nanoseconds: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", nanoseconds / unit, nanoseconds % unit * 10 / unit);
     let seconds = nanoseconds / 1_000_000_000;
@@ -58,7 +59,7 @@ pub fn duration(nanoseconds: u64) -> String {
     }
 }
 
-/// A moment of the calendar, UTC.
+/// Date and time in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Year of the Gregorian calendar.
@@ -78,7 +79,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The moment this many seconds after 1970-01-01 00:00 UTC.
+    /// Converts from seconds since 1970-01-01 00:00 UTC.
     pub fn from_unix(seconds: i64) -> Moment {
         let days = seconds.div_euclid(86_400);
         let second_of_day = seconds.rem_euclid(86_400);
@@ -103,8 +104,8 @@ impl Moment {
 }
 
 impl Moment {
-    /// Seconds since 1970-01-01 00:00 UTC. The day of the week does not count. `None` if there is no such moment,
-    /// or the year is not from 0 to 9999.
+    /// Converts to seconds since 1970-01-01 00:00 UTC, ignoring the weekday. `None` if the date or time is invalid, or
+    /// the year is not from 0 to 9999.
     pub fn to_unix(&self) -> Option<i64> {
         let &Moment { year, month, day, hour, minute, second, .. } = self;
         let is_date = (0..10_000).contains(&year) && (1..=12).contains(&month);
@@ -120,7 +121,7 @@ impl Moment {
         Some(days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second))
     }
 
-    /// Reads what is shown: `2026-11-21 03:06:38`, the seconds or all of the time left out. `None` if it is none.
+    /// Parses `2026-11-21 03:06:38`; the seconds, or the time, are optional.
     pub fn parse(text: &str) -> Option<Moment> {
         let (date, time) = text.trim().split_once([' ', 'T']).unwrap_or((text.trim(), "00:00"));
         let mut date = date.splitn(3, '-');
@@ -153,13 +154,13 @@ impl core::fmt::Display for Moment {
     }
 }
 
-/// The text up to the first zero byte of a padded name; what is not UTF-8 is shown as such.
+/// Returns the text before the first zero byte of a padded field; invalid UTF-8 is replaced.
 pub fn padded(name: &[u8]) -> String {
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
-/// Text for a field of a record: cut to fit, between characters, and padded with zero bytes.
+/// Truncates text to a field, between characters, and pads it with zero bytes.
 pub fn pad<const N: usize>(text: &str) -> [u8; N] {
     let mut end = text.len().min(N);
     while !text.is_char_boundary(end) {
@@ -170,13 +171,13 @@ pub fn pad<const N: usize>(text: &str) -> [u8; N] {
     bytes
 }
 
-/// A name as it can be shown on a terminal: control characters and hidden ones are escaped, so that a file's name
-/// cannot give orders to the person's terminal.
+/// Escapes control and invisible characters of a name, so that a file's name cannot send escape sequences to the
+/// terminal.
 pub fn printable(name: &[u8]) -> String {
     Printable(name).to_string()
 }
 
-/// Text as a JSON string, quotes included.
+/// Encodes text as a JSON string, with its quotes.
 pub fn json_string(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
@@ -195,40 +196,40 @@ pub fn json_string(text: &str) -> String {
     out
 }
 
-/// Which side of its column a cell keeps to.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
-/// Lines of cells under headings, each column as wide as its widest cell.
+/// A table with headings, each column as wide as its widest cell.
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these headings.
+    /// Creates a table with these headings.
     pub fn new(columns: &[(&str, Align)]) -> Table {
         let columns = columns.iter().map(|(name, align)| (String::from(*name), *align)).collect();
         Table { columns, rows: Vec::new() }
     }
 
-    /// Adds a line. Cells that are missing stay empty.
+    /// Adds a line. Missing cells stay empty.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines without the headings.
+    /// Renders the lines without the headings.
     pub fn body(&self) -> String {
         let text = self.render();
         text.split_once('\n').map_or(String::new(), |(_, rest)| rest.into())
     }
 
-    /// The whole table, with a line end after each line and no blanks before it.
+    /// Renders the table, without trailing blanks in its lines.
     pub fn render(&self) -> String {
         let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let lines = || core::iter::once(&headings).chain(&self.rows);

@@ -1,4 +1,4 @@
-//! Why something in the namespace could not be reached, in one type for programs that only tell a person.
+//! Errors of requests to the namespace and to files, in one type for programs that only report them.
 
 use core::fmt;
 
@@ -6,14 +6,14 @@ use contracts::directory::NameError;
 use contracts::file::FileError;
 use sip::Status;
 
-/// Why a name could not be used, or a file not be read or changed.
+/// Error of a request for a name or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessError {
-    /// The directory or file system says so of the name.
+    /// The directory service or file system refused the name.
     Name(NameError),
-    /// The file system says so of the file.
+    /// The file system refused the operation on the file.
     File(FileError),
-    /// The path lies in no file system, so no file, folder or link can be made there.
+    /// The path lies in no file system, so no file, folder or link can be created there.
     NoFileSystem,
     /// The server ended before it answered.
     ServerEnded,
@@ -24,12 +24,12 @@ pub enum AccessError {
         /// The limit that passed, in seconds.
         limit_s: u64,
     },
-    /// The kernel did not give what is needed to ask.
+    /// The kernel refused a block or a channel for the request.
     System(Status),
 }
 
 impl AccessError {
-    /// Whether the server may be back soon: it ended, and whoever watches it starts it again.
+    /// Returns whether a retry may succeed: the server ended and is being restarted.
     pub fn may_pass(self) -> bool {
         matches!(
             self,
@@ -39,7 +39,7 @@ impl AccessError {
         )
     }
 
-    /// Whether the same will come of whatever else is asked of this volume: then there is no sense in going on.
+    /// Returns whether every other request to this volume will fail as well.
     pub fn concerns_all(self) -> bool {
         matches!(
             self,

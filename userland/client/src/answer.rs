@@ -1,10 +1,10 @@
-//! How long a client waits for the answer to a request.
+//! Timeouts of requests.
 //!
-//! A server that ends closes its channels, and its clients see that at once. One that keeps running but does not answer,
-//! because its device or a server below it does not, would block its clients without a word. So each request has a limit
-//! by the kind of server and of work. When it passes, the client closes the endpoint and gets [`AccessError::NoAnswer`]:
-//! a late answer has no endpoint to arrive at, so it is never taken for the answer to another request, and blocks that
-//! were lent with the request are freed when the server returns them or ends.
+//! A server that ends closes its channels, and its clients see that at once. One that keeps running but does not
+//! answer, because its device or a server below it does not, would block its clients for ever. So each request has a
+//! limit by the kind of server and of work. When it passes, the client closes the endpoint and gets
+//! [`AccessError::NoAnswer`]: a late answer has no endpoint to arrive at, so it is never taken for the answer to
+//! another request, and blocks that were lent with the request are freed when the server returns them or ends.
 //!
 //! The limits grow from the device up, so that the error comes from the server nearest to what is stuck. Waits for a
 //! person, a peer or an event (a key, a pipe, `accept`, `notify`) have no limit and do not go through here.
@@ -24,7 +24,7 @@ use crate::access::AccessError;
 pub const DEVICE_LIMIT: Duration = Duration::from_secs(10);
 /// Drivers of disks: what Linux gives a command of a SCSI or ATA disk.
 pub const DISK_LIMIT: Duration = Duration::from_secs(30);
-/// A provider that is asked to take a new client, which is no work for it.
+/// Connecting to a provider, which is no work for it.
 pub const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// Servers that may have to wait for several requests to a disk or to other servers.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(120);
@@ -33,7 +33,7 @@ pub const BULK_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Work that grows with a whole volume: format and check.
 pub const VOLUME_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Waits for the answer to a request. A limit of [`Duration::MAX`] never passes.
+/// Blocks until the answer to a request arrives. A limit of [`Duration::MAX`] never passes.
 ///
 /// # Errors
 /// [`AccessError::NoAnswer`] if the limit passes first; the endpoint is closed then.
@@ -41,7 +41,7 @@ pub fn wait<R: Receiver>(asked: R, limit: Duration) -> Result<R::Event, AccessEr
     receive_by(asked, deadline(limit)).map_err(|_endpoint| no_answer::<R>(limit))
 }
 
-/// Waits for the answer to a request while other tasks of the thread's executor go on.
+/// Waits for the answer to a request while other tasks of the thread's executor run.
 ///
 /// # Errors
 /// As [`wait`].
@@ -49,7 +49,7 @@ pub async fn wait_async<R: Receiver>(asked: R, limit: Duration) -> Result<R::Eve
     within(limit, receive_async(asked)).await.ok_or_else(|| no_answer::<R>(limit))
 }
 
-/// The output of the future, or `None` if the limit passes first; then it is dropped.
+/// Returns the output of the future, or `None` if the limit passes first; then it is dropped.
 pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut passed = pin!(executor::sleep_until(deadline(limit)));
@@ -60,8 +60,8 @@ pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> 
     .await
 }
 
-/// The limit of a request that carries a timeout of its own, which the server keeps: a server that does not is given
-/// [`REQUEST_LIMIT`] on top. [`FOR_EVER`] has no limit.
+/// Returns the limit of a request whose timeout the server keeps: that timeout plus [`REQUEST_LIMIT`]. [`FOR_EVER`] has
+/// no limit.
 pub fn limit_beyond(timeout_ms: u32) -> Duration {
     match timeout_ms {
         FOR_EVER => Duration::MAX,

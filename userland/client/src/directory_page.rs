@@ -6,10 +6,10 @@
 use contracts::directory::NodeKind;
 use path::PART_BYTES;
 
-/// Bytes of a page that holds any entry and, on most folders, all of them.
+/// Bytes of a page, enough for any entry, and for all of most folders.
 pub const PAGE_BYTES: usize = 32 * 1024;
 
-/// What stands before each name.
+/// Header of an entry.
 #[derive(layout::Record)]
 #[record(bytes = 11, order = "little")]
 struct Header {
@@ -21,7 +21,7 @@ struct Header {
     node: u64,
 }
 
-/// The page has no room for this entry: give it out and put the entry first in the next one.
+/// The page has no room for the entry, which goes first in the next page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageFull;
 
@@ -32,7 +32,7 @@ pub struct PageWriter<'a> {
 }
 
 impl<'a> PageWriter<'a> {
-    /// Begins at the start of the client's page.
+    /// Starts at the beginning of the client's page.
     pub fn new(page: &'a mut [u8]) -> PageWriter<'a> {
         PageWriter { page, used: 0 }
     }
@@ -55,18 +55,18 @@ impl<'a> PageWriter<'a> {
     }
 }
 
-/// One name of a page.
+/// An entry of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// What it stands for.
+    /// Kind of the node.
     pub kind: NodeKind,
     /// Number of the node in its file system, or 0.
     pub node: u64,
-    /// The name, without any path.
+    /// The name without a path.
     pub name: &'a [u8],
 }
 
-/// Reads the entries of a page whose used part is `bytes`. Ends early at an entry that is cut short.
+/// Reads the entries of a page whose used part is `bytes`. Stops at a truncated entry.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let mut rest = bytes;
     core::iter::from_fn(move || {

@@ -1,6 +1,6 @@
 //! Reading and writing an open file: the `File` contract as plain functions.
 //!
-//! Key types: [`OpenFile`], [`Pieces`] for a program that wants every byte in order. The caller's block is lent to the
+//! Key types: [`OpenFile`], [`Pieces`] for sequential reads. The caller's block is lent to the
 //! file system and comes back with each answer, also when the file system dies in the middle. Deliberately not here:
 //! buffering; callers of [`OpenFile::read_at`] pick the size of their block.
 
@@ -15,17 +15,17 @@ use sip::exheap::ExVec;
 use crate::access::AccessError;
 use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 
-/// Bytes of a block that is large enough to make the cost of a message small.
+/// Bytes of a block, large enough to amortize the cost of a message.
 pub const BLOCK_BYTES: usize = 64 * 1024;
 
 /// An open file.
 pub struct OpenFile {
-    /// Between requests; else why it is there no more.
+    /// The endpoint between requests, or the error that closed it.
     endpoint: Result<file::Imp<file::states::Ready>, AccessError>,
 }
 
 impl OpenFile {
-    /// The file behind an endpoint whose server said `Success`.
+    /// Wraps an endpoint whose server has answered `Success`.
     pub fn new(endpoint: file::Imp<file::states::Ready>) -> OpenFile {
         OpenFile { endpoint: Ok(endpoint) }
     }
@@ -40,7 +40,7 @@ impl OpenFile {
         wait(request(ready), limit).inspect_err(|error| self.endpoint = Err(*error))
     }
 
-    /// What is known of the file.
+    /// Returns the file's attributes.
     pub fn attributes(&mut self) -> Result<file::FileAttributes, AccessError> {
         match self.ask(REQUEST_LIMIT, |ready| ready.get_attributes())? {
             file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
@@ -51,8 +51,8 @@ impl OpenFile {
         }
     }
 
-    /// Reads from the byte `offset` on into `block`, as much as fits or there is. Gives the block back with
-    /// the number of bytes read, which is 0 at the end of the file.
+    /// Reads from byte `offset` into `block`, up to its length. Returns the block and the number of bytes read, 0 at
+    /// the end of the file.
     pub fn read_at(&mut self, block: ExVec<u8>, offset: u64) -> Result<(ExVec<u8>, usize), AccessError> {
         let wanted = u32::try_from(block.len()).unwrap_or(u32::MAX);
         match self.ask(REQUEST_LIMIT, |ready| ready.read(block, offset, wanted))? {
@@ -69,13 +69,13 @@ impl OpenFile {
         }
     }
 
-    /// The file from its start to its end, in pieces of at most [`BLOCK_BYTES`].
+    /// Reads the file from start to end, in pieces of at most [`BLOCK_BYTES`].
     pub fn pieces(&mut self) -> Pieces<'_> {
         Pieces { file: self, block: None, offset: 0 }
     }
 
-    /// Writes the first `bytes` bytes of `block` at the byte `offset`. Gives the block back with how many of
-    /// them are in the file and, where that is not all, why.
+    /// Writes the first `bytes` bytes of `block` at byte `offset`. Returns the block, the number of bytes written and,
+    /// if that is not all, the error.
     pub fn write_at(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<Written, AccessError> {
         let count = count_of(&block, bytes);
         match self.ask(REQUEST_LIMIT, |ready| ready.write(block, offset, count))? {
@@ -91,8 +91,8 @@ impl OpenFile {
         }
     }
 
-    /// Writes the first `bytes` bytes of `block` at the end of the file, in one step. Gives the block back with
-    /// how many of them are in the file and, where that is not all, why.
+    /// Appends the first `bytes` bytes of `block` atomically. Returns the block, the number of bytes written and, if
+    /// that is not all, the error.
     pub fn append(&mut self, block: ExVec<u8>, bytes: usize) -> Result<Written, AccessError> {
         let count = count_of(&block, bytes);
         match self.ask(REQUEST_LIMIT, |ready| ready.append(block, count))? {
@@ -108,7 +108,7 @@ impl OpenFile {
         }
     }
 
-    /// Cuts the file to `size_bytes`, or makes it longer with zeros that take no room.
+    /// Truncates the file to `size_bytes`, or extends it with a hole.
     pub fn set_size(&mut self, size_bytes: u64) -> Result<(), AccessError> {
         match self.ask(BULK_LIMIT, |ready| ready.set_size(size_bytes))? {
             file::ImpReadyAfterSetSize::Done { next } => {
@@ -123,7 +123,7 @@ impl OpenFile {
         }
     }
 
-    /// Waits until what was written is on the medium.
+    /// Waits until written data is on the medium.
     pub fn sync(&mut self) -> Result<(), AccessError> {
         match self.ask(BULK_LIMIT, |ready| ready.sync())? {
             file::ImpReadyAfterSync::Done { next } => {
@@ -139,18 +139,18 @@ impl OpenFile {
     }
 }
 
-/// What came of a write.
+/// Result of a write.
 pub struct Written {
-    /// The block, as it was.
+    /// The block, unchanged.
     pub block: ExVec<u8>,
-    /// How many of its bytes are in the file.
+    /// Number of its bytes that are in the file.
     pub bytes: usize,
-    /// Why not all of them are.
+    /// The error, if not all of them are.
     pub failed: Option<file::FileError>,
 }
 
 impl Written {
-    /// The block, if all bytes are in the file.
+    /// Returns the block if all bytes are in the file.
     pub fn all(self) -> Result<ExVec<u8>, AccessError> {
         match self.failed {
             None => Ok(self.block),
@@ -159,12 +159,12 @@ impl Written {
     }
 }
 
-/// How many bytes to ask for, of a block that may be shorter.
+/// Clamps a count to the length of the block.
 fn count_of(block: &ExVec<u8>, bytes: usize) -> u32 {
     u32::try_from(bytes.min(block.len())).unwrap_or(u32::MAX)
 }
 
-/// A file's bytes from its start to its end, piece by piece. Made by [`OpenFile::pieces`].
+/// Sequential reader of a file. Created by [`OpenFile::pieces`].
 pub struct Pieces<'f> {
     file: &'f mut OpenFile,
     block: Option<ExVec<u8>>,
@@ -172,10 +172,10 @@ pub struct Pieces<'f> {
 }
 
 impl Pieces<'_> {
-    /// The next piece; nothing at the file's end.
+    /// Returns the next piece, `None` at the end of the file.
     ///
     /// # Errors
-    /// What [`OpenFile::read_at`] fails with, or that there is no memory for a block.
+    /// Those of [`OpenFile::read_at`], or no memory for a block.
     #[expect(clippy::should_implement_trait, reason = "the piece is borrowed from this")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, AccessError> {
         let block = match self.block.take() {
@@ -188,7 +188,7 @@ impl Pieces<'_> {
     }
 }
 
-/// A block to read into.
+/// Allocates a block of [`BLOCK_BYTES`].
 pub fn new_block() -> Result<ExVec<u8>, Status> {
     ExVec::new(BLOCK_BYTES)
 }

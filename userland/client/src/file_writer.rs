@@ -1,6 +1,6 @@
-//! Writing a file from some place on, block by block.
+//! Sequential writes to a file.
 //!
-//! Key type: [`FileWriter`]. Deliberately not here: where the bytes come from.
+//! Key type: [`FileWriter`]. Deliberately not here: the source of the bytes.
 
 use contracts::directory::CreateMode;
 use sip::exheap::ExVec;
@@ -9,32 +9,31 @@ use crate::access::AccessError;
 use crate::file_io::OpenFile;
 use crate::namespace::Namespace;
 
-/// Permission bits of a file that is made.
+/// Permission bits of a created file.
 pub const NEW_PERMISSIONS: u32 = 0o644;
 
-/// Bytes of a piece that is not written where all of it is zero. No file system here has larger blocks that would
-/// be given to it all the same.
+/// Granularity of holes in bytes. No file system here has larger blocks, which it would allocate all the same.
 const PIECE_BYTES: usize = 4096;
 
-/// What becomes of zeros.
+/// Treatment of zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
-    /// They are written.
+    /// Written like other bytes.
     Write,
-    /// Where whole pieces are zero, the file is left to have no room there: it held nothing before.
+    /// Whole pieces of zeros become holes. Only for files that held nothing there before.
     Skip,
 }
 
-/// What becomes of a file that is there already.
+/// Treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Its content is replaced.
     Replace,
-    /// Its content is kept, and more comes behind it.
+    /// Its content is kept, and new bytes are appended.
     Append,
 }
 
-/// A file that is written in order.
+/// Sequential writer of a file.
 pub struct FileWriter {
     file: OpenFile,
     zeros: Zeros,
@@ -45,12 +44,12 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Writes over what is in the file from the byte `offset` on.
+    /// Overwrites the file from byte `offset`.
     pub fn new(file: OpenFile, offset: u64, zeros: Zeros) -> FileWriter {
         FileWriter { file, zeros, existing: Existing::Replace, offset, written_to: 0 }
     }
 
-    /// Makes or opens the file at this path, to be written as a whole or from its end on.
+    /// Creates or opens the file at this path, to replace it or to append to it.
     pub fn open(namespace: &mut Namespace, path: &str, existing: Existing) -> Result<FileWriter, AccessError> {
         let mut file = namespace.create_file(path, NEW_PERMISSIONS, CreateMode::OpenExisting)?;
         if existing == Existing::Replace {
@@ -59,7 +58,7 @@ impl FileWriter {
         Ok(FileWriter { existing, ..FileWriter::new(file, 0, Zeros::Write) })
     }
 
-    /// Writes the first `bytes` bytes of `block` next, and gives the block back.
+    /// Writes the first `bytes` bytes of `block` next, and returns the block.
     pub fn write(&mut self, block: ExVec<u8>, bytes: usize) -> Result<ExVec<u8>, AccessError> {
         let bytes = bytes.min(block.len());
         match self.zeros {
@@ -71,7 +70,7 @@ impl FileWriter {
     fn write_front(&mut self, block: ExVec<u8>, bytes: usize) -> Result<ExVec<u8>, AccessError> {
         let written = match self.existing {
             Existing::Replace => self.file.write_at(block, self.offset, bytes)?,
-            // Whoever else writes to the file may have made it longer.
+            // Another writer may have extended the file.
             Existing::Append => self.file.append(block, bytes)?,
         };
         let block = written.all()?;
@@ -97,12 +96,12 @@ impl FileWriter {
         Ok(block)
     }
 
-    /// The byte after the last one that was written or left out.
+    /// Returns the offset after the last byte written or skipped.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Makes the file as long as what was written and left out; gives the file.
+    /// Extends the file to its last byte, if that is in a hole, and returns it.
     pub fn finish(mut self) -> Result<OpenFile, AccessError> {
         if self.written_to < self.offset && self.zeros == Zeros::Skip {
             self.file.set_size(self.offset)?;
@@ -111,7 +110,7 @@ impl FileWriter {
     }
 }
 
-/// The next bytes from `at` on that have to be written: pieces of which none is zero alone.
+/// Returns the next run of pieces at or after `at` that are not all zeros.
 fn next_run(bytes: &[u8], at: usize) -> Option<core::ops::Range<usize>> {
     let is_zero = |piece: &[u8]| piece.iter().all(|byte| *byte == 0);
     let skipped = bytes[at..].chunks(PIECE_BYTES).take_while(|piece| is_zero(piece)).map(<[u8]>::len).sum::<usize>();

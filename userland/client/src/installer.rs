@@ -1,6 +1,6 @@
-//! Asking the installer, for programs that do so for a person.
+//! Requests to the installer, for command-line programs.
 //!
-//! Key type: [`Installer`]. Deliberately not here: what a report says, which the installer writes.
+//! Key types: [`Request`], [`ask`]. Deliberately not here: the text of reports, which the installer writes.
 
 use alloc::string::String;
 use core::fmt::{self, Write as _};
@@ -14,20 +14,20 @@ use crate::access::AccessError;
 use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 use crate::namespace::{Namespace, block};
 
-/// Where the installer is.
+/// Path of the installer.
 pub const PATH: &str = "/service/installer";
 
-/// Bytes that a package file may have.
+/// Maximum bytes of a package file.
 pub const PACKAGE_BYTES_MAX: usize = 9 << 20;
 
-/// Why the installer did not look at a request.
+/// Error of a request that the installer did not judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstallFailure {
-    /// It could not be reached.
+    /// The installer could not be reached.
     Access(AccessError),
     /// The package file could not be read.
     Package(AccessError),
-    /// It says so.
+    /// The installer refused the request.
     Installer(InstallerError),
 }
 
@@ -57,25 +57,25 @@ impl<E: Into<AccessError>> From<E> for InstallFailure {
     }
 }
 
-/// What a person asks for.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// That the program of the package file at this path be installed.
+    /// Install the program in the package file at this path.
     Install(&'a str),
-    /// That it take the place of an older version; and whether it may have more than that one had.
+    /// Replace an older version; the second field allows it more access than that one had.
     Upgrade(&'a str, bool),
-    /// That the program of this name be taken out.
+    /// Uninstall the program of this name.
     Uninstall(&'a str),
-    /// What is to be said of the whole system.
+    /// Verify the whole system.
     Verify,
-    /// What is to be said of the program of this name.
+    /// Explain the access of the program of this name.
     Explain(&'a str),
 }
 
-/// Asks the installer. `dry_run` asks what would come of it. Gives what came of it and the report.
+/// Sends a request; `dry_run` only asks for its outcome. Returns the outcome and the report.
 ///
 /// # Errors
-/// The package file cannot be read, or the installer did not look at the request.
+/// The package file cannot be read, or the installer did not judge the request.
 pub fn ask(
     namespace: &mut Namespace,
     request: Request<'_>,
@@ -101,7 +101,7 @@ pub fn ask(
     }
 }
 
-/// Asks the installer, prints its report, and gives the exit status: 0 if it was done, or nothing speaks against it.
+/// Sends a request, prints the report, and returns the exit status: 0 if it was carried out, or could be.
 pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mut output: Output) -> i32 {
     let (outcome, mut text) = match ask(namespace, request, dry_run) {
         Ok(answer) => answer,
@@ -135,7 +135,7 @@ pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mu
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(exit_status))
 }
 
-/// Every request is answered in the same way, in a state of its own.
+/// All requests have the same answers, each in a state of its own.
 macro_rules! answered {
     ($($state:ident $event:ident,)*) => {
         trait Asked {
@@ -165,11 +165,11 @@ fn reported(asked: impl Asked) -> Result<(InstallOutcome, String), InstallFailur
     asked.answer()
 }
 
-/// A whole package file.
+/// Reads a package file.
 fn package_file(namespace: &mut Namespace, path: &str) -> Result<ExVec<u8>, AccessError> {
     let mut file = namespace.open_file(path)?;
     let size = usize::try_from(file.attributes()?.size_bytes).unwrap_or(usize::MAX);
-    // What is longer is no package, which the installer says of its beginning.
+    // A longer file is no package, which the installer finds from its beginning.
     let mut package = ExVec::new(size.min(PACKAGE_BYTES_MAX))?;
     let mut filled = 0;
     let mut pieces = file.pieces();

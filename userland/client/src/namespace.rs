@@ -1,9 +1,8 @@
 //! A client's view of a folder of the namespace: the `Directory` contract as plain functions.
 //!
-//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for what is opened here. A server's death in the
-//! middle of a question is an [`AccessError::ServerEnded`]; the object is of no more use then, and the
-//! program binds again by path; so it is after an [`AccessError::NoAnswer`] ([`crate::answer`]). Deliberately not here:
-//! caching.
+//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for what is opened here. After
+//! [`AccessError::ServerEnded`] or [`AccessError::NoAnswer`] the object is of no more use, and the program binds again
+//! by path. Deliberately not here: caching.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,56 +20,56 @@ use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 use crate::directory_page;
 use crate::file_io::OpenFile;
 
-/// How long opening waits for a provider that is just being started again, in milliseconds.
+/// Maximum wait for a provider that is being restarted, in milliseconds.
 pub const TIMEOUT_MS: u64 = 2_000;
 
 const RETRY_MS: u64 = 5;
 
 /// An open folder.
 pub struct Namespace {
-    /// Between requests; else why it is there no more.
+    /// The endpoint between requests, or the error that closed it.
     endpoint: Result<directory::Imp<directory::states::Ready>, AccessError>,
 }
 
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The name, without any path.
+    /// The name without a path.
     pub name: Vec<u8>,
-    /// What it stands for.
+    /// Kind of the node.
     pub kind: NodeKind,
     /// Number of the node in its file system, or 0.
     pub node: u64,
 }
 
-/// The access control list that decides about a name.
+/// The access control list that governs a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAcl {
-    /// Its entries, one a line.
+    /// Its entries, one per line.
     pub text: String,
-    /// The folder above that has it, as its server calls it; nothing where the name has it itself.
+    /// The folder it is inherited from, as its server calls it; `None` if it is the name's own.
     pub inherited_from: Option<String>,
 }
 
 impl Name {
-    /// The name as part of a path; what is not UTF-8 cannot be asked for and is marked.
+    /// Returns the name as part of a path; bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }
 
-    /// The name as part of a path, if it can be asked for.
+    /// Returns the name as part of a path, if it is UTF-8.
     pub fn part(&self) -> Result<&str, AccessError> {
         core::str::from_utf8(&self.name).map_err(|_| NameError::BadPath.into())
     }
 }
 
 impl Namespace {
-    /// The view through an endpoint that a program was given.
+    /// Wraps an endpoint.
     pub fn new(endpoint: directory::Imp<directory::states::Ready>) -> Namespace {
         Namespace { endpoint: Ok(endpoint) }
     }
 
-    /// The endpoint, to give to another program.
+    /// Returns the endpoint, to pass it to another program.
     pub fn into_endpoint(self) -> Option<directory::Imp<directory::states::Ready>> {
         self.endpoint.ok()
     }
@@ -85,8 +84,8 @@ impl Namespace {
         wait(request(ready), limit).inspect_err(|error| self.endpoint = Err(*error))
     }
 
-    /// Connects the exporting end of a new channel to what has that name. What the server then says
-    /// first on the importing end tells whether the object could be opened.
+    /// Connects the exporting end of a new channel to a name. The server's first message on the importing end says
+    /// whether the object could be opened.
     pub fn bind<E: TypedEndpoint>(&mut self, path: &str, exporter: E) -> Result<(), AccessError> {
         let path = block(path)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.bind(path, exporter))? {
@@ -103,9 +102,8 @@ impl Namespace {
         }
     }
 
-    /// Opens what has that name: `create` makes a channel whose exporting end is bound, `opened` hears on the
-    /// importing end whether the object is open. Where the provider is just being started again, waits for it
-    /// for up to [`TIMEOUT_MS`].
+    /// Opens a name: `create` makes a channel whose exporting end is bound, `opened` receives the server's first
+    /// message on the importing end. Waits up to [`TIMEOUT_MS`] for a provider that is being restarted.
     pub fn open<I, E: TypedEndpoint, T>(
         &mut self,
         path: &str,
@@ -125,7 +123,7 @@ impl Namespace {
         }
     }
 
-    /// Opens a folder below.
+    /// Opens a folder.
     pub fn open_directory(&mut self, path: &str) -> Result<Namespace, AccessError> {
         self.open(path, directory::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             directory::ImpStart::Success { next } => Ok(Namespace::new(next)),
@@ -134,7 +132,7 @@ impl Namespace {
         })
     }
 
-    /// Opens a file below.
+    /// Opens a file.
     pub fn open_file(&mut self, path: &str) -> Result<OpenFile, AccessError> {
         self.open(path, file::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             file::ImpStart::Success { next } => Ok(OpenFile::new(next)),
@@ -143,14 +141,14 @@ impl Namespace {
         })
     }
 
-    /// The folder that a path lies in, and its last name: what is done about a name is done in its folder. For the
-    /// root that is itself, and the empty name.
+    /// Opens the folder that a path lies in, and returns its last name: requests that change a name go to its folder.
+    /// For the root, returns itself and the empty name.
     pub fn open_folder_of<'p>(&mut self, path: &'p str) -> Result<(Namespace, &'p str), AccessError> {
         let (folder, name) = path::split_last(path).unwrap_or(("", ""));
         Ok((self.open_directory(folder)?, name))
     }
 
-    /// What a name stands for, wherever below it lies. A symbolic link at the end is not followed.
+    /// Returns the attributes of a path. A symbolic link at its end is not followed.
     pub fn attributes(&mut self, path: &str) -> Result<(NodeKind, NodeAttributes), AccessError> {
         match path::split_last(path) {
             None => self.own_attributes(""),
@@ -159,7 +157,7 @@ impl Namespace {
         }
     }
 
-    /// What a name in this very folder stands for; the empty name is the folder.
+    /// Returns the attributes of a name in this folder; the empty name is the folder.
     pub fn own_attributes(&mut self, name: &str) -> Result<(NodeKind, NodeAttributes), AccessError> {
         let name = block(name)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.get_attributes(name))? {
@@ -175,7 +173,7 @@ impl Namespace {
         }
     }
 
-    /// Where a symbolic link leads, as it was made.
+    /// Returns the target of a symbolic link, unresolved.
     pub fn read_link(&mut self, path: &str) -> Result<String, AccessError> {
         match path::split_last(path) {
             Some((folder, name)) if !folder.is_empty() => self.open_directory(folder)?.own_link(name),
@@ -198,7 +196,7 @@ impl Namespace {
         }
     }
 
-    /// Calls `each` for every name in this very folder but `.` and `..`, in the server's order.
+    /// Calls `each` for every name in this folder but `.` and `..`, in the server's order.
     pub fn for_each_name(&mut self, mut each: impl FnMut(Name)) -> Result<(), AccessError> {
         let mut page = ExVec::<u8>::new(directory_page::PAGE_BYTES)?;
         let mut from = 0;
@@ -212,7 +210,7 @@ impl Namespace {
                     for entry in directory_page::entries(&filled[..used]).filter(is_name) {
                         each(Name { name: entry.name.into(), kind: entry.kind, node: entry.node });
                     }
-                    // A server whose cursor stands still would keep its client here for ever.
+                    // A server whose cursor does not advance would loop its client for ever.
                     if !more || cursor == from {
                         return Ok(());
                     }
@@ -228,7 +226,7 @@ impl Namespace {
         }
     }
 
-    /// Every name in the folder at `path`, sorted by bytes.
+    /// Returns all names in the folder at `path`, sorted by bytes.
     pub fn names(&mut self, path: &str) -> Result<Vec<Name>, AccessError> {
         let mut names = Vec::new();
         self.open_directory(path)?.for_each_name(|name| names.push(name))?;
@@ -236,7 +234,7 @@ impl Namespace {
         Ok(names)
     }
 
-    /// Puts a provider that said `Ready` at a name.
+    /// Registers a provider that has sent `Ready` at a name.
     pub fn register(
         &mut self,
         path: &str,
@@ -251,7 +249,7 @@ impl Namespace {
         }
     }
 
-    /// Makes an empty file in this very folder, or opens the one that has the name where `mode` lets it.
+    /// Creates an empty file in this folder, or opens an existing one if `mode` allows.
     pub fn create_own_file(&mut self, name: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
         let (importer, exporter) = file::new_channel()?;
         let name = block(name)?;
@@ -270,13 +268,13 @@ impl Namespace {
         }
     }
 
-    /// Makes an empty file, wherever below it is to be, or opens the one that has the name where `mode` lets it.
+    /// Creates an empty file at a path, or opens an existing one if `mode` allows.
     pub fn create_file(&mut self, path: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile, AccessError> {
         let created = self.in_folder_of(path, |folder, name| folder.create_own_file(name, permissions, mode));
         created.map_err(|error| self.name_missing_volume(path, error))
     }
 
-    /// Makes a folder in one that is there.
+    /// Creates a folder in an existing one.
     pub fn make_directory(&mut self, path: &str) -> Result<(), AccessError> {
         let made = self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
@@ -289,7 +287,7 @@ impl Namespace {
         made.map_err(|error| self.name_missing_volume(path, error))
     }
 
-    /// Makes a symbolic link in a folder that is there.
+    /// Creates a symbolic link in an existing folder.
     pub fn make_link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
         let made = self.in_folder_of(path, |folder, name| {
             let (name, target) = (block(name)?, block(target)?);
@@ -302,7 +300,7 @@ impl Namespace {
         made.map_err(|error| self.name_missing_volume(path, error))
     }
 
-    /// Makes one more name for a file, both on one volume.
+    /// Creates a hard link to a file on the same volume.
     pub fn hard_link(&mut self, existing: &str, path: &str) -> Result<(), AccessError> {
         self.in_common_folder(existing, path, |folder, existing, path| {
             let (existing, path) = (block(existing)?, block(path)?);
@@ -314,8 +312,7 @@ impl Namespace {
         })
     }
 
-    /// Gives what is called `from` the name `to`, both on one volume. Where they are not, that is
-    /// [`NameError::NotSupported`].
+    /// Renames `from` to `to` on the same volume; across volumes it fails with [`NameError::NotSupported`].
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(), AccessError> {
         self.in_common_folder(from, to, |folder, from, to| {
             let (from, to) = (block(from)?, block(to)?);
@@ -327,7 +324,7 @@ impl Namespace {
         })
     }
 
-    /// Takes out the name of a file or link.
+    /// Removes a file or link.
     pub fn remove_file(&mut self, path: &str) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
@@ -339,7 +336,7 @@ impl Namespace {
         })
     }
 
-    /// Takes out an empty folder.
+    /// Removes an empty folder.
     pub fn remove_directory(&mut self, path: &str) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
@@ -351,7 +348,7 @@ impl Namespace {
         })
     }
 
-    /// Changes what is known of a name; a symbolic link at the end of the path is not followed.
+    /// Changes attributes of a path; a symbolic link at its end is not followed.
     pub fn set_attributes(&mut self, path: &str, changes: NodeChanges) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let name = block(name)?;
@@ -363,8 +360,8 @@ impl Namespace {
         })
     }
 
-    /// Gives a name an access control list of its own, or takes that away where the text is empty; a symbolic link at
-    /// the end of the path is not followed.
+    /// Sets a path's own access control list, or removes it if the text is empty; a symbolic link at its end is not
+    /// followed.
     pub fn set_acl(&mut self, path: &str, acl: &str) -> Result<(), AccessError> {
         self.in_folder_of(path, |folder, name| {
             let (name, acl) = (block(name)?, block(acl)?);
@@ -376,8 +373,8 @@ impl Namespace {
         })
     }
 
-    /// The access control list that decides about a name, if there is one; a symbolic link at the end of the path is
-    /// not followed.
+    /// Returns the access control list that governs a path, if there is one; a symbolic link at its end is not
+    /// followed.
     pub fn acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
         let found = self.in_folder_of(path, |folder, name| {
             let asked = block(name)?;
@@ -401,7 +398,7 @@ impl Namespace {
         }
     }
 
-    /// The list of the mount point on the way of a path.
+    /// Returns the list of the mount point on a path.
     fn mount_acl(&mut self, path: &str) -> Result<Option<NameAcl>, AccessError> {
         let ends = path.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0);
         for end in ends {
@@ -415,7 +412,7 @@ impl Namespace {
         Ok(None)
     }
 
-    /// Waits until all that the volume of this folder was told is on its medium.
+    /// Waits until written data of this folder's volume is on its medium.
     pub fn sync(&mut self) -> Result<(), AccessError> {
         match self.ask(BULK_LIMIT, |ready| ready.sync())? {
             directory::ImpReadyAfterSync::Done { next } => self.done(next),
@@ -424,7 +421,7 @@ impl Namespace {
         }
     }
 
-    /// Does something about two paths in the deepest folder that both lie below.
+    /// Sends a request about two paths to the deepest folder above both.
     fn in_common_folder<T>(
         &mut self,
         first: &str,
@@ -447,8 +444,7 @@ impl Namespace {
         }
     }
 
-    /// Does something about the last name of a path in the folder in which it is: a server changes names in its
-    /// own folders only.
+    /// Sends a request about the last name of a path to its folder: a server changes names in its own folders only.
     fn in_folder_of<T>(
         &mut self,
         path: &str,
@@ -461,21 +457,21 @@ impl Namespace {
         }
     }
 
-    /// The directory service refuses to make files and folders of its own; then the reason is that no volume is
-    /// mounted there, not a missing permission.
+    /// The directory service refuses to create files and folders; then the reason is that no volume is mounted there,
+    /// not a missing permission.
     fn name_missing_volume(&mut self, path: &str, error: AccessError) -> AccessError {
         let may_be_missing = matches!(error, AccessError::Name(NameError::NotPermitted | NameError::NotSupported));
         if may_be_missing && self.is_outside_volumes(path) { AccessError::NoFileSystem } else { error }
     }
 
-    /// Whether the directory service itself serves all folders of the path.
+    /// Returns whether the directory service itself serves all folders of the path.
     fn is_outside_volumes(&mut self, path: &str) -> bool {
-        // The root is a volume's folder for a program that was given no more.
+        // The root may be a volume's folder, for a program that was given only that.
         let below = path.match_indices('/').map(|(slash, _)| &path[..slash]).filter(|folder| !folder.is_empty());
         ["/"].into_iter().chain(below).all(|folder| matches!(self.attributes(folder), Ok((NodeKind::Directory, _))))
     }
 
-    /// Takes a name out.
+    /// Removes a name.
     pub fn deregister(&mut self, path: &str) -> Result<(), AccessError> {
         let path = block(path)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.deregister(path))? {
@@ -485,7 +481,7 @@ impl Namespace {
         }
     }
 
-    /// Makes a symbolic link; the server of this very folder resolves the whole path.
+    /// Creates a symbolic link; the server of this folder resolves the whole path.
     pub fn link(&mut self, path: &str, target: &str) -> Result<(), AccessError> {
         let (path, target) = (block(path)?, block(target)?);
         match self.ask(REQUEST_LIMIT, |ready| ready.link(path, target))? {
@@ -495,7 +491,7 @@ impl Namespace {
         }
     }
 
-    /// Makes a folder and those on the way; the server of this very folder resolves the whole path.
+    /// Creates a folder and its parents; the server of this folder resolves the whole path.
     pub fn create_directory(&mut self, path: &str) -> Result<(), AccessError> {
         let path = block(path)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.create_directory(path))? {
@@ -530,12 +526,12 @@ impl Namespace {
     }
 }
 
-/// Text as a block to send.
+/// Copies text to a block.
 pub fn block(text: &str) -> Result<ExVec<u8>, Status> {
     ExVec::from_slice(text.as_bytes())
 }
 
-/// The word for a kind of node.
+/// Returns the name of a kind of node.
 pub fn kind_word(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Directory => "folder",

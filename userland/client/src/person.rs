@@ -1,7 +1,7 @@
-//! The person at the console, if there is one: for programs that show how far they are.
+//! Progress output to an interactive console, if there is one.
 //!
-//! Key type: [`Person`]. What it shows does not go through standard output, which carries results only.
-//! Deliberately not here: reading what the person types; the console's contract does.
+//! Key type: [`Person`]. Progress does not go through standard output, which carries results only.
+//! Deliberately not here: input, which goes through the contract of the console.
 
 use contracts::console;
 use contracts::directory::NameError;
@@ -11,18 +11,18 @@ use crate::access::AccessError;
 use crate::answer::{REQUEST_LIMIT, wait};
 use crate::namespace::Namespace;
 
-/// Where a person sees what is shown.
+/// Path of the console.
 pub const CONSOLE: &str = "/dev/console";
 
-/// A person at a terminal.
+/// An interactive terminal.
 pub struct Person {
     console: Option<console::Imp<console::states::Ready>>,
-    /// Characters of a row.
+    /// Columns of the terminal.
     pub columns: u32,
 }
 
 impl Person {
-    /// The person at the console; none where it is a file or a pipe, or may not be used.
+    /// Opens the console; `None` if it is a file or a pipe, or may not be used.
     pub fn find(namespace: &mut Namespace) -> Option<Person> {
         let opened = namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             console::ImpStart::Success { next } => Ok(next),
@@ -37,7 +37,7 @@ impl Person {
         }
     }
 
-    /// Shows this, if it can be shown: a carriage return in it begins the row anew, empty.
+    /// Prints text, if possible; a carriage return clears the row.
     pub fn show(&mut self, text: &str) {
         let Some(console) = self.console.take() else { return };
         let Ok(block) = ExVec::from_slice(text.as_bytes()) else { return };

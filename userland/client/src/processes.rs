@@ -1,4 +1,4 @@
-//! Finding processes among the system's records, by id, by the name of an instance or by that of their program.
+//! Finds processes in the kernel's records by id, instance name or program name.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,16 +12,16 @@ use crate::namespace::Namespace;
 use crate::services;
 use crate::volume_managers::VolumeManager;
 
-/// Names of instances: those of services, and for the file systems of mounted volumes their mount points.
+/// Names of instances: of services, and of file systems the mount points.
 #[derive(Default)]
 pub struct Instances {
     services: Vec<ServiceRecord>,
-    /// Names and the processes that have them.
+    /// Names and process ids.
     running: Vec<(String, u64)>,
 }
 
 impl Instances {
-    /// Asks the service manager and the volume managers. What cannot be asked has no instances.
+    /// Asks the service manager and the volume managers. One that cannot be reached has no instances.
     pub fn read(namespace: &mut Namespace) -> Instances {
         let services = services::list(namespace).unwrap_or_default();
         let mut running: Vec<(String, u64)> =
@@ -34,17 +34,17 @@ impl Instances {
         Instances { services, running }
     }
 
-    /// The name of the instance that is this process.
+    /// Returns the instance name of a process.
     pub fn name_of(&self, process: u64) -> Option<&str> {
         self.running.iter().find(|(_, id)| *id == process).map(|(name, _)| name.as_str())
     }
 
-    /// The service with this name, whether it runs or not.
+    /// Returns the service of this name, running or not.
     pub fn service(&self, name: &str) -> Option<&ServiceRecord> {
         self.services.iter().find(|service| services::text(&service.name) == name)
     }
 
-    /// The processes that a person means by a process id, the name of an instance, or else a program's name: all of it.
+    /// Returns the processes with this id, else this instance name, else all of this program.
     pub fn select<'a>(&self, all: &'a [ProcessRecord], target: &str) -> Vec<&'a ProcessRecord> {
         match self.running.iter().find(|(name, _)| name == target) {
             Some((_, id)) => all.iter().filter(|process| process.id == *id).collect(),
@@ -53,7 +53,7 @@ impl Instances {
     }
 }
 
-/// The processes that a person means by a process id or a program's name.
+/// Returns the processes with this id or of this program.
 pub fn select<'a>(all: &'a [ProcessRecord], target: &str) -> Vec<&'a ProcessRecord> {
     match target.parse::<u64>() {
         Ok(id) => all.iter().filter(|process| process.id == id).collect(),
@@ -61,17 +61,17 @@ pub fn select<'a>(all: &'a [ProcessRecord], target: &str) -> Vec<&'a ProcessReco
     }
 }
 
-/// What to say where [`select`] finds nothing.
+/// Message for when [`select`] finds nothing.
 pub fn none(target: &str) -> String {
     format!("no process has the id or name `{target}`, and no instance; `ps` lists them")
 }
 
-/// The word for a process's state.
+/// Returns the name of a process state.
 pub fn state_word(state: u64) -> &'static str {
     ProcessState::from_number(state).map_or("unknown", ProcessState::text)
 }
 
-/// A process as people know it: `cat (17)`; what no record tells is `nobody`.
+/// Formats a process as `cat (17)`; `nobody` without a record.
 pub fn title(all: &[ProcessRecord], id: u64) -> String {
     match all.iter().find(|process| process.id == id) {
         Some(process) => format!("{} ({id})", name(&process.name)),

@@ -1,6 +1,6 @@
 //! Random bytes for a program: the `Entropy` contract as one function.
 //!
-//! Deliberately not here: numbers made of seeds; each byte comes from the machine's source.
+//! Deliberately not here: a PRNG; each byte comes from the machine's source.
 
 use core::fmt;
 
@@ -11,15 +11,15 @@ use crate::access::AccessError;
 use crate::answer::{DEVICE_LIMIT, REQUEST_LIMIT, wait};
 use crate::namespace::Namespace;
 
-/// Where the machine's source of random bytes is.
+/// Path of the machine's source of random bytes.
 pub const SOURCE: &str = "/dev/random";
 
-/// Why there are no random bytes.
+/// Error of a request for random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomError {
     /// The source could not be opened, or its driver ended.
     Access(AccessError),
-    /// The source says why.
+    /// The source failed.
     Source(EntropyError),
 }
 

@@ -1,4 +1,4 @@
-//! Asking the service manager, for programs that do so for a person.
+//! Requests to the service manager, for command-line programs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,18 +13,18 @@ use crate::access::AccessError;
 use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 use crate::namespace::{Namespace, block};
 
-/// Where the service manager is.
+/// Path of the service manager.
 pub const PATH: &str = "/service/manager";
 
-/// How often who waits for the system's start looks whether to go on waiting, in milliseconds.
+/// Interval at which a wait for the end of the boot checks whether it was cancelled, in milliseconds.
 const LOOK_MS: u64 = 50;
 
-/// Why the service manager did not do what it was asked.
+/// Error of a request to the service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceManagerError {
-    /// It could not be reached.
+    /// The service manager could not be reached.
     Access(AccessError),
-    /// It says so.
+    /// The service manager refused the request.
     Service(ServiceError),
 }
 
@@ -65,7 +65,7 @@ fn open(namespace: &mut Namespace) -> Result<Endpoint, AccessError> {
     })
 }
 
-/// All services, in boot order.
+/// Lists all services in boot order.
 pub fn list(namespace: &mut Namespace) -> Result<Vec<ServiceRecord>, ServiceManagerError> {
     let mut endpoint = open(namespace)?;
     let mut room = 64;
@@ -85,8 +85,8 @@ pub fn list(namespace: &mut Namespace) -> Result<Vec<ServiceRecord>, ServiceMana
     }
 }
 
-/// Waits until the system's start is over: each service runs, or is known not to. Looks now and then whether the wait
-/// `is_given_up`; then it is false.
+/// Waits until boot is complete: each service runs or has failed. Polls `is_given_up`; returns false once that is
+/// true.
 pub fn await_start(
     namespace: &mut Namespace,
     mut is_given_up: impl FnMut() -> bool,
@@ -122,7 +122,7 @@ pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceManagerE
     }
 }
 
-/// Whether this program may end others' programs, for whoever invoked it.
+/// Asks whether the caller may end programs of other principals.
 pub fn ask_control(namespace: &mut Namespace) -> Result<(), ServiceManagerError> {
     match wait(open(namespace)?.ask_control(), REQUEST_LIMIT)? {
         service_manager::ImpReadyAfterAskControl::Done { .. } => Ok(()),
@@ -131,7 +131,7 @@ pub fn ask_control(namespace: &mut Namespace) -> Result<(), ServiceManagerError>
     }
 }
 
-/// Starts the machine anew.
+/// Restarts the machine.
 pub fn restart(namespace: &mut Namespace) -> Result<(), ServiceManagerError> {
     match wait(open(namespace)?.restart(), BULK_LIMIT)? {
         // As for `power_off`.
@@ -141,17 +141,17 @@ pub fn restart(namespace: &mut Namespace) -> Result<(), ServiceManagerError> {
     }
 }
 
-/// Ends the machine with an exit status.
+/// Powers the machine off with an exit status.
 pub fn power_off(namespace: &mut Namespace, exit_status: u32) -> Result<(), ServiceManagerError> {
     match wait(open(namespace)?.power_off(exit_status), BULK_LIMIT)? {
-        // The machine may be gone before the answer, and then so is this program.
+        // The machine may be off before the answer.
         service_manager::ImpReadyAfterPowerOff::Done { .. }
         | service_manager::ImpReadyAfterPowerOff::ChannelClosed(_) => Ok(()),
         service_manager::ImpReadyAfterPowerOff::Failed { error, .. } => Err(ServiceManagerError::Service(error)),
     }
 }
 
-/// The word for a service's state, from its number in a record.
+/// Returns the name of a service state, from its number in a record.
 pub fn state_word(state: u32) -> &'static str {
     const WORDS: [&str; 5] = ["starting", "running", "backing off", "stopped", "failed"];
     WORDS.get(state as usize).copied().unwrap_or("unknown")

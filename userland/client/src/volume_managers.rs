@@ -1,7 +1,7 @@
-//! Asking the volume managers, for programs that do so for a person.
+//! Requests to the volume managers, for command-line programs.
 //!
-//! Key types: [`VolumeManager`] (one of them), [`VolumeManagerError`]. Deliberately not here: which volume a path leads to
-//! (`file-tools`).
+//! Key types: [`VolumeManager`] (one of them), [`VolumeManagerError`]. Deliberately not here: which volume a path leads
+//! to (`file-tools`).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,20 +21,20 @@ use crate::access::AccessError;
 use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, VOLUME_LIMIT, wait};
 use crate::namespace::{Namespace, block};
 
-/// The kinds of file systems that there can be managers for.
+/// Kinds of file systems with a manager.
 pub const KINDS: [&str; 2] = ["ext2", "fat"];
 
-/// Why a volume manager did not do what it was asked.
+/// Error of a request to a volume manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeManagerError {
-    /// It could not be reached.
+    /// The manager could not be reached.
     Access {
         /// The kind of file system.
         kind: String,
-        /// Why.
+        /// The error.
         error: AccessError,
     },
-    /// It says so.
+    /// The manager refused the request.
     Manager {
         /// For programs.
         error: VolumeError,
@@ -44,7 +44,7 @@ pub enum VolumeManagerError {
 }
 
 impl VolumeManagerError {
-    /// What the manager says, if it was reached.
+    /// Returns the manager's own error, if it was reached.
     pub fn error(&self) -> Option<VolumeError> {
         match self {
             VolumeManagerError::Access { .. } => None,
@@ -73,12 +73,12 @@ type Endpoint = volume_manager::Imp<states::Ready>;
 /// An open volume manager.
 pub struct VolumeManager {
     kind: String,
-    /// Between requests; else why it is there no more.
+    /// The endpoint between requests, or the error that closed it.
     endpoint: Result<Endpoint, AccessError>,
 }
 
 impl VolumeManager {
-    /// The manager of one kind of file system.
+    /// Opens the manager of one kind of file system.
     pub fn open(namespace: &mut Namespace, kind: &str) -> Result<VolumeManager, VolumeManagerError> {
         let opened = namespace.open(&format!("/dev/{kind}"), volume_manager::new_channel, |importer| {
             match wait(importer, REQUEST_LIMIT)? {
@@ -93,7 +93,7 @@ impl VolumeManager {
         }
     }
 
-    /// All managers that this system has.
+    /// Opens all managers of this system.
     pub fn open_all(namespace: &mut Namespace) -> Result<Vec<VolumeManager>, VolumeManagerError> {
         let mut managers = Vec::new();
         for kind in KINDS {
@@ -106,12 +106,12 @@ impl VolumeManager {
         Ok(managers)
     }
 
-    /// The kind of file system whose volumes it manages.
+    /// Returns the kind of file system it manages.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Mounts a disk. Gives why it can only be read, if that is so.
+    /// Mounts a disk. Returns why it is read-only, if it is.
     pub fn mount(
         &mut self,
         disk: &str,
@@ -131,7 +131,7 @@ impl VolumeManager {
         }
     }
 
-    /// Unmounts what is mounted at a path.
+    /// Unmounts the volume at a path.
     pub fn unmount(&mut self, point: &str) -> Result<(), VolumeManagerError> {
         let point = self.block(point)?;
         match self.ask(BULK_LIMIT, |ready| ready.unmount(point))? {
@@ -146,7 +146,7 @@ impl VolumeManager {
         }
     }
 
-    /// Puts an empty file system on a disk. Gives the report.
+    /// Formats a disk. Returns the report.
     pub fn format(&mut self, disk: &str, options: FormatOptions) -> Result<String, VolumeManagerError> {
         let disk = self.block(disk)?;
         match self.ask(VOLUME_LIMIT, |ready| ready.format(disk, options))? {
@@ -161,7 +161,7 @@ impl VolumeManager {
         }
     }
 
-    /// Checks the file system of a disk. Gives the outcome and the report.
+    /// Checks the file system on a disk. Returns the outcome and the report.
     pub fn check(&mut self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), VolumeManagerError> {
         let disk = self.block(disk)?;
         match self.ask(VOLUME_LIMIT, |ready| ready.check(disk, mode))? {
@@ -176,7 +176,7 @@ impl VolumeManager {
         }
     }
 
-    /// What is mounted.
+    /// Lists the mounted volumes.
     pub fn list(&mut self) -> Result<Vec<MountRecord>, VolumeManagerError> {
         let mut room = 32;
         loop {
@@ -195,7 +195,7 @@ impl VolumeManager {
         }
     }
 
-    /// The numbers of what is mounted at a path.
+    /// Returns the statistics of the volume at a path.
     pub fn statistics(&mut self, point: &str) -> Result<VolumeStatistics, VolumeManagerError> {
         let point = self.block(point)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.get_statistics(point))? {
@@ -210,7 +210,7 @@ impl VolumeManager {
         }
     }
 
-    /// Waits until all that was written to its volumes is on their media.
+    /// Waits until written data of all its volumes is on their media.
     pub fn sync(&mut self) -> Result<(), VolumeManagerError> {
         match self.ask(BULK_LIMIT, |ready| ready.sync())? {
             volume_manager::ImpReadyAfterSync::Done { next } => {
@@ -256,8 +256,7 @@ impl VolumeManager {
     }
 }
 
-/// Asks the managers one after the other until one knows what it is about: those that do not say `unknown`. Where
-/// none does, gives what the last one said.
+/// Asks each manager in turn until one answers with anything but `unknown`. If none does, returns the last answer.
 pub fn ask_each<T>(
     managers: &mut [VolumeManager],
     unknown: VolumeError,
@@ -276,7 +275,7 @@ pub fn ask_each<T>(
     }))
 }
 
-/// The path of a disk as a person writes it: a path, or a name in `/dev`.
+/// Resolves a disk given as a path or as a name in `/dev`.
 pub fn disk_path(working_folder: &str, asked: &str) -> String {
     match asked.contains('/') {
         true => path::absolute(working_folder, asked),

@@ -1,6 +1,6 @@
-//! Copying files and trees, for programs that do so for a person.
+//! Copies files and trees, for command-line programs.
 //!
-//! Key type: [`Copier`]. What cannot be copied is reported, and the rest is copied all the same. Neighbours:
+//! Key type: [`Copier`]. Reports what cannot be copied, and copies the rest. Neighbours:
 //! [`crate::walk`], [`client::file_writer`]. Deliberately not here: choosing where a copy goes.
 
 use alloc::string::{String, ToString};
@@ -18,66 +18,66 @@ use crate::trail::Trail;
 use crate::volume::volume_of;
 use crate::walk::{Step, Walk, is_folder};
 
-/// Bytes that are read and written at once.
+/// Bytes per read and write.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// The permission bits of a copy that keeps no others.
+/// Permission bits of a copy that keeps no others.
 const PLAIN_PERMISSIONS: u32 = 0o777;
 
-/// What of a file's attributes its copy has.
+/// Attributes that a copy keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Who may read, write and run it.
+    /// Permissions.
     Permissions,
-    /// Also its times and its owner; it is an error where the volume cannot.
+    /// Permissions, times and owner; an error if the volume cannot store them.
     All,
-    /// Also its times and its owner, where the volume can.
+    /// Permissions, and times and owner if the volume can store them.
     AllThatCanBe,
 }
 
-/// What becomes of folders and symbolic links.
+/// Treatment of folders and symbolic links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folders {
-    /// Folders are refused; what a link leads to is copied.
+    /// Refuse folders; copy the target of a link.
     Refuse,
-    /// Folders are copied with all that is in them, and links as links.
+    /// Copy folders recursively, and links as links.
     Copy,
 }
 
-/// A path from the root on, and how people know it.
+/// An absolute path, and how it is displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// From the root on.
+    /// The absolute path.
     pub full: String,
-    /// As it was given.
+    /// The path as given.
     pub shown: String,
 }
 
 impl Place {
-    /// The place that a person means by `asked`.
+    /// Resolves an operand.
     pub fn new(working_folder: &str, asked: &str) -> Place {
         Place { full: path::absolute(working_folder, asked), shown: asked.to_string() }
     }
 
-    /// The place of a name in this folder.
+    /// Returns the place of a name in this folder.
     pub fn below(&self, name: &str) -> Place {
         Place { full: path::join(&self.full, name), shown: path::join(&self.shown, name) }
     }
 
-    /// The last part of the path; nothing for the root.
+    /// Returns the last part of the path; empty for the root.
     pub fn name(&self) -> &str {
         path::split_last(&self.full).map_or("", |(_, name)| name)
     }
 
-    /// Whether this is the other place or lies below it, by their paths.
+    /// Returns whether this is the other place or below it, by their paths.
     pub fn is_in(&self, other: &Place) -> bool {
         let rest = self.full.strip_prefix(other.full.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
-/// Goes through the paths of a person who wants something put elsewhere: the last one says where, and is a folder or,
-/// for one thing alone, its new path. `act` is given what there is and where it goes, reports what goes wrong, and
-/// says whether all went well. Gives the exit status.
+/// Pairs the operands of `cp` and `mv` with their destinations: the last one is a folder or, for a single source, the
+/// new path. `act` gets source and destination, reports errors, and returns whether it succeeded. Returns the exit
+/// status.
 pub fn each_destination(
     namespace: &mut Namespace,
     working_folder: &str,
@@ -107,7 +107,7 @@ pub fn each_destination(
     status
 }
 
-/// Why something was not copied.
+/// Error of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyError {
     Access(AccessError),
@@ -115,9 +115,9 @@ enum CopyError {
     IntoItself,
     FolderRefused,
     NotAFile,
-    /// A folder has the name of the copy.
+    /// The destination is a folder.
     FolderInTheWay,
-    /// Something that is no folder has the name of the copy.
+    /// The destination exists and is no folder.
     NameInTheWay,
 }
 
@@ -141,7 +141,7 @@ impl<E: Into<AccessError>> From<E> for CopyError {
     }
 }
 
-/// What went wrong, and with which name.
+/// An error and its path.
 struct Failure {
     path: String,
     error: CopyError,
@@ -150,7 +150,7 @@ struct Failure {
 type Outcome<T = ()> = Result<T, Failure>;
 
 trait With<T> {
-    /// Adds the path that an error is about.
+    /// Adds the path of an error.
     fn with(self, path: impl FnOnce() -> String) -> Outcome<T>;
 }
 
@@ -164,9 +164,9 @@ impl<T, E: Into<CopyError>> With<T> for Result<T, E> {
 struct Side<'a> {
     folder: &'a mut Namespace,
     name: &'a str,
-    /// The path of the folder, as people know it.
+    /// The displayed path of the folder.
     path: &'a str,
-    /// Where the volume of the folder is mounted.
+    /// Mount point of the folder's volume.
     volume: &'a str,
 }
 
@@ -176,22 +176,22 @@ impl Side<'_> {
     }
 }
 
-/// Copies for one program.
+/// Copies files and trees.
 pub struct Copier {
     keep: Keep,
     folders: Folders,
     block: Option<ExVec<u8>>,
-    /// Some of what was asked was not done, and reported.
+    /// Whether an error was reported.
     failed: bool,
 }
 
 impl Copier {
-    /// A copier that has done nothing yet.
+    /// Creates a copier.
     pub fn new(keep: Keep, folders: Folders) -> Copier {
         Copier { keep, folders, block: None, failed: false }
     }
 
-    /// Copies what is at `from` to the path `to`. True if all of it is there; what is not was reported.
+    /// Copies `from` to the path `to`. Returns whether all of it was copied; errors were reported.
     pub fn copy(&mut self, namespace: &mut Namespace, from: &Place, to: &Place) -> bool {
         self.failed = false;
         let outcome = self.copy_place(namespace, from, to);
@@ -199,7 +199,7 @@ impl Copier {
         !self.failed
     }
 
-    /// Reports a failure; true where there is sense in going on.
+    /// Reports a failure; returns whether to go on.
     fn settle(&mut self, outcome: Outcome) -> bool {
         let Err(Failure { path, error }) = outcome else { return true };
         self.failed = true;
@@ -231,7 +231,7 @@ impl Copier {
         self.copy_tree(&mut source, &mut target)
     }
 
-    /// Copies what is no folder.
+    /// Copies a node that is no folder.
     fn copy_name(&mut self, source: &mut Side<'_>, kind: NodeKind, target: &mut Side<'_>) -> Outcome {
         match (kind, self.folders) {
             (NodeKind::Link, Folders::Copy) => self.copy_link(source, target),
@@ -280,7 +280,7 @@ impl Copier {
                 existing.set_size(0).with(|| target.shown())?;
                 existing
             }
-            // A link that leads nowhere is opened below, where the file system says what it thinks of that.
+            // A dangling link is opened below, for the file system's error.
             None | Some(Err(_)) => target
                 .folder
                 .create_own_file(target.name, attributes.permissions & PLAIN_PERMISSIONS, CreateMode::OpenExisting)
@@ -311,7 +311,7 @@ impl Copier {
     fn copy_tree(&mut self, source: &mut Side<'_>, target: &mut Side<'_>) -> Outcome {
         make_folder(target.folder, target.name).with(|| target.shown())?;
         let mut copy = target.folder.open_directory(target.name).with(|| target.shown())?;
-        // The copy itself, should the walk come to it by another way.
+        // The copy itself, if the walk reaches it.
         let (_, itself) = copy.own_attributes("").with(|| target.shown())?;
         let folder = source.folder.open_directory(source.name).with(|| source.shown())?;
         let mut walk = Walk::new(folder, source.shown(), source.volume).with(|| source.shown())?;
@@ -356,7 +356,7 @@ impl Copier {
         self.with_sides(walk, part, to, volume_to, |copier, source, target| copier.copy_name(source, name.kind, target))
     }
 
-    /// A folder's attributes come last: making what is in it changes its times.
+    /// A folder's attributes are set last: creating names in it changes its times.
     fn leave(&mut self, walk: &mut Walk, name: &str, to: &mut Trail, volume_to: &str) -> Outcome {
         self.with_sides(walk, name, to, volume_to, |copier, source, target| {
             copier.keep_attributes(source, target, NodeKind::Directory)
@@ -397,7 +397,7 @@ impl Copier {
     }
 }
 
-/// What makes a copy's attributes those of the original. Times that are not known are left alone.
+/// Returns the changes that give a copy the attributes of the original. Unknown times are left alone.
 fn changes(attributes: &NodeAttributes, keep: Keep) -> NodeChanges {
     let NodeAttributes { modified_s, accessed_s, permissions, owner, group, .. } = *attributes;
     if keep == Keep::Permissions {
@@ -410,7 +410,7 @@ fn changes(attributes: &NodeAttributes, keep: Keep) -> NodeChanges {
     NodeChanges { modified_s, accessed_s, permissions, owner, group, which }
 }
 
-/// Makes a folder, unless one has the name already.
+/// Creates a folder, unless it exists.
 fn make_folder(folder: &mut Namespace, name: &str) -> Result<(), CopyError> {
     match folder.make_directory(name) {
         Err(AccessError::Name(NameError::AlreadyExists)) if folder.open_directory(name).is_ok() => Ok(()),

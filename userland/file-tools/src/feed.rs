@@ -1,8 +1,7 @@
-//! Programs that work on files, or on their standard input where no file is named.
+//! Operands of a program: files, or standard input if none is given.
 //!
-//! Key types: [`Feed`], which goes through what was named, and [`Reader`], which gives one of them block by block.
-//! [`for_each_path`] is for programs that do something to what is named, whatever it is. Deliberately not here: what
-//! is done with the bytes.
+//! Key types: [`Feed`] (all operands), [`Reader`] (one of them, block by block). [`for_each_path`] is for programs that
+//! work on paths and not on content. Deliberately not here: what is done with the bytes.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,14 +16,14 @@ use sip::exheap::ExVec;
 use stdio::{Input, Output, PipeBroken, report};
 use text::printable;
 
-/// Why a program does not go on with what it reads.
+/// Error that ends the work on an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A file cannot be read.
     File(AccessError),
     /// Standard input ended too early.
     Input(PipeBroken),
-    /// Whoever read the output has ended: there is nobody to work for.
+    /// The reader of the output has ended.
     NoReader,
 }
 
@@ -34,7 +33,7 @@ impl From<AccessError> for Error {
     }
 }
 
-/// A program's pipe that breaks is its output, but where it says otherwise.
+/// A broken pipe is the program's output, unless said otherwise.
 impl From<PipeBroken> for Error {
     fn from(_: PipeBroken) -> Error {
         Error::NoReader
@@ -45,25 +44,25 @@ impl From<PipeBroken> for Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoReader;
 
-/// What a program is to read.
+/// The operands of a program.
 pub struct Feed {
-    /// The namespace, from its root on.
+    /// The namespace at its root.
     pub namespace: Namespace,
     /// The folder that paths start from.
     pub working_folder: String,
     /// Paths of files; none, or `-` among them: standard input.
     pub paths: Vec<String>,
-    /// Standard input, if something feeds it.
+    /// Standard input, if it is connected.
     pub input: Option<pipe::Exp<pipe::states::Ready>>,
-    /// How the program is called, for a person who named nothing.
+    /// Usage of the program, for the error message when there is nothing to read.
     pub usage: &'static str,
 }
 
-/// How standard input is called among files.
+/// Operand that stands for standard input.
 pub const INPUT_NAME: &str = "-";
 
 impl Feed {
-    /// As [`for_each`](Feed::for_each), with `output` at hand; of several files, a heading comes before each.
+    /// Like [`for_each`](Feed::for_each), with a heading before each of several files.
     pub fn for_each_with_heading(
         self,
         output: &mut Output,
@@ -81,8 +80,8 @@ impl Feed {
         })
     }
 
-    /// Hands each file, by its path as it was given, or standard input to `each`. One that cannot be read is
-    /// reported, and the others follow. Gives the exit status.
+    /// Calls `each` with the path as given and a reader of each file or standard input. Reports those that cannot be
+    /// read, and goes on with the others. Returns the exit status.
     pub fn for_each(mut self, mut each: impl FnMut(&str, Reader) -> Result<(), Error>) -> Result<i32, NoReader> {
         if self.paths.is_empty() {
             let Some(input) = self.input.take() else {
@@ -218,7 +217,7 @@ impl Reader {
     }
 }
 
-/// What stands before the content of one of several files.
+/// Heading of one of several files.
 fn heading(name: &str) -> String {
     let shown = if name == INPUT_NAME { String::from("standard input") } else { printable(name.as_bytes()) };
     format!("==> {shown} <==\n")

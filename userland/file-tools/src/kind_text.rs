@@ -1,10 +1,10 @@
-//! Kinds and permissions of names as people know them from `ls`.
+//! Kinds and permissions as `ls` shows them.
 
 use alloc::string::String;
 
 use contracts::directory::NodeKind;
 
-/// What is put behind a name so that its kind is seen.
+/// Returns the suffix that marks a kind, as `ls -F` does.
 pub fn mark(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Directory | NodeKind::Mount => "/",
@@ -13,7 +13,7 @@ pub fn mark(kind: NodeKind) -> &'static str {
     }
 }
 
-/// Kind and permissions as ten letters: `drwxr-xr-x`.
+/// Formats kind and permissions as ten letters: `drwxr-xr-x`.
 pub fn mode(kind: NodeKind, permissions: u32) -> String {
     let mut text = String::from(match kind {
         NodeKind::Directory => "d",
@@ -23,7 +23,7 @@ pub fn mode(kind: NodeKind, permissions: u32) -> String {
         NodeKind::Service => "s",
         NodeKind::Other => "?",
     });
-    // Owner, group, others; where each may run it, a letter also tells of set-user, set-group and sticky.
+    // Owner, group, others; set-user, set-group and sticky share the letter of execution.
     for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
         let bits = permissions >> shift;
         text.push(if bits & 4 == 0 { '-' } else { 'r' });

@@ -1,7 +1,7 @@
-//! Removing files and trees, for programs that do so for a person.
+//! Removes files and trees, for command-line programs.
 //!
-//! What cannot be removed is reported, and the rest goes all the same. Neighbour: [`crate::walk`]. Deliberately not
-//! here: asking whether it is meant.
+//! Reports what cannot be removed, and removes the rest. Neighbour: [`crate::walk`]. Deliberately not here: asking for
+//! confirmation.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,27 +14,27 @@ use stdio::report;
 
 use crate::walk::{Step, Walk};
 
-/// What becomes of folders.
+/// Treatment of folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folders {
-    /// They are left alone, which is an error.
+    /// An error.
     Leave,
-    /// They go, with all that is in them.
+    /// Remove them recursively.
     Remove,
 }
 
-/// Why something was not removed.
+/// Error of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoveError {
-    /// The file system says so.
+    /// The file system refused it.
     Access(AccessError),
-    /// It is a folder, and folders are left alone.
+    /// It is a folder, and folders are not to be removed.
     IsFolder,
     /// A volume is mounted there.
     IsMount,
     /// It is the root of the namespace, or registered by a service.
     NotOfAVolume,
-    /// Something in it could not be removed, which was reported.
+    /// A name in it could not be removed, which was reported.
     Partly,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for RemoveError {
     }
 }
 
-/// Removes what has this path from the root on, which people know as `shown`. What is wrong below it is reported.
+/// Removes the node at an absolute path, displayed as `shown`. Errors below it are reported.
 pub fn remove(namespace: &mut Namespace, full: &str, shown: &str, folders: Folders) -> Result<(), RemoveError> {
     let (mut folder, name) = namespace.open_folder_of(full)?;
     if name.is_empty() {
@@ -67,7 +67,7 @@ pub fn remove(namespace: &mut Namespace, full: &str, shown: &str, folders: Folde
         NodeKind::Service => Err(RemoveError::NotOfAVolume),
         NodeKind::Directory if folders == Folders::Leave => Err(RemoveError::IsFolder),
         NodeKind::Directory => {
-            // An empty folder needs no look into it.
+            // An empty folder needs no walk.
             match folder.remove_directory(name) {
                 Err(AccessError::Name(NameError::NotEmpty)) => {}
                 other => return Ok(other?),
@@ -79,9 +79,9 @@ pub fn remove(namespace: &mut Namespace, full: &str, shown: &str, folders: Folde
     }
 }
 
-/// Removes all that a walk comes to.
+/// Removes all names of a walk.
 fn empty(mut walk: Walk) -> Result<(), RemoveError> {
-    // For each folder from the first on, whether something is left in it.
+    // For each open level, whether a name is left in it.
     let mut left_over = Vec::from([false]);
     while let Some(step) = walk.step() {
         let outcome = match &step {
@@ -97,7 +97,7 @@ fn empty(mut walk: Walk) -> Result<(), RemoveError> {
                 let removed = name.part().and_then(|part| walk.here().folder()?.remove_file(part));
                 removed.map_err(RemoveError::Access)
             }
-            // What is left below was reported, and keeps its folders.
+            // Names left below were reported, and keep their folders.
             Step::Left(_) if left_over.pop() == Some(true) => Err(RemoveError::Partly),
             Step::Left(name) => {
                 walk.here().folder().and_then(|folder| folder.remove_directory(name)).map_err(RemoveError::Access)

@@ -1,7 +1,7 @@
-//! A way down through folders, of which only some are kept open: what programs that go through trees stand on.
+//! A stack of nested folders, of which only some are kept open.
 //!
-//! Key type: [`Trail`]. However deep it leads, no path that a server is asked for is long, and there are few
-//! channels. Neighbour: [`crate::walk`]. Deliberately not here: what is in the folders.
+//! Key type: [`Trail`]. At any depth, paths in requests are short and few channels are open. Neighbour:
+//! [`crate::walk`]. Deliberately not here: the names in the folders.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use client::access::AccessError;
 use client::namespace::Namespace;
 
-/// Of so many folders below each other, one stays open: so many names make a path that is short enough.
+/// Every so many levels one folder is kept open, so that a path of the levels between stays short enough.
 const STRIDE: usize = 8;
 
-/// An open folder and the way on from there.
+/// A current folder, and the way to it from an open one.
 pub struct Trail {
     base: Namespace,
     steps: Vec<Step>,
@@ -27,27 +27,27 @@ struct Step {
 }
 
 impl Trail {
-    /// Begins in an open folder, which people know by `path`.
+    /// Starts in an open folder, displayed as `path`.
     pub fn new(base: Namespace, path: String) -> Trail {
         Trail { base, steps: Vec::new(), path }
     }
 
-    /// How people know the folder where it is.
+    /// Returns the displayed path of the current folder.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// How people know a name in that folder.
+    /// Returns the displayed path of a name in the current folder.
     pub fn path_of(&self, name: &str) -> String {
         path::join(&self.path, name)
     }
 
-    /// How many folders below its beginning it is.
+    /// Returns the depth below the start.
     pub fn depth(&self) -> usize {
         self.steps.len()
     }
 
-    /// Goes into a folder with this name.
+    /// Enters a folder of the current one.
     pub fn enter(&mut self, name: &str) -> Result<(), AccessError> {
         let folder = self.folder()?.open_directory(name)?;
         let depth = self.steps.len();
@@ -62,14 +62,14 @@ impl Trail {
         Ok(())
     }
 
-    /// Goes back to the folder above; gives the name of the one it was in. `None` where it began.
+    /// Leaves the current folder, and returns its name; `None` at the start.
     pub fn leave(&mut self) -> Option<String> {
         let step = self.steps.pop()?;
         self.path.truncate(step.above);
         Some(step.name)
     }
 
-    /// The folder where it is.
+    /// Returns the current folder.
     pub fn folder(&mut self) -> Result<&mut Namespace, AccessError> {
         let depth = self.steps.len();
         let open = self.steps.iter().rposition(|step| step.folder.is_some()).map_or(0, |index| index + 1);

@@ -1,6 +1,6 @@
-//! Where paths lead: on which volume, and past symbolic links.
+//! Resolves paths to volumes and through symbolic links.
 //!
-//! The volume and the number of a node tell whether two names are one file.
+//! Volume and node number identify a file.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,11 +9,11 @@ use client::access::AccessError;
 use client::namespace::Namespace;
 use contracts::directory::{NameError, NodeKind};
 
-/// How many symbolic links are followed on one way.
+/// Maximum symbolic links followed for one path.
 const MAX_LINKS: usize = 16;
 
-/// Where the volume is mounted that holds what has this path, from the root on; `/` for what is on none. A path
-/// that leads nowhere counts to the volume that a name could be made on.
+/// Returns the mount point of the volume of a path, or `/` if it is on none. A name that does not exist counts to the
+/// volume on which it could be created.
 pub fn volume_of(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
     let mut whole = path::absolute("/", full);
     for _ in 0..MAX_LINKS {
@@ -32,7 +32,7 @@ enum Turn {
     Link(String),
 }
 
-/// The first part of a path at which it leaves the directory service, or is led elsewhere.
+/// Returns the first part of a path that is a mount point or a symbolic link.
 fn first_turn(namespace: &mut Namespace, whole: &str) -> Result<Turn, AccessError> {
     let parts: Vec<&str> = path::parts(whole).collect();
     let mut folder = String::from("/");
@@ -52,7 +52,7 @@ fn first_turn(namespace: &mut Namespace, whole: &str) -> Result<Turn, AccessErro
     Ok(Turn::None)
 }
 
-/// The path of what is found where the symbolic links at the end of `full` lead; that may be nothing.
+/// Follows symbolic links at the end of a path. The result need not exist.
 pub fn end_of_links(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
     let mut whole = path::absolute("/", full);
     for _ in 0..MAX_LINKS {
@@ -63,7 +63,7 @@ pub fn end_of_links(namespace: &mut Namespace, full: &str) -> Result<String, Acc
         let target = namespace.read_link(&whole)?;
         let above = path::split_last(&whole).map_or("/", |(folder, _)| folder);
         whole = match target.strip_prefix('/') {
-            // The root of a link is that of its volume.
+            // An absolute target starts at the root of the volume.
             Some(below) => path::absolute(&volume_of(namespace, &whole)?, below),
             None => path::absolute(above, &target),
         };

@@ -1,7 +1,7 @@
-//! Going through a tree of folders, name by name, without a call that calls itself: no depth is too deep.
+//! Depth-first traversal of a tree of folders without recursion, so that any depth is fine.
 //!
-//! Key type: [`Walk`]. The program decides which folders to go into and does what it does about names in the
-//! open folder in which they are. Neighbour: [`crate::trail`]. Deliberately not here: following symbolic links.
+//! Key type: [`Walk`]. The program decides which folders to enter, and acts on names in their open folder. Neighbour:
+//! [`crate::trail`]. Deliberately not here: following symbolic links.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -13,15 +13,15 @@ use contracts::directory::NodeKind;
 
 use crate::trail::Trail;
 
-/// What comes next on a walk.
+/// A step of a walk.
 pub enum Step {
-    /// A name in the folder where the walk is.
+    /// A name in the current folder.
     Name(Name),
-    /// A folder has no more names, and the walk is back in the one above, in which it has this name.
+    /// A folder has no more names; the walk is back in its parent, where the folder has this name.
     Left(String),
 }
 
-/// A walk through a tree, in the order of names.
+/// A walk through a tree, sorted by name.
 pub struct Walk {
     trail: Trail,
     levels: Vec<Level>,
@@ -33,8 +33,7 @@ struct Level {
 }
 
 impl Walk {
-    /// Begins in an open folder, which people know by `path`. `volume` is where its volume is mounted: see
-    /// [`volume_of`].
+    /// Starts in an open folder, displayed as `path`. `volume` is the mount point of its volume: see [`volume_of`].
     pub fn new(folder: Namespace, path: String, volume: &str) -> Result<Walk, AccessError> {
         let mut walk = Walk { trail: Trail::new(folder, path), levels: Vec::new() };
         walk.read(volume.into())?;
@@ -47,7 +46,7 @@ impl Walk {
         Ok(())
     }
 
-    /// What comes next. `None` once the folder in which the walk began has no more names.
+    /// Returns the next step; `None` once the first folder has no more names.
     pub fn step(&mut self) -> Option<Step> {
         match self.levels.last_mut()?.names.next() {
             Some(name) => Some(Step::Name(name)),
@@ -58,7 +57,7 @@ impl Walk {
         }
     }
 
-    /// Goes into a folder that was just named; its names come next.
+    /// Enters the folder of the last step.
     pub fn enter(&mut self, name: &str, kind: NodeKind) -> Result<(), AccessError> {
         let volume = match (kind, self.levels.last()) {
             (NodeKind::Mount, _) | (_, None) => self.trail.path_of(name).into(),
@@ -72,18 +71,18 @@ impl Walk {
         read
     }
 
-    /// Where the walk is.
+    /// Returns the current position.
     pub fn here(&mut self) -> &mut Trail {
         &mut self.trail
     }
 
-    /// Where the volume of the names here is mounted. With the number of a node, it tells which one it is.
+    /// Returns the mount point of the current volume. With a node number it identifies a file.
     pub fn volume(&self) -> Rc<str> {
         self.levels.last().map_or_else(|| Rc::from("/"), |level| Rc::clone(&level.volume))
     }
 }
 
-/// The names in an open folder, in the order of their bytes.
+/// Returns the names in an open folder, sorted by bytes.
 pub fn sorted_names(folder: &mut Namespace) -> Result<Vec<Name>, AccessError> {
     let mut names = Vec::new();
     folder.for_each_name(|name| names.push(name))?;
@@ -91,7 +90,7 @@ pub fn sorted_names(folder: &mut Namespace) -> Result<Vec<Name>, AccessError> {
     Ok(names)
 }
 
-/// Whether a walk can go into a node of this kind.
+/// Returns whether a walk can enter a node of this kind.
 pub fn is_folder(kind: NodeKind) -> bool {
     matches!(kind, NodeKind::Directory | NodeKind::Mount)
 }

@@ -1,10 +1,8 @@
-//! Addresses of networks as text, and as the contracts carry them.
+//! Parsing and formatting of network addresses.
 //!
-//! Contracts know IPv6 addresses alone; one of IPv4 is mapped (RFC 4291, 2.5.5.2). People and programs see
-//! [`IpAddr`], in which it is IPv4 again. Key types: [`Target`] (a host and a port as a person writes them),
-//! [`Network`] (an address with the length of its prefix). Deliberately not here: names, which the network stack
-//! resolves ([`crate::resolve`]), and the conversions of records
-//! ([`contracts::address`]).
+//! Key types: [`Target`] (a host and a port), [`Network`] (an address and its prefix length). Neighbour:
+//! [`contracts::address`] has the conversions of records. Deliberately not here: names, which the network stack
+//! resolves ([`crate::resolve`]).
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -12,32 +10,32 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use contracts::address::{from_bytes, to_bytes};
 
-/// Most bytes of a host's name (RFC 1035, 2.3.4).
+/// Maximum bytes of a host name (RFC 1035, section 2.3.4).
 pub const NAME_BYTES: usize = 253;
-/// Most bytes of a part of a host's name.
+/// Maximum bytes of a label.
 const LABEL_BYTES: usize = 63;
 
-/// Whether this stands for any address, or for none: all zero, or the one of IPv4 that is.
+/// Returns whether it is the unspecified address, of IPv6 or IPv4.
 pub fn is_unspecified(address: [u8; 16]) -> bool {
     from_bytes(address).is_unspecified()
 }
 
-/// Why text is no address, host or network. Shown, it is the rest of a sentence that begins with the text.
+/// Error of parsing an address, host or network. Displays as the rest of a sentence that begins with the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressError {
-    /// Nothing is there.
+    /// The text is empty.
     Empty,
-    /// It is not an address.
+    /// It is no address.
     NotAnAddress,
     /// It is neither an address nor a name.
     NotAHost,
-    /// What stands behind the colon is no port.
+    /// The text after the colon is no port.
     BadPort,
-    /// A bracket is missing, or something follows it that is no port.
+    /// A bracket is missing, or is followed by something other than a port.
     BadBrackets,
-    /// An interface is named behind an address.
+    /// The address has a zone.
     Zone,
-    /// What stands behind the stroke is no number of bits of such an address.
+    /// The prefix length is invalid.
     BadPrefix,
 }
 
@@ -61,10 +59,10 @@ impl fmt::Display for AddressError {
     }
 }
 
-/// Reads an address.
+/// Parses an address.
 ///
 /// # Errors
-/// It is none.
+/// The text is no address.
 pub fn parse_address(text: &str) -> Result<IpAddr, AddressError> {
     match text.trim() {
         "" => Err(AddressError::Empty),
@@ -73,7 +71,7 @@ pub fn parse_address(text: &str) -> Result<IpAddr, AddressError> {
     }
 }
 
-/// A host as a person writes it, and a port where one was written.
+/// A host and an optional port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// An address or a name, without brackets.
@@ -83,7 +81,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads `name`, `name:80`, `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`.
+    /// Parses `name`, `name:80`, `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`.
     ///
     /// # Errors
     /// It is none of these.
@@ -114,10 +112,10 @@ impl Target {
         Ok(Target { host: host.to_string(), port })
     }
 
-    /// Reads a host alone: an address, which may be in brackets, or a name.
+    /// Parses a host without a port: an address, which may be in brackets, or a name.
     ///
     /// # Errors
-    /// It is none, or a port is there too.
+    /// It is no host, or has a port.
     pub fn parse_host(text: &str) -> Result<String, AddressError> {
         match Target::parse(text)? {
             Target { port: Some(_), .. } => Err(AddressError::NotAHost),
@@ -126,7 +124,6 @@ impl Target {
     }
 }
 
-/// As a person writes it.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
@@ -138,7 +135,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Whether an interface is named behind an address of IPv6 (RFC 4007, 11).
+/// Returns whether an IPv6 address has a zone (RFC 4007, section 11).
 fn has_zone(text: &str) -> bool {
     text.split_once('%').is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok())
 }
@@ -148,8 +145,8 @@ fn parse_port(text: &str) -> Result<u16, AddressError> {
     text.parse().ok().filter(|port| is_number && *port > 0).ok_or(AddressError::BadPort)
 }
 
-/// Whether text can be the name or the address of a host. Names need not be ASCII: what a name server makes of
-/// others is its matter.
+/// Returns whether text can be the name or the address of a host. Names need not be ASCII; that is up to the name
+/// server.
 fn check_host(host: &str) -> Result<(), AddressError> {
     if host.is_empty() {
         return Err(AddressError::Empty);
@@ -157,11 +154,11 @@ fn check_host(host: &str) -> Result<(), AddressError> {
     if host.parse::<Ipv4Addr>().is_ok() {
         return Ok(());
     }
-    // A dot at the end says that the name is whole.
+    // A trailing dot marks a fully qualified name.
     let labels = host.strip_suffix('.').unwrap_or(host).split('.');
     let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     let is_label = |label: &str| (1..=LABEL_BYTES).contains(&label.len()) && label.chars().all(is_letter);
-    // Numbers with dots that are no address are one that was mistyped.
+    // Dotted numbers that are no address are a mistyped one.
     let is_number = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if host.len() > NAME_BYTES || is_number || !labels.into_iter().all(is_label) {
         return Err(AddressError::NotAHost);
@@ -169,17 +166,17 @@ fn check_host(host: &str) -> Result<(), AddressError> {
     Ok(())
 }
 
-/// An address with so many bits of it that its network has in common.
+/// An address with a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// The address, of a host or of the network.
     pub address: IpAddr,
-    /// At most 32 of IPv4, 128 of IPv6.
+    /// At most 32 for IPv4, 128 for IPv6.
     pub prefix_bits: u8,
 }
 
 impl Network {
-    /// Reads `192.0.2.0/24`, `2001:db8::/32`, an address alone (all its bits), or `default` (all of IPv4).
+    /// Parses `192.0.2.0/24`, `2001:db8::/32`, an address alone (a full-length prefix), or `default` (all of IPv4).
     ///
     /// # Errors
     /// It is none of these.
@@ -199,14 +196,14 @@ impl Network {
         Ok(Network { address, prefix_bits })
     }
 
-    /// What a contract carried. More bits than the address has are as many as it has.
+    /// Converts from a record. The prefix length is clamped to that of the address.
     pub fn new(address: [u8; 16], prefix_bits: u32) -> Network {
         let address = from_bytes(address);
         let most = max_bits(address);
         Network { address, prefix_bits: u8::try_from(prefix_bits).unwrap_or(most).min(most) }
     }
 
-    /// The network's own address: what is not common is zero.
+    /// Returns the network address: the host bits are zero.
     pub fn masked(self) -> Network {
         let bits = u32::from(self.prefix_bits);
         let address = match self.address {
@@ -231,7 +228,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Six bytes of a network card's address as `02:00:00:00:00:01`.
+/// A MAC address. Displays as `02:00:00:00:00:01`.
 pub struct MacAddress(
     /// The bytes.
     pub [u8; 6],

@@ -1,6 +1,6 @@
-//! Asking a network stack how it is configured, and changing that: the `IpConfiguration` contract as plain functions.
+//! The configuration of a network stack: the `IpConfiguration` contract as plain functions.
 //!
-//! Key type: [`IpStack`]. Deliberately not here: how it is shown.
+//! Key type: [`IpStack`]. Deliberately not here: formatting.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::{IP, NetError};
 pub mod interface_flags {
     /// The link is up.
     pub const UP: u16 = 1;
-    /// Addresses come by DHCP.
+    /// Addresses are assigned by DHCP.
     pub const DHCP: u16 = 1 << 1;
     /// It is the host's and cannot be changed here.
     pub const HOST: u16 = 1 << 2;
@@ -27,11 +27,11 @@ pub mod interface_flags {
 
 /// Bits of [`RouteRecord::flags`].
 pub mod route_flags {
-    /// It is of IPv6.
+    /// An IPv6 route.
     pub const VERSION_6: u32 = 1;
-    /// It was learnt by DHCP.
+    /// Learnt by DHCP.
     pub const DHCP: u32 = 1 << 1;
-    /// It follows from an address.
+    /// Implied by an address of an interface.
     pub const LINK: u32 = 1 << 2;
 }
 
@@ -43,17 +43,17 @@ pub struct IpStack {
 /// The answer to an echo request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pong {
-    /// Who answered.
+    /// The responder.
     pub address: IpAddr,
-    /// How long it took, in nanoseconds.
+    /// RTT in nanoseconds.
     pub round_trip_ns: u64,
-    /// Bytes that came back.
+    /// Bytes of the reply.
     pub bytes: u32,
-    /// Hops that the answer had left; 0 where that is not known.
+    /// Hop limit of the reply; 0 if unknown.
     pub hop_limit: u16,
 }
 
-/// One question of a list: the name of the function, the message, the answer, its list and the list's records.
+/// A request for a list: name of the function, message, answer, field of the list, and type of its records.
 macro_rules! questions {
     ($($(#[$doc:meta])* $name:ident: $message:ident, $after:ident, $answer:ident, $list:ident, $record:ty;)*) => {
         impl IpStack {
@@ -61,7 +61,7 @@ macro_rules! questions {
                 $(#[$doc])*
                 ///
                 /// # Errors
-                /// The stack ended, or cannot tell.
+                /// The stack ended or failed.
                 pub fn $name(&mut self) -> Result<Vec<$record>, NetError> {
                     match wait(self.take()?.$message(), REQUEST_LIMIT)? {
                         ip_configuration::$after::$answer { $list, next } => {
@@ -81,19 +81,19 @@ macro_rules! questions {
 }
 
 questions! {
-    /// All interfaces.
+    /// Lists all interfaces.
     interfaces: get_interfaces, ImpReadyAfterGetInterfaces, Interfaces, interfaces, InterfaceRecord;
-    /// The addresses of all interfaces.
+    /// Lists the addresses of all interfaces.
     addresses: get_addresses, ImpReadyAfterGetAddresses, Addresses, addresses, AddressRecord;
-    /// All routes.
+    /// Lists all routes.
     routes: get_routes, ImpReadyAfterGetRoutes, Routes, routes, RouteRecord;
-    /// The name servers.
+    /// Lists the name servers.
     name_servers: get_name_servers, ImpReadyAfterGetNameServers, NameServers, servers, HostAddress;
-    /// All sockets.
+    /// Lists all sockets.
     sockets: get_sockets, ImpReadyAfterGetSockets, Sockets, sockets, SocketRecord;
 }
 
-/// One change: the name of the function, its arguments, the message and what it is given.
+/// A change: name of the function, its arguments, message and arguments of that.
 macro_rules! changes {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*): $message:ident, $after:ident, ($($given:expr),*);)*) => {
         impl IpStack {
@@ -101,7 +101,7 @@ macro_rules! changes {
                 $(#[$doc])*
                 ///
                 /// # Errors
-                /// It was not done, or the stack ended.
+                /// The stack refused it, or ended.
                 pub fn $name(&mut self, $($argument: $type),*) -> Result<(), NetError> {
                     match wait(self.take()?.$message($($given),*), REQUEST_LIMIT)? {
                         ip_configuration::$after::Done { next } => {
@@ -121,17 +121,17 @@ macro_rules! changes {
 }
 
 changes! {
-    /// Gives the interface with this number one more address.
+    /// Adds an address to the interface of this number.
     add_address(interface: u32, address: Network): add_address, ImpReadyAfterAddAddress, (record_of(interface, address));
-    /// Takes an address away from the interface with this number.
+    /// Removes an address from the interface of this number.
     remove_address(interface: u32, address: Network): remove_address, ImpReadyAfterRemoveAddress, (record_of(interface, address));
     /// Adds a route.
     add_route(route: RouteRecord): add_route, ImpReadyAfterAddRoute, (route);
-    /// Takes a route away.
+    /// Removes a route.
     remove_route(route: RouteRecord): remove_route, ImpReadyAfterRemoveRoute, (route);
     /// Sets the name servers.
     set_name_servers(servers: ExVec<HostAddress>): set_name_servers, ImpReadyAfterSetNameServers, (servers);
-    /// Lets the interface with this number ask for addresses by DHCP, or gives up those it has.
+    /// Enables or disables DHCP on the interface of this number.
     set_dhcp(interface: u32, on: bool): set_dhcp, ImpReadyAfterSetDhcp, (interface, on);
 }
 
@@ -139,7 +139,7 @@ impl IpStack {
     /// Opens the configuration of the network stack.
     ///
     /// # Errors
-    /// There is no stack, or this program may not ask it.
+    /// There is no stack, or the program may not use it.
     pub fn open(namespace: &mut Namespace) -> Result<IpStack, NetError> {
         let endpoint =
             namespace.open(IP, ip_configuration::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
@@ -153,10 +153,10 @@ impl IpStack {
         self.endpoint.take().ok_or(NetError::Access(AccessError::ServerEnded))
     }
 
-    /// What the stack has done since it started.
+    /// Returns the counters since the stack started.
     ///
     /// # Errors
-    /// The stack ended, or cannot tell.
+    /// The stack ended or failed.
     pub fn counters(&mut self) -> Result<NetCounters, NetError> {
         match wait(self.take()?.get_counters(), REQUEST_LIMIT)? {
             ip_configuration::ImpReadyAfterGetCounters::Counters { counters, next } => {
@@ -171,10 +171,10 @@ impl IpStack {
         }
     }
 
-    /// Sends an echo request with so many bytes, and waits for the answer so many milliseconds.
+    /// Sends an echo request of so many bytes, and waits for the reply with a timeout in milliseconds.
     ///
     /// # Errors
-    /// None came, or nothing can be sent there.
+    /// The timeout passed, or the address cannot be reached.
     pub fn ping(&mut self, address: IpAddr, bytes: u32, sequence: u16, timeout_ms: u32) -> Result<Pong, NetError> {
         match wait(self.take()?.ping(to_bytes(address), bytes, sequence, timeout_ms), limit_beyond(timeout_ms))? {
             ip_configuration::ImpReadyAfterPing::Pong { address, round_trip_ns, bytes, hop_limit, next } => {

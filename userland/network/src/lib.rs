@@ -1,9 +1,8 @@
-//! Networks for programs that work step by step: connecting, listening and resolving as plain functions, and what went
-//! wrong in words.
+//! Blocking network clients: connect, listen and resolve as plain functions.
 //!
-//! Key types: [`NetError`], [`Connection`], [`Listener`]. Neighbours: [`address`] (addresses as text),
-//! [`ip`] (the configuration of the stack). Deliberately not here: many connections at a time; a server
-//! works with the endpoints themselves, asynchronously.
+//! Key types: [`NetError`], [`Connection`], [`Listener`]. Neighbours: [`address`] (parsing and formatting),
+//! [`ip`] (the configuration of the stack), [`packets`] (batches of a network card). Deliberately not here: many
+//! connections at a time; a server works with the endpoints themselves, asynchronously.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,14 +31,14 @@ use sip::{Deadline, Status};
 
 use crate::address::AddressError;
 
-/// Where a network stack provides connections.
+/// Path at which a network stack serves `Tcp`.
 pub const TCP: &str = "/service/tcp";
-/// Where a network stack provides addresses of names.
+/// Path at which a network stack serves `Dns`.
 pub const DNS: &str = "/service/dns";
-/// Where a network stack provides its configuration.
+/// Path at which a network stack serves `IpConfiguration`.
 pub const IP: &str = "/service/ip";
 
-/// Why something about networks failed. Shown, it is the rest of a sentence, with what to do about it.
+/// Error of a network operation. Displays as the rest of a sentence, with what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetError {
     /// The network stack could not be reached, or ended.
@@ -50,9 +49,9 @@ pub enum NetError {
     Dns(DnsError),
     /// The configuration was not read or changed.
     Ip(IpError),
-    /// What was given is no address or name.
+    /// The text is no address or name.
     Address(AddressError),
-    /// Nothing came within the time limit.
+    /// The timeout passed.
     Silent,
 }
 
@@ -164,10 +163,10 @@ fn ip_text(error: IpError) -> &'static str {
     }
 }
 
-/// Asks for the addresses of a name; an address is its own answer. There is at least one.
+/// Resolves a name, or parses an address. Returns at least one address.
 ///
 /// # Errors
-/// The name has none, or nobody can be asked.
+/// The name has no address, or there is no resolver.
 pub fn resolve(namespace: &mut Namespace, name: &str, family: AddressFamily) -> Result<Vec<IpAddr>, NetError> {
     if let Ok(address) = address::parse_address(name) {
         let is_wanted = match family {
@@ -194,10 +193,10 @@ pub fn resolve(namespace: &mut Namespace, name: &str, family: AddressFamily) -> 
     }
 }
 
-/// The network stack's connections, opened.
+/// Opens the network stack's `Tcp`.
 ///
 /// # Errors
-/// There is no stack, or it is not for this program.
+/// There is no stack, or the program may not use it.
 pub fn open_tcp(namespace: &mut Namespace) -> Result<tcp::Imp<tcp::states::Ready>, NetError> {
     let opened = namespace.open(TCP, tcp::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         tcp::ImpStart::Success { next } => Ok(Ok(next)),
@@ -207,10 +206,10 @@ pub fn open_tcp(namespace: &mut Namespace) -> Result<tcp::Imp<tcp::states::Ready
     opened.map_err(NetError::Tcp)
 }
 
-/// Connects to the first of these addresses that takes the connection.
+/// Connects to the first of these addresses that accepts.
 ///
 /// # Errors
-/// None does; the error is the last one's.
+/// None accepts; the error is that of the last one.
 pub fn connect(
     namespace: &mut Namespace,
     addresses: &[IpAddr],
@@ -235,10 +234,10 @@ pub fn connect(
     Err(last)
 }
 
-/// Takes connections at a local address and port.
+/// Listens on a local address and port.
 ///
 /// # Errors
-/// It cannot be listened there.
+/// The stack refuses to listen there.
 pub fn listen(namespace: &mut Namespace, local: SocketAddress, backlog: u32) -> Result<Listener, NetError> {
     match wait(open_tcp(namespace)?.listen(local, backlog), REQUEST_LIMIT)? {
         tcp::ImpReadyAfterListen::Listening { listener, local, .. } => Ok(Listener { endpoint: Some(listener), local }),
@@ -247,15 +246,15 @@ pub fn listen(namespace: &mut Namespace, local: SocketAddress, backlog: u32) -> 
     }
 }
 
-/// Where connections are taken, until it is dropped.
+/// A listener; dropping it ends listening.
 pub struct Listener {
     endpoint: Option<tcp_listener::Imp<tcp_listener::states::Ready>>,
-    /// This end, with the port that was chosen where any was asked for.
+    /// Local address, with the port that the stack chose if port 0 was requested.
     pub local: SocketAddress,
 }
 
 impl Listener {
-    /// The endpoint, for a program that goes on with it by itself.
+    /// Returns the endpoint.
     pub fn into_endpoint(self) -> Option<tcp_listener::Imp<tcp_listener::states::Ready>> {
         self.endpoint
     }
@@ -263,7 +262,7 @@ impl Listener {
     /// Waits for the next connection.
     ///
     /// # Errors
-    /// There is none at present, or the stack ended.
+    /// The stack failed or ended.
     pub fn accept(&mut self) -> Result<Connection, NetError> {
         let endpoint = self.endpoint.take().ok_or(AccessError::ServerEnded)?;
         match endpoint.accept().receive() {
@@ -280,20 +279,20 @@ impl Listener {
     }
 }
 
-/// A connection. It is aborted when it is dropped, unless it was finished and the other end has finished too.
+/// A connection. Dropping it aborts it, unless both ends have finished.
 pub struct Connection {
     endpoint: Option<tcp_connection::Imp<tcp_connection::states::Ready>>,
-    /// This end.
+    /// Local address.
     pub local: SocketAddress,
-    /// The other end.
+    /// Remote address.
     pub remote: SocketAddress,
 }
 
-/// What was read from a connection.
+/// Result of a read from a connection.
 pub type Piece = (ExVec<u8>, usize);
 
 impl Connection {
-    /// The endpoint, for a program that goes on with it by itself.
+    /// Returns the endpoint.
     pub fn into_endpoint(self) -> Option<tcp_connection::Imp<tcp_connection::states::Ready>> {
         self.endpoint
     }
@@ -302,11 +301,10 @@ impl Connection {
         self.endpoint.take().ok_or(NetError::Access(AccessError::ServerEnded))
     }
 
-    /// Waits for what comes next, at most `most` bytes: a block and how many of its bytes they are. `None`: the other
-    /// end has finished.
+    /// Reads at most `most` bytes: a block and the number of bytes in it. `None` if the peer has finished.
     ///
     /// # Errors
-    /// [`NetError::Silent`] when nothing came in that time; the connection is as before then.
+    /// [`NetError::Silent`] if the timeout passed; the connection remains usable.
     pub fn read(&mut self, most: u32, timeout_ms: u32) -> Result<Option<Piece>, NetError> {
         match wait(self.take()?.read(most, timeout_ms), limit_beyond(timeout_ms))? {
             tcp_connection::ImpReadyAfterRead::Data { data, count, next } => {
@@ -330,7 +328,7 @@ impl Connection {
         }
     }
 
-    /// Sends the first `count` bytes of a block, and gives the block back.
+    /// Sends the first `count` bytes of a block, and returns the block.
     ///
     /// # Errors
     /// Not all of them were sent; `timeout_ms` passed without progress, or the connection is broken.
@@ -360,7 +358,7 @@ impl Connection {
         self.write_block(ExVec::from_slice(bytes)?, bytes.len(), timeout_ms).map(drop)
     }
 
-    /// Says that nothing more will be written; what the other end still sends can be read.
+    /// Closes the sending direction; data of the peer can still be read.
     ///
     /// # Errors
     /// The connection is broken.
@@ -379,7 +377,7 @@ impl Connection {
     }
 }
 
-/// A time limit in milliseconds as the contracts carry it, from a deadline that may have passed: at least one.
+/// Returns the remaining milliseconds until a deadline, at least 1, as contracts carry timeouts.
 pub fn remaining_ms(deadline: Deadline) -> u32 {
     if deadline == Deadline::NEVER {
         return FOR_EVER;
@@ -388,7 +386,7 @@ pub fn remaining_ms(deadline: Deadline) -> u32 {
     u32::try_from(left_ms).unwrap_or(FOR_EVER).clamp(1, FOR_EVER - 1)
 }
 
-/// A link's speed as people say it: `down`, `up`, `1 Gbit/s`, `100 Mbit/s`.
+/// Formats the speed of a link: `down`, `up`, `1 Gbit/s`, `100 Mbit/s`.
 pub fn link_text(bits_per_s: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s")];
     match bits_per_s {

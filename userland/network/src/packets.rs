@@ -1,36 +1,36 @@
-//! Batches of packets as `NicDevice.Exchange` carries them: records, and a buffer attached for each.
+//! Batches of packets as `NicDevice.Exchange` carries them: records, each with an attached buffer.
 //!
-//! Who owns a buffer: whoever holds the batch. Deliberately not here: what packets mean.
+//! The owner of a batch owns its buffers. Deliberately not here: protocols.
 
 use alloc::vec::Vec;
 
 use contracts::Packet;
 use sip::exheap::{ExBlock, ExVec};
 
-/// Bit 0 of a packet's `flags`: see the contract.
+/// Bit 0 of a packet's `flags`: checksum offload; see the contract.
 pub const CHECKSUM: u16 = 1;
-/// Bit 0 of a device's `features`: checksums of TCP and UDP are its work.
+/// Bit 0 of a device's `features`: checksum offload for TCP and UDP.
 pub const CHECKSUM_OFFLOAD: u32 = 1;
-/// Bit 1 of a device's `features`: it cuts long TCP packets of IPv4.
+/// Bit 1 of a device's `features`: TCP segmentation offload for IPv4.
 pub const SEGMENTATION_VERSION_4: u32 = 1 << 1;
-/// Bit 2 of a device's `features`: it cuts long TCP packets of IPv6.
+/// Bit 2 of a device's `features`: TCP segmentation offload for IPv6.
 pub const SEGMENTATION_VERSION_6: u32 = 1 << 2;
 
-/// A buffer and what is in it.
+/// A record and its buffer.
 pub type Filled = (Packet, ExVec<u8>);
 
-/// An empty buffer's record.
+/// Returns the record of an empty buffer.
 pub fn empty() -> Packet {
     sent(0)
 }
 
-/// The record of a packet to send, of this length.
+/// Returns the record of a packet of this length to send, without offloads.
 pub fn sent(length: u32) -> Packet {
     Packet { received_ns: 0, length, flags: 0, segment_bytes: 0 }
 }
 
-/// Makes a batch. What does not fit, because memory ran out, is lost with its buffer, as packets may be; with no
-/// memory at all there is no batch.
+/// Builds a batch. A packet for which memory runs out is dropped with its buffer; `None` if there is none for the
+/// batch.
 pub fn pack(packets: impl ExactSizeIterator<Item = Filled>) -> Option<ExVec<Packet>> {
     let mut batch = ExVec::<Packet>::new(packets.len()).ok()?;
     let mut attached = 0;
@@ -45,8 +45,7 @@ pub fn pack(packets: impl ExactSizeIterator<Item = Filled>) -> Option<ExVec<Pack
     Some(batch)
 }
 
-/// Takes a batch apart, in its order. Records without a buffer, and what is attached but no buffer of bytes, are
-/// left out; no record tells of more bytes than its buffer has.
+/// Splits a batch, in order. Records without a buffer of bytes are dropped, and lengths are clamped to the buffers.
 pub fn unpack(mut batch: ExVec<Packet>) -> Vec<Filled> {
     let mut blocks: Vec<ExBlock> = Vec::with_capacity(batch.len());
     while let Ok(Some(block)) = batch.detach() {

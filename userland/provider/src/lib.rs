@@ -1,4 +1,4 @@
-//! Serving one name under one contract: the provider's side of being bound to.
+//! The server's side of a name in the namespace: one path, one contract, a task for each client.
 //!
 //! Deliberately not here: subtrees, and providers that serve a name under several contracts.
 #![no_std]
@@ -11,8 +11,8 @@ use core::future::Future;
 use contracts::service_provider::{self, ConnectError, states};
 use sip::channel::TypedEndpoint;
 
-/// Takes clients as they come, for a provider that has said that it is ready, and runs `serve` for each as a task
-/// of its own. Ends when the directory service lets the provider go. To be awaited in `sip::executor::block_on`.
+/// Accepts clients of a provider that is ready, and spawns `serve` for each. Returns when the directory service closes
+/// the provider channel. Await it in `sip::executor::block_on`.
 pub async fn accept<E, F>(mut provider: service_provider::Exp<states::Ready>, mut serve: impl FnMut(E) -> F)
 where
     E: TypedEndpoint,

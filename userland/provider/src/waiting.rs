@@ -1,4 +1,4 @@
-//! How a service waits on behalf of a client: for what was asked, for the time it has, or until the client is gone.
+//! Waits on behalf of a client: until the event, its timeout, or the end of the client.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
@@ -8,18 +8,18 @@ use contracts::FOR_EVER;
 use sip::channel::TypedEndpoint;
 use sip::{Deadline, executor};
 
-/// How a wait ended.
+/// Outcome of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// What was waited for has come.
+    /// The event occurred.
     Done,
-    /// The time came first.
+    /// The deadline passed first.
     TimedOut,
-    /// The client has gone.
+    /// The client closed its channel.
     Gone,
 }
 
-/// Waits for something on behalf of a client whose turn it is not.
+/// Waits for `what`, the deadline, or the end of a client that may not send now.
 pub async fn wait<E: TypedEndpoint>(client: &E, deadline: Deadline, what: impl Future<Output = ()>) -> Waited {
     let mut what = pin!(what);
     let mut gone = pin!(executor::gone(client));
@@ -44,12 +44,12 @@ pub async fn wait<E: TypedEndpoint>(client: &E, deadline: Deadline, what: impl F
     .await
 }
 
-/// The end of a wait of so many milliseconds, where the greatest number is for ever.
+/// Converts a timeout in milliseconds; [`FOR_EVER`] is no deadline.
 pub fn until(timeout_ms: u32) -> Deadline {
     if timeout_ms == FOR_EVER { Deadline::NEVER } else { Deadline::after_ms(timeout_ms.into()) }
 }
 
-/// The same, where 0 is for ever.
+/// Converts a timeout in milliseconds; 0 and [`FOR_EVER`] are no deadline.
 pub fn until_or_never(timeout_ms: u32) -> Deadline {
     if timeout_ms == 0 { Deadline::NEVER } else { until(timeout_ms) }
 }

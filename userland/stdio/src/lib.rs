@@ -1,7 +1,7 @@
 //! Standard output and input: the `Pipe` contract as a buffered writer and a reader.
 //!
-//! Key types: [`Output`], [`Input`]. A block is handed over while the program makes the next one; only the
-//! block after that waits for the reader. Deliberately not here: where the pipe leads.
+//! Key types: [`Output`], [`Input`]. One block is in flight while the program fills the next one; only the
+//! block after that waits for the reader. [`report`] has standard error. Deliberately not here: where the pipe leads.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,17 +17,17 @@ use contracts::pipe::{self, PipeError};
 use sip::Status;
 use sip::exheap::ExVec;
 
-/// Bytes that are gathered before a block is made of them.
+/// Bytes buffered before they are sent as a block.
 const GATHER_BYTES: usize = 16 * 1024;
 
-/// Why output or input ended early.
+/// Error of a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PipeBroken {
-    /// The other program ended without saying that it was done.
+    /// The peer ended without an end of data.
     Closed,
-    /// The reader takes no more.
+    /// The reader refused the data.
     Refused(PipeError),
-    /// The kernel gave no block to write with.
+    /// The kernel refused a block.
     System(Status),
 }
 
@@ -49,31 +49,31 @@ enum Writer {
     Broken(PipeBroken),
 }
 
-/// Standard output. What was not flushed is lost when it is dropped without [`finish`](Output::finish).
+/// Standard output. Buffered data is lost when it is dropped without [`finish`](Output::finish).
 pub struct Output {
     writer: Writer,
     gathered: Vec<u8>,
 }
 
 impl Output {
-    /// Output through the endpoint that a program was given.
+    /// Wraps the endpoint that the program was given.
     pub fn new(endpoint: pipe::Imp<pipe::states::Ready>) -> Output {
         Output { writer: Writer::Ready(endpoint), gathered: Vec::new() }
     }
 
-    /// Writes bytes, sooner or later.
+    /// Buffers bytes, and sends full blocks.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), PipeBroken> {
         self.gathered.extend_from_slice(bytes);
         if self.gathered.len() >= GATHER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Hands a block over as it is, after what was written before. Nothing is copied.
+    /// Sends a block without copying it, after what was written before.
     pub fn write_block(&mut self, block: ExVec<u8>) -> Result<(), PipeBroken> {
         self.flush()?;
         self.send(block)
     }
 
-    /// Hands over what was written so far.
+    /// Sends what is buffered.
     pub fn flush(&mut self) -> Result<(), PipeBroken> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -83,7 +83,7 @@ impl Output {
         self.send(block)
     }
 
-    /// Hands over the rest and says that this was all.
+    /// Sends the rest, and the end of data.
     pub fn finish(mut self) -> Result<(), PipeBroken> {
         self.flush()?;
         match self.ready()?.end().receive() {
@@ -93,7 +93,7 @@ impl Output {
     }
 
     /// [`finish`](Output::finish) for the end of a program: `status`, or 1 where output was cut off. A reader
-    /// that ended first has what it wanted (`... | head`), so nothing is said of it.
+    /// that ended first has what it wanted (`... | head`), so that is not reported.
     pub fn finish_with(self, status: i32) -> i32 {
         match self.finish() {
             Ok(()) => status,
@@ -107,8 +107,8 @@ impl Output {
         Ok(())
     }
 
-    /// The endpoint, once the reader has taken the block before. The writer counts as closed until it is
-    /// given a new state.
+    /// Returns the endpoint once the reader has taken the previous block. The writer counts as closed until it gets a
+    /// new state.
     fn ready(&mut self) -> Result<pipe::Imp<pipe::states::Ready>, PipeBroken> {
         let broken = match core::mem::replace(&mut self.writer, Writer::Broken(PipeBroken::Closed)) {
             Writer::Ready(endpoint) => return Ok(endpoint),
@@ -138,12 +138,12 @@ pub struct Input {
 }
 
 impl Input {
-    /// Input through the endpoint that a program was given.
+    /// Wraps the endpoint that the program was given.
     pub fn new(endpoint: pipe::Exp<pipe::states::Ready>) -> Input {
         Input { endpoint: Some(endpoint), pending: Vec::new(), ended: false }
     }
 
-    /// The next block as it was written, or `None` at the end. Do not mix with [`line`](Input::line).
+    /// Returns the next block as it was written, or `None` at the end. Do not mix with [`line`](Input::line).
     pub fn block(&mut self) -> Result<Option<ExVec<u8>>, PipeBroken> {
         let Some(endpoint) = self.endpoint.take() else {
             return if self.ended { Ok(None) } else { Err(PipeBroken::Closed) };
@@ -162,7 +162,7 @@ impl Input {
         }
     }
 
-    /// The next line without its end, or `None` at the end.
+    /// Returns the next line without its terminator, or `None` at the end.
     pub fn line(&mut self) -> Result<Option<String>, PipeBroken> {
         loop {
             if let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
@@ -182,16 +182,16 @@ impl Input {
     }
 }
 
-/// A pipe between two programs that its maker has opened: the writer's end and the reader's.
+/// An open pipe: the writer's end and the reader's.
 pub type OpenPipe = (pipe::Imp<pipe::states::Ready>, pipe::Exp<pipe::states::Ready>);
 
-/// Makes a pipe between two programs.
+/// Creates an open pipe.
 pub fn new_pipe() -> Result<OpenPipe, Status> {
     let (importer, exporter) = pipe::new_channel()?;
     let exporter = exporter.success();
     match importer.receive() {
         pipe::ImpStart::Success { next } => Ok((next, exporter)),
-        // Neither can come: this function holds the other end and has said Success.
+        // Unreachable: this function holds the other end and has sent Success.
         pipe::ImpStart::Refused { .. } | pipe::ImpStart::ChannelClosed(_) => Err(Status::Closed),
     }
 }
