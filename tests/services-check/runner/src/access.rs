@@ -28,6 +28,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("access: each principal may in each folder what the table says", matrix),
     ("access: each principal may in each folder of a volume what the table says", volume_matrix),
     ("access: a folder that is passed on gives nothing by the list of the mount point", passed_on),
+    ("access: a text that is no list is refused by a file system as such", bad_list_on_a_volume),
     ("access: lists are inherited from the nearest folder above", inheritance),
     ("access: what is no list is refused", bad_lists),
     ("access: who has no rule sees nothing by way of a folder above", open_parent),
@@ -170,6 +171,14 @@ fn passed_on(namespace: &mut Namespace) -> Outcome {
     check!(permitted == 0, "who was given an open folder may there: {permitted:#b}");
     namespace.names(&folder).map_err(said)?;
     namespace.set_acl(VOLUME, "").map_err(said)?;
+    namespace.remove_directory(&folder).map_err(said)?;
+    mount_anew(namespace)
+}
+
+fn bad_list_on_a_volume(namespace: &mut Namespace) -> Outcome {
+    let folder = format!("{VOLUME}/bad");
+    namespace.make_directory(&folder).map_err(said)?;
+    same("no list", namespace.set_acl(&folder, "allow"), NameError::BadAcl)?;
     namespace.remove_directory(&folder).map_err(said)?;
     mount_anew(namespace)
 }
