@@ -1,8 +1,8 @@
-//! Who is told of changes of names.
+//! Subscriptions to changes of names.
 //!
 //! Changes that come faster than a subscriber takes them wait in a short queue; when that is full, the
-//! subscriber gets one `Overflow` instead of what was left out. Deliberately not here: who may hear of what; whoever tells of a
-//! change says of each principal.
+//! subscriber gets one `Overflow` in place of those left out. Deliberately not here: which principal may observe which
+//! change; the caller of [`Watchers::changed`] decides.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -25,11 +25,11 @@ struct Queue {
 }
 
 struct Watcher {
-    /// Who hears it.
+    /// The subscriber.
     principal: String,
-    /// Path of the folder that the subscriber's endpoint is bound to: what it hears is relative to it.
+    /// Path of the folder that the subscriber's endpoint is bound to: paths it receives are relative to it.
     view: String,
-    /// Path at or below which changes are told.
+    /// Path at or below which changes are reported.
     prefix: String,
     queue: RefCell<Queue>,
     /// Notified when the queue is no longer empty.
@@ -47,7 +47,7 @@ pub struct Watchers {
 pub struct TooMany;
 
 impl Watchers {
-    /// Adds a subscriber. The future that is given back serves it and ends with it.
+    /// Adds a subscriber. The returned future serves it and ends with it.
     pub fn add(
         &self,
         principal: String,
@@ -66,7 +66,7 @@ impl Watchers {
         Ok(announce(watcher, events))
     }
 
-    /// Tells all whom it concerns that the name at this absolute path changed, of those that `may_observe` of it.
+    /// Reports a change of the name at this absolute path to each subscriber whose principal `may_observe` it.
     pub fn changed(&self, change: Change, path: &str, may_observe: impl Fn(&str) -> bool) {
         for watcher in self.watchers.borrow().iter() {
             let told = match is_below(path, &watcher.prefix) {

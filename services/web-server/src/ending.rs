@@ -1,4 +1,4 @@
-//! The server is asked to end: its names are taken out, which its provider endpoint sees as closed.
+//! Shutdown of the server: it begins when its names are deregistered, which closes its provider endpoint.
 
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
@@ -8,7 +8,7 @@ use core::task::Poll;
 use sip::{Deadline, executor};
 use task_sync::Notify;
 
-/// Whether the server ends, for the task that has something left to do then.
+/// Whether shutdown has begun.
 #[derive(Default)]
 pub(crate) struct Ending {
     begun: Cell<bool>,
@@ -25,7 +25,7 @@ impl Ending {
         self.begun.get()
     }
 
-    /// Waits until the deadline, or until the server is to end.
+    /// Waits until the deadline, or until shutdown begins.
     pub(crate) async fn or(&self, deadline: Deadline) {
         let mut begun = pin!(self.changed.until(|| self.begun.get()));
         let mut sleep = pin!(executor::sleep_until(deadline));

@@ -1,10 +1,10 @@
-//! The way to a disk's driver: several channels, so that several transfers are under way at once.
+//! The way to a disk's driver: several channels, so that several transfers are in flight at once.
 //!
-//! When the driver ends, transfers under way are asked for once more: that opens the disk again, which waits for the
-//! driver's restart, so nobody above notices. What caches hold stays good, because the disk must prove to be the
-//! same. A block comes home only when the device is done with it, so nothing that was to be written is lost, and a
-//! transfer that is asked for again cannot be overtaken by itself. Who formats or mends a disk does not go on with
-//! another driver: by then the disk may hold something else.
+//! When the driver ends, transfers in flight are retried: that opens the disk again, which waits for the driver's
+//! restart, so that the caller does not notice. Caches stay valid, because the disk must prove to be the same. A block
+//! comes home only when the device is done with it, so nothing that was to be written is lost, and a retried transfer
+//! cannot be overtaken by its first attempt. Formatting or repair does not go on with another driver: by then the disk
+//! may hold something else.
 //!
 //! A request that the driver has not answered after a while ends with [`DiskError::NoAnswer`], and the log says so. Its
 //! channel is given up, and with it the block that was lent, which the kernel frees when the driver gives it back; the
@@ -54,7 +54,7 @@ pub const ATTEMPTS: u32 = 5;
 const MAX_CHANNELS: usize = 64;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// By which bytes a disk is known again after its driver was started again.
+/// The bytes by which a disk is recognised after its driver was restarted.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     /// Where on the disk they are.
@@ -79,8 +79,8 @@ struct Disk {
 
 impl DiskSource {
     /// Opens the disk at this path `channels` times. With a mark, the end of the driver goes unnoticed if it is
-    /// started again and has a disk of the same mark; without one, everything fails from then on. A disk of another
-    /// mark, or another medium, ends the process.
+    /// restarted and has a disk of the same mark; without one, everything fails from then on. A disk of another mark,
+    /// or another medium, ends the process.
     ///
     /// # Errors
     /// There is no such disk, or this program may not have it.
@@ -102,7 +102,7 @@ impl DiskSource {
         Ok(DiskSource { disk })
     }
 
-    /// Moves bytes between the disk and a block, with as many drivers as it takes.
+    /// Moves bytes between the disk and a block, across restarts of the driver.
     async fn transfer(&self, direction: Direction, offset: u64, block: ExVec<u8>, bytes: usize) -> Transferred {
         let Ok(count) = u32::try_from(bytes) else { return (Some(block), Err(DiskError::Short)) };
         let channels = &self.disk.channels;

@@ -24,7 +24,7 @@ pub use exchange::{Answer, Answered, BodyError, Exchange, Gone};
 pub use reply::Reply;
 pub use web_message as message;
 
-/// Requests that an application works on at a time; while there are so many, it takes no other.
+/// Maximum requests in flight of one application; it takes no other meanwhile.
 pub const MAX_UNDER_WAY: usize = 64;
 
 /// Says that the application is ready and has each request answered by `answer`, until the server closes the
@@ -64,7 +64,7 @@ where
         });
         application = next.taken();
     }
-    // The server wants nothing more; what it was promised is still done. Where it is gone itself, so are the channels
-    // of its requests, and they end soon.
+    // The server has closed the channel; requests in flight are still answered. If the server has ended, so have the
+    // channels of its requests, and they end soon.
     drop(places.acquire(MAX_UNDER_WAY).await);
 }
