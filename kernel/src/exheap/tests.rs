@@ -175,6 +175,8 @@ fn an_attached_block_is_in_no_list_and_comes_off_last_first() {
     assert_eq!(attach(owner, (parent, parent.handle()), (second, second.handle())), Ok(1));
     assert_eq!(listed(owner), [parent.index()]);
     assert_eq!(owner.block_bytes.load(Ordering::Relaxed), charge);
+    let records = || parent.payer_and_records().map(|(_, records)| records);
+    assert_eq!(records(), Some(3));
     assert_eq!(take_from(owner, first, first.handle()), Err(Status::BadHandle), "it is its parent's");
     assert_eq!(attach(owner, (parent, parent.handle()), (parent, parent.handle())), Err(Status::BadHandle));
     assert_eq!(listed(owner), [parent.index()], "what is not attached to itself is where it was");
@@ -183,6 +185,7 @@ fn an_attached_block_is_in_no_list_and_comes_off_last_first() {
         assert!(core::ptr::eq(child, expected));
         assert!(listed(owner).contains(&child.index()));
     }
+    assert_eq!(records(), Some(1));
     assert_eq!(detach(owner, parent, parent.handle()).err(), Some(Status::NotFound));
     assert_eq!(listed(owner).len(), 3);
     assert_eq!(owner.block_bytes.load(Ordering::Relaxed), charge);

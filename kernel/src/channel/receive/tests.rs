@@ -108,6 +108,22 @@ fn a_block_whose_lender_is_gone_is_freed_with_its_borrower() {
 }
 
 #[test]
+fn a_loan_that_comes_home_unreceived_is_charged_to_the_lender_that_is_left() {
+    let _alone = alone();
+    let (first, next, receiver) = (user(), user(), user());
+    let (_importer, _exporter, lent) = lend(first, next);
+    let charge = used(first);
+    let (onward, _last) = between(next, receiver);
+    assert_eq!(send_with(next, onward, LEND, &[lent.handle()], &[]), Ok(()));
+    end(first, Epitaph::exited(0));
+    assert_eq!((used(next), used(receiver)), (0, charge), "its receiver pays, before it has it");
+    end(receiver, Epitaph::exited(0));
+    assert_eq!(used(next), charge);
+    assert_eq!(get(next, onward), Got::Closed(vec![lent.handle()]));
+    assert_eq!(used(next), charge);
+}
+
+#[test]
 fn closed_is_received_behind_the_messages_that_were_sent_before() {
     let _alone = alone();
     let (client, service) = (user(), user());
