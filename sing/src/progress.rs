@@ -42,7 +42,7 @@ struct Line {
 impl Progress {
     /// Progress towards `expected` parts of `what`.
     pub fn new(what: &str, expected: usize) -> Progress {
-        Progress::with(what, expected, format!("building {what}; the first time takes a few minutes"))
+        Progress::with(what, expected, building(what))
     }
 
     /// Progress of copying so many bytes of `what`.
@@ -122,6 +122,7 @@ impl Line {
     fn join(&mut self, what: &str, expected: usize) {
         if !self.what.contains(what) {
             self.what = format!("{} and {what}", self.what);
+            self.sentence = building(&self.what);
         }
         self.parts += 1;
         self.expected += expected;
@@ -151,6 +152,11 @@ impl Line {
         let _ = write!(out, "\r\x1b[2K{line}");
         let _ = out.flush();
     }
+}
+
+/// What is said of a build where no bar can be drawn.
+fn building(what: &str) -> String {
+    format!("building {what}; the first time takes a few minutes")
 }
 
 /// The line itself, at most 79 columns.

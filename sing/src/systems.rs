@@ -311,25 +311,33 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
     // Another run may have built it while this one waited for the lock.
     let (sources, outputs, current) = is_current();
     if !current {
-        // Programs and machines have output folders of their own. The crates that every program uses are compiled one
-        // after the other, which leaves processors for the machine.
-        std::thread::scope(|scope| {
-            let machine = scope.spawn(|| platform.build(repository));
-            build_system(repository, path, &ready, unsafe_tests)?;
-            machine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
+        build_system(repository, path, &ready, platform, unsafe_tests)?;
         sources.with_outputs(&outputs).keep(&stamp)?;
     }
     Ok(ready)
 }
 
-fn build_system(repository: &Repository, path: &Path, ready: &Ready, unsafe_tests: UnsafeTests) -> Outcome<()> {
+fn build_system(
+    repository: &Repository,
+    path: &Path,
+    ready: &Ready,
+    platform: Platform,
+    unsafe_tests: UnsafeTests,
+) -> Outcome<()> {
     let catalogue = Catalogue::read(repository)?;
     let mut system = catalogue.system(repository, path)?;
     promises::hold(&catalogue, &system)?;
     let names = system.programs();
-    let selected: Outcome<Vec<&Program>> = names.iter().map(|name| catalogue.programs.get(name)).collect();
-    let built = builder::build_programs(repository, &catalogue.programs, &selected?, unsafe_tests)?;
+    let selected: Vec<&Program> = names.iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<_>>()?;
+    // Programs and machines have output folders of their own. The crates that every program uses are compiled one after
+    // the other, which leaves processors for the machine.
+    let (built, machine) = std::thread::scope(|scope| {
+        let machine = scope.spawn(|| platform.build(repository));
+        let built = builder::build_programs(repository, &catalogue.programs, &selected, unsafe_tests);
+        (built, machine.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let built = built?;
+    machine?;
     let signer = signer(repository)?;
     let packages: Vec<Vec<u8>> = built
         .iter()
