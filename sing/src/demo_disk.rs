@@ -7,7 +7,7 @@ use std::fs::File as HostFile;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ext2::format::{Attributes, File, Folder, ImageSink, Link, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, ImageOptions, ImageSink, Link, Node, make_image};
 
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
@@ -53,7 +53,7 @@ fn write_image(path: &Path) -> Outcome<()> {
     let file = HostFile::create(path).map_err(|error| Failure::file("make", path, &error))?;
     let mut label = [0; 16];
     label[..4].copy_from_slice(b"demo");
-    let options = Options {
+    let options = ImageOptions {
         block_bytes: 1024,
         volume_bytes: VOLUME_BYTES,
         inodes: None,
@@ -61,7 +61,7 @@ fn write_image(path: &Path) -> Outcome<()> {
         uuid: *b"singularity-demo",
         made: MADE,
     };
-    let built = format(&options, &content(), &mut Sink(&file))
+    let built = make_image(&options, &content(), &mut Sink(&file))
         .map_err(|error| Failure::new(format!("the demo disk {} cannot be made: {error}", path.display())))?;
     file.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))
 }

@@ -6,7 +6,7 @@
 //! on the way; a source that is always ready is driven with [`complete`].
 //!
 //! [`wire`] holds the disk format, each structure as field offsets, a checked view and its
-//! meaning; `format` (a cargo feature) builds images. Every number that comes from the disk is a
+//! meaning; [`make`] makes volumes, [`check`] checks and repairs them. Every number that comes from the disk is a
 //! claim: it is checked before it is used, and a wrong one is an [`Error`] that names the
 //! structure, the block and the remedy.
 //!
@@ -25,14 +25,12 @@ pub mod check;
 mod directory;
 mod error;
 mod features;
-#[cfg(feature = "format")]
-pub mod format;
 mod fresh;
 mod geometry;
 mod inode;
 mod journal;
+pub mod make;
 mod mapping;
-pub mod mkfs;
 mod open_file;
 mod operations;
 mod path;

@@ -3,7 +3,7 @@
 use client::namespace::Namespace;
 use contracts::volume_manager::VolumeError;
 use ext2::BlockSource;
-use ext2::mkfs::{MakeError, MakeOptions, Style, make};
+use ext2::make::{MakeError, MakeOptions, Style, make_empty};
 use stdio::Output;
 
 use crate::outcome::{Refusal, of_disk};
@@ -53,7 +53,7 @@ pub(crate) async fn format<S: BlockSource>(
     disk: &str,
     output: &mut Output,
 ) -> Result<i32, Refusal> {
-    let made = make(source, options).await.map_err(|error| Refusal::new(reason(error), &error))?;
+    let made = make_empty(source, options).await.map_err(|error| Refusal::new(reason(error), &error))?;
     let report = alloc::format!(
         "{disk}: formatted with {} blocks of {} bytes, {} of them free, {} reserved; {} nodes; {} groups\n",
         made.blocks,

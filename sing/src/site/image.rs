@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ext2::format::{Attributes, Folder, ImageSink, Options, format};
+use ext2::make::{Attributes, Folder, ImageOptions, ImageSink, make_image};
 
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
@@ -93,7 +93,7 @@ fn write(
     content_bytes: u64,
 ) -> Outcome<()> {
     let image = HostFile::create(path).map_err(|error| Failure::file("make", path, &error))?;
-    let options = Options {
+    let options = ImageOptions {
         block_bytes: BLOCK_BYTES as u32,
         volume_bytes,
         inodes: None,
@@ -103,7 +103,7 @@ fn write(
     };
     let mut progress = Progress::of_copying("the folder to be served", content_bytes);
     let mut sink = Sink { image: &image, files, open: None, copied: 0, progress: &mut progress };
-    let built = format(&options, root, &mut sink);
+    let built = make_image(&options, root, &mut sink);
     drop(progress);
     let built = built.map_err(|error| Failure::new(format!("the image {} cannot be made: {error}", path.display())))?;
     image.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use ext2::format::{Attributes, Folder, Foreign, Link, Node};
+use ext2::make::{Attributes, Folder, Foreign, Link, Node};
 use rustix::fs::{SeekFrom, seek};
 
 use crate::failure::{Failure, Outcome, plain_reason};

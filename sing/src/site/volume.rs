@@ -109,7 +109,7 @@ mod tests {
 
     fn ext2_image() -> Vec<u8> {
         let disk = ext2::MemoryDisk::new(vec![0; BYTES]);
-        complete(ext2::mkfs::make(&disk, &ext2::mkfs::MakeOptions::default())).expect("ext2 fits");
+        complete(ext2::make::make_empty(&disk, &ext2::make::MakeOptions::default())).expect("ext2 fits");
         disk.bytes()
     }
 

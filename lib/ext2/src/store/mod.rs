@@ -16,7 +16,7 @@ mod lines;
 mod metadata;
 mod open;
 mod tasks;
-#[cfg(all(test, feature = "format"))]
+#[cfg(test)]
 mod tests;
 mod transaction;
 mod transfer;

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use crate::support::{noise, read, resolve};
-use ext2::format::{Attributes, File, Folder, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{BlockSource, CacheLimits, DiskError, Error, MemoryDisk, MountOptions, Volume, complete};
 
 const FILE_BYTES: usize = 3 << 20;
@@ -17,9 +17,9 @@ fn image() -> Vec<u8> {
     let file = |seed| Node::File(File::with_bytes(attributes, noise(seed, FILE_BYTES)));
     let entries = BTreeMap::from([(b"a".to_vec(), file(1)), (b"b".to_vec(), file(2))]);
     let options =
-        Options { block_bytes: 1024, volume_bytes: 8 << 20, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
+        ImageOptions { block_bytes: 1024, volume_bytes: 8 << 20, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
     let mut image = Vec::new();
-    let built = format(&options, &Folder { attributes, entries }, &mut image).unwrap();
+    let built = make_image(&options, &Folder { attributes, entries }, &mut image).unwrap();
     image.resize(built.volume_bytes as usize, 0);
     image
 }

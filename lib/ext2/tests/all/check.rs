@@ -12,7 +12,7 @@ use crate::volumes::samples::{Sample, debugfs, samples};
 use crate::volumes::{Disk, e2fsck, has_tools, run};
 use ext2::check::{CheckError, CheckOptions, Mode, Outcome, check};
 use ext2::complete;
-use ext2::mkfs::{MakeOptions, make};
+use ext2::make::{MakeOptions, make_empty};
 
 #[test]
 fn sound_volumes_are_clean_and_not_written() {
@@ -196,7 +196,7 @@ fn what_cannot_be_checked_is_refused_by_name() {
     let disk = Disk { read_only: true, ..Disk::used(1 << 20) };
     assert_eq!(checked(&disk, Mode::Mend).0, Err(CheckError::ReadOnly));
     let disk = Disk::used(40 << 20);
-    complete(make(&disk, &MakeOptions::default())).unwrap();
+    complete(make_empty(&disk, &MakeOptions::default())).unwrap();
     let options = CheckOptions { mode: Mode::Look, memory_bytes: 1 << 20 };
     let result = complete(check(&disk, &options, &mut |_| ()));
     assert!(matches!(result, Err(CheckError::MemoryLimit { allowed: 1_048_576, .. })), "{result:?}");

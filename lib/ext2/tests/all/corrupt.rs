@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::LazyLock;
 
 use crate::support::{noise, read};
-use ext2::format::{Attributes, File, Folder, Link, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, ImageOptions, Link, Node, make_image};
 use ext2::{
     BlockSource, CacheLimits, DiskError, Error, Kind, LastLink, MemoryDisk, MountOptions, ROOT_INODE, Structure,
     Volume, complete,
@@ -75,9 +75,9 @@ static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         (b"long".to_vec(), link(&b"./".repeat(90))),
     ];
     let options =
-        Options { block_bytes: 1024, volume_bytes: 2 << 20, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
+        ImageOptions { block_bytes: 1024, volume_bytes: 2 << 20, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
     let mut image = Vec::new();
-    let built = format(&options, &Folder { attributes, entries: root.into() }, &mut image).unwrap();
+    let built = make_image(&options, &Folder { attributes, entries: root.into() }, &mut image).unwrap();
     image.resize(built.volume_bytes as usize, 0);
     image
 });

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{FileDisk, has_tool, noise, run};
-use ext2::format::{Attributes, Folder, Options, format};
+use ext2::make::{Attributes, Folder, ImageOptions, make_image};
 use ext2::{
     AttributeChanges, Inode, Kind, LastLink, MountOptions, NewKind, NewNode, OpenFile, ROOT_INODE, Volume, complete,
 };
@@ -334,7 +334,7 @@ fn images_of_this_library() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("image");
     for block_bytes in [1024, 2048, 4096] {
-        let options = Options {
+        let options = ImageOptions {
             block_bytes,
             volume_bytes: 32 << 20,
             inodes: Some(2048),
@@ -344,7 +344,7 @@ fn images_of_this_library() {
         };
         let root = Folder { attributes: Attributes::searchable(1), entries: BTreeMap::new() };
         let mut image = Vec::new();
-        let built = format(&options, &root, &mut image).unwrap();
+        let built = make_image(&options, &root, &mut image).unwrap();
         image.resize(built.volume_bytes as usize, 0);
         fs::write(&path, image).unwrap();
         work_on(&path, place.path(), block_bytes as usize, 200);

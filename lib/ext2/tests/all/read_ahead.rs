@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use crate::support::noise;
-use ext2::format::{Attributes, File, Folder, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{
     BlockSource, CacheLimits, DiskError, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete,
 };
@@ -104,7 +104,7 @@ impl Bench {
         let attributes = Attributes::readable(1);
         let file = Node::File(File::with_bytes(attributes, noise(1, FILE_BYTES)));
         let root = Folder { attributes, entries: BTreeMap::from([(b"file".to_vec(), file)]) };
-        let options = Options {
+        let options = ImageOptions {
             block_bytes: BLOCK_BYTES as u32,
             volume_bytes: FILE_BYTES as u64 + (4 << 20),
             inodes: None,
@@ -113,7 +113,7 @@ impl Bench {
             made: 1,
         };
         let mut image = Vec::new();
-        let built = format(&options, &root, &mut image).unwrap();
+        let built = make_image(&options, &root, &mut image).unwrap();
         image.resize(built.volume_bytes as usize, 0);
         let disk = TimedDisk {
             disk: MemoryDisk::new(image.clone()),

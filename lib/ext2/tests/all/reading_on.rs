@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::noise;
-use ext2::format::{Attributes, File, Folder, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{CacheLimits, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete};
 
 const FILE_BYTES: usize = 300_000;
@@ -25,9 +25,10 @@ fn volume_of(block_bytes: u32, content: &[u8]) -> Volume<MemoryDisk> {
     let file = |content: &[u8]| Node::File(File::with_bytes(attributes, content.to_vec()));
     let entries = BTreeMap::from([(b"file".to_vec(), file(content)), (b"other".to_vec(), file(&[]))]);
     let root = Folder { attributes, entries };
-    let options = Options { block_bytes, volume_bytes: 4 << 20, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
+    let options =
+        ImageOptions { block_bytes, volume_bytes: 4 << 20, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
     let mut image = Vec::new();
-    let built = format(&options, &root, &mut image).unwrap();
+    let built = make_image(&options, &root, &mut image).unwrap();
     image.resize(built.volume_bytes as usize, 0);
     let options = MountOptions { limits: LIMITS, ..MountOptions::default() };
     complete(Volume::mount(MemoryDisk::new(image), options)).unwrap()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use ext2::format::{Attributes, File, Folder, Link, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, ImageOptions, Link, Node, make_image};
 use ext2::{Access, MemoryDisk, MountOptions, NewKind, NewNode, ROOT_INODE, Volume, complete};
 
 pub const BLOCK_BYTES: usize = 1024;
@@ -46,9 +46,10 @@ fn made(volume_bytes: u64, file_bytes: usize) -> Vec<u8> {
         (name(3), Node::Link(link)),
         (name(4), Node::Folder(Folder { attributes, entries: BTreeMap::new() })),
     ];
-    let options = Options { block_bytes: 1024, volume_bytes, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
+    let options =
+        ImageOptions { block_bytes: 1024, volume_bytes, inodes: None, label: [0; 16], uuid: [0; 16], made: 1 };
     let mut image = Vec::new();
-    let built = format(&options, &Folder { attributes, entries: root.into() }, &mut image).expect("a small volume");
+    let built = make_image(&options, &Folder { attributes, entries: root.into() }, &mut image).expect("a small volume");
     image.resize(built.volume_bytes as usize, 0);
     image
 }

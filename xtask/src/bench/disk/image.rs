@@ -6,7 +6,7 @@ use std::fs::File as HostFile;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ext2::format::{Attributes, File, Folder, ImageSink, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, ImageOptions, ImageSink, Node, make_image};
 
 use sing::failure::{Failure, Outcome};
 use sing::repository::{Repository, write_whole};
@@ -45,7 +45,7 @@ fn write(path: &Path) -> Outcome<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
     let file = HostFile::create(path).map_err(|error| Failure::file("make", path, &error))?;
-    let options = Options {
+    let options = ImageOptions {
         block_bytes: 4096,
         volume_bytes: VOLUME_BYTES,
         inodes: Some(INODES),
@@ -53,7 +53,7 @@ fn write(path: &Path) -> Outcome<()> {
         uuid: *b"singularity-disk",
         made: MADE,
     };
-    let built = format(&options, &content(), &mut Sink(&file))
+    let built = make_image(&options, &content(), &mut Sink(&file))
         .map_err(|error| Failure::new(format!("the disk {} cannot be made: {error}", path.display())))?;
     file.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))
 }

@@ -13,7 +13,7 @@ use core::task::Poll;
 use super::disk::{Act, RecordingDisk, fsck};
 use super::open;
 use crate::error::Error;
-use crate::format::{Attributes, File, Folder, Node, Options, format};
+use crate::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use crate::source::complete;
 use crate::store::Store;
 use crate::store::tasks::each;
@@ -30,9 +30,9 @@ pub(super) fn image_with_files(block_bytes: u32, volume_bytes: u64) -> Vec<u8> {
     let file = || Node::File(File { attributes, size: 0, extents: BTreeMap::new() });
     let entries = FILES.map(|number| (format!("file-{number}").into_bytes(), file())).collect();
     let folder = Folder { attributes: Attributes::searchable(1), entries };
-    let options = Options { block_bytes, volume_bytes, inodes: None, label: [0; 16], uuid: [7; 16], made: 1 };
+    let options = ImageOptions { block_bytes, volume_bytes, inodes: None, label: [0; 16], uuid: [7; 16], made: 1 };
     let mut image = Vec::new();
-    let built = format(&options, &folder, &mut image).unwrap();
+    let built = make_image(&options, &folder, &mut image).unwrap();
     image.resize(built.volume_bytes as usize, 0);
     image
 }

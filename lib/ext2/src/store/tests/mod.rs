@@ -10,16 +10,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Access, CacheLimits, MountOptions, Store};
-use crate::format::{Attributes, Folder, Options, format};
+use crate::make::{Attributes, Folder, ImageOptions, make_image};
 use crate::source::complete;
 use disk::{RecordingDisk, fsck};
 
 /// An empty volume.
 fn image(block_bytes: u32, volume_bytes: u64) -> Vec<u8> {
     let folder = Folder { attributes: Attributes::searchable(1), entries: BTreeMap::new() };
-    let options = Options { block_bytes, volume_bytes, inodes: None, label: [0; 16], uuid: [7; 16], made: 1 };
+    let options = ImageOptions { block_bytes, volume_bytes, inodes: None, label: [0; 16], uuid: [7; 16], made: 1 };
     let mut image = Vec::new();
-    let built = format(&options, &folder, &mut image).unwrap();
+    let built = make_image(&options, &folder, &mut image).unwrap();
     image.resize(built.volume_bytes as usize, 0);
     image
 }

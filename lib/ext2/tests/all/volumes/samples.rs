@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ext2::complete;
-use ext2::mkfs::{MakeOptions, Style, make};
+use ext2::make::{MakeOptions, Style, make_empty};
 
 use super::{Disk, e2fsck, run};
 
@@ -110,7 +110,7 @@ fn make_own(image: &Path, name: &str, folder: &Path) {
     let style = if name == "own" { Style::Usual } else { Style::Plain };
     let options =
         MakeOptions { block_bytes: Some(1024), style, uuid: [3; 16], hash_seed: [4; 16], ..Default::default() };
-    complete(make(&disk, &options)).unwrap();
+    complete(make_empty(&disk, &options)).unwrap();
     disk.save(image);
     let mut script = String::from("mkdir folder\nmkdir folder/inner\nmkdir folder/inner/deep\nmkdir big\n");
     for file in ["file", "small", "other", "empty", "folder/one", "folder/two", "folder/inner/three"] {

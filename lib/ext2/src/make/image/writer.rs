@@ -4,32 +4,29 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Built, FormatError, ImageSink, Options};
+use super::{Built, ImageError, ImageOptions, ImageSink};
 use crate::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER};
-use crate::fresh::{self, GroupCounts, Identity};
+use crate::fresh::Identity;
 use crate::geometry::{Backups, Geometry, PlanError, Wish};
+use crate::make::metadata::{GroupUse, Metadata};
+use crate::make::{BYTES_PER_INODE, INODE_BYTES, default_inodes};
 use crate::wire::{group, superblock};
 
-/// Bytes of the inodes made here; the second half of each holds nothing.
-pub(super) const INODE_BYTES: u32 = 256;
-/// A volume has one inode for this many bytes where nobody says otherwise.
-const BYTES_PER_INODE: u64 = 8192;
-
 /// Plans a volume with room for this many inodes.
-pub(super) fn plan<E>(options: &Options, used_inodes: u32) -> Result<Geometry, FormatError<E>> {
-    let usual_inodes = (options.volume_bytes / BYTES_PER_INODE).min(u32::MAX.into()) as u32;
+pub(super) fn plan<E>(options: &ImageOptions, used_inodes: u32) -> Result<Geometry, ImageError<E>> {
+    let inodes = options.inodes.unwrap_or(default_inodes(options.volume_bytes, BYTES_PER_INODE));
     let wish = Wish {
         volume_bytes: options.volume_bytes,
         block_bytes: options.block_bytes,
-        inodes: options.inodes.unwrap_or(usual_inodes).max(used_inodes),
+        inodes: inodes.max(used_inodes),
         inode_bytes: INODE_BYTES,
         backups: Backups::Sparse,
     };
     Geometry::plan(&wish).map_err(|error| match error {
         PlanError::Small if options.volume_bytes >= Geometry::min_bytes(options.block_bytes, INODE_BYTES) => {
-            FormatError::Full
+            ImageError::Full
         }
-        _ => FormatError::VolumeSize(options.volume_bytes),
+        _ => ImageError::VolumeSize(options.volume_bytes),
     })
 }
 
@@ -38,39 +35,39 @@ pub(super) struct Writer<'a, S> {
     pub(super) layout: &'a Geometry,
     sink: &'a mut S,
     group: u32,
-    /// Data blocks that each group has given, and folders among its inodes.
-    used: Vec<(u32, u16)>,
+    /// What each group holds so far.
+    used: Vec<GroupUse>,
 }
 
 impl<'a, S: ImageSink> Writer<'a, S> {
     pub(super) fn new(layout: &'a Geometry, sink: &'a mut S) -> Writer<'a, S> {
-        Writer { layout, sink, group: 0, used: vec![(0, 0); layout.groups as usize] }
+        Writer { layout, sink, group: 0, used: vec![GroupUse::default(); layout.groups as usize] }
     }
 
-    pub(super) fn allocate(&mut self) -> Result<u32, FormatError<S::Error>> {
+    pub(super) fn allocate(&mut self) -> Result<u32, ImageError<S::Error>> {
         while self.group < self.layout.groups {
             let data_blocks = self.layout.group_blocks(self.group) - self.layout.overhead(self.group);
-            let used = &mut self.used[self.group as usize].0;
+            let used = &mut self.used[self.group as usize].data_blocks;
             if *used < data_blocks {
                 *used += 1;
                 return Ok(self.layout.group_first(self.group) + self.layout.overhead(self.group) + *used - 1);
             }
             self.group += 1;
         }
-        Err(FormatError::Full)
+        Err(ImageError::Full)
     }
 
-    pub(super) fn write_block(&mut self, block: u32, bytes: &[u8]) -> Result<(), FormatError<S::Error>> {
+    pub(super) fn write_block(&mut self, block: u32, bytes: &[u8]) -> Result<(), ImageError<S::Error>> {
         self.write_at(u64::from(block) * u64::from(self.layout.block_bytes), bytes)
     }
 
     /// Has the sink copy bytes of a foreign file to where this block begins.
-    pub(super) fn copy(&mut self, key: usize, from: Range<u64>, block: u32) -> Result<(), FormatError<S::Error>> {
+    pub(super) fn copy(&mut self, key: usize, from: Range<u64>, block: u32) -> Result<(), ImageError<S::Error>> {
         let offset = u64::from(block) * u64::from(self.layout.block_bytes);
-        self.sink.copy(key, from, offset).map_err(FormatError::Sink)
+        self.sink.copy(key, from, offset).map_err(ImageError::Sink)
     }
 
-    pub(super) fn write_inode(&mut self, number: u32, bytes: &[u8]) -> Result<(), FormatError<S::Error>> {
+    pub(super) fn write_inode(&mut self, number: u32, bytes: &[u8]) -> Result<(), ImageError<S::Error>> {
         let layout = self.layout;
         let (group, index) = ((number - 1) / layout.inodes_per_group, (number - 1) % layout.inodes_per_group);
         let table = layout.group_first(group) + layout.copies(group) + 2;
@@ -80,32 +77,28 @@ impl<'a, S: ImageSink> Writer<'a, S> {
 
     pub(super) fn count_folder(&mut self, number: u32) {
         let group = (number - 1) / self.layout.inodes_per_group;
-        self.used[group as usize].1 += 1;
+        self.used[group as usize].folders += 1;
     }
 
     /// Writes bitmaps, descriptors and superblocks.
-    pub(super) fn finish(mut self, options: &Options, used_inodes: u32) -> Result<Built, FormatError<S::Error>> {
+    pub(super) fn finish(mut self, options: &ImageOptions, used_inodes: u32) -> Result<Built, ImageError<S::Error>> {
         let layout = self.layout;
+        let identity = identity(options);
+        let metadata = Metadata { geometry: layout, identity: &identity, used_inodes };
         let mut table = vec![0; (layout.descriptor_blocks * layout.block_bytes) as usize];
         // Fewer than all blocks, whose number has 32 bits.
         let mut free_blocks = 0;
         for (group, row) in (0..layout.groups).zip(table.chunks_exact_mut(group::BYTES)) {
-            let used_here = used_inodes.saturating_sub(group * layout.inodes_per_group).min(layout.inodes_per_group);
-            let (data_blocks, folders) = self.used[group as usize];
-            let used_blocks = layout.overhead(group) + data_blocks;
-            let group_free = layout.group_blocks(group) - used_blocks;
-            free_blocks += group_free;
+            let used = self.used[group as usize];
+            free_blocks += metadata.free_blocks(group, used);
             let first_bitmap = layout.first_bitmap(group);
-            self.write_bitmap(first_bitmap, used_blocks, layout.group_blocks(group))?;
-            self.write_bitmap(first_bitmap + 1, used_here, layout.inodes_per_group)?;
-            let free_inodes = layout.inodes_per_group - used_here;
-            let counts = GroupCounts { free_blocks: group_free, free_inodes, folders: folders.into() };
-            fresh::descriptor(row, layout, group, counts);
+            self.fill_block(first_bitmap, |bytes| metadata.block_bitmap(bytes, group, used))?;
+            self.fill_block(first_bitmap + 1, |bytes| metadata.inode_bitmap(bytes, group))?;
+            metadata.descriptor(row, group, used);
         }
-        let identity = identity(options);
         for group in (0..layout.groups).filter(|&group| layout.has_superblock(group)) {
             let mut bytes = [0; superblock::BYTES];
-            fresh::superblock(&mut bytes, layout, &identity, group, free_blocks, used_inodes);
+            metadata.superblock(&mut bytes, group, free_blocks);
             let first = u64::from(layout.group_first(group)) * u64::from(layout.block_bytes);
             let offset = if group == 0 { superblock::OFFSET } else { first };
             self.write_at(offset, &bytes)?;
@@ -115,18 +108,19 @@ impl<'a, S: ImageSink> Writer<'a, S> {
         Ok(Built { volume_bytes, free_blocks: free_blocks.into(), used_inodes })
     }
 
-    fn write_bitmap(&mut self, block: u32, used: u32, bits: u32) -> Result<(), FormatError<S::Error>> {
+    /// Writes a block. `fill` gets it full of zeros.
+    fn fill_block(&mut self, block: u32, fill: impl FnOnce(&mut [u8])) -> Result<(), ImageError<S::Error>> {
         let mut bytes = vec![0u8; self.layout.block_bytes as usize];
-        fresh::bitmap(&mut bytes, used, bits);
+        fill(&mut bytes);
         self.write_block(block, &bytes)
     }
 
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError<S::Error>> {
-        self.sink.write_at(offset, bytes).map_err(FormatError::Sink)
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ImageError<S::Error>> {
+        self.sink.write_at(offset, bytes).map_err(ImageError::Sink)
     }
 }
 
-fn identity(options: &Options) -> Identity {
+fn identity(options: &ImageOptions) -> Identity {
     Identity {
         label: options.label,
         uuid: options.uuid,

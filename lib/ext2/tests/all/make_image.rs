@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{content, has_tool, mount, names, noise, read, resolve, run};
-use ext2::format::{Attributes, File, Folder, Foreign, FormatError, ImageSink, Link, Node, Options, format};
+use ext2::make::{Attributes, File, Folder, Foreign, ImageError, ImageOptions, ImageSink, Link, Node, make_image};
 use ext2::{Kind, MemoryDisk, MountOptions, Volume, complete};
 
 const MADE: u32 = 1_700_000_000;
 
-fn options(block_bytes: u32, volume_bytes: u64) -> Options {
-    Options {
+fn options(block_bytes: u32, volume_bytes: u64) -> ImageOptions {
+    ImageOptions {
         block_bytes,
         volume_bytes,
         inodes: None,
@@ -73,9 +73,9 @@ fn demo() -> Folder {
     root
 }
 
-fn build(options: &Options, root: &Folder) -> Vec<u8> {
+fn build(options: &ImageOptions, root: &Folder) -> Vec<u8> {
     let mut image = Vec::new();
-    let built = format(options, root, &mut image).unwrap();
+    let built = make_image(options, root, &mut image).unwrap();
     assert!(image.len() as u64 <= built.volume_bytes && built.volume_bytes <= options.volume_bytes);
     image.resize(built.volume_bytes as usize, 0);
     image
@@ -166,23 +166,23 @@ fn linux_mounts_it() {
 
 #[test]
 fn what_cannot_be_built_is_said() {
-    let refused = |options: Options, root: Folder| format(&options, &root, &mut Vec::new()).unwrap_err();
+    let refused = |options: ImageOptions, root: Folder| make_image(&options, &root, &mut Vec::new()).unwrap_err();
     let small = options(1024, 1 << 20);
-    assert_eq!(refused(options(512, 1 << 20), folder([])), FormatError::BlockSize(512));
-    assert_eq!(refused(options(1024, 3000), folder([])), FormatError::VolumeSize(3000));
-    assert_eq!(refused(options(1024, 8 << 40), folder([])), FormatError::VolumeSize(8 << 40));
-    assert_eq!(refused(small, folder([(b"big".to_vec(), file(vec![1; 2 << 20]))])), FormatError::Full);
+    assert_eq!(refused(options(512, 1 << 20), folder([])), ImageError::BlockSize(512));
+    assert_eq!(refused(options(1024, 3000), folder([])), ImageError::VolumeSize(3000));
+    assert_eq!(refused(options(1024, 8 << 40), folder([])), ImageError::VolumeSize(8 << 40));
+    assert_eq!(refused(small, folder([(b"big".to_vec(), file(vec![1; 2 << 20]))])), ImageError::Full);
     for name in [&b""[..], b".", b"..", b"a/b", b"a\0", &[b'n'; 256], b"lost+found"] {
-        assert_eq!(refused(small, folder([(name.to_vec(), file(Vec::new()))])), FormatError::Name(name.to_vec()));
+        assert_eq!(refused(small, folder([(name.to_vec(), file(Vec::new()))])), ImageError::Name(name.to_vec()));
     }
     for target in [Vec::new(), vec![b'x'; 1024]] {
-        assert_eq!(refused(small, folder([(b"l".to_vec(), link(&target))])), FormatError::Target(b"l".to_vec()));
+        assert_eq!(refused(small, folder([(b"l".to_vec(), link(&target))])), ImageError::Target(b"l".to_vec()));
     }
     let overlapping = BTreeMap::from([(0, vec![1; 10]), (9, vec![1; 10])]);
     let beyond = BTreeMap::from([(15, vec![1; 10])]);
     for extents in [overlapping, beyond] {
         let node = Node::File(File { attributes: Attributes::readable(0), size: 20, extents });
-        assert_eq!(refused(small, folder([(b"f".to_vec(), node)])), FormatError::Content(b"f".to_vec()));
+        assert_eq!(refused(small, folder([(b"f".to_vec(), node)])), ImageError::Content(b"f".to_vec()));
     }
 }
 
@@ -220,7 +220,7 @@ fn foreign_files_are_copied_by_the_sink_to_where_their_own_would_lie() {
         });
         let root = folder(foreign);
         let mut sink = WithSources { image: Vec::new(), sources: sources.clone() };
-        format(&options(block_bytes, 64 << 20), &root, &mut sink).expect("room for all");
+        make_image(&options(block_bytes, 64 << 20), &root, &mut sink).expect("room for all");
         sink.image.resize(expected.len(), 0);
         assert!(sink.image == expected, "blocks of {block_bytes} bytes");
     }
@@ -241,9 +241,9 @@ fn holes_of_foreign_files_take_no_room_and_blocks_are_copied_once() {
     };
     let root = folder([(b"sparse".to_vec(), Node::Foreign(foreign.clone()))]);
     let mut sink = WithSources { image: Vec::new(), sources: vec![source.clone()] };
-    let built = format(&options(1024, 8 << 20), &root, &mut sink).expect("room for it");
+    let built = make_image(&options(1024, 8 << 20), &root, &mut sink).expect("room for it");
     sink.image.resize(built.volume_bytes as usize, 0);
-    let empty = format(&options(1024, 8 << 20), &folder([]), &mut Vec::new()).expect("room");
+    let empty = make_image(&options(1024, 8 << 20), &folder([]), &mut Vec::new()).expect("room");
     // Four blocks, of which the first two extents share one, and two indirect ones on the way to the last.
     assert_eq!(empty.free_blocks - built.free_blocks, 4 + 2);
     let volume = complete(Volume::mount(MemoryDisk::new(sink.image), MountOptions::default())).expect("a volume");
@@ -253,7 +253,7 @@ fn holes_of_foreign_files_take_no_room_and_blocks_are_copied_once() {
     let too_far = vec![0..5, 6..size as u64 + 1];
     for extents in [overlapping, backwards, too_far] {
         let wrong = folder([(b"x".to_vec(), Node::Foreign(Foreign { extents, ..foreign.clone() }))]);
-        let refused = format(&options(1024, 8 << 20), &wrong, &mut Vec::new());
-        assert_eq!(refused, Err(FormatError::Content(b"x".to_vec())));
+        let refused = make_image(&options(1024, 8 << 20), &wrong, &mut Vec::new());
+        assert_eq!(refused, Err(ImageError::Content(b"x".to_vec())));
     }
 }

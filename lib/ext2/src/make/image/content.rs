@@ -3,11 +3,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::layout::{INODE_BYTES, Writer};
-use super::{Attributes, File, Folder, Foreign, FormatError, ImageSink, Link, Node, check_name};
+use super::writer::Writer;
+use super::{Attributes, File, Folder, Foreign, ImageError, ImageSink, Link, Node, check_name};
 use crate::ROOT_INODE;
 use crate::fresh::{self, EXTRA_BYTES};
 use crate::geometry::FIRST_INODE;
+use crate::make::{INODE_BYTES, LOST_NAME};
 use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, SHORT_TARGET_BYTES, field};
 use crate::wire::{directory, write_u16, write_u32};
 
@@ -68,7 +69,7 @@ fn number_of(position: usize) -> u32 {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new<E>(root: &'a Folder, lost: &'a Folder) -> Result<Plan<'a>, FormatError<E>> {
+    pub(super) fn new<E>(root: &'a Folder, lost: &'a Folder) -> Result<Plan<'a>, ImageError<E>> {
         let mut items = vec![Item { name: b"/", source: Source::Folder(root), parent: ROOT_INODE, children: 0..0 }];
         let mut position = 0;
         while position < items.len() {
@@ -76,19 +77,19 @@ impl<'a> Plan<'a> {
             if let Source::Folder(folder) = items[position].source {
                 let parent = number_of(position);
                 if position == 0 {
-                    items.push(Item { name: b"lost+found", source: Source::Folder(lost), parent, children: 0..0 });
+                    items.push(Item { name: LOST_NAME, source: Source::Folder(lost), parent, children: 0..0 });
                 }
                 for (name, node) in &folder.entries {
                     check_name(name)?;
-                    if position == 0 && name == b"lost+found" {
-                        return Err(FormatError::Name(name.clone()));
+                    if position == 0 && name == LOST_NAME {
+                        return Err(ImageError::Name(name.clone()));
                     }
                     items.push(Item { name, source: node.into(), parent, children: 0..0 });
                 }
                 items[position].children = first..items.len();
                 let folders = items[first..].iter().filter(|item| matches!(item.source, Source::Folder(_))).count();
                 if folders + 2 > MAX_LINKS {
-                    return Err(FormatError::TooManyFolders(items[position].name.to_vec()));
+                    return Err(ImageError::TooManyFolders(items[position].name.to_vec()));
                 }
             }
             position += 1;
@@ -96,7 +97,7 @@ impl<'a> Plan<'a> {
         if u32::try_from(items.len()).is_ok_and(|count| count < u32::MAX - FIRST_INODE) {
             Ok(Plan { items })
         } else {
-            Err(FormatError::Full)
+            Err(ImageError::Full)
         }
     }
 
@@ -105,7 +106,7 @@ impl<'a> Plan<'a> {
         number_of(self.items.len() - 1)
     }
 
-    pub(super) fn write<S: ImageSink>(&self, writer: &mut Writer<'_, S>) -> Result<(), FormatError<S::Error>> {
+    pub(super) fn write<S: ImageSink>(&self, writer: &mut Writer<'_, S>) -> Result<(), ImageError<S::Error>> {
         for (position, item) in self.items.iter().enumerate() {
             let number = number_of(position);
             let (attributes, size, links, finished) = match item.source {
@@ -134,7 +135,7 @@ impl<'a> Plan<'a> {
         &self,
         writer: &mut Writer<'_, S>,
         position: usize,
-    ) -> Result<(u64, Finished), FormatError<S::Error>> {
+    ) -> Result<(u64, Finished), ImageError<S::Error>> {
         let item = &self.items[position];
         let itself = (number_of(position), &b"."[..], 2);
         let parent = (item.parent, &b".."[..], 2);
@@ -176,9 +177,9 @@ fn write_file<S: ImageSink>(
     writer: &mut Writer<'_, S>,
     name: &[u8],
     file: &File,
-) -> Result<Finished, FormatError<S::Error>> {
+) -> Result<Finished, ImageError<S::Error>> {
     let block_bytes = writer.layout.block_bytes as usize;
-    let wrong = || FormatError::Content(name.to_vec());
+    let wrong = || ImageError::Content(name.to_vec());
     if file.size > largest_file(block_bytes as u64) {
         return Err(wrong());
     }
@@ -225,7 +226,7 @@ impl Run {
         self.logical + u64::from(self.count) == logical && self.block.checked_add(self.count) == Some(block)
     }
 
-    fn copy<S: ImageSink>(self, writer: &mut Writer<'_, S>, file: &Foreign) -> Result<(), FormatError<S::Error>> {
+    fn copy<S: ImageSink>(self, writer: &mut Writer<'_, S>, file: &Foreign) -> Result<(), ImageError<S::Error>> {
         let block_bytes = u64::from(writer.layout.block_bytes);
         let start = self.logical * block_bytes;
         let end = (start + u64::from(self.count) * block_bytes).min(file.size);
@@ -237,9 +238,9 @@ fn write_foreign<S: ImageSink>(
     writer: &mut Writer<'_, S>,
     name: &[u8],
     file: &Foreign,
-) -> Result<Finished, FormatError<S::Error>> {
+) -> Result<Finished, ImageError<S::Error>> {
     let block_bytes = u64::from(writer.layout.block_bytes);
-    let wrong = || FormatError::Content(name.to_vec());
+    let wrong = || ImageError::Content(name.to_vec());
     if file.size > largest_file(block_bytes) {
         return Err(wrong());
     }
@@ -282,11 +283,11 @@ fn write_link<S: ImageSink>(
     writer: &mut Writer<'_, S>,
     name: &[u8],
     link: &Link,
-) -> Result<Finished, FormatError<S::Error>> {
+) -> Result<Finished, ImageError<S::Error>> {
     let block_bytes = writer.layout.block_bytes as usize;
     // Linux reads a target into a block and puts a zero after it.
     if link.target.is_empty() || link.target.len() >= block_bytes || link.target.contains(&0) {
-        return Err(FormatError::Target(name.to_vec()));
+        return Err(ImageError::Target(name.to_vec()));
     }
     if link.target.len() < SHORT_TARGET_BYTES {
         let mut numbers = [0; SHORT_TARGET_BYTES];
@@ -336,13 +337,13 @@ impl Mapper {
         writer: &mut Writer<'_, S>,
         logical: u64,
         bytes: &[u8],
-    ) -> Result<(), FormatError<S::Error>> {
+    ) -> Result<(), ImageError<S::Error>> {
         let block = self.place(writer, logical)?;
         writer.write_block(block, bytes)
     }
 
     /// The block that is to hold this position of the file.
-    fn place<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>, logical: u64) -> Result<u32, FormatError<S::Error>> {
+    fn place<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>, logical: u64) -> Result<u32, ImageError<S::Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let block = self.allocate(writer)?;
             self.numbers[logical as usize] = block;
@@ -385,20 +386,20 @@ impl Mapper {
         write_u32(&mut self.open[level].numbers, index as usize * 4, block);
     }
 
-    fn allocate<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>) -> Result<u32, FormatError<S::Error>> {
+    fn allocate<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>) -> Result<u32, ImageError<S::Error>> {
         self.blocks += 1;
         writer.allocate()
     }
 
     /// Writes the open tables from this level down.
-    fn close<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>, level: usize) -> Result<(), FormatError<S::Error>> {
+    fn close<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>, level: usize) -> Result<(), ImageError<S::Error>> {
         for table in self.open.drain(level.min(self.open.len())..) {
             writer.write_block(table.block, &table.numbers)?;
         }
         Ok(())
     }
 
-    fn finish<S: ImageSink>(mut self, writer: &mut Writer<'_, S>) -> Result<Finished, FormatError<S::Error>> {
+    fn finish<S: ImageSink>(mut self, writer: &mut Writer<'_, S>) -> Result<Finished, ImageError<S::Error>> {
         self.close(writer, 0)?;
         let mut numbers = [0; SHORT_TARGET_BYTES];
         for (bytes, number) in numbers.chunks_exact_mut(4).zip(self.numbers) {

@@ -1,41 +1,31 @@
 //! Formatting a disk: an empty volume with `lost+found`, written through a [`BlockSource`].
 //!
-//! Key items: [`make`], [`MakeOptions`], [`MakeError`]. Only metadata is written: the superblock and its copies,
-//! descriptors, bitmaps, whole inode tables (what lay there before would look like files to who repairs the volume),
-//! and the two folders. What was the superblock is overwritten first and the new one last, so that a disk whose
-//! formatting was cut off holds no volume rather than half of one.
-//!
-//! Not here: content (see `format`), changing a volume that is there.
+//! Only metadata is written: the superblock and its copies, descriptors, bitmaps, whole inode tables (what lay there
+//! before would look like files to a repair), and the two folders. What was the superblock is overwritten first and the
+//! new one last, so that a disk whose formatting was cut off holds no volume rather than half of one.
 
-mod error;
-mod output;
-
-pub use error::MakeError;
-
+use super::metadata::{GroupUse, Metadata};
+use super::output::Output;
+use super::{BLOCK_SIZES, BYTES_PER_INODE, INODE_BYTES, LOST_NAME, MakeError, default_inodes};
 use crate::ROOT_INODE;
 use crate::features::{COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER};
-use crate::fresh::{self, EMPTY_USED_INODES, GroupCounts, Identity, NewFolder};
+use crate::fresh::{self, EMPTY_USED_INODES, Identity, NewFolder};
 use crate::geometry::{Backups, FIRST_INODE, Geometry, PlanError, Wish};
 use crate::source::BlockSource;
 use crate::wire::superblock::OLD_INODE_BYTES;
 use crate::wire::{group, superblock};
-use output::Output;
 
-/// Volumes from this size on get blocks of 4 KiB where nobody says otherwise.
+/// Volumes from this size on get blocks of 4 KiB by default.
 const LARGE_BLOCKS_FROM: u64 = 16 << 20;
 /// Volumes from this size on get fewer inodes for their size.
 const FEW_INODES_FROM: u64 = 512 << 20;
-const BYTES_PER_INODE: u64 = 8 << 10;
 const BYTES_PER_INODE_OF_LARGE: u64 = 16 << 10;
-/// Bytes of an inode on a volume of revision 1.
-const INODE_BYTES: u32 = 256;
 /// The most parts in a hundred that may be reserved.
 const MAX_RESERVED_PERCENT: u32 = 50;
 /// `lost+found` is made with room, because there may be none when it is needed.
 const LOST_BYTES: u32 = 16 << 10;
 /// It needs no indirect block.
 const LOST_MAX_BLOCKS: u32 = 12;
-const LOST_NAME: &[u8] = b"lost+found";
 /// Folders that a new volume has.
 const FOLDERS: u32 = 2;
 /// The kind of a folder in an entry that says it.
@@ -88,7 +78,7 @@ pub struct Made {
 }
 
 /// Puts an empty volume on a disk. All that was on it is lost.
-pub async fn make<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<Made, MakeError> {
+pub async fn make_empty<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<Made, MakeError> {
     if source.is_read_only() {
         return Err(MakeError::ReadOnly);
     }
@@ -98,25 +88,23 @@ pub async fn make<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<M
     output.clear_beginning().await?;
     output.flush().await?;
     let lost_blocks = (LOST_BYTES / geometry.block_bytes).min(LOST_MAX_BLOCKS);
+    let metadata = Metadata { geometry: &geometry, identity: &identity, used_inodes: EMPTY_USED_INODES };
     let mut free_blocks = 0;
     for group in 0..geometry.groups {
-        let here = if group == 0 { 1 + lost_blocks } else { 0 };
-        let used = geometry.overhead(group) + here;
-        free_blocks += geometry.group_blocks(group) - used;
-        write_group(&mut output, &geometry, group, used).await?;
+        free_blocks += metadata.free_blocks(group, group_use(group, lost_blocks));
+        write_group(&mut output, &metadata, group, group_use(group, lost_blocks)).await?;
     }
     write_folders(&mut output, &geometry, &identity, lost_blocks).await?;
     output.flush().await?;
     // The first superblock comes last: until it is there, this is no volume.
     for group in (0..geometry.groups).rev().filter(|&group| geometry.has_superblock(group)) {
-        write_descriptors(&mut output, &geometry, group, lost_blocks).await?;
+        write_descriptors(&mut output, &metadata, group, lost_blocks).await?;
         if group == 0 {
             output.flush().await?;
         }
         let within = if group == 0 { superblock::OFFSET % u64::from(geometry.block_bytes) } else { 0 } as usize;
         let fill = |bytes: &mut [u8]| {
-            let bytes = &mut bytes[within..within + superblock::BYTES];
-            fresh::superblock(bytes, &geometry, &identity, group, free_blocks, EMPTY_USED_INODES);
+            metadata.superblock(&mut bytes[within..within + superblock::BYTES], group, free_blocks);
         };
         output.block(geometry.group_first(group), fill).await?;
     }
@@ -137,7 +125,7 @@ fn plan(disk_bytes: u64, options: &MakeOptions) -> Result<Geometry, MakeError> {
     }
     let usual = if disk_bytes < LARGE_BLOCKS_FROM { 1024 } else { 4096 };
     let block_bytes = options.block_bytes.unwrap_or(usual);
-    if ![1024, 2048, 4096].contains(&block_bytes) {
+    if !BLOCK_SIZES.contains(&block_bytes) {
         return Err(MakeError::BlockSize(block_bytes));
     }
     let per_inode = if disk_bytes < FEW_INODES_FROM { BYTES_PER_INODE } else { BYTES_PER_INODE_OF_LARGE };
@@ -145,11 +133,10 @@ fn plan(disk_bytes: u64, options: &MakeOptions) -> Result<Geometry, MakeError> {
         Style::Usual => (INODE_BYTES, Backups::Sparse),
         Style::Plain => (OLD_INODE_BYTES, Backups::Every),
     };
-    let usual_inodes = (disk_bytes / per_inode).min(u32::MAX.into()) as u32;
     let wish = Wish {
         volume_bytes: disk_bytes,
         block_bytes,
-        inodes: options.inodes.unwrap_or(usual_inodes),
+        inodes: options.inodes.unwrap_or(default_inodes(disk_bytes, per_inode)),
         inode_bytes,
         backups,
     };
@@ -183,30 +170,30 @@ fn identity(geometry: &Geometry, options: &MakeOptions, made: u32) -> Identity {
 /// Writes a group's bitmaps and its inode table, which holds nothing yet.
 async fn write_group<S: BlockSource>(
     output: &mut Output<'_, S>,
-    geometry: &Geometry,
+    metadata: &Metadata<'_>,
     group: u32,
-    used: u32,
+    used: GroupUse,
 ) -> Result<(), MakeError> {
-    let first_bitmap = geometry.first_bitmap(group);
-    let inodes = if group == 0 { EMPTY_USED_INODES } else { 0 };
-    output.block(first_bitmap, |bytes| fresh::bitmap(bytes, used, geometry.group_blocks(group))).await?;
-    output.block(first_bitmap + 1, |bytes| fresh::bitmap(bytes, inodes, geometry.inodes_per_group)).await?;
-    output.zeros(first_bitmap + 2, geometry.inode_table_blocks()).await
+    let first_bitmap = metadata.geometry.first_bitmap(group);
+    output.block(first_bitmap, |bytes| metadata.block_bitmap(bytes, group, used)).await?;
+    output.block(first_bitmap + 1, |bytes| metadata.inode_bitmap(bytes, group)).await?;
+    output.zeros(first_bitmap + 2, metadata.geometry.inode_table_blocks()).await
 }
 
 /// Writes the copy of all descriptors in this group.
 async fn write_descriptors<S: BlockSource>(
     output: &mut Output<'_, S>,
-    geometry: &Geometry,
+    metadata: &Metadata<'_>,
     in_group: u32,
     lost_blocks: u32,
 ) -> Result<(), MakeError> {
+    let geometry = metadata.geometry;
     let per_block = geometry.block_bytes / group::BYTES as u32;
     for block in 0..geometry.descriptor_blocks {
         let fill = |bytes: &mut [u8]| {
             let first = block * per_block;
             for (row, group) in bytes.chunks_exact_mut(group::BYTES).zip(first..geometry.groups) {
-                fresh::descriptor(row, geometry, group, counts(geometry, group, lost_blocks));
+                metadata.descriptor(row, group, group_use(group, lost_blocks));
             }
         };
         output.block(geometry.group_first(in_group) + 1 + block, fill).await?;
@@ -214,16 +201,12 @@ async fn write_descriptors<S: BlockSource>(
     Ok(())
 }
 
-fn counts(geometry: &Geometry, group: u32, lost_blocks: u32) -> GroupCounts {
-    let free_blocks = geometry.group_blocks(group) - geometry.overhead(group);
-    if group == 0 {
-        return GroupCounts {
-            free_blocks: free_blocks - 1 - lost_blocks,
-            free_inodes: geometry.inodes_per_group - EMPTY_USED_INODES,
-            folders: FOLDERS,
-        };
+/// The folders are in the first group.
+fn group_use(group: u32, lost_blocks: u32) -> GroupUse {
+    match group {
+        0 => GroupUse { data_blocks: 1 + lost_blocks, folders: FOLDERS },
+        _ => GroupUse::default(),
     }
-    GroupCounts { free_blocks, free_inodes: geometry.inodes_per_group, folders: 0 }
 }
 
 /// Writes the root and `lost+found`: their blocks and their inodes.

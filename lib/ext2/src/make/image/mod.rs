@@ -8,7 +8,7 @@
 //! Not here: reading host folders (a [`Foreign`] file is only a number here), changing an existing volume.
 
 mod content;
-mod layout;
+mod writer;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -16,6 +16,7 @@ use core::convert::Infallible;
 use core::fmt;
 use core::ops::Range;
 
+use crate::make::BLOCK_SIZES;
 use crate::wire::directory::LONGEST_NAME;
 
 /// Where an image goes. It is all zeros before the first byte is written.
@@ -140,7 +141,7 @@ impl File {
 
 /// What the volume is to be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ImageOptions {
     /// Bytes of a block: 1024, 2048 or 4096.
     pub block_bytes: u32,
     /// Bytes of the volume. It may become a little smaller, where its last group would hold nothing.
@@ -168,7 +169,7 @@ pub struct Built {
 
 /// Why an image was not built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FormatError<E> {
+pub enum ImageError<E> {
     /// The block size is none of those supported.
     BlockSize(u32),
     /// The volume's size in bytes is outside what the format allows.
@@ -188,52 +189,56 @@ pub enum FormatError<E> {
     Sink(E),
 }
 
-impl<E: fmt::Display> fmt::Display for FormatError<E> {
+impl<E: fmt::Display> fmt::Display for ImageError<E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |name: &[u8]| alloc::string::String::from_utf8_lossy(name).into_owned();
         match self {
-            FormatError::BlockSize(bytes) => {
+            ImageError::BlockSize(bytes) => {
                 write!(formatter, "blocks of {bytes} bytes are not supported; choose 1024, 2048 or 4096")
             }
-            FormatError::VolumeSize(bytes) => {
+            ImageError::VolumeSize(bytes) => {
                 write!(formatter, "a volume of {bytes} bytes is outside what ext2 allows with this block size")
             }
-            FormatError::Full => formatter.write_str("the content does not fit; make the volume larger"),
-            FormatError::Name(name) => write!(formatter, "`{}` cannot be a name on an ext2 volume", text(name)),
-            FormatError::Content(name) => {
+            ImageError::Full => formatter.write_str("the content does not fit; make the volume larger"),
+            ImageError::Name(name) => write!(formatter, "`{}` cannot be a name on an ext2 volume", text(name)),
+            ImageError::Content(name) => {
                 write!(formatter, "the file `{}` is too large, or its extents overlap", text(name))
             }
-            FormatError::Target(name) => {
+            ImageError::Target(name) => {
                 write!(formatter, "the target of the link `{}` is empty or too long", text(name))
             }
-            FormatError::TooManyFolders(name) => {
+            ImageError::TooManyFolders(name) => {
                 write!(formatter, "the folder `{}` has more folders in it than ext2 allows", text(name))
             }
-            FormatError::Sink(error) => write!(formatter, "the image could not be written: {error}"),
+            ImageError::Sink(error) => write!(formatter, "the image could not be written: {error}"),
         }
     }
 }
 
 /// Builds a volume with this root folder, and an empty `lost+found` in it.
-pub fn format<S: ImageSink>(options: &Options, root: &Folder, sink: &mut S) -> Result<Built, FormatError<S::Error>> {
-    if ![1024, 2048, 4096].contains(&options.block_bytes) {
-        return Err(FormatError::BlockSize(options.block_bytes));
+pub fn make_image<S: ImageSink>(
+    options: &ImageOptions,
+    root: &Folder,
+    sink: &mut S,
+) -> Result<Built, ImageError<S::Error>> {
+    if !BLOCK_SIZES.contains(&options.block_bytes) {
+        return Err(ImageError::BlockSize(options.block_bytes));
     }
     let lost = Folder {
         attributes: Attributes { permissions: 0o700, owner: 0, group: 0, modified: options.made },
         entries: BTreeMap::new(),
     };
     let plan = content::Plan::new(root, &lost)?;
-    let layout = layout::plan(options, plan.used_inodes())?;
-    let mut writer = layout::Writer::new(&layout, sink);
+    let layout = writer::plan(options, plan.used_inodes())?;
+    let mut writer = writer::Writer::new(&layout, sink);
     plan.write(&mut writer)?;
     writer.finish(options, plan.used_inodes())
 }
 
-fn check_name<E>(name: &[u8]) -> Result<(), FormatError<E>> {
+fn check_name<E>(name: &[u8]) -> Result<(), ImageError<E>> {
     let fits = (1..=LONGEST_NAME).contains(&name.len());
     if !fits || name == b"." || name == b".." || name.iter().any(|&byte| byte == 0 || byte == b'/') {
-        return Err(FormatError::Name(name.to_vec()));
+        return Err(ImageError::Name(name.to_vec()));
     }
     Ok(())
 }
