@@ -155,6 +155,8 @@ fn every_page_can_be_reached_from_the_readme() {
             }
         }
     }
+    // The list of pages that makes them a book is no page.
+    reached.insert(String::from("docs/SUMMARY.md"));
     let complaints: Vec<String> = workspace
         .files("md")
         .into_iter()
