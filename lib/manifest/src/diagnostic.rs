@@ -1,40 +1,13 @@
-//! What is wrong with a manifest: a stable code, a sentence, the place, and what to do about it.
+//! What is wrong with a manifest, with places in one file or several.
 
 use std::fmt;
-use std::ops::Range;
 
-use annotate_snippets::{Level, Renderer, Snippet};
-
-/// Whether a rendered diagnostic has terminal colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colours {
-    /// For a terminal.
-    Always,
-    /// For files, and for error messages of other tools.
-    Never,
-}
-
-macro_rules! codes {
-    ($($name:ident = $text:literal, $title:literal;)*) => {
-        /// The kind of a diagnostic; its text (`M012`) is stable.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Code { $(#[doc = $title] $name,)* }
-        impl Code {
-            /// Every code.
-            pub const ALL: &[Code] = &[$(Code::$name),*];
-            /// As it is printed.
-            pub const fn text(self) -> &'static str {
-                match self { $(Code::$name => $text,)* }
-            }
-            /// What it is about.
-            pub const fn title(self) -> &'static str {
-                match self { $(Code::$name => $title,)* }
-            }
-        }
-    };
-}
+use codes::codes;
+use diagnostics::{Colours, SourceFile};
 
 codes! {
+    /// The kind of a diagnostic; its text (`M012`) is stable.
+    pub enum Code;
     Syntax = "M001", "the file is not TOML";
     UnknownKey = "M002", "a key that means nothing here";
     WrongType = "M003", "a value of the wrong type";
@@ -106,44 +79,20 @@ codes! {
     AllowMismatch = "M133", "allowed publishers and a policy that do not fit each other";
 }
 
-/// A place and what is to be said about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Label {
-    /// Bytes of the file, counted on from where the [`Source`] starts.
-    pub span: Range<usize>,
-    /// A phrase.
-    pub text: String,
+impl diagnostics::Code for Code {
+    fn text(self) -> &'static str {
+        self.text()
+    }
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic {
-    /// Its kind.
-    pub code: Code,
-    /// What is wrong, a sentence without its full stop.
-    pub message: String,
-    /// Where; the first is the place itself, the others explain.
-    pub labels: Vec<Label>,
-    /// What to do.
-    pub remedy: String,
-}
-
-/// A file that was read.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// Its name.
-    pub file: String,
-    /// Its text.
-    pub text: String,
-    /// The place of its first byte: 0 for the first file, behind the others for those that it is based on.
-    pub start: usize,
-}
+pub type Diagnostic = diagnostics::Diagnostic<Code>;
 
 /// All that is wrong with one file or those that it is based on. `Display` renders it without colours.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
-    /// The file, then those that it is based on, by their places.
-    pub sources: Vec<Source>,
+    /// The file, then those that it is based on.
+    pub files: Vec<SourceFile>,
     /// At least one, in the order of their places.
     pub items: Vec<Diagnostic>,
 }
@@ -151,90 +100,8 @@ pub struct Diagnostics {
 impl Diagnostics {
     /// As text: for each the code, the sentence, the lines with carets, and what to do.
     pub fn render(&self, colours: Colours) -> String {
-        let renderer = match colours {
-            Colours::Always => Renderer::styled(),
-            Colours::Never => Renderer::plain(),
-        };
-        let texts: Vec<String> = self.sources.iter().map(|source| harmless(&source.text)).collect();
-        let rendered: Vec<String> = self.items.iter().map(|item| self.render_one(item, &texts, &renderer)).collect();
-        rendered.join("\n")
+        diagnostics::render(&self.items, &self.files, colours)
     }
-
-    /// `texts`: those of the sources, without what cannot be shown.
-    fn render_one(&self, item: &Diagnostic, texts: &[String], renderer: &Renderer) -> String {
-        let (title, remedy) = (harmless(&item.message), harmless(&item.remedy));
-        let labels: Vec<(&Label, String)> = item.labels.iter().map(|label| (label, harmless(&label.text))).collect();
-        let mut message = Level::Error.title(&title).id(item.code.text());
-        for (source, text) in self.sources.iter().zip(texts) {
-            let mut labels = labels
-                .iter()
-                .enumerate()
-                .filter(|(_, (label, _))| self.source_of(label).is_some_and(|other| other.start == source.start))
-                .peekable();
-            if labels.peek().is_none() {
-                continue;
-            }
-            let mut snippet = Snippet::source(text).origin(&source.file).fold(true);
-            for (index, (label, words)) in labels {
-                let level = if index == 0 { Level::Error } else { Level::Info };
-                snippet = snippet.annotation(level.span(visible(text, source.place(&label.span))).label(words));
-            }
-            message = message.snippet(snippet);
-        }
-        let message = message.footer(Level::Help.title(&remedy));
-        let mut text = String::new();
-        for line in renderer.render(message).to_string().lines() {
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-
-    fn source_of(&self, label: &Label) -> Option<&Source> {
-        self.sources.iter().rev().find(|source| source.start <= label.span.start)
-    }
-}
-
-impl Source {
-    /// The bytes of a span, inside the text.
-    fn place(&self, span: &Range<usize>) -> Range<usize> {
-        let inside = |place: usize| place.saturating_sub(self.start).min(self.text.len());
-        inside(span.start)..inside(span.end)
-    }
-}
-
-/// The first line of some bytes, on character boundaries. Of blanks that a line begins with their end is shown: the
-/// renderer cuts them off where the line is long.
-fn visible(text: &str, place: Range<usize>) -> Range<usize> {
-    let boundary = |mut place: usize| {
-        while !text.is_char_boundary(place) {
-            place -= 1;
-        }
-        place
-    };
-    let start = boundary(place.start);
-    let end = boundary(place.end.max(start));
-    let end = text[start..end].find('\n').map_or(end, |length| start + length);
-    let line_start = text[..start].rfind('\n').map_or(0, |before| before + 1);
-    if end > line_start && text[line_start..end].bytes().all(|byte| byte == b' ') {
-        let blanks = text[end..].bytes().take_while(|byte| *byte == b' ').count();
-        return end + blanks..end + blanks;
-    }
-    start..end
-}
-
-/// The text with blanks in the place of whatever moves a terminal's cursor, and of blanks that are not a column wide: as
-/// many bytes of them, so that places stay.
-fn harmless(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character != '\n' && (character.is_control() || character.is_whitespace()) {
-            shown.extend(std::iter::repeat_n(' ', character.len_utf8()));
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
 }
 
 impl fmt::Display for Diagnostics {

@@ -5,15 +5,29 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use diagnostics::{Label, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostic::{Code, Diagnostic, Label};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::shapes::{Key, Kind, LIST_MAX, Presence, SYSTEM, Shape};
-use crate::spelling::nearest;
 
-/// A place in the file.
+/// A place in the file, counted from where the file starts.
 pub(crate) type Span = Range<usize>;
+
+/// A place and what is to be said about it.
+pub(crate) struct Mark {
+    pub(crate) span: Span,
+    pub(crate) text: String,
+}
+
+/// Something wrong, before it is known which files there are.
+struct Found {
+    code: Code,
+    message: String,
+    marks: Vec<Mark>,
+    remedy: String,
+}
 
 /// A value and its place.
 #[derive(Clone, Debug)]
@@ -35,12 +49,12 @@ impl<T> At<T> {
 /// What has been found wrong so far.
 #[derive(Default)]
 pub(crate) struct Report {
-    items: RefCell<Vec<Diagnostic>>,
+    items: RefCell<Vec<Found>>,
 }
 
 impl Report {
     pub(crate) fn add(&self, code: Code, message: String, span: &Span, label: &str, remedy: String) {
-        self.add_labels(code, message, vec![Label { span: span.clone(), text: label.into() }], remedy);
+        self.add_labels(code, message, vec![Mark { span: span.clone(), text: label.into() }], remedy);
     }
 
     /// With a second place, where the first of two stands.
@@ -52,12 +66,12 @@ impl Report {
         other: (&Span, &str),
         remedy: String,
     ) {
-        let labels = [span, other].map(|(span, text)| Label { span: span.clone(), text: text.into() });
+        let labels = [span, other].map(|(span, text)| Mark { span: span.clone(), text: text.into() });
         self.add_labels(code, message, labels.into(), remedy);
     }
 
-    pub(crate) fn add_labels(&self, code: Code, message: String, labels: Vec<Label>, remedy: String) {
-        self.items.borrow_mut().push(Diagnostic { code, message, labels, remedy });
+    pub(crate) fn add_labels(&self, code: Code, message: String, marks: Vec<Mark>, remedy: String) {
+        self.items.borrow_mut().push(Found { code, message, marks, remedy });
     }
 
     /// How much has been found wrong so far.
@@ -65,10 +79,23 @@ impl Report {
         self.items.borrow().len()
     }
 
-    pub(crate) fn finish(self) -> Vec<Diagnostic> {
+    /// All of it in the order of the places. `starts`: where the places of each file begin.
+    pub(crate) fn finish(self, starts: &[usize]) -> Vec<Diagnostic> {
         let mut items = self.items.into_inner();
-        items.sort_by_key(|item| item.labels.first().map_or(0, |label| label.span.start));
-        items
+        items.sort_by_key(|item| item.marks.first().map_or(0, |mark| mark.span.start));
+        let label = |mark: Mark| {
+            let file = starts.iter().rposition(|&start| start <= mark.span.start).unwrap_or(0);
+            let within = |place: usize| place.saturating_sub(starts[file]);
+            let span = diagnostics::Span { file, start: within(mark.span.start), end: within(mark.span.end) };
+            Label { span, text: mark.text }
+        };
+        let diagnostic = |Found { code, message, marks, remedy }| Diagnostic {
+            code,
+            message,
+            labels: marks.into_iter().map(label).collect(),
+            remedy,
+        };
+        items.into_iter().map(diagnostic).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use house::{Crate, Workspace, expect_none};
 
 const LEGAL: &[(&str, &[&str])] = &[
     ("abi", &[]),
-    ("lang", &["abi"]),
+    ("lang", &["abi", "lib/codes", "lib/diagnostics"]),
     ("lib/*", &["abi", "lib/*"]),
     ("hal/api", &["abi"]),
     ("hal/hosted", &["hal/api", "abi", "lib/nine-p", "lib/host-service"]),
@@ -29,6 +29,7 @@ const LEGAL: &[(&str, &[&str])] = &[
             "abi",
             "lib/package",
             "lib/manifest",
+            "lib/diagnostics",
             "lib/install",
             "lib/block-source",
             "lib/ext2",
