@@ -15,26 +15,6 @@ use crate::net::{IP, NetError};
 use crate::net_address::{Network, from_bytes, to_bytes};
 use crate::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketRecord};
 
-/// Bits of [`InterfaceRecord::flags`].
-pub mod interface_flags {
-    /// The link is up.
-    pub const UP: u16 = 1;
-    /// Addresses come by DHCP.
-    pub const DHCP: u16 = 1 << 1;
-    /// It is the host's and cannot be changed here.
-    pub const HOST: u16 = 1 << 2;
-}
-
-/// Bits of [`RouteRecord::flags`].
-pub mod route_flags {
-    /// It is of IPv6.
-    pub const VERSION_6: u32 = 1;
-    /// It was learnt by DHCP.
-    pub const DHCP: u32 = 1 << 1;
-    /// It follows from an address.
-    pub const LINK: u32 = 1 << 2;
-}
-
 /// The configuration of the network stack.
 pub struct IpStack {
     endpoint: Option<ip_configuration::Imp<states::Ready>>,

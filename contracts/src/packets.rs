@@ -6,16 +6,7 @@ use alloc::vec::Vec;
 
 use sip::exheap::{ExBlock, ExVec};
 
-use crate::Packet;
-
-/// Bit 0 of a packet's `flags`: see the contract.
-pub const CHECKSUM: u16 = 1;
-/// Bit 0 of a device's `features`: checksums of TCP and UDP are its work.
-pub const CHECKSUM_OFFLOAD: u32 = 1;
-/// Bit 1 of a device's `features`: it cuts long TCP packets of IPv4.
-pub const SEGMENTATION_VERSION_4: u32 = 1 << 1;
-/// Bit 2 of a device's `features`: it cuts long TCP packets of IPv6.
-pub const SEGMENTATION_VERSION_6: u32 = 1 << 2;
+use crate::{Packet, PacketFlags};
 
 /// A buffer and what is in it.
 pub type Filled = (Packet, ExVec<u8>);
@@ -27,7 +18,7 @@ pub fn empty() -> Packet {
 
 /// The record of a packet to send, of this length.
 pub fn sent(length: u32) -> Packet {
-    Packet { received_ns: 0, length, flags: 0, segment_bytes: 0 }
+    Packet { received_ns: 0, length, flags: PacketFlags::empty(), segment_bytes: 0 }
 }
 
 /// Makes a batch. What does not fit, because memory ran out, is lost with its buffer, as packets may be; with no

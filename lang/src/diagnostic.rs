@@ -16,7 +16,7 @@ codes! {
     DuplicateItem = "C010", Error, "two declarations of the unit have one name";
     DuplicateMessage = "C011", Error, "two messages have one name";
     DuplicateState = "C012", Error, "two states have one name";
-    DuplicatePart = "C013", Error, "two arguments, fields or names of an enum are the same";
+    DuplicatePart = "C013", Error, "two arguments, fields, flags or names of an enum are the same";
     ReservedName = "C014", Error, "the name is needed for generated code";
     BadName = "C015", Error, "the name cannot be used";
     SameRustName = "C016", Error, "two names are the same in Rust";
@@ -28,6 +28,7 @@ codes! {
     NoStates = "C026", Error, "a contract without states";
     RecursiveType = "C027", Error, "a type contains itself";
     EmptyType = "C028", Error, "a type without content";
+    BadFlagsNumber = "C029", Error, "flags are bits of a number without a sign";
     NoDirection = "C030", Error, "nothing tells which way a message goes";
     WrongSign = "C031", Error, "a sign contradicts the direction of its message";
     SignsDisagree = "C032", Error, "a message is used with both signs";

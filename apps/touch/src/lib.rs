@@ -5,7 +5,7 @@
 extern crate alloc;
 
 use contracts::access::AccessError;
-use contracts::directory::{CreateMode, NameError, NodeChanges};
+use contracts::directory::{CreateMode, NameError, NodeChanges, NodeParts};
 use contracts::feed::for_each_path;
 use contracts::file_writer::NEW_PERMISSIONS;
 use contracts::namespace::Namespace;
@@ -14,9 +14,6 @@ use contracts::text::Moment;
 use contracts::volume::end_of_links;
 
 sip::startup!();
-
-/// Of [`NodeChanges`]: both times.
-const TIMES: u32 = 8 + 16;
 
 /// Touches each path; one that cannot be is reported, and the others follow.
 pub fn main(startup: Startup) -> i32 {
@@ -43,7 +40,7 @@ fn touch(namespace: &mut Namespace, full: &str, seconds: i64, no_create: bool) -
         }
         other => drop(other?),
     }
-    let changes =
-        NodeChanges { modified_s: seconds, accessed_s: seconds, permissions: 0, owner: 0, group: 0, which: TIMES };
+    let which = NodeParts::MODIFIED | NodeParts::ACCESSED;
+    let changes = NodeChanges { modified_s: seconds, accessed_s: seconds, permissions: 0, owner: 0, group: 0, which };
     namespace.set_attributes(&full, changes)
 }

@@ -3,7 +3,9 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, states};
+use contracts::directory::{
+    self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, NodeParts, states,
+};
 use contracts::directory_page::PageWriter;
 use contracts::file;
 use nine_p::{Changes, Entry, UNLINK_DIRECTORY, entries, errno, open_flags};
@@ -23,15 +25,6 @@ const ENTRIES_BYTES: usize = 16 << 10;
 const FOLDER_PERMISSIONS: u32 = 0o755;
 /// Permissions that clients may give: no program of the host's becomes one that runs as its owner.
 const PERMISSIONS: u32 = 0o777;
-
-/// The bits of `NodeChanges::which`.
-mod which {
-    pub const PERMISSIONS: u32 = 1;
-    pub const OWNER: u32 = 2;
-    pub const GROUP: u32 = 4;
-    pub const MODIFIED: u32 = 8;
-    pub const ACCESSED: u32 = 16;
-}
 
 /// A folder that a client is reading, between two pages.
 struct Reading {
@@ -286,7 +279,7 @@ async fn remove(here: &Here, path: &[u8], flags: u32) -> Result<(), Error> {
 }
 
 async fn set_attributes(here: &Here, path: &[u8], wanted: &NodeChanges) -> Result<(), Error> {
-    let has = |bit| wanted.which & bit != 0;
+    let has = |part| wanted.which.contains(part);
     let mut changes = Changes {
         mode: wanted.permissions & 0o7777,
         owner: wanted.owner,
@@ -295,17 +288,17 @@ async fn set_attributes(here: &Here, path: &[u8], wanted: &NodeChanges) -> Resul
         accessed_s: wanted.accessed_s.cast_unsigned(),
         ..Changes::default()
     };
-    if has(which::PERMISSIONS) && changes.mode & !PERMISSIONS != 0 {
+    if has(NodeParts::PERMISSIONS) && changes.mode & !PERMISSIONS != 0 {
         return Err(Error::Host(errno::EPERM));
     }
-    let bits = [
-        (which::PERMISSIONS, Changes::MODE),
-        (which::OWNER, Changes::OWNER),
-        (which::GROUP, Changes::GROUP),
-        (which::MODIFIED, Changes::MODIFIED | Changes::MODIFIED_SET),
-        (which::ACCESSED, Changes::ACCESSED | Changes::ACCESSED_SET),
+    let parts = [
+        (NodeParts::PERMISSIONS, Changes::MODE),
+        (NodeParts::OWNER, Changes::OWNER),
+        (NodeParts::GROUP, Changes::GROUP),
+        (NodeParts::MODIFIED, Changes::MODIFIED | Changes::MODIFIED_SET),
+        (NodeParts::ACCESSED, Changes::ACCESSED | Changes::ACCESSED_SET),
     ];
-    changes.valid = bits.iter().filter(|(bit, _)| has(*bit)).map(|(_, valid)| valid).sum();
+    changes.valid = parts.iter().filter(|(part, _)| has(*part)).map(|(_, valid)| valid).sum();
     here.find(path, LastLink::Keep).await?.fid.set_attributes(changes).await
 }
 

@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use contracts::Packet;
-use contracts::nic_device::{self, ExpIoConfigureBegin, ExpIoConfigured, ExpIoRunning, states};
+use contracts::nic_device::{self, ExpIoConfigureBegin, ExpIoConfigured, ExpIoRunning, NicFeatures, states};
 use contracts::nic_events::{self, NicEventType};
 use contracts::packets::{self, Filled};
 use sip::executor;
@@ -30,6 +30,7 @@ struct Client {
 pub fn take(client: nic_device::Exp<states::Start>, link: &Rc<Link>) {
     let number = link.take();
     let sip::device::Link { hardware, mtu, features } = link.description;
+    let features = NicFeatures::from_bits(features).unwrap_or(NicFeatures::empty());
     // The speed of a link within a host is unknown.
     let ready = client.device_info(hardware, mtu.into(), u64::MAX, features);
     let mut client = Client { link: Rc::clone(link), number, receive_packets: 0, transmit_packets: 0 };

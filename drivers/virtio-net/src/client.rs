@@ -3,10 +3,10 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use contracts::Packet;
-use contracts::nic_device::{self, ExpIoConfigureBegin, ExpIoConfigured, ExpIoRunning, states};
+use contracts::nic_device::{self, ExpIoConfigureBegin, ExpIoConfigured, ExpIoRunning, NicFeatures, states};
 use contracts::nic_events::{self, NicEventType};
 use contracts::packets::{self, Filled};
+use contracts::{Packet, PacketFlags};
 use sip::executor;
 use sip::exheap::{ExBox, ExVec};
 use sip::hardware::DmaBlock;
@@ -69,11 +69,10 @@ pub fn take(client: nic_device::Exp<states::Start>, system: &System, device: &De
     }));
 }
 
-fn features(offered: Offered) -> u32 {
-    let bit = |is_offered, bit| if is_offered { bit } else { 0 };
-    bit(offered.checksum, packets::CHECKSUM_OFFLOAD)
-        | bit(offered.segmentation_version_4, packets::SEGMENTATION_VERSION_4)
-        | bit(offered.segmentation_version_6, packets::SEGMENTATION_VERSION_6)
+fn features(offered: Offered) -> NicFeatures {
+    NicFeatures::CHECKSUM_OFFLOAD.when(offered.checksum)
+        | NicFeatures::SEGMENTATION_IPV4.when(offered.segmentation_version_4)
+        | NicFeatures::SEGMENTATION_IPV6.when(offered.segmentation_version_6)
 }
 
 impl Client {
@@ -179,7 +178,7 @@ impl Client {
 
     fn filled(&self, received: Received<DmaBlock<ExVec<u8>>>) -> Filled {
         let Received { memory, bytes, received_ns, is_checked } = received;
-        let flags = if is_checked && self.offered.checksum { packets::CHECKSUM } else { 0 };
+        let flags = PacketFlags::CHECKSUM.when(is_checked && self.offered.checksum);
         // A packet is not longer than its buffer, so its length fits.
         (Packet { received_ns, flags, ..packets::sent(bytes as u32) }, memory.end())
     }
@@ -221,7 +220,8 @@ impl Client {
     fn send(&self, buffer: ExVec<u8>, record: &Packet) -> Result<(), Back> {
         let length = record.length as usize;
         let most = buffer.len().min(if record.segment_bytes == 0 { self.packet_bytes } else { LONGEST });
-        let asked = Asked { checksum: record.flags & packets::CHECKSUM != 0, segment_bytes: record.segment_bytes };
+        let checksum = record.flags.contains(PacketFlags::CHECKSUM);
+        let asked = Asked { checksum, segment_bytes: record.segment_bytes };
         let header = buffer.get(..length.min(most)).and_then(|packet| offload::header(packet, asked, self.offered));
         let Some(header) = header.filter(|_| length <= most) else { return Err((buffer, most as i32)) };
         let buffer = self.system.pin(buffer).map_err(|(buffer, _)| (buffer, NO_ROOM))?;

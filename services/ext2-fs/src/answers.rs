@@ -1,6 +1,6 @@
 //! The library's errors and kinds in the words of the contracts.
 
-use contracts::directory::{NameError, NodeAttributes, NodeChanges, NodeKind};
+use contracts::directory::{NameError, NodeAttributes, NodeChanges, NodeKind, NodeParts};
 use contracts::file::{FileAttributes, FileError};
 use contracts::file_system::FileSystemError;
 use contracts::service_provider::StartError;
@@ -72,14 +72,14 @@ pub(crate) fn file_system_error(error: &Error) -> FileSystemError {
 
 /// What a client asks to be changed. Times on the volume are seconds from 1970 to 2106.
 pub(crate) fn attribute_changes(changes: &NodeChanges) -> AttributeChanges {
-    let wanted = |bit: u32| changes.which & bit != 0;
+    let wanted = |part| changes.which.contains(part);
     let time = |seconds: i64| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX);
     AttributeChanges {
-        permissions: wanted(1).then_some((changes.permissions & 0o7777) as u16),
-        owner: wanted(2).then_some(changes.owner),
-        group: wanted(4).then_some(changes.group),
-        modified: wanted(8).then(|| time(changes.modified_s)),
-        accessed: wanted(16).then(|| time(changes.accessed_s)),
+        permissions: wanted(NodeParts::PERMISSIONS).then_some((changes.permissions & 0o7777) as u16),
+        owner: wanted(NodeParts::OWNER).then_some(changes.owner),
+        group: wanted(NodeParts::GROUP).then_some(changes.group),
+        modified: wanted(NodeParts::MODIFIED).then(|| time(changes.modified_s)),
+        accessed: wanted(NodeParts::ACCESSED).then(|| time(changes.accessed_s)),
     }
 }
 

@@ -3,7 +3,9 @@
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use contracts::directory::{self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, states};
+use contracts::directory::{
+    self, CreateMode, ExpReady, NameError, NodeAttributes, NodeChanges, NodeKind, NodeParts, states,
+};
 use contracts::directory_page::PageWriter;
 use contracts::file;
 use fat::{AttributeChanges, Error};
@@ -16,12 +18,6 @@ use crate::{Shared, answers, files, text};
 
 /// Names that are read from the volume before they are put on a page.
 const NAMES_AT_ONCE: usize = 64;
-/// The bits of `NodeChanges::which`.
-const PERMISSIONS: u32 = 1;
-const OWNER: u32 = 2;
-const GROUP: u32 = 4;
-const MODIFIED: u32 = 8;
-const ACCESSED: u32 = 16;
 
 /// Opens the folder that the path leads to from the folder `base`, and serves it until the client closes.
 pub(crate) async fn serve(shared: Rc<Shared>, base: Base, path: Vec<u8>, client: directory::Exp<states::Start>) {
@@ -223,17 +219,18 @@ async fn remove(shared: &Shared, folder: &Base, path: &[u8], removal: Removal) -
 }
 
 async fn set_attributes(shared: &Shared, folder: &Base, path: &[u8], changes: &NodeChanges) -> Result<(), NameError> {
-    let is_owned = changes.which & OWNER != 0 && changes.owner != 0 || changes.which & GROUP != 0 && changes.group != 0;
+    let wanted = |part| changes.which.contains(part);
+    let is_owned = wanted(NodeParts::OWNER) && changes.owner != 0 || wanted(NodeParts::GROUP) && changes.group != 0;
     if is_owned {
         // On FAT everything belongs to user and group 0.
         return Err(NameError::NotSupported);
     }
-    let wanted = AttributeChanges {
-        permissions: (changes.which & PERMISSIONS != 0).then_some(changes.permissions & 0o7777),
-        modified_s: (changes.which & MODIFIED != 0).then_some(changes.modified_s),
-        accessed_s: (changes.which & ACCESSED != 0).then_some(changes.accessed_s),
+    let changes = AttributeChanges {
+        permissions: wanted(NodeParts::PERMISSIONS).then_some(changes.permissions & 0o7777),
+        modified_s: wanted(NodeParts::MODIFIED).then_some(changes.modified_s),
+        accessed_s: wanted(NodeParts::ACCESSED).then_some(changes.accessed_s),
     };
-    folder.folder.set_attributes(checked(path)?, wanted).await.map_err(|error| shared.name_error(error))
+    folder.folder.set_attributes(checked(path)?, changes).await.map_err(|error| shared.name_error(error))
 }
 
 /// Fills a page with names from `cursor` on. Gives the bytes used, where to go on, and whether there is more.

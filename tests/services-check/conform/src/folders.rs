@@ -5,16 +5,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use contracts::access::AccessError;
-use contracts::directory::{CreateMode, NameError, NodeChanges, NodeKind};
+use contracts::directory::{CreateMode, NameError, NodeChanges, NodeKind, NodeParts};
 use contracts::file::FileError;
 use contracts::namespace::Namespace;
 use sip::exheap::ExVec;
 
 use crate::suite::{Done, Suite};
 
-/// Bits of `NodeChanges::which`.
-const PERMISSIONS: u32 = 1;
-const MODIFIED: u32 = 8;
 /// More names than fit a page.
 const MANY: usize = 300;
 const NEW_PERMISSIONS: u32 = 0o644;
@@ -116,11 +113,11 @@ fn attributes(suite: &mut Suite) -> Done {
         permissions: 0o444,
         owner: 0,
         group: 0,
-        which: PERMISSIONS | MODIFIED,
+        which: NodeParts::PERMISSIONS | NodeParts::MODIFIED,
     };
     folder.set_attributes("f", changes)?;
     let (_, known) = folder.own_attributes("f")?;
-    folder.set_attributes("f", NodeChanges { permissions: 0o644, which: PERMISSIONS, ..changes })?;
+    folder.set_attributes("f", NodeChanges { permissions: 0o644, which: NodeParts::PERMISSIONS, ..changes })?;
     let missing = folder.set_attributes("none", changes);
     suite.expect("where a file leads", link, name(NameError::NotSupported));
     suite.expect(
