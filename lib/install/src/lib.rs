@@ -14,6 +14,7 @@ extern crate alloc;
 mod check;
 mod code;
 mod explain;
+mod field;
 #[cfg(feature = "image")]
 mod image;
 mod installed;
@@ -26,6 +27,7 @@ mod verify;
 pub use check::{check, promises, verify};
 pub use code::{Code, Topic};
 pub use explain::explanation;
+pub use field::{Field, Place};
 #[cfg(feature = "image")]
 pub use image::{ImageError, change_file, changed};
 pub use installed::{Change, Installed, Program};
@@ -35,5 +37,7 @@ pub use report::{Finding, Line, Report, Verdict};
 #[cfg(feature = "verify")]
 pub use verify::{Request, examine, signed_system, system_of, verified};
 
+/// The longest list of a manifest.
+pub use check::manifest::LIST_MAX;
 /// What a manifest says wrong by itself.
 pub use check::manifest::findings as manifest_findings;
