@@ -23,6 +23,25 @@ impl Field {
         Field { table, row: Some(row), key, item: None }
     }
 
+    /// A table as a whole.
+    pub const fn table(table: &'static str, row: Option<usize>) -> Field {
+        Field { table, row, key: "", item: None }
+    }
+
+    /// A key of the same table.
+    pub const fn key(self, key: &'static str) -> Field {
+        Field { key, item: None, ..self }
+    }
+
+    /// What is around it: the list of an item, the table of a key.
+    pub const fn outer(self) -> Option<Field> {
+        match (self.item, self.key.is_empty()) {
+            (Some(_), _) => Some(Field { item: None, ..self }),
+            (None, false) => Some(Field { key: "", ..self }),
+            (None, true) => None,
+        }
+    }
+
     /// An item of the list that the key has, counted from 0.
     pub const fn item(self, item: usize) -> Field {
         Field { item: Some(item), ..self }
@@ -35,7 +54,9 @@ impl fmt::Display for Field {
         if let Some(row) = self.row {
             write!(f, "[{row}]")?;
         }
-        write!(f, ".{}", self.key)?;
+        if !self.key.is_empty() {
+            write!(f, ".{}", self.key)?;
+        }
         match self.item {
             Some(item) => write!(f, "[{item}]"),
             None => Ok(()),

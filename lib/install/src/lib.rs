@@ -2,9 +2,10 @@
 //! what it will be able to reach.
 //!
 //! Key types: [`Installed`] (a system and its programs), [`Change`] (what is to be done), [`check`] and its
-//! [`Report`], [`Map`] (who can come to talk to whom), [`Medium`] (files that change whole or not at all).
-//! Neighbours: `package` reads and verifies package files, `principal` reads who rules speak of; the host tool and
-//! the installer service judge changes with this and then make them. Pure: nothing here reads or writes anything.
+//! [`Report`], [`manifest_findings`] (what a manifest has wrong by itself), [`Map`] (who can come to talk to whom),
+//! [`Medium`] (files that change whole or not at all). Neighbours: `package` reads and verifies package files,
+//! `principal` reads who rules speak of; `manifest` judges what it reads with this, and the host tool and the installer
+//! service judge changes with it and then make them. Pure: nothing here reads or writes anything.
 //! Deliberately not here: what the kernel checks again when it loads a program, which is all that isolation rests on.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -6,7 +6,7 @@ use codes::codes;
 use diagnostics::{Colours, SourceFile};
 
 codes! {
-    /// The kind of a diagnostic; its text (`M012`) is stable.
+    /// What only the source can have wrong; its text (`M002`) is stable.
     pub enum Code;
     Syntax = "M001", "the file is not TOML";
     UnknownKey = "M002", "a key that means nothing here";
@@ -17,38 +17,19 @@ codes! {
     AbiVersion = "M007", "an ABI version that does not exist";
     UnknownWord = "M008", "a word that is none of those allowed";
     BadPath = "M009", "a path that is not absolute";
-    BadText = "M010", "a text that is not one line";
+    BadText = "M010", "a help that says nothing";
     ScriptOrCrate = "M011", "the code must be a crate or a script";
-    TooMany = "M012", "a list is too long";
     UnknownContract = "M020", "no contract has this name";
     ContractNotListed = "M021", "a contract is used but not listed";
-    DuplicateContract = "M022", "a contract is listed twice";
     UnknownState = "M023", "the contract has no state of this name";
-    ImmovableEndpoint = "M024", "an endpoint in a state in which nothing can be said";
-    WrongSide = "M025", "an end of a contract that the program does not handle";
     BadModule = "M026", "a Rust path that is none";
-    ProvideWithoutSlot = "M027", "nothing takes the clients of a provided path";
-    DuplicateEndpoint = "M030", "two endpoints have one name";
     DuplicateField = "M031", "a name that is another's or Rust's own in the generated code";
-    DuplicateParameter = "M040", "two parameters have one name";
-    DuplicatePosition = "M041", "two parameters have one position";
-    PositionGap = "M042", "a position is skipped";
-    RepeatedNotLast = "M043", "a repeated parameter is not at the last position";
-    DuplicateFlag = "M044", "two parameters have one flag";
     BadFlag = "M045", "a flag that cannot be typed";
-    BadDefault = "M046", "a default that is not of the parameter's type";
-    UselessDefault = "M047", "a default that is never used";
-    RequiredAfterOptional = "M048", "a required position follows an optional one";
-    DuplicateProvide = "M050", "a path is provided twice";
-    DuplicateDevice = "M051", "a device is listed twice";
     BadRange = "M052", "a range of addresses that no device can have";
     BadInterrupt = "M053", "an interrupt that no device can have";
     PartNames = "M054", "names that do not fit the parts of a device";
     UnknownRange = "M055", "the device has no range of this name";
     FixedObject = "M056", "a device of registers that is to be opened as something else";
-    QuotaRange = "M060", "a quota that is out of range";
-    SupervisionRange = "M061", "a restart policy that cannot work";
-    DuplicatePermission = "M062", "a permission is listed twice";
     BadRequirement = "M063", "a required program that cannot be required so";
     UnknownProgram = "M101", "no program has this name";
     DuplicateInstance = "M102", "two instances have one name";
@@ -79,14 +60,45 @@ codes! {
     AllowMismatch = "M133", "allowed publishers and a policy that do not fit each other";
 }
 
-impl diagnostics::Code for Code {
+/// The kind of a diagnostic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The source cannot be read, or names what is not there.
+    Source(Code),
+    /// It breaks a rule that is for packages too.
+    Rule(install::Code),
+}
+
+impl Kind {
+    /// The code as it is printed.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Kind::Source(code) => code.text(),
+            Kind::Rule(code) => code.text(),
+        }
+    }
+}
+
+impl From<Code> for Kind {
+    fn from(code: Code) -> Kind {
+        Kind::Source(code)
+    }
+}
+
+impl From<install::Code> for Kind {
+    fn from(code: install::Code) -> Kind {
+        Kind::Rule(code)
+    }
+}
+
+impl diagnostics::Code for Kind {
     fn text(self) -> &'static str {
         self.text()
     }
 }
 
 /// One thing that is wrong.
-pub type Diagnostic = diagnostics::Diagnostic<Code>;
+pub type Diagnostic = diagnostics::Diagnostic<Kind>;
 
 /// All that is wrong with one file or those that it is based on. `Display` renders it without colours.
 #[derive(Clone, Debug)]

@@ -1,4 +1,5 @@
-//! Manifests as people write them: TOML in, the machine's form or diagnostics out.
+//! Manifests as people write them: TOML in, the machine's form or diagnostics out. What is read is judged by `install`,
+//! and what that finds gets its place in the source.
 //!
 //! Key types: [`Program`] (a program's manifest, read and checked), [`Diagnostics`] (why there is
 //! none), [`Contracts`] (where facts about contracts come from). Neighbours: the host tool and the
@@ -21,7 +22,7 @@ mod system;
 mod trust;
 
 pub use bases::SystemFile;
-pub use diagnostic::{Code, Diagnostic, Diagnostics};
+pub use diagnostic::{Code, Diagnostic, Diagnostics, Kind};
 pub use diagnostics::{Colours, Label};
 pub use objects::{DeviceObject, RangeObject};
 pub use program::{Contract, Contracts, Program, program};
