@@ -105,7 +105,8 @@ impl<'a> Scope<'a> {
             let diagnostic = Diagnostic::new(Code::EmptyType, tree.name.span, text, "");
             diagnostics.push(diagnostic.remedy("give it content, or take it out"));
         }
-        let (what, in_rust): (_, Option<fn(&str) -> String>) = match tree.kind {
+        type InRust = fn(&str) -> String;
+        let (what, in_rust): (_, Option<InRust>) = match tree.kind {
             TypeKindTree::Enum(_) => ("values of the enum", None),
             TypeKindTree::Flags { .. } => ("flags", Some(naming::constant)),
             TypeKindTree::Struct(_) => ("fields", Some(naming::snake)),
