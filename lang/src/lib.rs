@@ -11,15 +11,14 @@ pub mod check;
 mod diagnostic;
 pub mod emit;
 mod naming;
-mod source;
 pub mod syntax;
 mod unit;
 
-pub use diagnostic::{Code, Colours, Diagnostic, Label, Severity};
+pub use diagnostic::{Code, Diagnostic};
+pub use diagnostics::{Colours, Label, Severity, SourceFile, Span};
 pub use emit::{
     SystemChannel, emit_promela, emit_promela_system, emit_rust, emit_svg, rust_module_name, rust_state_name,
 };
-pub use source::{SourceFile, Span};
 pub use unit::{
     Argument, ArgumentKind, Contract, Field, Message, Scalar, State, Type, TypeIndex, TypeKind, Unit, Value, ValueType,
     Variant,
@@ -39,9 +38,7 @@ pub struct Compiled {
 impl Compiled {
     /// All diagnostics as text, an empty line between two.
     pub fn render(&self, colours: Colours) -> String {
-        let rendered: Vec<String> =
-            self.diagnostics.iter().map(|diagnostic| diagnostic.render(&self.files, colours)).collect();
-        rendered.join("\n")
+        diagnostics::render(&self.diagnostics, &self.files, colours)
     }
 }
 

@@ -122,6 +122,11 @@ pub fn variant(name: &str) -> String {
     escape(name.to_string())
 }
 
+/// `SCREAMING_SNAKE`, for flags.
+pub fn constant(name: &str) -> String {
+    escape(words(name).join("_").to_ascii_uppercase())
+}
+
 /// The name of an argument's field beside the endpoint's own field `next`.
 pub fn argument(name: &str) -> String {
     let name = snake(name);
@@ -143,6 +148,9 @@ mod tests {
         assert_eq!(camel("READY"), "Ready");
         assert_eq!(camel("StartIO"), "StartIO");
         assert_eq!(camel("SELF"), "Self_");
+        assert_eq!(constant("ChecksumOffload"), "CHECKSUM_OFFLOAD");
+        assert_eq!(constant("READ"), "READ");
+        assert_eq!(constant("_2"), "_2");
         assert_eq!(argument("Next"), "next_");
     }
 }

@@ -23,12 +23,13 @@ impl Unit {
     }
 
     /// Whether every bit pattern is a value of this type, and every byte is part of one, so that it can
-    /// lie in a block.
+    /// lie in a block. Bits that stand for no flag are nobody's flags.
     pub fn is_plain(&self, value: &Value) -> bool {
         match value.of {
             ValueType::Scalar(scalar) => !matches!(scalar, Scalar::Bool | Scalar::Char),
             ValueType::Declared(index) => match &self.types[index].kind {
                 TypeKind::Enum(_) => false,
+                TypeKind::Flags { .. } => true,
                 TypeKind::Struct(fields) => {
                     fields.iter().all(|field| self.is_plain(&field.value)) && self.padding(fields).is_none()
                 }
@@ -59,6 +60,7 @@ impl Unit {
             ValueType::Scalar(scalar) => (scalar.bytes(), scalar.bytes()),
             ValueType::Declared(index) => match &self.types[index].kind {
                 TypeKind::Enum(_) => (1, 1),
+                TypeKind::Flags { number, .. } => (number.bytes(), number.bytes()),
                 TypeKind::Struct(fields) => fields.iter().fold((0, 1), |(size, align), field| {
                     let (more, other) = self.size_and_align(&field.value);
                     (size + more, align.max(other))
@@ -77,6 +79,7 @@ impl Unit {
                 let declared = &self.types[index];
                 match &declared.kind {
                     TypeKind::Enum(_) => declared.name.clone(),
+                    TypeKind::Flags { number, .. } => number.text().to_string(),
                     TypeKind::Struct(fields) => {
                         let fields: Vec<String> =
                             fields.iter().map(|field| self.canonical_text(&field.value)).collect();
@@ -110,17 +113,30 @@ pub struct Type {
 pub enum TypeKind {
     /// One of these; numbered from 0.
     Enum(Vec<Variant>),
+    /// Any of these; bits of a number, from bit 0 on.
+    Flags {
+        /// The number, which has no sign.
+        number: Scalar,
+        /// As many as it has bits at most.
+        flags: Vec<Variant>,
+    },
     /// All of these.
     Struct(Vec<Field>),
 }
 
-/// A name of an enum.
+/// A name of an enum or of flags.
 #[derive(Clone, Debug)]
 pub struct Variant {
     /// The name.
     pub name: String,
     /// Comment lines.
     pub documentation: Vec<String>,
+}
+
+/// The number in which every one of so many flags is set. No other number has a bit of its own and is not larger, so
+/// that the kernel, which knows the largest number alone, lets no unknown flag through.
+pub fn all_flags(count: usize) -> u64 {
+    u32::try_from(count).ok().and_then(|count| 1u64.checked_shl(count)).map_or(u64::MAX, |next| next - 1)
 }
 
 /// A field of a struct.

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 const PIECES: &[&str] = &[
     "contract",
     "enum",
+    "flags",
     "struct",
     "message",
     "state",
@@ -90,6 +91,8 @@ fn readable() -> impl Strategy<Value = String> {
     let declared = prop_oneof![
         (name(), fields).prop_map(|(name, fields)| format!("struct {name} {{ {fields} }}")),
         name().prop_map(|name| format!("enum {name} {{ A, /// Second.\n Bee }}")),
+        (name(), name()).prop_map(|(name, number)| format!("flags {name} : {number} {{ A, /// Second.\n Bee }}")),
+        name().prop_map(|name| format!("flags {name} {{ A }}")),
     ];
     let member = prop_oneof![message, state, declared.clone()];
     let contract = (name(), proptest::collection::vec(member, 0..6))

@@ -177,7 +177,7 @@ fn crate_folder(file: &Path) -> Option<PathBuf> {
 }
 
 fn contracts_finding(file: String, compiled: &lang::Compiled) -> Finding {
-    let text = compiled.render(terminal::contract_colours(&std::io::stderr()));
+    let text = compiled.render(terminal::colours(&std::io::stderr()));
     Finding { kind: "contracts", file, is_right: compiled.unit.is_some(), text }
 }
 

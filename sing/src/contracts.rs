@@ -63,7 +63,7 @@ impl ContractUnits {
             return Ok(());
         }
         let details: Vec<String> =
-            broken.iter().map(|unit| unit.render(terminal::contract_colours(&std::io::stderr()))).collect();
+            broken.iter().map(|unit| unit.render(terminal::colours(&std::io::stderr()))).collect();
         Err(Failure::new("the contracts have errors").details(details.join("\n")).remedy("mend what is shown above"))
     }
 

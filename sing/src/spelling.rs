@@ -1,6 +1,6 @@
 //! What was probably meant by a name that is mistyped: of the tool's own words and of what a repository has.
 //!
-//! Deliberately not here: how near two words are; `manifest` says so, of the words in manifests too.
+//! Deliberately not here: how near two words are, which crate `diagnostics` decides.
 
 use clap::Command;
 use clap::builder::StyledStr;
@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
 /// A remedy: the name that was probably meant, or else what may be done otherwise.
 pub fn meant<'w>(word: &str, known: impl IntoIterator<Item = &'w str>, otherwise: impl Into<String>) -> String {
-    manifest::nearest(word, known).map_or_else(|| otherwise.into(), question)
+    diagnostics::nearest(word, known).map_or_else(|| otherwise.into(), question)
 }
 
 /// The same where a part of a name is enough: its words are looked at, too.
@@ -39,7 +39,7 @@ pub fn with_what_was_meant(mut error: Error, whole: &Command, words: impl IntoIt
         },
         kind => names_at(kind, &word, whole, words),
     };
-    if let Some(meant) = manifest::nearest(&word, known.iter().map(String::as_str)) {
+    if let Some(meant) = diagnostics::nearest(&word, known.iter().map(String::as_str)) {
         let tip = StyledStr::from(question(meant));
         error.remove(suggested);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));

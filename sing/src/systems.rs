@@ -110,7 +110,7 @@ impl Catalogue {
         let base = |name: &str| folders.iter().find_map(|folder| read(&folder.join(format!("{name}.toml"))).ok());
         manifest::system(read(path)?, &base, &manifests).map_err(|diagnostics| {
             let mut details: Vec<String> = self.failures().map(Failure::to_string).collect();
-            details.push(diagnostics.render(terminal::manifest_colours(&std::io::stderr())));
+            details.push(diagnostics.render(terminal::colours(&std::io::stderr())));
             Failure::new(format!("the system manifest {shown} has errors"))
                 .details(details.join("\n\n"))
                 .remedy("mend what is shown above")
@@ -131,7 +131,7 @@ pub fn check_manifest(
     let shown = repository.shown(path).to_string();
     manifest::program(&shown, &read_text(path)?, Some(&units.visible_from(folder))).map_err(|diagnostics| {
         Failure::new(format!("the manifest {shown} has errors"))
-            .details(diagnostics.render(terminal::manifest_colours(&std::io::stderr())))
+            .details(diagnostics.render(terminal::colours(&std::io::stderr())))
             .remedy("mend what is shown above")
     })
 }

@@ -93,7 +93,7 @@ fn refuse_unknown_tier(name: Option<&str>) -> Outcome<()> {
     let Some(filter) = name else { return Ok(()) };
     // Paths of tests have two colons.
     let before_name = filter.split_once(':').filter(|(_, name)| !name.starts_with(':')).map(|(tier, _)| tier);
-    let Some(meant) = manifest::nearest(before_name.unwrap_or(filter), TIERS) else { return Ok(()) };
+    let Some(meant) = diagnostics::nearest(before_name.unwrap_or(filter), TIERS) else { return Ok(()) };
     match before_name {
         Some(tier) => Err(Failure::new(format!("there is no tier `{tier}` of tests")).remedy(spelling::meant(
             tier,

@@ -81,6 +81,39 @@ fn endpoints_move_and_tell_their_type() {
 }
 
 #[test]
+fn flags_come_as_they_were_sent() {
+    use exchange::{Note, Tone};
+    assert_eq!((Tone::LOW.bits(), Tone::NEAR_BY.bits(), Tone::all().bits()), (1, 4, 7));
+    assert_eq!((Tone::from_bits(6), Tone::from_bits(8)), (Some(Tone::LOUD | Tone::NEAR_BY), None));
+    assert!(Tone::empty().is_empty() && Tone::LOW.when(false).is_empty() && !Tone::LOW.when(true).is_empty());
+    let mut tone = Tone::LOW;
+    tone |= Tone::NEAR_BY;
+    assert!(tone.contains(Tone::NEAR_BY) && !tone.contains(Tone::LOW | Tone::LOUD));
+    alone(|| {
+        let (importer, exporter) = exchange::new_channel().unwrap();
+        let _importer = importer.play(tone, ExVec::from_slice(&[Note { tone: Tone::LOUD, length: 2 }]).unwrap());
+        let ExpReady::Play { tone: received, notes, next: _next } = exporter.receive() else { panic!("not Play") };
+        assert_eq!((received, notes[0].tone, notes[0].length), (tone, Tone::LOUD, 2));
+    });
+}
+
+#[test]
+fn unknown_flags_of_a_block_go_no_further() {
+    use exchange::{Note, Tone};
+    alone(|| {
+        let (importer, exporter) = exchange::new_channel().unwrap();
+        let raw = sip::channel::TypedEndpoint::into_raw(importer);
+        // Nobody checks the content of a block.
+        let notes = ExVec::from_slice(&[0xf9u8, 0]).unwrap();
+        let raw = Outgoing::new().value(Tone::LOUD).block(notes).send(raw, 6);
+        let ExpReady::Play { notes, next: _next, .. } = exporter.receive() else { panic!("not Play") };
+        let Note { tone, .. } = notes[0];
+        assert_eq!((tone.bits(), tone.contains(Tone::LOW)), (1, true));
+        drop(raw);
+    });
+}
+
+#[test]
 fn a_block_too_short_for_its_type_reads_as_zeroes() {
     alone(|| {
         let (importer, exporter) = exchange::new_channel().unwrap();

@@ -4,9 +4,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::{AddressRecord, HostAddress, InterfaceRecord};
+use contracts::{AddressRecord, HostAddress, InterfaceFlags, InterfaceRecord};
 use network::address::{MacAddress, Network};
-use network::ip::interface_flags;
 use network::link_text;
 use text::{Align, Table, bytes, count, padded};
 
@@ -32,9 +31,9 @@ pub fn render(interfaces: &[InterfaceRecord], addresses: &[AddressRecord], serve
 }
 
 fn interface<'a>(record: &InterfaceRecord, addresses: impl Iterator<Item = &'a AddressRecord>) -> String {
-    let mut state = if record.flags & interface_flags::UP == 0 { "down".into() } else { link(record) };
-    for (flag, text) in [(interface_flags::DHCP, ", addresses by DHCP"), (interface_flags::HOST, ", the host's")] {
-        if record.flags & flag != 0 {
+    let mut state = if record.flags.contains(InterfaceFlags::UP) { link(record) } else { "down".into() };
+    for (flag, text) in [(InterfaceFlags::DHCP, ", addresses by DHCP"), (InterfaceFlags::HOST, ", the host's")] {
+        if record.flags.contains(flag) {
             state += text;
         }
     }
@@ -76,7 +75,7 @@ mod tests {
             number: 1,
             mtu: 1500,
             mac_address: [2, 0, 0, 0, 0, 1],
-            flags: interface_flags::UP | interface_flags::DHCP,
+            flags: InterfaceFlags::UP | InterfaceFlags::DHCP,
             addresses: 1,
             reserved: 0,
             link_bits_per_s: 1_000_000_000,

@@ -9,9 +9,9 @@ use alloc::string::{String, ToString};
 
 use client::namespace::Namespace;
 use contracts::ip_configuration::IpError;
-use contracts::{InterfaceRecord, RouteRecord};
+use contracts::{InterfaceRecord, RouteFlags, RouteRecord};
 use network::address::{Network, from_bytes, is_unspecified, parse_address, to_bytes};
-use network::ip::{IpStack, route_flags};
+use network::ip::IpStack;
 use network::{IP, NetError};
 use stdio::{Output, report};
 use text::{Align, Table, padded};
@@ -97,7 +97,7 @@ impl Wanted<'_> {
             gateway: gateway.map_or([0; 16], to_bytes),
             prefix_bits: network.prefix_bits.into(),
             interface,
-            flags: if is_version_6 { route_flags::VERSION_6 } else { 0 },
+            flags: RouteFlags::IPV6.when(is_version_6),
             reserved: 0,
         };
         stack.add_route(route).map_err(|error| match (error, self.gateway) {
@@ -144,7 +144,7 @@ fn parse_gateway(text: &str) -> Result<core::net::IpAddr, Error> {
 
 /// The network of a route. All zero stands for all networks, of the kind that the flags tell.
 fn network_of(route: &RouteRecord) -> Network {
-    let network = if is_unspecified(route.network) && route.flags & route_flags::VERSION_6 == 0 {
+    let network = if is_unspecified(route.network) && !route.flags.contains(RouteFlags::IPV6) {
         to_bytes(core::net::Ipv4Addr::UNSPECIFIED.into())
     } else {
         route.network
@@ -177,9 +177,9 @@ fn render(routes: &[RouteRecord], interfaces: &[InterfaceRecord]) -> String {
         let interface = interfaces.iter().find(|record| record.number == route.interface);
         let interface = interface.map_or_else(|| format!("{}", route.interface), |record| padded(&record.name));
         let from = match route.flags {
-            flags if flags & route_flags::DHCP != 0 && flags & route_flags::VERSION_6 != 0 => "a router",
-            flags if flags & route_flags::DHCP != 0 => "DHCP",
-            flags if flags & route_flags::LINK != 0 => "its address",
+            flags if flags.contains(RouteFlags::DHCP | RouteFlags::IPV6) => "a router",
+            flags if flags.contains(RouteFlags::DHCP) => "DHCP",
+            flags if flags.contains(RouteFlags::LINK) => "its address",
             _ => "a person",
         };
         table.row([network, gateway, interface, from.into()]);
@@ -189,11 +189,12 @@ fn render(routes: &[RouteRecord], interfaces: &[InterfaceRecord]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use contracts::InterfaceFlags;
     use text::pad;
 
     use super::*;
 
-    fn route(network: &str, gateway: [u8; 16], flags: u32) -> RouteRecord {
+    fn route(network: &str, gateway: [u8; 16], flags: RouteFlags) -> RouteRecord {
         let network = Network::parse(network).expect("a network");
         let address = if network.prefix_bits == 0 { [0; 16] } else { to_bytes(network.address) };
         RouteRecord {
@@ -214,7 +215,7 @@ mod tests {
             number: 1,
             mtu: 1500,
             mac_address: [0; 6],
-            flags: 0,
+            flags: InterfaceFlags::empty(),
             addresses: 0,
             reserved: 0,
             link_bits_per_s: 0,
@@ -225,10 +226,10 @@ mod tests {
             dropped_packets: 0,
         };
         let routes = [
-            route("default", gateway, route_flags::DHCP),
-            route("10.0.2.0/24", [0; 16], route_flags::LINK),
-            route("::/0", to_bytes("fe80::1".parse().expect("an address")), route_flags::VERSION_6),
-            route("::/0", to_bytes("fe80::2".parse().expect("an address")), route_flags::VERSION_6 | route_flags::DHCP),
+            route("default", gateway, RouteFlags::DHCP),
+            route("10.0.2.0/24", [0; 16], RouteFlags::LINK),
+            route("::/0", to_bytes("fe80::1".parse().expect("an address")), RouteFlags::IPV6),
+            route("::/0", to_bytes("fe80::2".parse().expect("an address")), RouteFlags::IPV6 | RouteFlags::DHCP),
         ];
         assert_eq!(
             render(&routes, &[interface]),

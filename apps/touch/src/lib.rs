@@ -7,16 +7,13 @@ extern crate alloc;
 use client::access::AccessError;
 use client::file_writer::NEW_PERMISSIONS;
 use client::namespace::Namespace;
-use contracts::directory::{CreateMode, NameError, NodeChanges};
+use contracts::directory::{CreateMode, NameError, NodeChanges, NodeParts};
 use file_tools::feed::for_each_path;
 use file_tools::volume::end_of_links;
 use stdio::report;
 use text::Moment;
 
 sip::startup!();
-
-/// Of [`NodeChanges`]: both times.
-const TIMES: u32 = 8 + 16;
 
 /// Touches each path; one that cannot be is reported, and the others follow.
 pub fn main(startup: Startup) -> i32 {
@@ -43,7 +40,7 @@ fn touch(namespace: &mut Namespace, full: &str, seconds: i64, no_create: bool) -
         }
         other => drop(other?),
     }
-    let changes =
-        NodeChanges { modified_s: seconds, accessed_s: seconds, permissions: 0, owner: 0, group: 0, which: TIMES };
+    let which = NodeParts::MODIFIED | NodeParts::ACCESSED;
+    let changes = NodeChanges { modified_s: seconds, accessed_s: seconds, permissions: 0, owner: 0, group: 0, which };
     namespace.set_attributes(&full, changes)
 }

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use contracts::Packet;
+use contracts::nic_device::NicFeatures;
 use network::packets::{self, Filled};
 use nic_server::{Card, Client, Description, Events, Refusal};
 use sip::exheap::ExVec;
@@ -18,6 +19,7 @@ impl Card for Link {
 
     fn open(&self) -> (u64, Description) {
         let sip::device::Link { hardware, mtu, features } = self.description;
+        let features = NicFeatures::from_bits(features).unwrap_or(NicFeatures::empty());
         // The speed of a link within a host is unknown.
         let description = Description { mac: hardware, mtu: mtu.into(), link_bits_per_s: u64::MAX, features };
         (self.take(), description)

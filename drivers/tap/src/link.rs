@@ -10,8 +10,8 @@ use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Poll, Waker};
 
-use contracts::Packet;
-use network::packets::{self, CHECKSUM, Filled};
+use contracts::{Packet, PacketFlags};
+use network::packets::{self, Filled};
 use sip::device::packets::{CHECKSUM_GOOD, LENGTH_MASK, NO_WAIT};
 use sip::device::{Completion, Description, Device, DeviceOperation};
 use sip::exheap::ExVec;
@@ -115,10 +115,8 @@ impl Link {
     /// Sends the first bytes of a buffer, with the offloads of its record.
     pub fn write(&self, record: &Packet, buffer: ExVec<u8>) {
         let bytes = (record.length as usize).min(buffer.len());
-        let treatment = match record.flags & CHECKSUM {
-            0 => None,
-            _ => treatment::treatment(&buffer[..bytes], record.segment_bytes),
-        };
+        let is_asked = record.flags.contains(PacketFlags::CHECKSUM);
+        let treatment = is_asked.then(|| treatment::treatment(&buffer[..bytes], record.segment_bytes)).flatten();
         let offset = treatment.unwrap_or_default().to_offset();
         let address = buffer.as_ptr() as usize;
         match self.device.submit(DeviceOperation::Write, offset, buffer, bytes) {
@@ -210,7 +208,7 @@ impl Link {
         let is_good = completion.answer & CHECKSUM_GOOD != 0;
         let record = Packet {
             received_ns: time::monotonic(),
-            flags: if is_good { CHECKSUM } else { 0 },
+            flags: PacketFlags::CHECKSUM.when(is_good),
             ..packets::sent(length)
         };
         buffers.received.push_back((record, buffer));

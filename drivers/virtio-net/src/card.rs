@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use contracts::Packet;
+use contracts::nic_device::NicFeatures;
+use contracts::{Packet, PacketFlags};
 use network::packets::{self, Filled};
 use nic_server::{Card, Client, Description, Events, Refusal};
 use sip::exheap::ExVec;
@@ -89,7 +90,7 @@ impl Interface {
 
     fn filled(&self, received: Received<Buffer>) -> Filled {
         let Received { memory, bytes, received_ns, is_checked } = received;
-        let flags = if is_checked && self.offered.get().checksum { packets::CHECKSUM } else { 0 };
+        let flags = PacketFlags::CHECKSUM.when(is_checked && self.offered.get().checksum);
         // A packet is not longer than its buffer, so its length fits.
         (Packet { received_ns, flags, ..packets::sent(bytes as u32) }, memory.end())
     }
@@ -127,7 +128,8 @@ impl Card for Interface {
 
     fn send(&self, client: &Client, record: &Packet, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, Refusal)> {
         let bytes = record.length as usize;
-        let asked = Asked { checksum: record.flags & packets::CHECKSUM != 0, segment_bytes: record.segment_bytes };
+        let checksum = record.flags.contains(PacketFlags::CHECKSUM);
+        let asked = Asked { checksum, segment_bytes: record.segment_bytes };
         let header = buffer.get(..bytes).and_then(|packet| offload::header(packet, asked, self.offered.get()));
         let Some(header) = header else { return Err((buffer, Refusal::Malformed)) };
         let buffer = self.system.pin(buffer).map_err(|(buffer, _)| (buffer, Refusal::Full))?;
@@ -185,11 +187,10 @@ impl Card for Interface {
     }
 }
 
-fn features(offered: Offered) -> u32 {
-    let bit = |is_offered, bit| if is_offered { bit } else { 0 };
-    bit(offered.checksum, packets::CHECKSUM_OFFLOAD)
-        | bit(offered.segmentation_version_4, packets::SEGMENTATION_VERSION_4)
-        | bit(offered.segmentation_version_6, packets::SEGMENTATION_VERSION_6)
+fn features(offered: Offered) -> NicFeatures {
+    NicFeatures::CHECKSUM_OFFLOAD.when(offered.checksum)
+        | NicFeatures::SEGMENTATION_IPV4.when(offered.segmentation_version_4)
+        | NicFeatures::SEGMENTATION_IPV6.when(offered.segmentation_version_6)
 }
 
 /// Polls the device. A [`DeviceError`] ends the process, which is then restarted with the device reset.

@@ -97,6 +97,7 @@ impl<'a> Scope<'a> {
         check_capital(&tree.name, diagnostics);
         let (empty, parts): (bool, Vec<&Name>) = match &tree.kind {
             TypeKindTree::Enum(variants) => (variants.is_empty(), variants.iter().map(|part| &part.name).collect()),
+            TypeKindTree::Flags { flags, .. } => (flags.is_empty(), flags.iter().map(|part| &part.name).collect()),
             TypeKindTree::Struct(fields) => (fields.is_empty(), fields.iter().map(|part| &part.name).collect()),
         };
         if empty {
@@ -104,17 +105,24 @@ impl<'a> Scope<'a> {
             let diagnostic = Diagnostic::new(Code::EmptyType, tree.name.span, text, "");
             diagnostics.push(diagnostic.remedy("give it content, or take it out"));
         }
-        let is_enum = matches!(tree.kind, TypeKindTree::Enum(_));
-        let mut names = Names::new(Code::DuplicatePart, if is_enum { "values of the enum" } else { "fields" });
+        type InRust = fn(&str) -> String;
+        let (what, in_rust): (_, Option<InRust>) = match tree.kind {
+            TypeKindTree::Enum(_) => ("values of the enum", None),
+            TypeKindTree::Flags { .. } => ("flags", Some(naming::constant)),
+            TypeKindTree::Struct(_) => ("fields", Some(naming::snake)),
+        };
+        let mut names = Names::new(Code::DuplicatePart, what);
         let mut rust_names = Names::in_rust();
         for part in parts {
-            if is_enum {
-                check_capital(part, diagnostics);
-            } else {
+            if matches!(tree.kind, TypeKindTree::Struct(_)) {
                 check_name(part, diagnostics);
+            } else {
+                check_capital(part, diagnostics);
             }
-            if names.add(&part.text, part, diagnostics) && !is_enum {
-                rust_names.add(&naming::snake(&part.text), part, diagnostics);
+            if names.add(&part.text, part, diagnostics)
+                && let Some(in_rust) = in_rust
+            {
+                rust_names.add(&in_rust(&part.text), part, diagnostics);
             }
         }
         self.type_names.insert((contract, &tree.name.text), self.types.len());
@@ -227,7 +235,7 @@ fn check_name(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     );
 }
 
-/// Reports a contract, type, message or name of an enum that does not begin with a capital.
+/// Reports a contract, type, message name of an enum or flag that does not begin with a capital.
 fn check_capital(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     check_name(name, diagnostics);
     let mut letters = name.text.chars();

@@ -159,6 +159,7 @@ fn lay_out(unit: &Unit, value: &Value, shape: &mut MessageShape) {
             ValueType::Scalar(scalar) => word(shape, scalar.max()),
             ValueType::Declared(index) => match &unit.types[index].kind {
                 TypeKind::Enum(variants) => word(shape, variants.len().saturating_sub(1) as u64),
+                TypeKind::Flags { flags, .. } => word(shape, crate::unit::all_flags(flags.len())),
                 TypeKind::Struct(fields) => {
                     for field in fields {
                         lay_out(unit, &field.value, shape);

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use abi::{Direction, NO_TRANSITION};
+use diagnostics::nearest;
 
 use super::declare::{ContractScope, Scope};
 use crate::naming;
@@ -348,7 +349,7 @@ impl Lowering<'_, '_> {
         };
         let text = format!("no {what} of `{}` is called `{}`", self.contract.tree.name.text, name.text);
         let diagnostic = Diagnostic::new(code, name.span, text, "");
-        diagnostic.remedy(match closest(&name.text, &candidates) {
+        diagnostic.remedy(match nearest(&name.text, candidates) {
             Some(close) => format!("is `{close}` meant?"),
             None => format!("declare it: `{example}`"),
         })
@@ -396,27 +397,6 @@ fn describe_choice(alternatives: &[Sequence]) -> String {
         }
     }
     words.join(" or ")
-}
-
-/// The candidate that differs in at most a third of its letters.
-fn closest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let best = candidates.iter().map(|candidate| (distance(name, candidate), *candidate)).min()?;
-    (best.0 * 3 <= best.1.len()).then_some(best.1)
-}
-
-/// How many letters must be changed, added or taken out, without regard to case.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<u8> = right.bytes().map(|letter| letter.to_ascii_lowercase()).collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, letter) in left.bytes().map(|letter| letter.to_ascii_lowercase()).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for column in 0..right.len() {
-            let changed = diagonal + usize::from(letter != right[column]);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
 }
 
 /// Reports messages that begin two sequences of a state, and keeps the first.

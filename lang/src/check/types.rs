@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use abi::Direction;
 
 use super::declare::Scope;
-use crate::syntax::{ArgumentKindTree, ArgumentTree, FieldTree, Name, TypeKindTree, ValueTree};
+use crate::syntax::{ArgumentKindTree, ArgumentTree, FieldTree, Name, TypeKindTree, ValueTree, VariantTree};
 use crate::unit::{
     Argument, ArgumentKind, Field, Message, Scalar, Type, TypeIndex, TypeKind, Unit, Value, ValueType, Variant,
 };
@@ -19,15 +19,12 @@ pub fn resolve_types(scope: &Scope<'_>, diagnostics: &mut Vec<Diagnostic>) -> Ve
     let mut types = Vec::new();
     for &(tree, contract) in &scope.types {
         let kind = match &tree.kind {
-            TypeKindTree::Enum(variants) => TypeKind::Enum(
-                variants
-                    .iter()
-                    .map(|variant| Variant {
-                        name: variant.name.text.clone(),
-                        documentation: variant.documentation.clone(),
-                    })
-                    .collect(),
-            ),
+            TypeKindTree::Enum(variants) => TypeKind::Enum(resolve_variants(variants)),
+            TypeKindTree::Flags { number, flags } => {
+                let number = flags_number(number.as_ref(), diagnostics);
+                limit_flags(&tree.name, number, flags, diagnostics);
+                TypeKind::Flags { number, flags: resolve_variants(flags) }
+            }
             TypeKindTree::Struct(fields) => {
                 let resolve = |field: &FieldTree| {
                     let value = resolve_value(scope, contract, &field.value, diagnostics)?;
@@ -41,6 +38,41 @@ pub fn resolve_types(scope: &Scope<'_>, diagnostics: &mut Vec<Diagnostic>) -> Ve
     break_circles(scope, &mut types, diagnostics);
     limit_sizes(scope, &mut types, diagnostics);
     types
+}
+
+fn resolve_variants(trees: &[VariantTree]) -> Vec<Variant> {
+    let resolve =
+        |tree: &VariantTree| Variant { name: tree.name.text.clone(), documentation: tree.documentation.clone() };
+    trees.iter().map(resolve).collect()
+}
+
+/// The number whose bits some flags are.
+fn flags_number(name: Option<&Name>, diagnostics: &mut Vec<Diagnostic>) -> Scalar {
+    const DEFAULT: Scalar = Scalar::Uint;
+    let Some(name) = name else { return DEFAULT };
+    match Scalar::from_text(&name.text) {
+        Some(scalar @ (Scalar::Byte | Scalar::Ushort | Scalar::Uint | Scalar::Ulong)) => scalar,
+        _ => {
+            let text = format!("flags cannot be the bits of `{}`", name.text);
+            diagnostics.push(
+                Diagnostic::new(Code::BadFlagsNumber, name.span, text, "")
+                    .remedy("write `byte`, `ushort`, `uint` or `ulong`; without it they are the bits of a `uint`"),
+            );
+            DEFAULT
+        }
+    }
+}
+
+/// Reports more flags than their number has bits.
+fn limit_flags(name: &Name, number: Scalar, flags: &[VariantTree], diagnostics: &mut Vec<Diagnostic>) {
+    let bits = number.bytes() * 8;
+    let Some(first) = usize::try_from(bits).ok().and_then(|bits| flags.get(bits)) else { return };
+    let text = format!("`{}` has {} flags; a `{}` has {bits} bits", name.text, flags.len(), number.text());
+    let remedy = match number {
+        Scalar::Ulong => "split them into two types",
+        _ => "name a larger number: `flags Name : ulong { ... }`",
+    };
+    diagnostics.push(Diagnostic::new(Code::TooMany, first.name.span, text, "no bit is left for this").remedy(remedy));
 }
 
 /// Reports structs that are too large to describe, and empties them: structs of structs double in size
@@ -134,7 +166,7 @@ fn remedy_for_type(scope: &Scope<'_>, name: &str) -> String {
     if scope.contract(name).is_some() {
         return format!("to pass an endpoint of contract `{name}`, write `{name}.Imp:STATE` or `{name}.Exp:STATE`");
     }
-    "declare it with `enum` or `struct`, or use bool, byte, ushort, uint, ulong, sbyte, short, int, long or char".into()
+    "declare it with `enum`, `flags` or `struct`, or use bool, byte, ushort, uint, ulong, sbyte, short, int, long or char".into()
 }
 
 fn find_contract(scope: &Scope<'_>, name: &Name, diagnostics: &mut Vec<Diagnostic>) -> Option<usize> {

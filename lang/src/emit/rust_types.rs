@@ -2,7 +2,7 @@
 
 use crate::naming;
 use crate::syntax::Passing;
-use crate::unit::{ArgumentKind, Field, Type, TypeKind, Unit, Value, ValueType, Variant};
+use crate::unit::{ArgumentKind, Field, Scalar, Type, TypeKind, Unit, Value, ValueType, Variant, all_flags};
 
 use super::rust::{Out, documentation};
 
@@ -99,6 +99,7 @@ pub fn take_call(value: &Value) -> &'static str {
 pub fn declare(out: &mut Out, unit: &Unit, declared: &Type) {
     match &declared.kind {
         TypeKind::Enum(variants) => declare_enum(out, declared, variants),
+        TypeKind::Flags { number, flags } => declare_flags(out, declared, *number, flags),
         TypeKind::Struct(fields) => declare_struct(out, unit, declared, fields),
     }
 }
@@ -120,6 +121,62 @@ fn declare_enum(out: &mut Out, declared: &Type, variants: &[Variant]) {
     }
     out.close("}");
     inline(out, name, "outgoing.word(self as u64)", &format!("match incoming.word() {{ {arms}}}"));
+}
+
+fn declare_flags(out: &mut Out, declared: &Type, number: Scalar, flags: &[Variant]) {
+    let (name, bits) = (&declared.name, number.rust());
+    out.open("::sip::plain! {");
+    out.line(&format!("{:?}", number.text()));
+    documentation(out, &declared.documentation, &format!("`{name}` of the contract."));
+    out.open(&format!("pub struct {name} {{"));
+    out.line(&format!("bits: {bits},"));
+    out.close("}");
+    out.close("}");
+    out.open(&format!("impl {name} {{"));
+    for (place, flag) in flags.iter().enumerate() {
+        documentation(out, &flag.documentation, &format!("`{}`.", flag.name));
+        out.line(&format!("pub const {}: {name} = {name} {{ bits: 1 << {place} }};", naming::constant(&flag.name)));
+    }
+    let all = all_flags(flags.len());
+    // Nobody checks what lies in a block: bits that stand for no flag can be there and go no further.
+    let known = format!("{name}::all().bits");
+    let some = format!("::core::option::Option::Some({name} {{ bits }})");
+    let none = "::core::option::Option::None";
+    for (about, function) in [
+        ("No flag.", format!("empty() -> {name} {{ {name} {{ bits: 0 }} }}")),
+        ("Every flag.", format!("all() -> {name} {{ {name} {{ bits: {all:#x} }} }}")),
+        (
+            "The flags of a number; `None` if it has a bit that stands for no flag.",
+            format!(
+                "from_bits(bits: {bits}) -> ::core::option::Option<{name}> {{ if bits & {known} == bits {{ {some} }} else {{ {none} }} }}"
+            ),
+        ),
+        ("The number.", format!("bits(self) -> {bits} {{ self.bits & {known} }}")),
+        (
+            "Whether all flags of `other` are among these.",
+            format!("contains(self, other: {name}) -> bool {{ self.bits & other.bits() == other.bits() }}"),
+        ),
+        (
+            "These where the condition holds, else none.",
+            format!("when(self, condition: bool) -> {name} {{ if condition {{ self }} else {{ {name}::empty() }} }}"),
+        ),
+        ("Whether there are none.", "is_empty(self) -> bool { self.bits() == 0 }".into()),
+    ] {
+        out.line(&format!("#[doc = {about:?}]"));
+        out.line("#[must_use]");
+        out.line(&format!("pub const fn {function}"));
+    }
+    out.close("}");
+    out.open(&format!("impl ::core::ops::BitOr for {name} {{"));
+    out.line(&format!("type Output = {name};"));
+    out.line(&format!("fn bitor(self, other: {name}) -> {name} {{ {name} {{ bits: self.bits | other.bits }} }}"));
+    out.close("}");
+    out.open(&format!("impl ::core::ops::BitOrAssign for {name} {{"));
+    out.line(&format!("fn bitor_assign(&mut self, other: {name}) {{ *self = *self | other; }}"));
+    out.close("}");
+    // The kernel ends the sender of an unknown flag.
+    let take = format!("{name} {{ bits: incoming.word() as {bits} }}");
+    inline(out, name, "outgoing.word(self.bits() as u64)", &take);
 }
 
 fn declare_struct(out: &mut Out, unit: &Unit, declared: &Type, fields: &[Field]) {

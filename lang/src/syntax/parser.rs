@@ -143,13 +143,13 @@ impl Parser<'_> {
         let before = self.position;
         let result = if self.at_word("contract") {
             self.contract(documentation).map(|contract| items.push(Item::Contract(contract)))
-        } else if self.at_word("enum") || self.at_word("struct") {
+        } else if ["enum", "flags", "struct"].iter().any(|word| self.at_word(word)) {
             self.declared_type(documentation).map(|declared| items.push(Item::Type(declared)))
         } else if self.peek() == &Token::End {
             if documentation.is_empty() { Ok(()) } else { self.dangling_documentation() }
         } else {
             self.expected(
-                "`contract`, `enum` or `struct`",
+                "`contract`, `enum`, `flags` or `struct`",
                 "a file is a list of contracts and of types that they share",
             )
         };
@@ -204,7 +204,7 @@ impl Parser<'_> {
         let before = self.position;
         let result = match self.peek() {
             Token::Word(word) => match word.as_str() {
-                "enum" | "struct" => self.declared_type(documentation).map(Member::Type),
+                "enum" | "flags" | "struct" => self.declared_type(documentation).map(Member::Type),
                 "in" | "out" | "message" => self.message(documentation).map(Member::Message),
                 "state" => self.state(documentation).map(Member::State),
                 _ => self.expected("a message, a state or a type", MEMBERS),
@@ -226,12 +226,24 @@ impl Parser<'_> {
     }
 
     fn declared_type(&mut self, documentation: Documentation) -> Parsed<TypeTree> {
-        let is_enum = self.at_word("enum");
+        let (is_enum, is_flags) = (self.at_word("enum"), self.at_word("flags"));
         self.advance();
-        let name = self.name("the type's name", "write `enum Name { A, B }` or `struct Name { uint a; }`")?;
+        let name = self.name(
+            "the type's name",
+            "write `enum Name { A, B }`, `flags Name { A, B }` or `struct Name { uint a; }`",
+        )?;
+        let number = match is_flags && self.take_sign(':') {
+            true => Some(self.name("the number whose bits the flags are", "write `flags Name : ushort { A, B }`")?),
+            false => None,
+        };
         self.expect_sign('{', "the content of a type stands in braces")?;
-        let content =
-            if is_enum { self.variants().map(TypeKindTree::Enum) } else { self.fields().map(TypeKindTree::Struct) };
+        let content = if is_enum {
+            self.variants().map(TypeKindTree::Enum)
+        } else if is_flags {
+            self.variants().map(|flags| TypeKindTree::Flags { number, flags })
+        } else {
+            self.fields().map(TypeKindTree::Struct)
+        };
         let Ok(kind) = content else {
             self.skip_until(|token| token == &Token::Sign('}'));
             self.take_sign('}');
@@ -245,10 +257,10 @@ impl Parser<'_> {
         let mut variants = Vec::new();
         while !self.take_sign('}') {
             let documentation = self.documentation();
-            let name = self.name("a name of the enum", "write `enum Name { A, B }`")?;
+            let name = self.name("a name", "write the names with commas between: `{ A, B }`")?;
             variants.push(VariantTree { documentation, name });
             if !self.take_sign(',') && !self.at_sign('}') {
-                return self.expected("`,` or `}`", "separate the names of an enum with commas");
+                return self.expected("`,` or `}`", "separate the names with commas");
             }
         }
         Ok(variants)
@@ -504,12 +516,13 @@ impl Parser<'_> {
     }
 }
 
-const MEMBERS: &str = "a contract holds `in message`, `out message`, `state`, `enum` and `struct`";
+const MEMBERS: &str = "a contract holds `in message`, `out message`, `state`, `enum`, `flags` and `struct`";
 const TYPES: &str =
-    "types are bool, byte, ushort, uint, ulong, sbyte, short, int, long, char, and declared enums and structs";
+    "types are bool, byte, ushort, uint, ulong, sbyte, short, int, long, char, and declared enums, flags and structs";
 const PASSING: &str = "a block is passed `in ExHeap` (it then belongs to the receiver), `lent ExHeap` (it comes home) or `returned ExHeap`";
 const SEQUENCE: &str = "a sequence is written `A? -> (B! or C!) -> STATE;`";
 
+// `flags` is not among these: it is a usual name of a field or an argument.
 fn is_item(word: &str) -> bool {
     matches!(word, "contract" | "enum" | "struct")
 }

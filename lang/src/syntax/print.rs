@@ -39,11 +39,12 @@ fn print_type(out: &mut String, declared: &TypeTree, depth: usize) {
     match &declared.kind {
         TypeKindTree::Enum(variants) => {
             line(out, depth, format_args!("enum {name} {{"));
-            for (index, variant) in variants.iter().enumerate() {
-                print_documentation(out, &variant.documentation, depth + 1);
-                let comma = if index + 1 < variants.len() { "," } else { "" };
-                line(out, depth + 1, format_args!("{}{comma}", variant.name.text));
-            }
+            print_variants(out, variants, depth + 1);
+        }
+        TypeKindTree::Flags { number, flags } => {
+            let number = number.as_ref().map_or(String::new(), |number| format!(" : {}", number.text));
+            line(out, depth, format_args!("flags {name}{number} {{"));
+            print_variants(out, flags, depth + 1);
         }
         TypeKindTree::Struct(fields) => {
             line(out, depth, format_args!("struct {name} {{"));
@@ -54,6 +55,14 @@ fn print_type(out: &mut String, declared: &TypeTree, depth: usize) {
         }
     }
     line(out, depth, format_args!("}}"));
+}
+
+fn print_variants(out: &mut String, variants: &[VariantTree], depth: usize) {
+    for (index, variant) in variants.iter().enumerate() {
+        print_documentation(out, &variant.documentation, depth);
+        let comma = if index + 1 < variants.len() { "," } else { "" };
+        line(out, depth, format_args!("{}{comma}", variant.name.text));
+    }
 }
 
 fn value(tree: &ValueTree) -> String {

@@ -47,7 +47,7 @@ pub enum Member {
     State(StateTree),
 }
 
-/// `enum Name { ... }` or `struct Name { ... }`
+/// `enum Name { ... }`, `flags Name { ... }` or `struct Name { ... }`
 #[derive(Clone, Debug)]
 pub struct TypeTree {
     /// Comments before it.
@@ -63,11 +63,18 @@ pub struct TypeTree {
 pub enum TypeKindTree {
     /// One of several names.
     Enum(Vec<VariantTree>),
+    /// Any of several names.
+    Flags {
+        /// The number whose bits they are, where it is named.
+        number: Option<Name>,
+        /// The names, from bit 0 on.
+        flags: Vec<VariantTree>,
+    },
     /// Fields.
     Struct(Vec<FieldTree>),
 }
 
-/// One name of an enum.
+/// One name of an enum or of flags.
 #[derive(Clone, Debug)]
 pub struct VariantTree {
     /// Comments before it.

@@ -1,5 +1,7 @@
 //! What can be found wrong, each kind with a stable code.
 
+use codes::codes;
+
 /// What a check is about. Every topic that nothing speaks against is a line of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
@@ -85,31 +87,11 @@ impl Topic {
     }
 }
 
-macro_rules! codes {
-    ($($name:ident = $text:literal, $topic:ident, $title:literal;)*) => {
-        /// The kind of a finding; its text (`I120`) is stable.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code { $(#[doc = $title] $name,)* }
-        impl Code {
-            /// Every code.
-            pub const ALL: &'static [Code] = &[$(Code::$name),*];
-            /// As it is printed.
-            pub const fn text(self) -> &'static str {
-                match self { $(Code::$name => $text,)* }
-            }
-            /// What it is about, a phrase.
-            pub const fn title(self) -> &'static str {
-                match self { $(Code::$name => $title,)* }
-            }
-            /// The topic whose proof it refutes.
-            pub const fn topic(self) -> Topic {
-                match self { $(Code::$name => Topic::$topic,)* }
-            }
-        }
-    };
-}
-
 codes! {
+    /// The kind of a finding; its text (`I120`) is stable.
+    pub enum Code;
+    /// The topic whose proof it refutes.
+    topic: Topic;
     NotAPackage = "I001", File, "the file is not a package";
     NotASystemImage = "I002", File, "the file is not a system image";
     Truncated = "I003", File, "the file is cut short";

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::code::{Code, Topic};
+use crate::field::{Field, Place};
 use crate::reach::Reach;
 
 /// Something that is wrong, with the program or instance that it is wrong with.
@@ -19,12 +20,21 @@ pub struct Finding {
     pub what: String,
     /// What to do about it, without a full stop.
     pub remedy: String,
+    /// Where in the manifest, if it is wrong with one: the place itself first, then others that explain.
+    pub places: Vec<Place>,
 }
 
 impl Finding {
     /// A finding.
     pub fn new(code: Code, subject: &str, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { code, subject: subject.into(), what: shown(what.into()), remedy: shown(remedy.into()) }
+        let (what, remedy) = (shown(what.into()), shown(remedy.into()));
+        Finding { code, subject: subject.into(), what, remedy, places: Vec::new() }
+    }
+
+    /// Adds a place.
+    pub(crate) fn at(mut self, field: Field, label: &'static str) -> Finding {
+        self.places.push(Place { field, label });
+        self
     }
 }
 
@@ -67,6 +77,8 @@ pub struct Line {
     pub topic: Topic,
     /// What sort of fault it is, where it is one.
     pub code: Option<Code>,
+    /// The part of the manifest that it is wrong with, where it is one.
+    pub field: Option<Field>,
     /// One sentence without its full stop.
     pub what: String,
     /// What to do about it, where that is to be said; without a full stop.
@@ -76,12 +88,19 @@ pub struct Line {
 impl Line {
     /// Something that holds.
     pub fn proved(topic: Topic, what: impl Into<String>) -> Line {
-        Line { verdict: Verdict::Proved, topic, code: None, what: shown(what.into()), remedy: String::new() }
+        Line {
+            verdict: Verdict::Proved,
+            topic,
+            code: None,
+            field: None,
+            what: shown(what.into()),
+            remedy: String::new(),
+        }
     }
 
     /// Something that is good to know.
     pub fn note(topic: Topic, what: impl Into<String>) -> Line {
-        Line { verdict: Verdict::Note, topic, code: None, what: shown(what.into()), remedy: String::new() }
+        Line { verdict: Verdict::Note, topic, code: None, field: None, what: shown(what.into()), remedy: String::new() }
     }
 
     /// Something that does not hold.
@@ -90,6 +109,7 @@ impl Line {
             verdict: Verdict::Refused,
             topic: finding.code.topic(),
             code: Some(finding.code),
+            field: finding.places.first().map(|place| place.field),
             what: finding.what,
             remedy: finding.remedy,
         }
@@ -107,6 +127,9 @@ impl fmt::Display for Line {
         match self.code {
             Some(code) => write!(f, "{} {}", code.text(), self.what)?,
             None => write!(f, "{}: {}", self.topic.word(), self.what)?,
+        }
+        if let Some(field) = self.field {
+            write!(f, ", in {field}")?;
         }
         if self.remedy.is_empty() { Ok(()) } else { write!(f, "; {}", self.remedy) }
     }

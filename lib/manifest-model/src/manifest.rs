@@ -484,19 +484,22 @@ impl Quota {
 
     /// Says which quota is out of its range, if one is. A program needs a page of memory and a thread.
     pub fn check(&self) -> Result<(), &'static str> {
+        self.problems().next().map_or(Ok(()), |(_, problem)| Err(problem))
+    }
+
+    /// Each value that no program can have: its key in `[quota]`, and what is wrong with it.
+    pub fn problems(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let max = Quota::MAX;
         let rows = [
-            (self.memory_kib, 4, max.memory_kib, "the quota memory_kib is not between 4 and 4194304"),
-            (self.block_kib, 0, max.block_kib, "the quota block_kib is not between 0 and 4194304"),
-            (self.threads, 1, max.threads, "the quota threads is not between 1 and 65536"),
-            (self.handles, 0, max.handles, "the quota handles is not between 0 and 1048576"),
-            (self.channels, 0, max.channels, "the quota channels is not between 0 and 1048576"),
-            (self.children, 0, max.children, "the quota children is not between 0 and 65536"),
+            ("memory_kib", self.memory_kib, 4, max.memory_kib, "the quota memory_kib is not between 4 and 4194304"),
+            ("block_kib", self.block_kib, 0, max.block_kib, "the quota block_kib is not between 0 and 4194304"),
+            ("threads", self.threads, 1, max.threads, "the quota threads is not between 1 and 65536"),
+            ("handles", self.handles, 0, max.handles, "the quota handles is not between 0 and 1048576"),
+            ("channels", self.channels, 0, max.channels, "the quota channels is not between 0 and 1048576"),
+            ("children", self.children, 0, max.children, "the quota children is not between 0 and 65536"),
         ];
-        match rows.iter().find(|(value, least, most, _)| value < least || value > most) {
-            Some((.., problem)) => Err(problem),
-            None => Ok(()),
-        }
+        let wrong = rows.into_iter().filter(|(_, value, least, most, _)| value < least || value > most);
+        wrong.map(|(key, .., problem)| (key, problem))
     }
 }
 

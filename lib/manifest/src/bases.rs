@@ -2,11 +2,12 @@
 //!
 //! Deliberately not here: where the files lie, which the caller knows.
 
+use diagnostics::SourceFile;
 use manifest_model::is_name;
 use toml::Spanned;
 use toml::de::DeTable;
 
-use crate::diagnostic::{Code, Source};
+use crate::diagnostic::Code;
 use crate::reader::{At, Report, list};
 
 /// A system manifest as it lies somewhere.
@@ -20,7 +21,9 @@ pub struct SystemFile {
 
 /// A file with its text moved to its place, so that every span in it tells the file too.
 pub(crate) struct Placed {
-    pub(crate) source: Source,
+    pub(crate) source: SourceFile,
+    /// Where its places begin: 0 for the first file, behind the others for those that it is based on.
+    pub(crate) start: usize,
     pub(crate) moved: String,
 }
 
@@ -35,7 +38,7 @@ pub(crate) fn chain(report: &Report, first: SystemFile, find: &dyn Fn(&str) -> O
         // A blank means nothing to TOML, wherever the text begins.
         let moved = format!("{}{text}", " ".repeat(start));
         let base = DeTable::parse(&moved).ok().and_then(|table| base_of(&table));
-        files.push(Placed { source: Source { file, text, start }, moved });
+        files.push(Placed { source: SourceFile::new(file, text), start, moved });
         let Some(base) = base else { break };
         if let Some(first) = names.iter().position(|name| *name == base.value) {
             let others = &names[first + 1..];

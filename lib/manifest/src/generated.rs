@@ -34,7 +34,11 @@ pub(crate) fn check_fields(
         .chain(devices.iter().map(|device| field("a device", device.value.0.name.as_str(), &device.span)))
         .collect();
     for (index, Field { kind, name, span, rust }) in fields.iter().enumerate() {
-        let Some(other) = fields[..index].iter().find(|other| other.rust == *rust) else { continue };
+        // Of one kind and name, or a parameter and an endpoint of one name: that is a rule for packages too.
+        let is_other = |other: &&Field<'_>| {
+            other.rust == *rust && (other.name != *name || (other.kind == "a device") != (*kind == "a device"))
+        };
+        let Some(other) = fields[..index].iter().find(is_other) else { continue };
         let message = if other.name == *name {
             format!("{kind} and {} are both called `{name}`", other.kind)
         } else {
@@ -57,7 +61,9 @@ pub(crate) fn check_types(report: &Report, devices: &[At<Device>]) {
             let remedy = "rename it; its type would be called `Self`".to_string();
             report.add(Code::DuplicateField, message, span, "Rust has another use for this name", remedy);
         }
-        if let Some((other, other_span, _)) = fixed[..index].iter().find(|(.., other)| other == rust) {
+        if let Some((other, other_span, _)) =
+            fixed[..index].iter().find(|(other, _, kind)| kind == rust && other != name)
+        {
             let message = format!("the devices `{other}` and `{name}` are both the type `devices::{rust}`");
             let remedy = "rename one of them, by more than hyphens".to_string();
             let (here, there) = ((*span, "this is the second"), (*other_span, "this is the first"));

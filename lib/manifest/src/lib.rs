@@ -1,4 +1,5 @@
-//! Manifests as people write them: TOML in, the machine's form or diagnostics out.
+//! Manifests as people write them: TOML in, the machine's form or diagnostics out. What is read is judged by `install`,
+//! and what that finds gets its place in the source.
 //!
 //! Key types: [`Program`] (a program's manifest, read and checked), [`Diagnostics`] (why there is
 //! none), [`Contracts`] (where facts about contracts come from). Neighbours: the host tool and the
@@ -17,17 +18,17 @@ mod reader;
 mod resources;
 pub mod schema;
 pub mod shapes;
-mod spelling;
 mod system;
 mod trust;
 
 pub use bases::SystemFile;
-pub use diagnostic::{Code, Colours, Diagnostic, Diagnostics, Label, Source};
+pub use diagnostic::{Code, Diagnostic, Diagnostics, Kind};
+pub use diagnostics::{Colours, Label};
 pub use objects::{DeviceObject, RangeObject};
 pub use program::{Contract, Contracts, Program, program};
-pub use spelling::nearest;
 pub use system::system;
 
+use diagnostics::SourceFile;
 use reader::Report;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -40,8 +41,7 @@ fn read<T>(
 ) -> Result<T, Diagnostics> {
     let report = Report::default();
     let result = parse(&report, text).and_then(|table| check(&report, &table));
-    let source = Source { file: file.into(), text: text.into(), start: 0 };
-    finish(report, result, vec![source])
+    finish(report, result, vec![(SourceFile::new(file, text), 0)])
 }
 
 /// The text as tables; what is wrong with it is reported.
@@ -63,11 +63,12 @@ fn parse<'t>(report: &Report, text: &'t str) -> Option<Spanned<DeTable<'t>>> {
     }
 }
 
-/// The result, if there is one and nothing is wrong.
-fn finish<T>(report: Report, result: Option<T>, sources: Vec<Source>) -> Result<T, Diagnostics> {
-    let items = report.finish();
+/// The result, if there is one and nothing is wrong. `files`: each with where its spans begin.
+fn finish<T>(report: Report, result: Option<T>, files: Vec<(SourceFile, usize)>) -> Result<T, Diagnostics> {
+    let (files, starts): (Vec<SourceFile>, Vec<usize>) = files.into_iter().unzip();
+    let items = report.finish(&starts);
     match result {
         Some(result) if items.is_empty() => Ok(result),
-        _ => Err(Diagnostics { sources, items }),
+        _ => Err(Diagnostics { files, items }),
     }
 }

@@ -11,7 +11,7 @@ use toml::de::DeTable;
 use crate::diagnostic::{Code, Diagnostics};
 use crate::objects::{DeviceObject, is_rust_path};
 use crate::parameters;
-use crate::reader::{At, Report, Span, Table, list, one_of};
+use crate::reader::{At, Report, Span, Table, one_of};
 use crate::{generated, resources, shapes};
 
 /// What is known of a contract.
@@ -51,7 +51,16 @@ const DEFAULT_PUBLISHER: &str = "singularity";
 /// Reads and checks the manifest `text` of a program; `file` is its name in messages. Without
 /// `contracts`, what depends on them is left unchecked.
 pub fn program(file: &str, text: &str, contracts: Option<&dyn Contracts>) -> Result<Program, Diagnostics> {
-    crate::read(file, text, |report, table| Reader { report, contracts }.program(table))
+    crate::read(file, text, |report, table| {
+        let program = Reader { report, contracts }.program(table)?;
+        // Of what could not be read as it was written, the rules would say more than is wrong.
+        if report.count() == 0 {
+            let left_open = |code| contracts.is_none() && code == install::Code::BadAutomaton;
+            let findings = install::manifest_findings(&program.manifest).into_iter();
+            findings.filter(|finding| !left_open(finding.code)).for_each(|finding| report.add_finding(finding));
+        }
+        Some(program)
+    })
 }
 
 struct Reader<'a> {
@@ -74,31 +83,27 @@ impl Reader<'_> {
             self.report.add(Code::MissingKey, "the manifest has no [program]".into(), &(0..0), "here", remedy);
             return None;
         };
-        let name = self.name(head.required_text("name"), "a program");
-        if let Some(name) = &name {
-            check_is_not_system(self.report, name);
-        }
-        let publisher = self.name(head.text("publisher"), "a publisher");
+        let name = head.required_text("name");
+        let publisher = head.text("publisher");
         let version = self.version(&head);
         let abi = self.abi(&head);
         let category = head.required_word("category", Category::from_word);
-        let summary = head.required_text("summary").map(|text| self.line(text, "summary"));
+        let summary = head.required_text("summary").map(|text| text.value);
         head.close();
 
         let (code, crate_path) = self.code(&root);
         let (listed, modules) = self.contracts(&root);
         let endpoints = self.endpoints(&root, &listed);
         let parameters = parameters::read(self.report, &root);
-        let provides = self.provides(&root, &listed, &endpoints);
+        let provides = self.provides(&root, &listed);
         let devices = resources::devices(self.report, &root);
         generated::check_fields(self.report, &endpoints, &parameters, &devices);
         generated::check_types(self.report, &devices);
         let (devices, objects) = devices.into_iter().map(|device| device.value).unzip();
-        let own_name = name.as_ref().map(|name| name.value.as_str());
-        let requires = resources::requires(self.report, &root, own_name);
+        let requires = resources::requires(self.report, &root);
         let quota = resources::quota(&root);
-        let supervision = resources::supervision(self.report, &root);
-        let permissions = resources::permissions(self.report, &root);
+        let supervision = resources::supervision(&root);
+        let permissions = resources::permissions(&root);
         let domain = resources::domain(&root);
         root.close();
         let manifest = Manifest {
@@ -127,12 +132,6 @@ impl Reader<'_> {
         let name = name?;
         check_name(self.report, &name, what);
         Some(name)
-    }
-
-    /// A text of one line.
-    fn line(&self, text: At<String>, key: &str) -> String {
-        check_line(self.report, &text, key);
-        text.value
     }
 
     fn version(&self, head: &Table<'_, '_>) -> Option<Version> {
@@ -172,10 +171,6 @@ impl Reader<'_> {
         };
         match (path, script) {
             (Some(path), None) => (Some(ProgramCode::Image { digest: [0; 32] }), Some(path.value)),
-            (None, Some(script)) if script.value.trim().is_empty() => {
-                problem("the script has no commands", &script.span, "this is empty");
-                (None, None)
-            }
             (None, Some(script)) => (Some(ProgramCode::Script { text: script.value }), None),
             (Some(_), Some(script)) => {
                 problem("[code] has both a crate and a script", &script.span, "a crate is named too");
@@ -197,10 +192,6 @@ impl Reader<'_> {
             let module = table.text("module").map(|module| self.module(module));
             table.close();
             let Some(name) = name else { continue };
-            if let Some(first) = listed.iter().find(|other| other.name.value == name.value) {
-                self.duplicate(Code::DuplicateContract, "the contract", &name, &first.name.span);
-                continue;
-            }
             let known = self.contracts.and_then(|contracts| contracts.find(&name.value));
             if let (None, Some(contracts)) = (&known, self.contracts) {
                 let names = contracts.names();
@@ -229,10 +220,6 @@ impl Reader<'_> {
         module.value
     }
 
-    fn duplicate(&self, code: Code, what: &str, name: &At<String>, first: &Span) {
-        duplicate(self.report, code, what, name, first);
-    }
-
     /// The contract of the list with this name.
     fn listed<'l>(&self, listed: &'l [Listed], name: &At<String>) -> Option<(u16, &'l Listed)> {
         let found = listed.iter().enumerate().find(|(_, contract)| contract.name.value == name.value);
@@ -247,16 +234,8 @@ impl Reader<'_> {
     fn endpoints(&self, root: &Table<'_, '_>, listed: &[Listed]) -> Vec<At<EndpointSlot>> {
         let mut slots: Vec<At<EndpointSlot>> = Vec::new();
         for table in root.tables("endpoint") {
-            let slot = self.endpoint(&table, listed);
+            slots.extend(self.endpoint(&table, listed));
             table.close();
-            let Some(slot) = slot else { continue };
-            match slots.iter().find(|other| other.value.name == slot.value.name) {
-                Some(first) => {
-                    let name = At::new(slot.value.name, slot.span);
-                    self.duplicate(Code::DuplicateEndpoint, "the endpoint", &name, &first.span);
-                }
-                None => slots.push(slot),
-            }
         }
         slots
     }
@@ -267,11 +246,12 @@ impl Reader<'_> {
         let contract = table.required_text("contract");
         let side = table.required_word("side", Side::from_word);
         let state = table.required_text("state");
-        let source = table.required_text("from").and_then(|text| self.source(text));
+        // A path that is none is left to the rules.
+        let source = table.required_text("from");
+        let source = source.map(|text| Source::from_word(&text.value).unwrap_or(Source::Path(text.value)));
         let optional = table.flag("optional").value;
         let (index, contract) = self.listed(listed, &contract?)?;
         let (name, side, state) = (name?, side?, state?);
-        self.check_side(contract, &side);
         let state_number = self.check_state(contract, &state);
         let slot = EndpointSlot {
             name: name.value,
@@ -283,33 +263,6 @@ impl Reader<'_> {
             optional,
         };
         Some(At::new(slot, name.span))
-    }
-
-    fn source(&self, text: At<String>) -> Option<Source> {
-        let source = Source::from_word(&text.value);
-        if source.is_none() {
-            let message = format!("`{}` is no place that an endpoint comes from", text.value);
-            let remedy = "write `parent`, `stdin`, `stdout` or a path from the root: `/dev/disk0`".to_string();
-            self.report.add(Code::BadPath, message, &text.span, "neither a known word nor a path", remedy);
-        }
-        source
-    }
-
-    fn check_side(&self, contract: &Listed, side: &At<Side>) {
-        let needed = match side.value {
-            Side::Importer => ContractSide::Import,
-            Side::Exporter => ContractSide::Export,
-        };
-        if contract.side == needed || contract.side == ContractSide::Both {
-            return;
-        }
-        let message = format!(
-            "the endpoint is the `{}` end of `{}`, which the program lists for {} only",
-            side.value, contract.name.value, contract.side
-        );
-        let remedy = format!("write `use = \"{needed}\"` or `use = \"both\"` in the [[contract]]");
-        let here = (&side.span, "this end is not handled");
-        self.report.add_second(Code::WrongSide, message, here, (&contract.name.span, "listed here"), remedy);
     }
 
     /// Number of the state; 0 where the contract is not known.
@@ -328,59 +281,22 @@ impl Reader<'_> {
             self.report.add(Code::UnknownState, message, &state.span, "no such state", remedy);
             return 0;
         };
-        if !may_give(&known.automaton, number) {
-            let message = format!(
-                "an endpoint of `{}` cannot be given away in the state `{}`: the conversation is over there",
-                contract.name.value, state.value
-            );
-            let remedy = format!("write one of {}", list(&givable));
-            self.report.add(Code::ImmovableEndpoint, message, &state.span, "nothing can be said here", remedy);
-        }
         number
     }
 
-    fn provides(&self, root: &Table<'_, '_>, listed: &[Listed], endpoints: &[At<EndpointSlot>]) -> Vec<Provide> {
-        let mut provides: Vec<(At<String>, Provide)> = Vec::new();
+    fn provides(&self, root: &Table<'_, '_>, listed: &[Listed]) -> Vec<Provide> {
+        let mut provides = Vec::new();
         for table in root.tables("provide") {
             let path = table.required_text("path");
             let contract = table.required_text("contract");
             table.close();
             let (Some(path), Some(contract)) = (path, contract) else { continue };
-            check_path(self.report, &path);
-            if let Some((first, _)) = provides.iter().find(|(other, _)| other.value == path.value) {
-                self.duplicate(Code::DuplicateProvide, "the path", &path, &first.span);
-                continue;
-            }
-            let Some((index, listed)) = self.listed(listed, &contract) else { continue };
-            self.check_side(listed, &contract.map(|_| Side::Exporter));
-            let provide = Provide { path: path.value.clone(), contract: index };
-            provides.push((path, provide));
+            let Some((index, _)) = self.listed(listed, &contract) else { continue };
+            provides.push(Provide { path: path.value, contract: index });
         }
-        // The n-th path's clients come through the n-th slot whose other end the parent keeps: one of the
-        // directory service's provider contract, or one of the contract itself.
-        let takes_clients = |slot: &EndpointSlot, provide: &Provide| {
-            let name = listed.get(slot.contract as usize).map(|contract| contract.name.value.as_str());
-            slot.side == Side::Exporter
-                && slot.source == Source::Parent
-                && (name == Some(PROVIDER_CONTRACT) || slot.contract == provide.contract)
-        };
-        let mut slots = endpoints.iter();
-        for (path, provide) in &provides {
-            if !slots.any(|slot| takes_clients(&slot.value, provide)) {
-                let message = format!("nothing takes the clients of `{}`", path.value);
-                let remedy = format!(
-                    "add an [[endpoint]] with `contract = \"{PROVIDER_CONTRACT}\"`, `side = \"exp\"`, `state = \"START\"` \
-                     and `from = \"parent\"` for each [[provide]]"
-                );
-                self.report.add(Code::ProvideWithoutSlot, message, &path.span, "provided here", remedy);
-            }
-        }
-        provides.into_iter().map(|(_, provide)| provide).collect()
+        provides
     }
 }
-
-/// The contract through which the directory service hands clients over.
-const PROVIDER_CONTRACT: &str = "ServiceProvider";
 
 impl Listed {
     fn into_use(self) -> ContractUse {
@@ -396,22 +312,6 @@ pub(crate) fn check_name(report: &Report, name: &At<String>, what: &str) {
         let message = format!("`{}` cannot be the name of {what}", name.value);
         let remedy = "write small letters, digits and hyphens, a letter first, 63 at most".to_string();
         report.add(Code::BadName, message, &name.span, "not a name", remedy);
-    }
-}
-
-/// Reports a program that would be called as the system is.
-fn check_is_not_system(report: &Report, name: &At<String>) {
-    if name.value == manifest_model::SYSTEM_NAME {
-        let message = format!("`{}` is the name of the system itself, with which its messages begin", name.value);
-        report.add(Code::BadName, message, &name.span, "taken", "give the program another name".to_string());
-    }
-}
-
-/// Reports a text that is empty or has several lines.
-pub(crate) fn check_line(report: &Report, text: &At<String>, key: &str) {
-    if text.value.trim().is_empty() || text.value.contains(char::is_control) {
-        let message = format!("the {key} is not one line of text");
-        report.add(Code::BadText, message, &text.span, "one line is wanted", "say in one line what it is for".into());
     }
 }
 

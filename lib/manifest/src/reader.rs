@@ -3,17 +3,33 @@
 //! Deliberately not here: which keys there are (see [`crate::shapes`]), and what they mean.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use diagnostics::{Label, nearest};
+use install::Field;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostic::{Code, Diagnostic, Label};
+use crate::diagnostic::{self, Code, Diagnostic};
 use crate::shapes::{Key, Kind, LIST_MAX, Presence, SYSTEM, Shape};
-use crate::spelling::nearest;
 
-/// A place in the file.
+/// A place in the file, counted from where the file starts.
 pub(crate) type Span = Range<usize>;
+
+/// A place and what is to be said about it.
+pub(crate) struct Mark {
+    pub(crate) span: Span,
+    pub(crate) text: String,
+}
+
+/// Something wrong, before it is known which files there are.
+struct Found {
+    code: diagnostic::Kind,
+    message: String,
+    marks: Vec<Mark>,
+    remedy: String,
+}
 
 /// A value and its place.
 #[derive(Clone, Debug)]
@@ -35,29 +51,44 @@ impl<T> At<T> {
 /// What has been found wrong so far.
 #[derive(Default)]
 pub(crate) struct Report {
-    items: RefCell<Vec<Diagnostic>>,
+    items: RefCell<Vec<Found>>,
+    /// Where the source has the fields of a program's manifest.
+    places: RefCell<BTreeMap<Field, Span>>,
 }
 
 impl Report {
-    pub(crate) fn add(&self, code: Code, message: String, span: &Span, label: &str, remedy: String) {
-        self.add_labels(code, message, vec![Label { span: span.clone(), text: label.into() }], remedy);
+    pub(crate) fn add(
+        &self,
+        code: impl Into<diagnostic::Kind>,
+        message: String,
+        span: &Span,
+        label: &str,
+        remedy: String,
+    ) {
+        self.add_labels(code, message, vec![Mark { span: span.clone(), text: label.into() }], remedy);
     }
 
     /// With a second place, where the first of two stands.
     pub(crate) fn add_second(
         &self,
-        code: Code,
+        code: impl Into<diagnostic::Kind>,
         message: String,
         span: (&Span, &str),
         other: (&Span, &str),
         remedy: String,
     ) {
-        let labels = [span, other].map(|(span, text)| Label { span: span.clone(), text: text.into() });
+        let labels = [span, other].map(|(span, text)| Mark { span: span.clone(), text: text.into() });
         self.add_labels(code, message, labels.into(), remedy);
     }
 
-    pub(crate) fn add_labels(&self, code: Code, message: String, labels: Vec<Label>, remedy: String) {
-        self.items.borrow_mut().push(Diagnostic { code, message, labels, remedy });
+    pub(crate) fn add_labels(
+        &self,
+        code: impl Into<diagnostic::Kind>,
+        message: String,
+        marks: Vec<Mark>,
+        remedy: String,
+    ) {
+        self.items.borrow_mut().push(Found { code: code.into(), message, marks, remedy });
     }
 
     /// How much has been found wrong so far.
@@ -65,10 +96,35 @@ impl Report {
         self.items.borrow().len()
     }
 
-    pub(crate) fn finish(self) -> Vec<Diagnostic> {
+    /// Reports what breaks a rule. A field that the source does not have is at its table's place, or at the top.
+    pub(crate) fn add_finding(&self, finding: install::Finding) {
+        let places = self.places.borrow();
+        let known = |field: Field| {
+            let outwards = std::iter::successors(Some(field), |field| field.outer());
+            outwards.filter_map(|field| places.get(&field)).next().cloned().unwrap_or(0..0)
+        };
+        let mark = |place: &install::Place| Mark { span: known(place.field), text: place.label.into() };
+        let marks = finding.places.iter().map(mark).collect();
+        self.add_labels(finding.code, finding.what, marks, finding.remedy);
+    }
+
+    /// All of it in the order of the places. `starts`: where the places of each file begin.
+    pub(crate) fn finish(self, starts: &[usize]) -> Vec<Diagnostic> {
         let mut items = self.items.into_inner();
-        items.sort_by_key(|item| item.labels.first().map_or(0, |label| label.span.start));
-        items
+        items.sort_by_key(|item| item.marks.first().map_or(0, |mark| mark.span.start));
+        let label = |mark: Mark| {
+            let file = starts.iter().rposition(|&start| start <= mark.span.start).unwrap_or(0);
+            let within = |place: usize| place.saturating_sub(starts[file]);
+            let span = diagnostics::Span { file, start: within(mark.span.start), end: within(mark.span.end) };
+            Label { span, text: mark.text }
+        };
+        let diagnostic = |Found { code, message, marks, remedy }| Diagnostic {
+            code,
+            message,
+            labels: marks.into_iter().map(label).collect(),
+            remedy,
+        };
+        items.into_iter().map(diagnostic).collect()
     }
 }
 
@@ -81,13 +137,15 @@ pub(crate) struct Table<'r, 'i> {
     name: String,
     /// Where it begins.
     pub(crate) span: Span,
+    /// The table as a part of a program's manifest, if it is one.
+    field: Option<Field>,
     /// The keys that were asked for: in the end all that the shape has.
     asked: RefCell<Vec<&'static str>>,
 }
 
 impl<'r, 'i> Table<'r, 'i> {
     pub(crate) fn new(report: &'r Report, table: &'r DeTable<'i>, shape: &'static Shape, span: Span) -> Self {
-        Table { report, table, shape, name: shape.name.into(), span, asked: RefCell::default() }
+        Table { report, table, shape, name: shape.name.into(), span, field: None, asked: RefCell::default() }
     }
 
     /// The same, called otherwise in messages.
@@ -98,7 +156,20 @@ impl<'r, 'i> Table<'r, 'i> {
     /// The value of a key, if it is there.
     pub(crate) fn get(&self, key: &'static str) -> Option<&'r Spanned<DeValue<'i>>> {
         self.key(key);
-        self.table.get(key)
+        let value = self.table.get(key)?;
+        if let Some(field) = self.field {
+            let mut places = self.report.places.borrow_mut();
+            let items = value.get_ref().as_array().into_iter().flatten().enumerate();
+            places.extend(items.map(|(index, item)| (field.key(key).item(index), item.span())));
+            places.insert(field.key(key), value.span());
+        }
+        Some(value)
+    }
+
+    /// The same, with places of its fields.
+    fn placed(self, field: Field) -> Self {
+        self.report.places.borrow_mut().insert(field, self.span.clone());
+        Table { field: Some(field), ..self }
     }
 
     /// What is known of a key that the reader asks for.
@@ -150,6 +221,18 @@ impl<'r, 'i> Table<'r, 'i> {
     /// A whole number; one that nothing can hold is reported as out of the key's range.
     pub(crate) fn integer(&self, key: &'static str) -> Option<At<i64>> {
         self.integer_or(key, Code::WrongType, "out of range")
+    }
+
+    /// A whole number that is judged by a rule; one that nothing can hold is reported as out of the key's range.
+    pub(crate) fn judged(&self, key: &'static str) -> Option<At<u32>> {
+        let number = self.integer(key)?;
+        let value = u32::try_from(number.value).ok();
+        if value.is_none() {
+            let message = format!("`{key} = {}` is out of range", number.value);
+            let remedy = range_remedy(self.range(key));
+            self.report.add(Code::WrongType, message, &number.span, "out of range", remedy);
+        }
+        value.map(|value| At::new(value, number.span))
     }
 
     /// The same, with the code and the label of a number that is out of range.
@@ -298,7 +381,7 @@ impl<'r, 'i> Table<'r, 'i> {
     pub(crate) fn table(&self, key: &'static str) -> Option<Table<'r, 'i>> {
         let value = self.get(key)?;
         match value.get_ref().as_table() {
-            Some(table) => Some(self.inner(key, table, value.span())),
+            Some(table) => Some(self.inner(key, table, value.span()).placed(Field::table(key, None))),
             None => {
                 self.wrong_type(key, "a table", value);
                 None
@@ -328,12 +411,14 @@ impl<'r, 'i> Table<'r, 'i> {
             } else {
                 "split the program in two"
             };
-            self.report.add(Code::TooMany, message, &value.span(), "the first is here", remedy.into());
+            self.report.add(install::Code::ListTooLong, message, &value.span(), "the first is here", remedy.into());
         }
         let mut out = Vec::new();
-        for item in items {
+        for (row, item) in items.iter().enumerate() {
             match item.get_ref().as_table() {
-                Some(table) => out.push(self.inner(key, table, item.span())),
+                Some(table) => {
+                    out.push(self.inner(key, table, item.span()).placed(Field::table(key, Some(row))));
+                }
                 None => self.wrong_type(key, &format!("a list of tables, `[[{key}]]`"), item),
             }
         }
@@ -392,7 +477,13 @@ pub(crate) fn wrong_type(report: &Report, what: &str, wanted: &str, value: &Span
 pub(crate) fn check_length(report: &Report, what: &str, length: usize, span: &Span) {
     if length > LIST_MAX {
         let message = format!("{what} has {length} entries, more than the {LIST_MAX} allowed");
-        report.add(Code::TooMany, message, span, "this list is too long", format!("keep it to {LIST_MAX}"));
+        report.add(
+            install::Code::ListTooLong,
+            message,
+            span,
+            "this list is too long",
+            format!("keep it to {LIST_MAX}"),
+        );
     }
 }
 

@@ -1,9 +1,6 @@
 //! What a program's manifest says of devices, required programs, quotas, supervision, permissions and its domain.
 
-use manifest_model::{
-    AddressRange, DeviceNeed, Domain, MEMORY_END, PORTS_END, Permission, Quota, Requirement, Restart, Supervision,
-    Version,
-};
+use manifest_model::{AddressRange, DeviceNeed, Domain, Permission, Quota, Requirement, Restart, Supervision, Version};
 
 use crate::diagnostic::Code;
 use crate::objects::{self, DeviceObject};
@@ -18,39 +15,32 @@ pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<At<Device>> 
     let mut devices: Vec<At<Device>> = Vec::new();
     for table in root.tables("device") {
         let name = table.required_text("name");
-        let ports = ranges(report, &table, "ports", PORTS_END);
-        let memory = ranges(report, &table, "memory", MEMORY_END);
+        let ports = ranges(report, &table, "ports");
+        let memory = ranges(report, &table, "memory");
         let interrupts = interrupts(report, &table);
         let called = name.as_ref().map(|name| name.value.clone()).unwrap_or_default();
         let need = DeviceNeed { name: called, ports, memory, interrupts };
         let object = objects::read(report, &table, &need);
         table.close();
         let Some(name) = name else { continue };
-        check_name(report, &name, "a device");
-        match devices.iter().find(|other| other.value.0.name == name.value) {
-            Some(first) => duplicate(report, Code::DuplicateDevice, "the device", &name, &first.span),
-            None => devices.push(At::new((need, object), name.span)),
-        }
+        devices.push(At::new((need, object), name.span));
     }
     devices
 }
 
-/// The ranges of a device, `base+bytes` each. `end` is the first address that there is not.
-fn ranges(report: &Report, table: &Table<'_, '_>, key: &'static str, end: u64) -> Vec<AddressRange> {
-    let mut ranges: Vec<At<AddressRange>> = Vec::new();
+/// The ranges of a device, `base+bytes` each. Whether a machine can have them is left to the rules.
+fn ranges(report: &Report, table: &Table<'_, '_>, key: &'static str) -> Vec<AddressRange> {
+    let mut ranges = Vec::new();
     for text in table.texts(key) {
-        let Some(range) = AddressRange::parse(&text.value, end) else {
+        let range = AddressRange::parse(&text.value, u64::MAX);
+        if range.is_none() {
             let message = format!("`{}` is no range of {key}", text.value);
-            let remedy = format!("write the first address and how many there are, all below {end:#x}: `0x3f8+8`");
+            let remedy = "write the first address and how many there are: `0x3f8+8`".to_string();
             report.add(Code::BadRange, message, &text.span, "not a range", remedy);
-            continue;
-        };
-        match ranges.iter().find(|other| other.value.overlaps(&range)) {
-            Some(first) => duplicate(report, Code::BadRange, "a part of the range", &text, &first.span),
-            None => ranges.push(At::new(range, text.span)),
         }
+        ranges.extend(range);
     }
-    ranges.into_iter().map(|range| range.value).collect()
+    ranges
 }
 
 /// The interrupt lines of a device.
@@ -74,9 +64,9 @@ fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
     lines.into_iter().map(|line| line.value).collect()
 }
 
-/// `[[requires]]`; `own_name` is the program's own.
-pub(crate) fn requires(report: &Report, root: &Table<'_, '_>, own_name: Option<&str>) -> Vec<Requirement> {
-    let mut requirements: Vec<At<Requirement>> = Vec::new();
+/// `[[requires]]`.
+pub(crate) fn requires(report: &Report, root: &Table<'_, '_>) -> Vec<Requirement> {
+    let mut requirements = Vec::new();
     for table in root.tables("requires") {
         let program = table.required_text("program");
         let version = table.text("version");
@@ -93,17 +83,9 @@ pub(crate) fn requires(report: &Report, root: &Table<'_, '_>, own_name: Option<&
             }
             least
         });
-        if own_name == Some(program.value.as_str()) {
-            let message = format!("`{}` requires itself", program.value);
-            report.add(Code::BadRequirement, message, &program.span, "this program", "remove it".into());
-        }
-        let Some(least) = least else { continue };
-        match requirements.iter().find(|other| other.value.program == program.value) {
-            Some(first) => duplicate(report, Code::BadRequirement, "the required program", &program, &first.span),
-            None => requirements.push(program.map(|program| Requirement { program, least })),
-        }
+        requirements.extend(least.map(|least| Requirement { program: program.value, least }));
     }
-    requirements.into_iter().map(|requirement| requirement.value).collect()
+    requirements
 }
 
 /// `[quota]`; what is not said has its default.
@@ -119,7 +101,7 @@ pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
         ("children", &mut quota.children),
     ];
     for (key, place) in rows {
-        if let Some(number) = table.number(key, Code::QuotaRange, "no program can have this") {
+        if let Some(number) = table.judged(key) {
             *place = number.value;
         }
     }
@@ -128,41 +110,28 @@ pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
 }
 
 /// `[supervision]`; what is not said has its default.
-pub(crate) fn supervision(report: &Report, root: &Table<'_, '_>) -> Supervision {
+pub(crate) fn supervision(root: &Table<'_, '_>) -> Supervision {
     let mut supervision = Supervision::default();
     let Some(table) = root.table("supervision") else { return supervision };
     if let Some(restart) = table.word("restart", Restart::from_word) {
         supervision.restart = restart.value;
     }
-    let number = |key: &'static str| table.number(key, Code::SupervisionRange, "out of range");
-    let (first, most) = (number("backoff_ms"), number("backoff_max_ms"));
-    supervision.backoff_ms = first.as_ref().map_or(supervision.backoff_ms, |first| first.value);
-    supervision.backoff_max_ms =
-        most.as_ref().map_or(supervision.backoff_max_ms.max(supervision.backoff_ms), |most| most.value);
-    supervision.limit = number("limit").map(|limit| limit.value);
-    supervision.ending_ms = number("ending_ms").map_or(0, |ending| ending.value);
-    if let Some(most) = most.filter(|most| most.value < supervision.backoff_ms) {
-        let message =
-            format!("the longest back-off, {} ms, is below the first, {} ms", most.value, supervision.backoff_ms);
-        let remedy = format!("write `backoff_max_ms = {}` or more", supervision.backoff_ms);
-        report.add(Code::SupervisionRange, message, &most.span, "too short", remedy);
-    }
+    let number = |key: &'static str| table.judged(key).map(|number| number.value);
+    supervision.backoff_ms = number("backoff_ms").unwrap_or(supervision.backoff_ms);
+    let most = supervision.backoff_max_ms.max(supervision.backoff_ms);
+    supervision.backoff_max_ms = number("backoff_max_ms").unwrap_or(most);
+    supervision.limit = number("limit");
+    supervision.ending_ms = number("ending_ms").unwrap_or(0);
     table.close();
     supervision
 }
 
 /// `[permissions]`.
-pub(crate) fn permissions(report: &Report, root: &Table<'_, '_>) -> Vec<Permission> {
+pub(crate) fn permissions(root: &Table<'_, '_>) -> Vec<Permission> {
     let Some(table) = root.table("permissions") else { return Vec::new() };
-    let mut permissions: Vec<At<Permission>> = Vec::new();
+    let mut permissions = Vec::new();
     for text in table.texts("list") {
-        let Some(permission) = table.as_word("permission", &text, Permission::from_word, Permission::WORDS) else {
-            continue;
-        };
-        match permissions.iter().find(|other| other.value == permission.value) {
-            Some(first) => duplicate(report, Code::DuplicatePermission, "the permission", &text, &first.span),
-            None => permissions.push(permission),
-        }
+        permissions.extend(table.as_word("permission", &text, Permission::from_word, Permission::WORDS));
     }
     table.close();
     permissions.into_iter().map(|permission| permission.value).collect()

@@ -10,10 +10,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::bases::{self, SystemFile};
 use crate::claims;
-use crate::diagnostic::{Code, Diagnostics, Label};
+use crate::diagnostic::{Code, Diagnostics};
 use crate::parameters::value_of;
 use crate::program::{check_name, check_path, duplicate};
-use crate::reader::{At, Report, Span, Table, check_length, list, one_of, wrong_type};
+use crate::reader::{At, Mark, Report, Span, Table, check_length, list, one_of, wrong_type};
 use crate::{shapes, trust};
 
 /// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
@@ -27,12 +27,12 @@ pub fn system(
     let files = bases::chain(&report, file, find);
     let tables: Vec<Option<_>> = files.iter().map(|file| crate::parse(&report, &file.moved)).collect();
     let tables: Option<Vec<_>> = tables.into_iter().collect();
-    let starts = files.iter().map(|file| file.source.start);
+    let starts = files.iter().map(|file| file.start);
     let result = tables.and_then(|tables| {
         let files: Vec<_> = tables.iter().zip(starts).collect();
         Reader { report: &report, programs }.system(&files)
     });
-    crate::finish(report, result, files.into_iter().map(|file| file.source).collect())
+    crate::finish(report, result, files.into_iter().map(|file| (file.source, file.start)).collect())
 }
 
 /// A file's tables and where it starts.
@@ -499,7 +499,7 @@ impl<'a> Reader<'a> {
         let message = format!("instances wait for each other: {}", chain.join(" needs "));
         let labels = instances.iter().zip(names.iter().skip(1).chain([&first]));
         let labels =
-            labels.map(|(&index, next)| Label { span: entries[index].name.clone(), text: format!("needs `{next}`") });
+            labels.map(|(&index, next)| Mark { span: entries[index].name.clone(), text: format!("needs `{next}`") });
         let remedy = "make one of the endpoints `optional = true` in its manifest, or remove a `requires`".to_string();
         self.report.add_labels(Code::BootCycle, message, labels.collect(), remedy);
     }

@@ -8,9 +8,54 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use install::Code as Rule;
 use known::{Known, automaton};
-use manifest::{Code, Diagnostics, SystemFile};
+use manifest::{Code, Diagnostics, Kind, SystemFile};
 use manifest_model::Manifest;
+
+/// The rules about a program's manifest that a source can break.
+const RULES: &[Rule] = &[
+    Rule::BadProgramName,
+    Rule::BadPublisherName,
+    Rule::DuplicateContract,
+    Rule::SlotSide,
+    Rule::SlotState,
+    Rule::SlotPath,
+    Rule::DuplicateSlot,
+    Rule::StandardPipe,
+    Rule::SlotBoundOtherEnd,
+    Rule::DeviceName,
+    Rule::DuplicateDevice,
+    Rule::RangeImpossible,
+    Rule::RangeTwice,
+    Rule::ProvidePath,
+    Rule::DuplicateProvide,
+    Rule::ProvideContract,
+    Rule::ProvideWithoutSlot,
+    Rule::RequirementItself,
+    Rule::RequirementTwice,
+    Rule::ParameterName,
+    Rule::DuplicateParameter,
+    Rule::ParameterIsEndpoint,
+    Rule::DefaultType,
+    Rule::DefaultUseless,
+    Rule::PositionGap,
+    Rule::RepeatedNotLast,
+    Rule::RequiredAfterOptional,
+    Rule::BadFlag,
+    Rule::DuplicateFlag,
+    Rule::ControlCharacter,
+    Rule::NoSummary,
+    Rule::ScriptEmpty,
+    Rule::QuotaRange,
+    Rule::QuotaHandles,
+    Rule::SupervisionRange,
+    Rule::SupervisionOrder,
+    Rule::SupervisionLimit,
+    Rule::SupervisionConsole,
+    Rule::DuplicatePermission,
+    Rule::ListTooLong,
+];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -32,7 +77,7 @@ fn files(name: &str) -> Vec<(String, PathBuf, String)> {
 }
 
 /// Holds the diagnostics against the golden text and the code in the file's name; gives their codes.
-fn hold(stem: &str, path: &Path, errors: &Diagnostics) -> Vec<Code> {
+fn hold(stem: &str, path: &Path, errors: &Diagnostics) -> Vec<Kind> {
     let rendered = errors.render(manifest::Colours::Never);
     let golden = path.with_extension("txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -41,7 +86,7 @@ fn hold(stem: &str, path: &Path, errors: &Diagnostics) -> Vec<Code> {
     let expected = fs::read_to_string(&golden).unwrap_or_default();
     assert_eq!(rendered, expected, "{stem}: if this is right, run with UPDATE_GOLDEN=1");
     let code = stem.split('_').next().unwrap_or_default().to_uppercase();
-    let codes: Vec<Code> = errors.items.iter().map(|item| item.code).collect();
+    let codes: Vec<Kind> = errors.items.iter().map(|item| item.code).collect();
     assert!(codes.iter().any(|other| other.text() == code), "{stem} shows {codes:?}");
     for item in &errors.items {
         assert!(!item.remedy.is_empty() && !item.labels.is_empty(), "{stem}: {item:?}");
@@ -78,14 +123,16 @@ fn every_mistake_is_told_and_every_code_has_a_fixture() {
         let errors = errors.err().unwrap_or_else(|| panic!("{stem} is not refused"));
         shown.extend(hold(&stem, &path, &errors).iter().map(|code| code.text()));
     }
-    let missing: Vec<&str> = Code::ALL.iter().map(|code| code.text()).filter(|code| !shown.contains(code)).collect();
+    let all = Code::ALL.iter().map(|code| code.text()).chain(RULES.iter().map(|code| code.text()));
+    let missing: Vec<&str> = all.filter(|code| !shown.contains(code)).collect();
     assert!(missing.is_empty(), "no fixture shows {missing:?}");
 }
 
 #[test]
 fn codes_are_distinct() {
-    let texts: BTreeSet<&str> = Code::ALL.iter().map(|code| code.text()).collect();
-    assert_eq!(texts.len(), Code::ALL.len());
+    let all = Code::ALL.iter().map(|code| code.text()).chain(Rule::ALL.iter().map(|code| code.text()));
+    let texts: BTreeSet<&str> = all.collect();
+    assert_eq!(texts.len(), Code::ALL.len() + Rule::ALL.len());
 }
 
 #[test]
@@ -94,7 +141,7 @@ fn a_good_manifest_is_read_as_written() {
     let program = manifest::program("good.toml", &text, Some(&Known)).unwrap_or_else(|errors| panic!("{errors}"));
     let manifest = &program.manifest;
     assert_eq!((program.crate_path.as_deref(), manifest.principal().as_str()), (Some("."), "example.acme"));
-    assert_eq!(program.modules, [Some("echo_contract::echo".into())]);
+    assert_eq!(program.modules, [Some("echo_contract::echo".into()), None]);
     assert_eq!(manifest.contracts[0].automaton, automaton("Echo").encode());
     let slots: Vec<_> =
         manifest.endpoints.iter().map(|slot| (slot.state, slot.source.to_string(), slot.optional)).collect();
@@ -171,8 +218,11 @@ fn devices_of_one_program_may_be_views_of_the_same_registers() {
     let text = format!("{text}\n[[program]]\nname = \"twofold\"\ninstance = \"other\"\n");
     let file = SystemFile { file: "two.toml".into(), text };
     let errors = manifest::system(file, &base, &programs).expect_err("two have the same registers");
-    let codes: Vec<Code> = errors.items.iter().map(|item| item.code).collect();
-    assert!(codes.contains(&Code::RangeClaimedTwice) && codes.contains(&Code::InterruptClaimedTwice), "{errors}");
+    let codes: Vec<Kind> = errors.items.iter().map(|item| item.code).collect();
+    assert!(
+        codes.contains(&Code::RangeClaimedTwice.into()) && codes.contains(&Code::InterruptClaimedTwice.into()),
+        "{errors}"
+    );
 }
 
 #[test]

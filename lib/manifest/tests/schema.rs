@@ -6,32 +6,43 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use boon::{Compiler, SchemaIndex, Schemas};
+use manifest::Kind::{Rule, Source};
 use manifest::shapes::{Key, Kind, PROGRAM, Presence, SYSTEM, Shape};
 use manifest::{Code, SystemFile, schema};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// Codes of mistakes that show in one value, so that an editor with the schema shows them, too.
-const SHOWN: &[Code] = &[
-    Code::UnknownKey,
-    Code::WrongType,
-    Code::MissingKey,
-    Code::BadName,
-    Code::BadVersion,
-    Code::AbiVersion,
-    Code::UnknownWord,
-    Code::BadPath,
-    Code::BadText,
-    Code::ScriptOrCrate,
-    Code::TooMany,
-    Code::BadModule,
-    Code::BadFlag,
-    Code::BadDefault,
-    Code::UselessDefault,
-    Code::QuotaRange,
-    Code::BadPublicKey,
-    Code::BadPublishers,
-    Code::BadRevocation,
+const SHOWN: &[manifest::Kind] = &[
+    Source(Code::UnknownKey),
+    Source(Code::WrongType),
+    Source(Code::MissingKey),
+    Source(Code::BadName),
+    Source(Code::BadVersion),
+    Source(Code::AbiVersion),
+    Source(Code::UnknownWord),
+    Source(Code::BadPath),
+    Source(Code::BadText),
+    Source(Code::ScriptOrCrate),
+    Source(Code::BadModule),
+    Source(Code::BadFlag),
+    Source(Code::BadPublicKey),
+    Source(Code::BadPublishers),
+    Source(Code::BadRevocation),
+    Rule(install::Code::ListTooLong),
+    Rule(install::Code::BadProgramName),
+    Rule(install::Code::BadPublisherName),
+    Rule(install::Code::SlotPath),
+    Rule(install::Code::ProvidePath),
+    Rule(install::Code::DeviceName),
+    Rule(install::Code::ParameterName),
+    Rule(install::Code::ControlCharacter),
+    Rule(install::Code::NoSummary),
+    Rule(install::Code::ScriptEmpty),
+    Rule(install::Code::BadFlag),
+    Rule(install::Code::DefaultType),
+    Rule(install::Code::DefaultUseless),
+    Rule(install::Code::QuotaRange),
 ];
 
 fn root() -> PathBuf {

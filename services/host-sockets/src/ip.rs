@@ -6,7 +6,10 @@ use alloc::rc::{Rc, Weak};
 use core::cell::{Cell, RefCell};
 
 use contracts::ip_configuration::{self, ExpReady, IpError};
-use contracts::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketAddress, SocketRecord};
+use contracts::{
+    AddressRecord, HostAddress, InterfaceFlags, InterfaceRecord, NetCounters, RouteFlags, RouteRecord, SocketAddress,
+    SocketRecord,
+};
 use network_guard::Action;
 use sip::channel::TypedEndpoint;
 use sip::device::sockets::{Command, FIRST_AT, RECORD_BYTES};
@@ -215,7 +218,7 @@ fn interface(bytes: &[u8]) -> InterfaceRecord {
         number: fields.word(),
         mtu: fields.word(),
         mac_address: fields.bytes(),
-        flags: fields.half(),
+        flags: InterfaceFlags::from_bits(fields.half()).unwrap_or(InterfaceFlags::empty()),
         addresses: fields.word(),
         reserved: fields.word(),
         link_bits_per_s: fields.long(),
@@ -239,7 +242,7 @@ fn route(bytes: &[u8]) -> RouteRecord {
         gateway: fields.bytes(),
         prefix_bits: fields.word(),
         interface: fields.word(),
-        flags: fields.word(),
+        flags: RouteFlags::from_bits(fields.word()).unwrap_or(RouteFlags::empty()),
         reserved: fields.word(),
     }
 }

@@ -6,7 +6,10 @@ use core::future::poll_fn;
 use core::net::IpAddr;
 
 use contracts::ip_configuration::{self, ExpReady, IpError, states};
-use contracts::{AddressRecord, HostAddress, InterfaceRecord, NetCounters, RouteRecord, SocketAddress, SocketRecord};
+use contracts::{
+    AddressRecord, HostAddress, InterfaceFlags, InterfaceRecord, NetCounters, RouteFlags, RouteRecord, SocketAddress,
+    SocketRecord,
+};
 use net_stack::{Address, Failure, IpCidr, Origin, Route, SocketInfo};
 use network::address::{Network, from_bytes, is_unspecified, to_bytes};
 use network_guard::Action;
@@ -18,11 +21,6 @@ use crate::shared::Shared;
 use provider::waiting::{Waited, until, wait};
 
 const NAME: [u8; 16] = *b"net0\0\0\0\0\0\0\0\0\0\0\0\0";
-const UP: u16 = 1;
-const BY_DHCP: u16 = 1 << 1;
-const ROUTE_VERSION_6: u32 = 1;
-const ROUTE_LEARNT: u32 = 1 << 1;
-const ROUTE_OF_LINK: u32 = 1 << 2;
 
 fn block<T: Plain>(records: &[T]) -> Result<ExVec<T>, IpError> {
     ExVec::from_slice(records).map_err(|_| IpError::Exhausted)
@@ -137,7 +135,7 @@ fn interface(shared: &Shared) -> InterfaceRecord {
         number: INTERFACE,
         mtu: link.mtu,
         mac_address: link.hardware,
-        flags: if link.bits_per_s > 0 { UP } else { 0 } | if stack.has_dhcp() { BY_DHCP } else { 0 },
+        flags: InterfaceFlags::UP.when(link.bits_per_s > 0) | InterfaceFlags::DHCP.when(stack.has_dhcp()),
         addresses: stack.addresses().len() as u32,
         reserved: 0,
         link_bits_per_s: link.bits_per_s,
@@ -160,7 +158,7 @@ fn addresses(shared: &Shared) -> Vec<AddressRecord> {
 
 fn routes(shared: &Shared) -> Vec<RouteRecord> {
     let stack = shared.stack();
-    let record = |network: IpCidr, gateway: [u8; 16], flags: u32| {
+    let record = |network: IpCidr, gateway: [u8; 16], flags: RouteFlags| {
         let address = IpAddr::from(network.address());
         let masked = Network { address, prefix_bits: network.prefix_len() }.masked();
         RouteRecord {
@@ -168,13 +166,13 @@ fn routes(shared: &Shared) -> Vec<RouteRecord> {
             gateway,
             prefix_bits: network.prefix_len().into(),
             interface: INTERFACE,
-            flags: flags | if address.is_ipv6() { ROUTE_VERSION_6 } else { 0 },
+            flags: flags | RouteFlags::IPV6.when(address.is_ipv6()),
             reserved: 0,
         }
     };
-    let of_link = stack.addresses().iter().map(|own| record(own.network, [0; 16], ROUTE_OF_LINK));
+    let of_link = stack.addresses().iter().map(|own| record(own.network, [0; 16], RouteFlags::LINK));
     let others = stack.routes().iter().map(|route| {
-        let flags = if route.learnt { ROUTE_LEARNT } else { 0 };
+        let flags = RouteFlags::DHCP.when(route.learnt);
         record(route.network, to_bytes(route.gateway.into()), flags)
     });
     of_link.chain(others).collect()
@@ -235,7 +233,7 @@ fn route_of(record: &RouteRecord) -> Result<Route, IpError> {
     if record.interface > INTERFACE {
         return Err(IpError::NotFound);
     }
-    let is_version_6 = record.flags & ROUTE_VERSION_6 != 0;
+    let is_version_6 = record.flags.contains(RouteFlags::IPV6);
     let network = if is_unspecified(record.network) && record.prefix_bits == 0 && !is_version_6 {
         IpCidr::new(net_stack::IpAddress::v4(0, 0, 0, 0), 0)
     } else {

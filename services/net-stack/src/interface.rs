@@ -15,10 +15,10 @@ use core::task::Poll;
 use client::access::AccessError;
 use client::answer::{DEVICE_LIMIT, wait_async};
 use client::namespace::{Namespace, TIMEOUT_MS};
-use contracts::Packet;
 use contracts::directory::NameError;
-use contracts::nic_device::{self, states};
+use contracts::nic_device::{self, NicFeatures, states};
 use contracts::nic_events::{self, NicEventType};
+use contracts::{Packet, PacketFlags};
 use net_stack::{EthernetAddress, Features, MAX_TSO_BYTES};
 use network::packets::{self, Filled};
 use sip::exheap::ExVec;
@@ -74,12 +74,12 @@ impl Interface {
                 hardware: EthernetAddress(mac_address),
                 mtu: mtu as usize,
                 features: Features {
-                    checksum: features & packets::CHECKSUM_OFFLOAD != 0,
-                    segmentation_version_4: features & packets::SEGMENTATION_VERSION_4 != 0,
+                    checksum: features.contains(NicFeatures::CHECKSUM_OFFLOAD),
+                    segmentation_version_4: features.contains(NicFeatures::SEGMENTATION_IPV4),
                 },
-                sent_bytes: match features & packets::SEGMENTATION_VERSION_4 {
-                    0 => mtu as usize + HEADER_BYTES + SENT_BYTES,
-                    _ => MAX_TSO_BYTES.max(mtu as usize) + HEADER_BYTES + SENT_BYTES,
+                sent_bytes: match features.contains(NicFeatures::SEGMENTATION_IPV4) {
+                    false => mtu as usize + HEADER_BYTES + SENT_BYTES,
+                    true => MAX_TSO_BYTES.max(mtu as usize) + HEADER_BYTES + SENT_BYTES,
                 },
                 endpoint: next,
             }),
@@ -271,7 +271,7 @@ async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) -> Res
                 continue;
             }
             if let Some(packet) = buffer.get(..record.length as usize).filter(|packet| !packet.is_empty()) {
-                stack.receive(packet, record.flags & packets::CHECKSUM != 0);
+                stack.receive(packet, record.flags.contains(PacketFlags::CHECKSUM));
             }
             empty.push((packets::empty(), buffer));
         }
@@ -283,7 +283,7 @@ fn collect(shared: &Shared, given: &mut Vec<Filled>) {
     let mut stack = shared.stack();
     while let Some(packet) = stack.take() {
         let record = Packet {
-            flags: if packet.needs_checksum { packets::CHECKSUM } else { 0 },
+            flags: PacketFlags::CHECKSUM.when(packet.needs_checksum),
             segment_bytes: packet.segment_bytes,
             // No packet is longer than its buffer, which is far shorter than that.
             ..packets::sent(packet.length as u32)

@@ -8,7 +8,7 @@ use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-use contracts::directory::{CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind};
+use contracts::directory::{CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind, NodeParts};
 use contracts::file::FileError;
 use contracts::namespace_events;
 use principal::{Right, Rights};
@@ -254,8 +254,8 @@ fn of_two_clients_that_create_a_file_one_opens_it() {
 
 #[test]
 fn only_the_attributes_that_are_asked_for_change() {
-    let changes =
-        NodeChanges { modified_s: 1, accessed_s: 2, permissions: 0o170_644, owner: 3, group: 4, which: 1 | 4 | 16 };
+    let which = NodeParts::PERMISSIONS | NodeParts::GROUP | NodeParts::ACCESSED;
+    let changes = NodeChanges { modified_s: 1, accessed_s: 2, permissions: 0o170_644, owner: 3, group: 4, which };
     let wanted = AttributeChanges {
         permissions: Some(0o644),
         group: Some(4),
@@ -263,6 +263,6 @@ fn only_the_attributes_that_are_asked_for_change() {
         ..AttributeChanges::default()
     };
     assert_eq!(AttributeChanges::from(changes), wanted);
-    let none = AttributeChanges::from(NodeChanges { which: 0, ..changes });
+    let none = AttributeChanges::from(NodeChanges { which: NodeParts::empty(), ..changes });
     assert_eq!(none, AttributeChanges::default());
 }

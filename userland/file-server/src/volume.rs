@@ -3,7 +3,7 @@
 use alloc::rc::Rc;
 use alloc::string::String;
 
-use contracts::directory::{NameError, NodeAttributes, NodeChanges, NodeKind};
+use contracts::directory::{NameError, NodeAttributes, NodeChanges, NodeKind, NodeParts};
 use contracts::file::FileError;
 use contracts::namespace_events;
 use principal::Right;
@@ -62,13 +62,13 @@ pub struct AttributeChanges {
 
 impl From<NodeChanges> for AttributeChanges {
     fn from(changes: NodeChanges) -> AttributeChanges {
-        let wanted = |bit: u32| changes.which & bit != 0;
+        let wanted = |part| changes.which.contains(part);
         AttributeChanges {
-            permissions: wanted(1).then_some(changes.permissions & 0o7777),
-            owner: wanted(2).then_some(changes.owner),
-            group: wanted(4).then_some(changes.group),
-            modified_s: wanted(8).then_some(changes.modified_s),
-            accessed_s: wanted(16).then_some(changes.accessed_s),
+            permissions: wanted(NodeParts::PERMISSIONS).then_some(changes.permissions & 0o7777),
+            owner: wanted(NodeParts::OWNER).then_some(changes.owner),
+            group: wanted(NodeParts::GROUP).then_some(changes.group),
+            modified_s: wanted(NodeParts::MODIFIED).then_some(changes.modified_s),
+            accessed_s: wanted(NodeParts::ACCESSED).then_some(changes.accessed_s),
         }
     }
 }

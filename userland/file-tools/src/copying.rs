@@ -10,7 +10,7 @@ use client::access::AccessError;
 use client::file_io::OpenFile;
 use client::file_writer::{FileWriter, Zeros};
 use client::namespace::{Name, Namespace};
-use contracts::directory::{CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind};
+use contracts::directory::{CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind, NodeParts};
 use sip::exheap::ExVec;
 use stdio::report;
 
@@ -402,11 +402,13 @@ fn changes(attributes: &NodeAttributes, keep: Keep) -> NodeChanges {
     let NodeAttributes { modified_s, accessed_s, permissions, owner, group, .. } = *attributes;
     if keep == Keep::Permissions {
         let permissions = permissions & PLAIN_PERMISSIONS;
-        return NodeChanges { modified_s, accessed_s, permissions, owner, group, which: 1 };
+        return NodeChanges { modified_s, accessed_s, permissions, owner, group, which: NodeParts::PERMISSIONS };
     }
-    let mut which = 1 + 2 + 4;
-    which += if modified_s != 0 { 8 } else { 0 };
-    which += if accessed_s != 0 { 16 } else { 0 };
+    let which = NodeParts::PERMISSIONS
+        | NodeParts::OWNER
+        | NodeParts::GROUP
+        | NodeParts::MODIFIED.when(modified_s != 0)
+        | NodeParts::ACCESSED.when(accessed_s != 0);
     NodeChanges { modified_s, accessed_s, permissions, owner, group, which }
 }
 
@@ -449,8 +451,9 @@ mod tests {
             owner: 3,
             group: 4,
         };
-        assert_eq!(changes(&attributes, Keep::All).which, 1 + 2 + 4 + 8);
+        let all = changes(&attributes, Keep::All).which;
+        assert_eq!(all, NodeParts::PERMISSIONS | NodeParts::OWNER | NodeParts::GROUP | NodeParts::MODIFIED);
         let plain = changes(&attributes, Keep::Permissions);
-        assert_eq!((plain.which, plain.permissions), (1, 0o755));
+        assert_eq!((plain.which, plain.permissions), (NodeParts::PERMISSIONS, 0o755));
     }
 }

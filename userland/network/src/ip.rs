@@ -15,26 +15,6 @@ use sip::exheap::ExVec;
 use crate::address::{Network, from_bytes, to_bytes};
 use crate::{IP, NetError};
 
-/// Bits of [`InterfaceRecord::flags`].
-pub mod interface_flags {
-    /// The link is up.
-    pub const UP: u16 = 1;
-    /// Addresses are assigned by DHCP.
-    pub const DHCP: u16 = 1 << 1;
-    /// It is the host's and cannot be changed here.
-    pub const HOST: u16 = 1 << 2;
-}
-
-/// Bits of [`RouteRecord::flags`].
-pub mod route_flags {
-    /// An IPv6 route.
-    pub const VERSION_6: u32 = 1;
-    /// Learnt by DHCP.
-    pub const DHCP: u32 = 1 << 1;
-    /// Implied by an address of an interface.
-    pub const LINK: u32 = 1 << 2;
-}
-
 /// The configuration of the network stack.
 pub struct IpStack {
     endpoint: Option<ip_configuration::Imp<states::Ready>>,

@@ -4,17 +4,8 @@
 
 use alloc::vec::Vec;
 
-use contracts::Packet;
+use contracts::{Packet, PacketFlags};
 use sip::exheap::{ExBlock, ExVec};
-
-/// Bit 0 of a packet's `flags`: checksum offload; see the contract.
-pub const CHECKSUM: u16 = 1;
-/// Bit 0 of a device's `features`: checksum offload for TCP and UDP.
-pub const CHECKSUM_OFFLOAD: u32 = 1;
-/// Bit 1 of a device's `features`: TCP segmentation offload for IPv4.
-pub const SEGMENTATION_VERSION_4: u32 = 1 << 1;
-/// Bit 2 of a device's `features`: TCP segmentation offload for IPv6.
-pub const SEGMENTATION_VERSION_6: u32 = 1 << 2;
 
 /// A record and its buffer.
 pub type Filled = (Packet, ExVec<u8>);
@@ -26,7 +17,7 @@ pub fn empty() -> Packet {
 
 /// Returns the record of a packet of this length to send, without offloads.
 pub fn sent(length: u32) -> Packet {
-    Packet { received_ns: 0, length, flags: 0, segment_bytes: 0 }
+    Packet { received_ns: 0, length, flags: PacketFlags::empty(), segment_bytes: 0 }
 }
 
 /// Builds a batch. A packet for which memory runs out is dropped with its buffer; `None` if there is none for the

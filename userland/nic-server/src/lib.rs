@@ -19,7 +19,7 @@ use core::future::Future;
 use core::mem;
 
 use contracts::Packet;
-use contracts::nic_device::{self, states};
+use contracts::nic_device::{self, NicFeatures, states};
 use contracts::nic_events::NicEventType;
 use contracts::service_provider::{self, ConnectError, ExpReady};
 use network::packets::Filled;
@@ -36,8 +36,8 @@ pub struct Description {
     pub mtu: u32,
     /// Speed of the link: 0 while it is down, [`u64::MAX`] if unknown.
     pub link_bits_per_s: u64,
-    /// Offloads: bits of [`network::packets`].
-    pub features: u32,
+    /// Work that the card takes from the network stack.
+    pub features: NicFeatures,
 }
 
 /// The client that a card serves.

@@ -28,12 +28,14 @@ pub fn check_length(record: &Packet, buffer_bytes: usize, packet_bytes: usize) -
 
 #[cfg(test)]
 mod tests {
+    use contracts::PacketFlags;
+
     use super::*;
 
     #[test]
     fn a_packet_fits_its_buffer_and_the_card() {
         let check = |length, segment_bytes, buffer| {
-            let record = Packet { received_ns: 0, length, flags: 0, segment_bytes };
+            let record = Packet { received_ns: 0, length, flags: PacketFlags::empty(), segment_bytes };
             check_length(&record, buffer, packet_bytes(1500))
         };
         assert_eq!(check(1518, 0, 4096), Ok(()));

@@ -6,15 +6,16 @@ use alloc::vec::Vec;
 
 use abi::Automaton;
 use manifest_model::{
-    Category, Code as ProgramCode, ContractSide, ContractUse, EndpointSlot, MEMORY_END, Manifest, PORTS_END, Parameter,
-    Restart, Side, Source, is_name, is_path, is_program_name, may_give,
+    AddressRange, Category, Code as ProgramCode, ContractSide, ContractUse, EndpointSlot, MEMORY_END, Manifest,
+    PORTS_END, Parameter, Restart, Side, Source, is_name, is_path, is_program_name, may_give,
 };
 
 use crate::code::Code;
+use crate::field::Field;
 use crate::report::Finding;
 
 /// The longest list of a manifest.
-const LIST_MAX: usize = 256;
+pub const LIST_MAX: usize = 256;
 /// The longest summary, in bytes.
 const SUMMARY_MAX: usize = 200;
 /// The longest time of a restart, in milliseconds.
@@ -48,37 +49,65 @@ struct Check<'m> {
 }
 
 impl Check<'_> {
-    fn refuse(&mut self, code: Code, what: impl Into<String>, remedy: &str) {
-        self.findings.push(Finding::new(code, &self.manifest.name, what, remedy));
+    fn refuse(&mut self, code: Code, what: impl Into<String>, remedy: impl Into<String>, at: (Field, &'static str)) {
+        self.findings.push(Finding::new(code, &self.manifest.name, what, remedy).at(at.0, at.1));
+    }
+
+    /// With a second place, which explains the first.
+    fn refuse_two(
+        &mut self,
+        code: Code,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+        places: [(Field, &'static str); 2],
+    ) {
+        let [at, other] = places;
+        self.findings.push(Finding::new(code, &self.manifest.name, what, remedy).at(at.0, at.1).at(other.0, other.1));
+    }
+
+    /// The second of two things that are to differ.
+    fn twice(&mut self, code: Code, what: impl Into<String>, second: Field, first: Field) {
+        let places = [(second, "this is the second"), (first, "this is the first")];
+        self.refuse_two(code, what, "remove or rename one of them", places);
+    }
+
+    fn name(&mut self, code: Code, name: &str, what: &str, field: Field) {
+        if !is_name(name) {
+            let what = format!("{name:?} cannot be the name of {what}");
+            self.refuse(
+                code,
+                what,
+                "write small letters, digits and hyphens, a letter first, 63 at most",
+                (field, "not a name"),
+            );
+        }
     }
 
     fn names(&mut self) {
-        const REMEDY: &str = "write small letters, digits and hyphens, a letter first, 63 at most";
-        let (name, publisher) = (&self.manifest.name, &self.manifest.publisher);
-        if !is_name(name) {
-            self.refuse(Code::BadProgramName, format!("{name:?} cannot be the name of a program"), REMEDY);
-        } else if !is_program_name(name) {
-            let what = format!("{name:?} is the name of the system itself, with which its messages begin");
-            self.refuse(Code::BadProgramName, what, "give the program another name");
+        let manifest = self.manifest;
+        let field = Field::of("program", "name");
+        self.name(Code::BadProgramName, &manifest.name, "a program", field);
+        if is_name(&manifest.name) && !is_program_name(&manifest.name) {
+            let what = format!("`{}` is the name of the system itself, with which its messages begin", manifest.name);
+            self.refuse(Code::BadProgramName, what, "give the program another name", (field, "taken"));
         }
-        if !is_name(publisher) {
-            self.refuse(Code::BadPublisherName, format!("{publisher:?} cannot be the name of a publisher"), REMEDY);
-        }
+        self.name(Code::BadPublisherName, &manifest.publisher, "a publisher", Field::of("program", "publisher"));
     }
 
     fn lists(&mut self) {
         let manifest = self.manifest;
         let lists = [
-            ("contracts", manifest.contracts.len()),
-            ("endpoints", manifest.endpoints.len()),
-            ("parameters", manifest.parameters.len()),
-            ("provided paths", manifest.provides.len()),
-            ("devices", manifest.devices.len()),
-            ("required programs", manifest.requires.len()),
-            ("permissions", manifest.permissions.len()),
+            ("contracts", manifest.contracts.len(), Field::row("contract", LIST_MAX, "name")),
+            ("endpoints", manifest.endpoints.len(), Field::row("endpoint", LIST_MAX, "name")),
+            ("parameters", manifest.parameters.len(), Field::row("parameter", LIST_MAX, "name")),
+            ("provided paths", manifest.provides.len(), Field::row("provide", LIST_MAX, "path")),
+            ("devices", manifest.devices.len(), Field::row("device", LIST_MAX, "name")),
+            ("required programs", manifest.requires.len(), Field::row("requires", LIST_MAX, "program")),
+            ("permissions", manifest.permissions.len(), Field::of("permissions", "list")),
         ];
-        for (what, length) in lists.into_iter().filter(|(_, length)| *length > LIST_MAX) {
-            self.refuse(Code::ListTooLong, format!("the list of {what} has {length} entries"), "keep it to 256");
+        for (what, length, field) in lists.into_iter().filter(|(_, length, _)| *length > LIST_MAX) {
+            let what = format!("the list of {what} has {length} entries, more than the {LIST_MAX} allowed");
+            self.refuse(Code::ListTooLong, what, format!("keep it to {LIST_MAX}"), (field, "one too many"));
         }
     }
 
@@ -87,23 +116,26 @@ impl Check<'_> {
         let mut automata = Vec::new();
         for (index, contract) in self.manifest.contracts.iter().enumerate() {
             let name = &contract.name;
-            if self.manifest.contracts[..index].iter().any(|other| other.name == *name) {
-                self.refuse(Code::DuplicateContract, format!("the contract `{name}` is listed twice"), "remove one");
+            let field = |index| Field::row("contract", index, "name");
+            if let Some(first) = self.manifest.contracts[..index].iter().position(|other| other.name == *name) {
+                let what = format!("the contract `{name}` is listed twice");
+                self.twice(Code::DuplicateContract, what, field(index), field(first));
             }
             if !is_contract_name(name) {
+                let what = format!("{name:?} cannot be the name of a contract");
                 let remedy = "write letters, digits and underscores, a letter first";
-                self.refuse(Code::ContractName, format!("{name:?} cannot be the name of a contract"), remedy);
+                self.refuse(Code::ContractName, what, remedy, (field(index), "not a name"));
             }
             match Automaton::decode(&contract.automaton) {
                 Ok(automaton) if automaton.name == *name => automata.push(Some(automaton)),
                 Ok(other) => {
                     let what = format!("the automaton listed as `{name}` is that of `{}`", other.name);
-                    self.refuse(Code::BadAutomaton, what, "build the program again");
+                    self.refuse(Code::BadAutomaton, what, "build the program again", (field(index), "listed here"));
                     automata.push(None);
                 }
                 Err(error) => {
                     let what = format!("the automaton of `{name}` at byte {}: {}", error.offset, error.what);
-                    self.refuse(Code::BadAutomaton, what, "build the program again");
+                    self.refuse(Code::BadAutomaton, what, "build the program again", (field(index), "listed here"));
                     automata.push(None);
                 }
             }
@@ -115,53 +147,85 @@ impl Check<'_> {
         let slots = &self.manifest.endpoints;
         for (index, slot) in slots.iter().enumerate() {
             let name = &slot.name;
-            if slots[..index].iter().any(|other| other.name == *name) {
-                self.refuse(Code::DuplicateSlot, format!("two endpoints are called `{name}`"), "rename one");
+            let field = |index| Field::row("endpoint", index, "name");
+            if let Some(first) = slots[..index].iter().position(|other| other.name == *name) {
+                let what = format!("two endpoints are called `{name}`");
+                self.twice(Code::DuplicateSlot, what, field(index), field(first));
             }
             let Some(contract) = self.manifest.contracts.get(usize::from(slot.contract)) else {
                 let what =
                     format!("the endpoint `{name}` is of the contract number {}, which is not listed", slot.contract);
-                self.refuse(Code::SlotContract, what, "add a [[contract]] to the manifest");
+                let at = (Field::row("endpoint", index, "contract"), "not listed");
+                self.refuse(Code::SlotContract, what, "add a [[contract]] to the manifest", at);
                 continue;
             };
-            self.slot(slot, contract, automata.get(usize::from(slot.contract)).and_then(Option::as_ref));
+            self.slot((index, slot), contract, automata.get(usize::from(slot.contract)).and_then(Option::as_ref));
         }
     }
 
-    fn slot(&mut self, slot: &EndpointSlot, contract: &ContractUse, automaton: Option<&Automaton>) {
+    fn slot(&mut self, (index, slot): (usize, &EndpointSlot), contract: &ContractUse, automaton: Option<&Automaton>) {
         let name = &slot.name;
+        let field = |key| Field::row("endpoint", index, key);
+        let listed = Field::row("contract", usize::from(slot.contract), "name");
         if !handles(contract.side, slot.side) {
             let what = format!(
-                "the endpoint `{name}` is the `{}` end of `{}`, which the program handles for {} only",
+                "the endpoint `{name}` is the `{}` end of `{}`, which the program lists for {} only",
                 slot.side, contract.name, contract.side
             );
-            self.refuse(Code::SlotSide, what, "list the contract with `use = \"both\"`");
+            let places = [(field("side"), "this end is not handled"), (listed, "listed here")];
+            self.refuse_two(Code::SlotSide, what, remedy_for_side(slot.side), places);
         }
-        if automaton.is_some_and(|automaton| !may_give(automaton, slot.state)) {
+        if let Some(automaton) = automaton.filter(|automaton| !may_give(automaton, slot.state)) {
             let what =
                 format!("the endpoint `{name}` is in a state of `{}` in which nothing can be said", contract.name);
-            self.refuse(Code::SlotState, what, "name a state in which the conversation goes on");
+            let givable = (0..)
+                .zip(&automaton.states)
+                .filter(|(state, row)| may_give(automaton, *state) && !row.name.contains(' '));
+            let givable: Vec<String> = givable.map(|(_, row)| format!("`{}`", row.name)).collect();
+            let remedy = format!("name a state in which the conversation goes on: {}", givable.join(", "));
+            self.refuse(Code::SlotState, what, remedy, (field("state"), "the conversation is over here"));
         }
         let is_pipe_end = |side| slot.side == side && contract.name == "Pipe";
         match &slot.source {
             Source::Path(path) if !is_path(path) => {
                 let what = format!("the endpoint `{name}` is bound to {path:?}, which is no path from the root");
-                self.refuse(Code::SlotPath, what, "write `/` or `/a/b`, without `.` and `..`");
+                self.refuse(
+                    Code::SlotPath,
+                    what,
+                    "write `/` or `/a/b`, without `.` and `..`",
+                    (field("from"), "not a path"),
+                );
             }
             Source::Path(_) if slot.side != Side::Importer => {
                 let what = format!(
                     "the endpoint `{name}` is bound to a path, but is the exporting end of `{}`",
                     contract.name
                 );
-                self.refuse(Code::SlotBoundOtherEnd, what, "who binds a path is a client: write `side = \"imp\"`");
+                let places = [(field("side"), "not the client's end"), (field("from"), "bound to a path")];
+                self.refuse_two(
+                    Code::SlotBoundOtherEnd,
+                    what,
+                    "who binds a path is a client: write `side = \"imp\"`",
+                    places,
+                );
             }
             Source::StandardInput if !is_pipe_end(Side::Exporter) => {
                 let what = format!("the endpoint `{name}` is the standard input, but not the exporting end of a Pipe");
-                self.refuse(Code::StandardPipe, what, "write `contract = \"Pipe\"` and `side = \"exp\"`");
+                self.refuse(
+                    Code::StandardPipe,
+                    what,
+                    "write `contract = \"Pipe\"` and `side = \"exp\"`",
+                    (field("from"), "not for this end"),
+                );
             }
             Source::StandardOutput if !is_pipe_end(Side::Importer) => {
                 let what = format!("the endpoint `{name}` is the standard output, but not the importing end of a Pipe");
-                self.refuse(Code::StandardPipe, what, "write `contract = \"Pipe\"` and `side = \"imp\"`");
+                self.refuse(
+                    Code::StandardPipe,
+                    what,
+                    "write `contract = \"Pipe\"` and `side = \"imp\"`",
+                    (field("from"), "not for this end"),
+                );
             }
             _ => {}
         }
@@ -171,32 +235,44 @@ impl Check<'_> {
         let devices = &self.manifest.devices;
         for (index, device) in devices.iter().enumerate() {
             let name = &device.name;
-            if !is_name(name) {
-                let remedy = "write small letters, digits and hyphens, a letter first";
-                self.refuse(Code::DeviceName, format!("{name:?} cannot be the name of a device"), remedy);
+            let field = |key| Field::row("device", index, key);
+            self.name(Code::DeviceName, name, "a device", field("name"));
+            if let Some(first) = devices[..index].iter().position(|other| other.name == *name) {
+                let what = format!("the device `{name}` is listed twice");
+                self.twice(Code::DuplicateDevice, what, field("name"), Field::row("device", first, "name"));
             }
-            if devices[..index].iter().any(|other| other.name == *name) {
-                self.refuse(Code::DuplicateDevice, format!("the device `{name}` is listed twice"), "rename one");
+            let lists = [
+                ("ports", device.ports.len()),
+                ("memory", device.memory.len()),
+                ("interrupts", device.interrupts.len()),
+            ];
+            for (key, length) in lists.into_iter().filter(|(_, length)| *length > LIST_MAX) {
+                let what =
+                    format!("`{key}` of the device `{name}` has {length} entries, more than the {LIST_MAX} allowed");
+                self.refuse(
+                    Code::ListTooLong,
+                    what,
+                    format!("keep it to {LIST_MAX}"),
+                    (field(key), "this list is too long"),
+                );
             }
-            let lists = [device.ports.len(), device.memory.len(), device.interrupts.len()];
-            if lists.iter().any(|&length| length > LIST_MAX) {
-                let what = format!("the device `{name}` has more than {LIST_MAX} ranges or interrupts");
-                self.refuse(Code::ListTooLong, what, "keep each list to 256");
-            }
-            let sound = device.ports.iter().all(|range| range.is_within(PORTS_END))
-                && device.memory.iter().all(|range| range.is_within(MEMORY_END));
-            if !sound {
-                let what = format!("the device `{name}` has addresses that no machine has");
-                self.refuse(Code::RangeImpossible, what, "give ranges that are not empty, of ports below 0x10000");
-            }
+            // Two devices of one program may be two views of the same registers; one device has each once.
+            self.ranges("ports", &device.ports, PORTS_END, field("ports"));
+            self.ranges("memory", &device.memory, MEMORY_END, field("memory"));
         }
-        // Two devices of one program may be two views of the same registers; one device has each once.
-        for ranges in devices.iter().flat_map(|device| [&device.ports, &device.memory]) {
-            for (index, range) in ranges.iter().enumerate() {
-                if ranges[..index].iter().any(|other| other.overlaps(range)) {
-                    let what = format!("the range {range} is listed twice, or a part of it");
-                    self.refuse(Code::RangeTwice, what, "list it once");
-                }
+    }
+
+    /// The ranges of a device; `end` is the first address that there is not.
+    fn ranges(&mut self, kind: &str, ranges: &[AddressRange], end: u64, field: Field) {
+        for (index, range) in ranges.iter().enumerate() {
+            if !range.is_within(end) {
+                let what = format!("{range} is a range of {kind} that no machine has");
+                let remedy = format!("write the first address and how many there are, all below {end:#x}: `0x3f8+8`");
+                self.refuse(Code::RangeImpossible, what, remedy, (field.item(index), "not a range"));
+            }
+            if let Some(first) = ranges[..index].iter().position(|other| other.overlaps(range)) {
+                let what = format!("the range {range} is listed twice, or a part of it");
+                self.twice(Code::RangeTwice, what, field.item(index), field.item(first));
             }
         }
     }
@@ -206,20 +282,22 @@ impl Check<'_> {
         let mut slots = manifest.endpoints.iter();
         for (index, provide) in manifest.provides.iter().enumerate() {
             let path = &provide.path;
+            let field = |index| Field::row("provide", index, "path");
             if !is_path(path) {
-                self.refuse(
-                    Code::ProvidePath,
-                    format!("{path:?} is provided, which is no path from the root"),
-                    "write `/a/b`",
-                );
+                let what = format!("{path:?} is provided, which is no path from the root");
+                let remedy = "write `/` or `/a/b`, without `.`, `..` and `/` at the end";
+                self.refuse(Code::ProvidePath, what, remedy, (field(index), "not a path"));
             }
-            if manifest.provides[..index].iter().any(|other| other.path == *path) {
-                self.refuse(Code::DuplicateProvide, format!("`{path}` is provided twice"), "remove one");
+            if let Some(first) = manifest.provides[..index].iter().position(|other| other.path == *path) {
+                let what = format!("`{path}` is provided twice");
+                self.twice(Code::DuplicateProvide, what, field(index), field(first));
             }
-            let contract = manifest.contracts.get(usize::from(provide.contract));
-            if !contract.is_some_and(|contract| handles(contract.side, Side::Exporter)) {
+            let number = usize::from(provide.contract);
+            if !manifest.contracts.get(number).is_some_and(|contract| handles(contract.side, Side::Exporter)) {
                 let what = format!("`{path}` is provided under a contract that the program does not export");
-                self.refuse(Code::ProvideContract, what, "list the contract with `use = \"export\"`");
+                let at = (Field::row("provide", index, "contract"), "this end is not handled");
+                let listed = (Field::row("contract", number, "name"), "listed here");
+                self.refuse_two(Code::ProvideContract, what, remedy_for_side(Side::Exporter), [at, listed]);
                 continue;
             }
             // The n-th path's clients come through the n-th slot of this sort.
@@ -231,7 +309,11 @@ impl Check<'_> {
             };
             if !slots.any(takes_clients) {
                 let what = format!("nothing takes the clients of `{path}`");
-                self.refuse(Code::ProvideWithoutSlot, what, "add an [[endpoint]] of ServiceProvider from `parent`");
+                let remedy = format!(
+                    "add an [[endpoint]] with `contract = \"{PROVIDER_CONTRACT}\"`, `side = \"exp\"`, `state = \"START\"` \
+                     and `from = \"parent\"` for each [[provide]]"
+                );
+                self.refuse(Code::ProvideWithoutSlot, what, remedy, (field(index), "provided here"));
             }
         }
     }
@@ -240,11 +322,14 @@ impl Check<'_> {
         let requires = &self.manifest.requires;
         for (index, requirement) in requires.iter().enumerate() {
             let name = &requirement.program;
+            let field = |index| Field::row("requires", index, "program");
             if *name == self.manifest.name {
-                self.refuse(Code::RequirementItself, format!("`{name}` requires itself"), "remove the [[requires]]");
+                let what = format!("`{name}` requires itself");
+                self.refuse(Code::RequirementItself, what, "remove the [[requires]]", (field(index), "this program"));
             }
-            if requires[..index].iter().any(|other| other.program == *name) {
-                self.refuse(Code::RequirementTwice, format!("`{name}` is required twice"), "remove one");
+            if let Some(first) = requires[..index].iter().position(|other| other.program == *name) {
+                let what = format!("`{name}` is required twice");
+                self.twice(Code::RequirementTwice, what, field(index), field(first));
             }
         }
     }
@@ -252,21 +337,29 @@ impl Check<'_> {
     /// People read these on a terminal, which control characters could make show something else.
     fn texts(&mut self) {
         let manifest = self.manifest;
-        let mut texts = Vec::from([("summary", manifest.summary.as_str())]);
-        texts.extend(manifest.parameters.iter().map(|parameter| ("help of a parameter", parameter.help.as_str())));
-        for (what, _) in texts.into_iter().filter(|(_, text)| text.contains(char::is_control)) {
-            self.refuse(Code::ControlCharacter, format!("the {what} has control characters"), "write one line of text");
+        let summary = Field::of("program", "summary");
+        let mut texts = Vec::from([("summary", manifest.summary.as_str(), summary)]);
+        texts.extend(manifest.parameters.iter().enumerate().map(|(index, parameter)| {
+            ("help of a parameter", parameter.help.as_str(), Field::row("parameter", index, "help"))
+        }));
+        for (what, _, field) in texts.into_iter().filter(|(_, text, _)| text.contains(char::is_control)) {
+            let what = format!("the {what} has control characters or several lines");
+            self.refuse(Code::ControlCharacter, what, "write one line of text", (field, "one line is wanted"));
         }
         if manifest.summary.trim().is_empty() || manifest.summary.len() > SUMMARY_MAX {
             let what = format!("the summary has {} bytes", manifest.summary.len());
-            self.refuse(Code::NoSummary, what, "say in one line, of 200 bytes at most, what the program is for");
+            let remedy = "say in one line, of 200 bytes at most, what the program is for";
+            self.refuse(Code::NoSummary, what, remedy, (summary, "empty, or too long"));
         }
         if let ProgramCode::Script { text } = &manifest.code {
+            let field = Field::of("code", "script");
             if text.trim().is_empty() {
-                self.refuse(Code::ScriptEmpty, "the script has no commands", "write some, or name a crate");
+                let remedy = "write some, or name a crate";
+                self.refuse(Code::ScriptEmpty, "the script has no commands", remedy, (field, "this is empty"));
             }
             if text.contains(|letter: char| letter.is_control() && letter != '\n' && letter != '\t') {
-                self.refuse(Code::ControlCharacter, "the script has control characters", "keep to lines of text");
+                let what = "the script has control characters";
+                self.refuse(Code::ControlCharacter, what, "keep to lines of text", (field, "not all of it is text"));
             }
         }
     }
@@ -274,34 +367,39 @@ impl Check<'_> {
     fn parameters(&mut self) {
         let parameters = &self.manifest.parameters;
         for (index, parameter) in parameters.iter().enumerate() {
-            self.parameter(parameter, &parameters[..index]);
+            self.parameter(index, parameter, &parameters[..index]);
         }
         self.positions();
     }
 
-    fn parameter(&mut self, parameter: &Parameter, before: &[Parameter]) {
+    fn parameter(&mut self, index: usize, parameter: &Parameter, before: &[Parameter]) {
         let name = &parameter.name;
-        if !is_name(name) {
-            let remedy = "write small letters, digits and hyphens, a letter first";
-            self.refuse(Code::ParameterName, format!("{name:?} cannot be the name of a parameter"), remedy);
+        let field = |key| Field::row("parameter", index, key);
+        self.name(Code::ParameterName, name, "a parameter", field("name"));
+        if let Some(first) = before.iter().position(|other| other.name == *name) {
+            let what = format!("two parameters are called `{name}`");
+            self.twice(Code::DuplicateParameter, what, field("name"), Field::row("parameter", first, "name"));
         }
-        if before.iter().any(|other| other.name == *name) {
-            self.refuse(Code::DuplicateParameter, format!("two parameters are called `{name}`"), "rename one");
-        }
-        if self.manifest.endpoint(name).is_some() {
-            self.refuse(
-                Code::ParameterIsEndpoint,
-                format!("a parameter and an endpoint are called `{name}`"),
-                "rename one",
-            );
+        if let Some((slot, _)) = self.manifest.endpoint(name) {
+            let what = format!("a parameter and an endpoint are called `{name}`");
+            let places =
+                [(field("name"), "this is a parameter"), (Field::row("endpoint", slot, "name"), "this is an endpoint")];
+            self.refuse_two(Code::ParameterIsEndpoint, what, "rename one of them", places);
         }
         if parameter.default.as_ref().is_some_and(|default| default.kind() != parameter.kind) {
             let what = format!("the default of `{name}` is not of the type `{}`", parameter.kind);
-            self.refuse(Code::DefaultType, what, "give a value of the parameter's type");
+            let remedy = "give a value of the parameter's type";
+            self.refuse(Code::DefaultType, what, remedy, (field("default"), "of another type"));
         }
         if parameter.default.is_some() && (parameter.required || parameter.repeated) {
             let sort = if parameter.required { "required" } else { "repeated" };
-            self.refuse(Code::DefaultUseless, format!("`{name}` is {sort} and has a default"), "remove the default");
+            let what = format!("`{name}` is {sort} and has a default, which is never used");
+            self.refuse(
+                Code::DefaultUseless,
+                what,
+                "remove the default, or the key that makes it useless",
+                (field("default"), "never used"),
+            );
         }
         let Some(flag) = &parameter.flag else { return };
         let body = flag
@@ -313,80 +411,122 @@ impl Check<'_> {
                 && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         };
         if !body.is_some_and(typed) {
-            self.refuse(
-                Code::BadFlag,
-                format!("the flag {flag:?} of `{name}` cannot be typed"),
-                "write `-l` or `--long`",
-            );
+            let what = format!("the flag {flag:?} of `{name}` cannot be typed");
+            let remedy = "write a hyphen and a letter, `-l`, or two and a word, `--long`";
+            self.refuse(Code::BadFlag, what, remedy, (field("flag"), "not a flag"));
         }
-        if before.iter().any(|other| other.flag.as_ref() == Some(flag)) {
-            self.refuse(Code::DuplicateFlag, format!("the flag `{flag}` has two meanings"), "change one");
+        if let Some(first) = before.iter().position(|other| other.flag.as_ref() == Some(flag)) {
+            let what = format!("the flag `{flag}` has two meanings");
+            self.twice(Code::DuplicateFlag, what, field("flag"), Field::row("parameter", first, "flag"));
         }
     }
 
     fn positions(&mut self) {
-        let mut placed: Vec<&Parameter> =
-            self.manifest.parameters.iter().filter(|parameter| parameter.position.is_some()).collect();
-        placed.sort_by_key(|parameter| parameter.position);
-        if placed.iter().enumerate().any(|(index, parameter)| parameter.position.map(usize::from) != Some(index)) {
-            self.refuse(Code::PositionGap, "the positions of parameters are not 0, 1, 2 and so on", "number them anew");
+        let parameters = self.manifest.parameters.iter().enumerate();
+        let mut placed: Vec<(usize, &Parameter)> =
+            parameters.filter(|(_, parameter)| parameter.position.is_some()).collect();
+        placed.sort_by_key(|(_, parameter)| parameter.position);
+        let field = |index| Field::row("parameter", index, "position");
+        let wrong = placed.iter().zip(0u16..).find(|((_, parameter), wanted)| parameter.position != Some(*wanted));
+        if let Some(((index, parameter), wanted)) = wrong {
+            let is_twice = parameter.position.is_some_and(|position| position < wanted);
+            let what = match parameter.position {
+                Some(position) if is_twice => format!("two parameters have the position {position}"),
+                position => format!("there is a position {}, but no position {wanted}", position.unwrap_or_default()),
+            };
+            let label = if is_twice { "this is the second" } else { "this place is never reached" };
+            let remedy = format!("number the positions 0, 1, 2, ...; this one is {wanted}");
+            self.refuse(Code::PositionGap, what, remedy, (field(*index), label));
         }
         for pair in placed.windows(2) {
-            if pair[0].repeated {
-                let what = format!("`{}` takes all words, and `{}` comes behind it", pair[0].name, pair[1].name);
-                self.refuse(Code::RepeatedNotLast, what, "let the repeated parameter be the last");
+            let [(first, before), (second, parameter)] = [pair[0], pair[1]];
+            if before.repeated {
+                let what = format!("`{}` takes all words, and `{}` comes behind it", before.name, parameter.name);
+                let places = [(field(first), "takes all words"), (field(second), "never reached")];
+                self.refuse_two(Code::RepeatedNotLast, what, "give the repeated parameter the last position", places);
             }
-            if pair[1].required && !pair[0].required {
-                let what = format!("`{}` must be given, and `{}` before it need not", pair[1].name, pair[0].name);
-                self.refuse(Code::RequiredAfterOptional, what, "let required parameters come first");
+            if parameter.required && !before.required {
+                let what = format!("`{}` must be given, and `{}` before it need not", parameter.name, before.name);
+                let places = [(field(second), "required"), (field(first), "not required")];
+                self.refuse_two(Code::RequiredAfterOptional, what, "put required positions first", places);
             }
         }
     }
 
     fn limits(&mut self) {
         let manifest = self.manifest;
-        if let Err(problem) = manifest.quota.check() {
-            self.refuse(Code::QuotaRange, problem, "ask for what a program can have");
+        for (key, problem) in manifest.quota.problems() {
+            let at = (Field::of("quota", key), "no program can have this");
+            self.refuse(Code::QuotaRange, problem, "ask for what a program can have", at);
         }
         let slots = manifest.endpoints.len();
         if (manifest.quota.handles as usize) < slots {
             let what = format!("{} handles are too few for the {slots} endpoints it is given", manifest.quota.handles);
-            self.refuse(Code::QuotaHandles, what, "raise the quota `handles`");
+            self.refuse(
+                Code::QuotaHandles,
+                what,
+                "raise the quota `handles`",
+                (Field::of("quota", "handles"), "too few"),
+            );
         }
-        let supervision = &manifest.supervision;
-        let times = [supervision.backoff_ms, supervision.backoff_max_ms, supervision.ending_ms];
-        if times.iter().any(|&time| time > TIME_MAX_MS) {
-            let what = "a time of [supervision] is longer than an hour";
-            self.refuse(Code::SupervisionRange, what, "write 3600000 milliseconds at most");
+        self.supervision();
+        for (index, permission) in manifest.permissions.iter().enumerate() {
+            let field = Field::of("permissions", "list");
+            if let Some(first) = manifest.permissions[..index].iter().position(|other| other == permission) {
+                let what = format!("the permission `{permission}` is listed twice");
+                self.twice(Code::DuplicatePermission, what, field.item(index), field.item(first));
+            }
+        }
+    }
+
+    fn supervision(&mut self) {
+        let supervision = &self.manifest.supervision;
+        let field = |key| Field::of("supervision", key);
+        let times = [
+            ("backoff_ms", supervision.backoff_ms),
+            ("backoff_max_ms", supervision.backoff_max_ms),
+            ("ending_ms", supervision.ending_ms),
+        ];
+        for (key, _) in times.into_iter().filter(|(_, time)| *time > TIME_MAX_MS) {
+            let what = format!("the time `{key}` of [supervision] is longer than an hour");
+            self.refuse(Code::SupervisionRange, what, "write 3600000 milliseconds at most", (field(key), "too long"));
         }
         if supervision.backoff_ms > supervision.backoff_max_ms {
             let what = format!(
                 "the longest wait before a restart, {} ms, is below the first, {} ms",
                 supervision.backoff_max_ms, supervision.backoff_ms
             );
-            self.refuse(Code::SupervisionOrder, what, "raise `backoff_max_ms`");
+            let remedy = format!("write `backoff_max_ms = {}` or more", supervision.backoff_ms);
+            self.refuse(Code::SupervisionOrder, what, remedy, (field("backoff_max_ms"), "too short"));
         }
         if supervision.limit == Some(0) {
-            self.refuse(
-                Code::SupervisionLimit,
-                "the limit of restarts is 0",
-                "write `restart = \"never\"` in its place",
+            let what = "the limit of restarts is 0";
+            let remedy = "write `restart = \"never\"` in its place";
+            self.refuse(Code::SupervisionLimit, what, remedy, (field("limit"), "no restart at all"));
+        }
+        if self.manifest.category == Category::Console && supervision.restart != Restart::Never {
+            let what = "a person starts a console program, and this one would be started again when it ends";
+            let places = [
+                (field("restart"), "it would be started again"),
+                (Field::of("program", "category"), "a person starts it"),
+            ];
+            self.refuse_two(
+                Code::SupervisionConsole,
+                what,
+                "write `restart = \"never\"`, or make it a service",
+                places,
             );
         }
-        if manifest.category == Category::Console && supervision.restart != Restart::Never {
-            let what = "a person starts a console program, and this one would be started again when it ends";
-            self.refuse(Code::SupervisionConsole, what, "write `restart = \"never\"`, or make it a service");
-        }
-        for (index, permission) in manifest.permissions.iter().enumerate() {
-            if manifest.permissions[..index].contains(permission) {
-                self.refuse(
-                    Code::DuplicatePermission,
-                    format!("the permission `{permission}` is listed twice"),
-                    "remove one",
-                );
-            }
-        }
     }
+}
+
+/// What to do about a contract whose listing leaves out an end that is used.
+fn remedy_for_side(side: Side) -> String {
+    let needed = match side {
+        Side::Importer => ContractSide::Import,
+        Side::Exporter => ContractSide::Export,
+    };
+    format!("write `use = \"{needed}\"` or `use = \"both\"` in the [[contract]]")
 }
 
 fn is_contract_name(name: &str) -> bool {

@@ -3,10 +3,10 @@
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
 use manifest::{Contract, Contracts};
 
-/// Four contracts that all say: `START: Ready!`, then `READY: Say? -> Said!`, then over.
+/// Five contracts that all say: `START: Ready!`, then `READY: Say? -> Said!`, then over.
 pub struct Known;
 
-const NAMES: [&str; 4] = ["Echo", "Disk", "Directory", "ServiceProvider"];
+const NAMES: [&str; 5] = ["Echo", "Disk", "Directory", "Pipe", "ServiceProvider"];
 
 impl Contracts for Known {
     fn find(&self, name: &str) -> Option<Contract> {

@@ -104,6 +104,7 @@ const ENDINGS: &[Ending] = &[
     violation("contract: scalars for a block", "send-scalars-for-block", &["Give", "READY", "Errand", "arguments"]),
     violation("contract: a bool of 2", "send-bad-bool", &["Mark", "READY", "Errand", "value"]),
     violation("contract: an enum out of range", "send-bad-enum", &["Mark", "READY", "Errand", "value"]),
+    violation("contract: an unknown flag", "send-bad-flags", &["Mark", "READY", "Errand", "value"]),
     violation("block: twice in one message", "send-block-twice-in-one", &["GiveTwo", "Errand", "does not own"]),
     violation("block: twice in two messages", "send-block-twice-in-two", &["Give", "Errand", "does not own"]),
     violation("block: one that was freed", "send-freed-block", &["Give", "Errand", "does not own"]),

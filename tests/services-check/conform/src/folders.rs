@@ -6,15 +6,12 @@ use alloc::vec::Vec;
 
 use client::access::AccessError;
 use client::namespace::Namespace;
-use contracts::directory::{CreateMode, NameError, NodeChanges, NodeKind};
+use contracts::directory::{CreateMode, NameError, NodeChanges, NodeKind, NodeParts};
 use contracts::file::FileError;
 use sip::exheap::ExVec;
 
 use crate::suite::{Done, Suite};
 
-/// Bits of `NodeChanges::which`.
-const PERMISSIONS: u32 = 1;
-const MODIFIED: u32 = 8;
 /// More names than fit a page.
 const MANY: usize = 300;
 const NEW_PERMISSIONS: u32 = 0o644;
@@ -118,11 +115,11 @@ fn attributes(suite: &mut Suite) -> Done {
         permissions: 0o444,
         owner: 0,
         group: 0,
-        which: PERMISSIONS | MODIFIED,
+        which: NodeParts::PERMISSIONS | NodeParts::MODIFIED,
     };
     folder.set_attributes("f", changes)?;
     let (_, known) = folder.own_attributes("f")?;
-    folder.set_attributes("f", NodeChanges { permissions: 0o644, which: PERMISSIONS, ..changes })?;
+    folder.set_attributes("f", NodeChanges { permissions: 0o644, which: NodeParts::PERMISSIONS, ..changes })?;
     let missing = folder.set_attributes("none", changes);
     suite.expect("where a file leads", link, name(NameError::NotSupported));
     suite.expect(

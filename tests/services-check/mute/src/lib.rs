@@ -9,6 +9,7 @@ extern crate alloc;
 
 use core::future::pending;
 
+use contracts::nic_device::NicFeatures;
 use contracts::{directory, disk, file, nic_device};
 use provider::accept;
 use sip::executor;
@@ -36,7 +37,7 @@ pub fn main(startup: Startup) -> i32 {
             pending::<()>().await;
         }));
         executor::spawn(accept(interfaces.ready(), |client: nic_device::Exp<nic_device::states::Start>| async move {
-            let _asked = client.device_info(ADDRESS, MTU, 0, 0).receive_async().await;
+            let _asked = client.device_info(ADDRESS, MTU, 0, NicFeatures::empty()).receive_async().await;
             pending::<()>().await;
         }));
         let _clients = nobody.ready();

@@ -1,0 +1,74 @@
+//! Parts of a manifest, for findings about them.
+
+use core::fmt;
+
+/// A part of a program's manifest, called as in its source: `contract[1].name`. Whoever has the source puts a place in
+/// its stead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Field {
+    table: &'static str,
+    row: Option<usize>,
+    key: &'static str,
+    item: Option<usize>,
+}
+
+impl Field {
+    /// A key of a table that is there once.
+    pub const fn of(table: &'static str, key: &'static str) -> Field {
+        Field { table, row: None, key, item: None }
+    }
+
+    /// A key of one of several tables of a name, counted from 0.
+    pub const fn row(table: &'static str, row: usize, key: &'static str) -> Field {
+        Field { table, row: Some(row), key, item: None }
+    }
+
+    /// A table as a whole.
+    pub const fn table(table: &'static str, row: Option<usize>) -> Field {
+        Field { table, row, key: "", item: None }
+    }
+
+    /// A key of the same table.
+    pub const fn key(self, key: &'static str) -> Field {
+        Field { key, item: None, ..self }
+    }
+
+    /// What is around it: the list of an item, the table of a key.
+    pub const fn outer(self) -> Option<Field> {
+        match (self.item, self.key.is_empty()) {
+            (Some(_), _) => Some(Field { item: None, ..self }),
+            (None, false) => Some(Field { key: "", ..self }),
+            (None, true) => None,
+        }
+    }
+
+    /// An item of the list that the key has, counted from 0.
+    pub const fn item(self, item: usize) -> Field {
+        Field { item: Some(item), ..self }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.table)?;
+        if let Some(row) = self.row {
+            write!(f, "[{row}]")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ".{}", self.key)?;
+        }
+        match self.item {
+            Some(item) => write!(f, "[{item}]"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A field and what is to be said about it where its source is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The field.
+    pub field: Field,
+    /// A phrase.
+    pub label: &'static str,
+}
