@@ -17,7 +17,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/codes", &[]),
     ("lib/command-language", &[]),
     ("lib/contract-diagram", &["abi"]),
-    ("lib/diagnostics", &["lib/codes"]),
+    ("lib/diagnostics", &[]),
     ("lib/ext2", &["lib/block-source", "lib/volume-kind", "lib/task-sync"]),
     ("lib/fat", &["lib/block-source", "lib/layout", "lib/task-sync"]),
     ("lib/host-service", &[]),
