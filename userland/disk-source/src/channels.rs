@@ -186,9 +186,7 @@ impl<C> Drop for Place<'_, C> {
 #[cfg(test)]
 mod tests {
     use alloc::boxed::Box;
-    use alloc::rc::Rc;
     use alloc::vec;
-    use core::cell::RefCell;
     use core::future::poll_fn;
     use core::pin::Pin;
     use core::task::{Context, Poll, Waker};
@@ -198,7 +196,8 @@ mod tests {
     /// A disk whose channels are numbers: the opening, and a count.
     #[derive(Default)]
     struct Disk {
-        channels: RefCell<Option<Rc<Channels<(u64, u32)>>>>,
+        /// The number of the last opening.
+        opening: Cell<u64>,
         is_there: Cell<bool>,
         /// Attempts to open it do not end before this is set.
         answers: Cell<bool>,
@@ -207,11 +206,10 @@ mod tests {
     }
 
     impl Disk {
-        fn new(most: usize) -> (Disk, Rc<Channels<(u64, u32)>>) {
-            let (disk, channels) = (Disk::default(), Rc::new(Channels::new("/dev/disk0", most)));
+        fn new(most: usize) -> (Disk, Channels<(u64, u32)>) {
+            let (disk, channels) = (Disk::default(), Channels::new("/dev/disk0", most));
             disk.is_there.set(true);
             disk.answers.set(true);
-            *disk.channels.borrow_mut() = Some(Rc::clone(&channels));
             (disk, channels)
         }
 
@@ -225,12 +223,12 @@ mod tests {
 
     impl Open<(u64, u32)> for Disk {
         async fn open(&self, opening: u64) -> Option<Vec<(u64, u32)>> {
+            self.opening.set(opening);
             Some(vec![self.channel(opening).await?])
         }
 
         async fn open_one(&self) -> Option<(u64, u32)> {
-            let opening = self.channels.borrow().as_ref().map_or(0, |channels| channels.opening.get());
-            self.channel(opening).await
+            self.channel(self.opening.get()).await
         }
     }
 
@@ -334,7 +332,8 @@ mod tests {
     #[test]
     fn a_disk_that_does_not_come_back_fails_all_that_wait_for_it() {
         let (disk, channels) = Disk::new(1);
-        (disk.is_there.set(false), disk.answers.set(false));
+        disk.is_there.set(false);
+        disk.answers.set(false);
         let mut tasks = [(); 3].map(|()| acquiring(&channels, &disk));
         tasks.iter_mut().for_each(|task| assert_eq!(poll(task), Poll::Pending));
         disk.answers.set(true);

@@ -52,8 +52,7 @@ fn woken_inline(is_dropped: bool, wait: impl Future<Output = ()> + 'static, wake
     let again: Work = if is_dropped { Box::new(move || drop(future.borrow_mut().take())) } else { Box::new(poll) };
     WORK.with_borrow_mut(|work| work.push(again));
     wake();
-    let count = *inline.1.lock().unwrap();
-    count
+    *inline.1.lock().unwrap()
 }
 
 #[test]
