@@ -1,4 +1,5 @@
 //! `xtask`: what `cargo sing test`, `bench` and `base` become.
+#![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     xtask::main(&std::env::args_os().collect::<Vec<_>>())
