@@ -44,6 +44,9 @@ pub struct DocsArguments {
     /// Print this page, such as `authors`
     #[arg(value_name = "PAGE")]
     pub page: Option<String>,
+    /// Build the pages alone, without the documentation of the crates
+    #[arg(long, conflicts_with_all = ["page", "serve"])]
+    pub book: bool,
     /// Open the book in a browser
     #[arg(long, conflicts_with = "page")]
     pub open: bool,
@@ -66,12 +69,14 @@ pub fn docs(repository: &Repository, arguments: &DocsArguments) -> Outcome<u8> {
     }
     let folder = repository.cargo_target().join("doc");
     let book = book::build(repository, &folder.join(BOOK))?;
-    build_crates(repository, &folder)?;
     if let Some(book) = &book {
         println!("book    {}", book.display());
     }
-    for name in CRATES {
-        println!("crate   {}", folder.join(crate_page(name)).display());
+    if !arguments.book {
+        build_crates(repository, &folder)?;
+        for name in CRATES {
+            println!("crate   {}", folder.join(crate_page(name)).display());
+        }
     }
     println!("pages   `cargo sing docs NAME` prints one of: {}", pages(repository).join(", "));
     if arguments.serve {

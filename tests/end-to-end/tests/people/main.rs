@@ -18,6 +18,7 @@ mod bare_web_qemu;
 mod builder;
 mod commands;
 mod disks_e2fsprogs;
+mod documents;
 mod endings;
 mod fat_dosfstools;
 mod faulty_disks;
