@@ -2,6 +2,7 @@
 
 /// Command there, and what does that here.
 const FAMILIAR: &[(&str, &str)] = &[
+    ("!!", "`history`, and the up arrow brings a command back"),
     (".", "a script of yours is a program: `shell FILE`"),
     ("[", "`test`; `help test` has its conditions"),
     ("alias", "a function: `function ll; ls -l $@; end`"),
