@@ -1,4 +1,4 @@
-//! Shows the access control lists that decide about names.
+//! Shows the access control lists that govern names.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,14 +15,14 @@ use text::printable;
 
 sip::startup!();
 
-/// What is to be shown of a list.
+/// What to print of a list.
 enum Show<'a> {
     Everything,
     Entries,
     RightsOf(&'a str),
 }
 
-/// Shows for each name the list that decides about it.
+/// Prints the governing list of each name.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let mut namespace = Namespace::new(startup.namespace);
@@ -54,7 +54,7 @@ pub fn main(startup: Startup) -> i32 {
     output.finish_with(status)
 }
 
-/// The list of what is asked for; of a volume's root without one that of its mount point.
+/// Returns the ACL that governs the name: for the root of a volume without one, the mount point's.
 fn deciding(namespace: &mut Namespace, asked: &str, full: &str) -> Result<Option<NameAcl>, AccessError> {
     if path::is_from_inside(asked)
         && let Some(found) = namespace.open_directory(full)?.acl("")?

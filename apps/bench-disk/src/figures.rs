@@ -1,4 +1,4 @@
-//! What was measured, and how it is shown.
+//! Measured figures and their output formats.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,19 +9,19 @@ use stdio::Output;
 
 use crate::Error;
 
-/// Parts of a thousand of all timed requests, and what each is called.
+/// Reported percentiles in permille of the timed requests, with their labels.
 const PERCENTILES: [(usize, &str); 4] = [(500, "p50"), (900, "p90"), (990, "p99"), (1000, "max")];
 
-/// How figures are shown.
+/// Output format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// For a person.
+    /// Human-readable text.
     Text,
-    /// For a program.
+    /// Machine-readable lines.
     Figures,
 }
 
-/// The figures of a round.
+/// Figures of one round.
 pub struct Figures {
     form: Form,
     round: u64,
@@ -29,31 +29,31 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// None yet.
+    /// Creates an empty set of figures.
     pub fn new(form: Form) -> Figures {
         Figures { form, round: 0, text: String::new() }
     }
 
-    /// What follows is of this round.
+    /// Begins a round; later figures belong to it.
     pub fn begin_round(&mut self, round: u64) {
         self.round = round;
     }
 
-    /// Bytes that were moved in so long a time.
+    /// Adds a throughput: bytes moved in a time.
     pub fn throughput(&mut self, name: &str, what: &str, bytes: u64, nanoseconds: u64) {
-        // Bytes in a microsecond are megabytes in a second.
+        // Bytes per microsecond are megabytes per second.
         let tenths = bytes.saturating_mul(10_000) / nanoseconds.max(1);
         let line = format!("{what}: {}.{} MB/s", tenths / 10, tenths % 10);
         self.add(name, nanoseconds, &line);
     }
 
-    /// Things that were done in so long a time.
+    /// Adds a rate: operations done in a time.
     pub fn rate(&mut self, name: &str, what: &str, count: u64, nanoseconds: u64) {
         let rate = count.saturating_mul(1_000_000_000) / nanoseconds.max(1);
         self.add(name, nanoseconds, &format!("{what}: {rate} in a second"));
     }
 
-    /// How long each of many requests took, in nanoseconds and in the order in which they were made.
+    /// Adds the latencies of requests, in nanoseconds, in the order in which the requests were made.
     pub fn latencies(&mut self, name: &str, what: &str, each: &[u64]) {
         if self.form == Form::Figures {
             for (index, nanoseconds) in each.iter().enumerate() {
@@ -78,7 +78,7 @@ impl Figures {
         };
     }
 
-    /// Prints what there is.
+    /// Prints the collected figures.
     pub fn print(&mut self, output: &mut Output) -> Result<(), Error> {
         output.write(self.text.as_bytes())?;
         self.text.clear();

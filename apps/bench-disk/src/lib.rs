@@ -1,7 +1,7 @@
-//! Measures how fast files are read and written, through the contracts that every program uses.
+//! Measures file read and write speed through the contracts that every program uses.
 //!
-//! Each task prints how long it took, as text for a person or as lines `bench NAME NANOSECONDS` for the host tool,
-//! which does the same tasks on Linux. Deliberately not here: judging the figures.
+//! Each task prints its time, as text for a person or as lines `bench NAME NANOSECONDS` for the host tool, which runs
+//! the same tasks on Linux. Deliberately not here: judging the figures.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,13 +21,13 @@ use crate::tasks::Bench;
 
 sip::startup!();
 
-/// Why there is no figure.
+/// Why a task gave no figure.
 pub enum Error {
-    /// Something was wrong with this path.
+    /// Access to this path failed.
     At(String, AccessError),
-    /// There is no such task.
+    /// No task has this name.
     NoTask(String),
-    /// Whoever read the output has ended.
+    /// The reader of the output has ended.
     NoReader,
 }
 
@@ -37,7 +37,7 @@ impl From<PipeBroken> for Error {
     }
 }
 
-/// Does the task as often as was asked.
+/// Runs the task for the requested number of rounds.
 pub fn main(startup: Startup) -> i32 {
     let positive = |number: i64| u64::try_from(number).unwrap_or(0).max(1);
     let form = if startup.figures { Form::Figures } else { Form::Text };
@@ -46,7 +46,7 @@ pub fn main(startup: Startup) -> i32 {
         namespace: Namespace::new(startup.namespace),
         figures: Figures::new(form),
         path: path::absolute(&startup.working_folder, &startup.path),
-        // A block is at least a byte and at most what a count of 32 bits can say.
+        // A block has at least one byte and at most `u32::MAX`.
         block_bytes: positive(startup.block_bytes).min(u32::MAX.into()) as usize,
         size_bytes: positive(startup.size_mib).saturating_mul(1 << 20),
         count: positive(startup.count),

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measured tasks.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,14 +14,14 @@ use sip::time::monotonic;
 use crate::Error;
 use crate::figures::Figures;
 
-/// Bytes of a random read.
+/// Size of a random read in bytes.
 const RANDOM_BYTES: usize = 4096;
-/// Bytes of a small file.
+/// Size of a small file in bytes.
 const SMALL_BYTES: usize = 1024;
-/// Permissions of what is made.
+/// Permissions of created files and folders.
 const PERMISSIONS: u32 = 0o644;
 
-/// A task and what it is done with.
+/// A task and its parameters.
 pub struct Bench {
     pub namespace: Namespace,
     pub figures: Figures,
@@ -32,7 +32,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Does one round.
+    /// Runs one round of the task.
     pub fn run(&mut self, task: &str) -> Result<(), Error> {
         let path = self.path.clone();
         let result = match task {
@@ -48,7 +48,7 @@ impl Bench {
         result.map_err(|error| Error::At(path, error))
     }
 
-    /// All tasks, with a file of its own, which is removed in the end.
+    /// Runs all tasks on a file of their own, which is removed at the end.
     fn all(&mut self, folder: &str) -> Result<(), AccessError> {
         let file = path::join(folder, "bench-disk.tmp");
         self.write(&file)?;
@@ -99,7 +99,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Writes a new file from its begin to its end, and waits until it is on the medium.
+    /// Writes a new file sequentially and waits until it is on the medium.
     fn write(&mut self, path: &str) -> Result<(), AccessError> {
         let mut file = self.namespace.create_file(path, PERMISSIONS, CreateMode::OpenExisting)?;
         file.set_size(0)?;
@@ -110,7 +110,7 @@ impl Bench {
         let mut offset = 0;
         while offset < self.size_bytes {
             let bytes = (self.size_bytes - offset).min(self.block_bytes as u64);
-            // No more than a block.
+            // No longer than a block.
             block = file.write_at(block, offset, bytes as usize)?.all()?;
             offset += bytes;
         }
@@ -120,7 +120,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Makes small files in a new folder, and removes them.
+    /// Creates small files in a new folder and removes them.
     fn files(&mut self, folder: &str) -> Result<(), AccessError> {
         let path = path::join(folder, "bench-disk-files");
         self.namespace.make_directory(&path)?;
@@ -143,14 +143,14 @@ impl Bench {
         drop(below);
         let mut above = self.namespace.open_directory(folder)?;
         above.remove_directory("bench-disk-files")?;
-        // The machine may end before anybody else asks for it.
+        // The machine may end before anything else syncs.
         above.sync()?;
         self.figures.rate("create", "creating and writing small files", self.count, created - begin);
         self.figures.rate("delete", "removing them", self.count, removed - created);
         Ok(())
     }
 
-    /// Looks at the names in all folders.
+    /// Reads the names in all folders recursively.
     fn tree(&mut self, folder: &str) -> Result<(), AccessError> {
         let begin = monotonic();
         let mut names = 0_u64;
@@ -168,7 +168,7 @@ impl Bench {
     }
 }
 
-/// How long each read took, in nanoseconds.
+/// Returns the latency of each read, in nanoseconds.
 fn timed_reads(file: &mut OpenFile, bytes: usize, places: &[u64]) -> Result<Vec<u64>, AccessError> {
     let mut block = ExVec::new(bytes)?;
     let mut each = Vec::with_capacity(places.len());
@@ -180,7 +180,7 @@ fn timed_reads(file: &mut OpenFile, bytes: usize, places: &[u64]) -> Result<Vec<
     Ok(each)
 }
 
-/// The same numbers in each run (xorshift64*).
+/// Deterministic pseudo-random numbers (xorshift64*), the same in each run.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Prints files, byte for byte.
+//! Prints files unchanged.
 //!
 //! Whole blocks go from the file system to the reader without a copy; only the last, shorter one is copied.
 #![no_std]
@@ -14,7 +14,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// Prints each file; one that cannot be read is reported, and the others are still printed.
+/// Prints each file. A file that cannot be read is reported; the others are still printed.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let feed = Feed {

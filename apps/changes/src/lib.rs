@@ -1,4 +1,4 @@
-//! Tells what changes at or below a name, a line for each change, as its server announces it.
+//! Prints a line for each change at or below a name, as its server announces it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use stdio::{Output, report};
 
 sip::startup!();
 
-/// Prints changes until there were enough, or until the server or the reader of the output ends.
+/// Prints changes up to the requested number, or until the server or the reader of the output ends.
 pub fn main(startup: Startup) -> i32 {
     let full = path::absolute(&startup.working_folder, &startup.path);
     let mut namespace = Namespace::new(startup.namespace);
@@ -40,7 +40,7 @@ pub fn main(startup: Startup) -> i32 {
         let name = String::from_utf8_lossy(&path);
         let line = format!("{:<10}  {}\n", word(change), if name.is_empty() { "." } else { &name });
         left -= 1;
-        // Each line as soon as it is known.
+        // Flushes each line at once.
         if output.write(line.as_bytes()).and_then(|()| output.flush()).is_err() {
             return 1;
         }
@@ -49,13 +49,13 @@ pub fn main(startup: Startup) -> i32 {
         }
         events = next.next();
     }
-    // What was told is out.
+    // Every line has been flushed.
     let _ = output.finish();
     report::error(format_args!("{full}: its server has ended"));
     1
 }
 
-/// Subscribes at the server of the folder itself, or at that of the folder that a file is in.
+/// Subscribes at the server of the folder, or for a file at the server of the folder that holds it.
 fn subscribe(namespace: &mut Namespace, full: &str) -> Result<Imp<states::Ready>, AccessError> {
     let full = end_of_links(namespace, full)?;
     match namespace.attributes(&full)?.0 {

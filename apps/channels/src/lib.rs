@@ -1,4 +1,4 @@
-//! Shows who talks to whom under which contract in which state.
+//! Lists channels: their two processes, contract and state.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
 }
 
-/// Both ends have the same state unless messages are under way; then each sees its own.
+/// Both ends have the same state unless messages are in flight; then each sees its own.
 fn state(channel: &ChannelRecord) -> String {
     let (importer, exporter) = (name(&channel.importer_state_name), name(&channel.exporter_state_name));
     if importer == exporter { importer } else { format!("{importer} | {exporter}") }

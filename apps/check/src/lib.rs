@@ -1,4 +1,4 @@
-//! Checks the file system of a disk that is not mounted, and mends it if that is asked for.
+//! Checks the file system of an unmounted disk and, on request, mends it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,14 +16,14 @@ use text::printable;
 
 sip::startup!();
 
-/// Exit status where all faults were mended.
+/// Exit status: all faults were mended.
 const MENDED: i32 = 1;
-/// Exit status where there are still faults.
+/// Exit status: faults remain.
 const FAULTY: i32 = 4;
-/// Exit status where the disk could not be checked.
+/// Exit status: the disk could not be checked.
 const NOT_CHECKED: i32 = 8;
 
-/// Prints a line for each fault and a summary. The exit status is 0 where there was no fault.
+/// Prints a line for each fault and a summary. The exit status is 0 if no fault was found.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mode = match (startup.mend, startup.repair) {

@@ -1,4 +1,4 @@
-//! Shows a contract's messages and states as a diagram.
+//! Draws a contract's messages and states as a diagram.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use stdio::{Output, report};
 
 sip::startup!();
 
-/// Prints the diagram, or without a name the names of all contracts that installed programs use.
+/// Prints the diagram; without a name, lists the contracts that installed programs use.
 pub fn main(startup: Startup) -> i32 {
     let text = match &startup.name {
         None => all_names(),
@@ -36,7 +36,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Each contract until `each` has what it looks for.
+/// Visits contracts until `each` returns true.
 fn for_each(mut each: impl FnMut(Automaton) -> bool) -> Result<(), Status> {
     let mut index = 0;
     while let Some(automaton) = sip::diagnostics::contract(index)? {
@@ -57,7 +57,7 @@ fn all_names() -> Result<String, Status> {
     Ok(names.into_iter().collect())
 }
 
-/// The diagram, or nothing if there is no such contract.
+/// Returns the diagram; empty if no such contract exists.
 fn draw(name: &str) -> Result<String, Status> {
     let mut all = Vec::new();
     for_each(|automaton| {

@@ -9,7 +9,7 @@ use file_tools::copying::{Copier, Folders, Keep, each_destination};
 
 sip::startup!();
 
-/// Copies each of the paths to the last one.
+/// Copies each path to the last one.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let keep = if startup.keep { Keep::All } else { Keep::Permissions };

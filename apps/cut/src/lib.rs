@@ -1,4 +1,4 @@
-//! Prints parts of lines.
+//! Prints selected parts of lines.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,7 @@ use crate::ranges::Ranges;
 
 sip::startup!();
 
-/// Prints the parts of each line.
+/// Prints the selected parts of each line.
 pub fn main(startup: Startup) -> i32 {
     let parts = match parts(&startup) {
         Ok(parts) => parts,

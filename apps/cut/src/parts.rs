@@ -1,4 +1,4 @@
-//! Which bytes of a line its parts are.
+//! Selection of parts of a line.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,33 +6,33 @@ use core::ops::Range;
 
 use crate::ranges::Ranges;
 
-/// What is counted.
+/// Unit in which parts are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// What stands between delimiters.
+    /// Fields between delimiters.
     Fields,
-    /// Characters of UTF-8.
+    /// UTF-8 characters.
     Characters,
     /// Bytes.
     Bytes,
 }
 
-/// The parts that are printed.
+/// Which parts of a line are printed.
 pub struct Parts {
-    /// What is counted.
+    /// Unit in which parts are counted.
     pub unit: Unit,
-    /// Which of them.
+    /// Selected parts.
     pub ranges: Ranges,
-    /// Between fields.
+    /// Delimiter between fields.
     pub delimiter: String,
-    /// Between the parts that are printed.
+    /// Separator printed between parts.
     pub between: String,
-    /// Lines without the delimiter are left out.
+    /// Whether lines without the delimiter are skipped.
     pub only_delimited: bool,
 }
 
 impl Parts {
-    /// Appends the parts of a line to `cut`. Whether the line is printed at all.
+    /// Appends the selected parts of a line to `cut`. Returns whether the line is printed at all.
     pub fn cut(&self, line: &[u8], cut: &mut Vec<u8>) -> bool {
         let units = match self.unit {
             Unit::Fields => fields(line, self.delimiter.as_bytes()),
@@ -54,7 +54,7 @@ impl Parts {
         for wanted in self.ranges.within(units.len()) {
             match self.unit {
                 Unit::Fields => units[wanted].iter().cloned().for_each(&mut put),
-                // Neighbours are one run.
+                // Adjacent units form one run.
                 Unit::Characters | Unit::Bytes => put(units[wanted.start].start..units[wanted.end - 1].end),
             }
         }
@@ -79,7 +79,7 @@ fn fields(line: &[u8], delimiter: &[u8]) -> Vec<Range<usize>> {
     fields
 }
 
-/// Characters; a byte that is none of UTF-8 counts as one.
+/// Splits a line into characters; an invalid UTF-8 byte counts as one.
 fn characters(line: &[u8]) -> Vec<Range<usize>> {
     let mut characters = Vec::new();
     let mut start = 0;

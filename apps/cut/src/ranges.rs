@@ -4,15 +4,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Which parts are wanted, counted from 1.
+/// Selected parts, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranges {
-    /// First and last, in order and apart.
+    /// First and last of each range, sorted and disjoint.
     ranges: Vec<(usize, usize)>,
 }
 
 impl Ranges {
-    /// A list as people write it. An error is a sentence.
+    /// Parses a list. An error is a sentence.
     pub fn parse(text: &str) -> Result<Ranges, String> {
         let problem = || format!("`{text}` is no list of parts; write it like 2, 1,3, 2-4, 3- or -2, from 1 on");
         let number = |word: &str| word.parse::<usize>().ok().filter(|number| *number > 0).ok_or_else(problem);
@@ -41,7 +41,7 @@ impl Ranges {
         Ok(Ranges { ranges: apart })
     }
 
-    /// The parts among `count` that are wanted, as ranges from 0 on.
+    /// Returns the selected parts among `count`, as ranges counted from 0.
     pub fn within(&self, count: usize) -> impl Iterator<Item = core::ops::Range<usize>> {
         let inside = self.ranges.iter().take_while(move |(first, _)| *first <= count);
         inside.map(move |(first, last)| first - 1..(*last).min(count))

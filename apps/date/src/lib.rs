@@ -1,4 +1,4 @@
-//! Prints the date and time, in UTC: the machine knows of no other place. Also sets them.
+//! Prints or sets the date and time, in UTC: the machine has no time zone.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -19,10 +19,10 @@ sip::startup!();
 
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Where the clock is that runs while the machine is off.
+/// Path of the real-time clock, which runs while the machine is off.
 const CLOCK: &str = "/dev/clock";
 
-/// Prints the moment, after it was set if that was asked for.
+/// Prints the time, after setting it if requested.
 pub fn main(startup: Startup) -> i32 {
     let seconds = match (startup.set, startup.clock) {
         (Some(text), _) => set(startup.namespace, &text),
@@ -80,7 +80,7 @@ fn open(root: Root) -> Result<real_time_clock::Imp<states::Ready>, String> {
 
 fn path_text(error: AccessError) -> String {
     match error {
-        // A hosted system's time is the host's.
+        // A hosted system uses the host's clock.
         AccessError::Name(NameError::NotFound) => {
             String::from("this machine has no clock of its own that can be asked or set; its host keeps the time")
         }

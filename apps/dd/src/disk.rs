@@ -1,4 +1,4 @@
-//! A raw disk, read and written at any byte.
+//! A raw disk with byte-granular reads and writes.
 
 use alloc::string::String;
 
@@ -18,13 +18,13 @@ type Endpoint = disk::Imp<states::Ready>;
 pub struct RawDisk {
     path: String,
     endpoint: Option<Endpoint>,
-    /// Of whole sectors; what is left at the end cannot be transferred.
+    /// Size in whole sectors; a partial sector at the end cannot be transferred.
     size_bytes: u64,
     sector_bytes: usize,
 }
 
 impl RawDisk {
-    /// Opens the disk at a path, if it is one.
+    /// Opens the disk at a path, if it is a disk.
     pub fn open(namespace: &mut Namespace, path: &str) -> Result<RawDisk, AccessError> {
         let endpoint = namespace.open(path, disk::new_channel, |importer| match wait(importer, DISK_LIMIT)? {
             disk::ImpStart::Success { next } => Ok(next),
@@ -45,7 +45,7 @@ impl RawDisk {
         }
     }
 
-    /// Reads `wanted` bytes from `offset` on, fewer at the end of the disk.
+    /// Reads `wanted` bytes from `offset` on; fewer at the end of the disk.
     pub fn read(&mut self, offset: u64, wanted: usize) -> Result<(ExVec<u8>, usize), Error> {
         let left = usize::try_from(self.size_bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = wanted.min(left);
@@ -62,7 +62,7 @@ impl RawDisk {
         Ok((part.map_err(|status| self.error(status.into()))?, wanted))
     }
 
-    /// Writes the first `bytes` bytes of `block` from `offset` on. What else is in the sectors at both ends stays.
+    /// Writes the first `bytes` bytes of `block` at `offset`. The rest of the first and last sector is preserved.
     pub fn write(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<ExVec<u8>, Error> {
         if bytes as u64 > self.size_bytes.saturating_sub(offset) {
             return Err(Error::DiskFull { path: self.path.clone(), size_bytes: self.size_bytes });
@@ -78,7 +78,7 @@ impl RawDisk {
         Ok(block)
     }
 
-    /// Waits until all is on the medium.
+    /// Waits until all writes are on the medium.
     pub fn flush(&mut self) -> Result<(), Error> {
         match wait(self.take()?.flush(), DISK_LIMIT).map_err(|error| self.error(error))? {
             disk::ImpReadyAfterFlush::Flushed { .. } => Ok(()),
@@ -87,7 +87,8 @@ impl RawDisk {
         }
     }
 
-    /// The whole sectors around these bytes: where they begin, how far before the bytes, and their length.
+    /// Returns the whole sectors around a byte range: their start, how far before the range they start, and their
+    /// length.
     fn sectors(&self, offset: u64, bytes: usize) -> (u64, usize, usize) {
         let lead = (offset % self.sector_bytes as u64) as usize;
         (offset - lead as u64, lead, (lead + bytes).next_multiple_of(self.sector_bytes))

@@ -1,4 +1,4 @@
-//! What blocks are copied from, and to.
+//! Sources and targets of a copy.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -16,19 +16,19 @@ use text::padded;
 
 use crate::disk::RawDisk;
 
-/// Why a copy ends early.
+/// Why a copy ended early.
 pub enum Error {
-    /// A file or disk cannot be used.
+    /// Access to a file or disk failed.
     Access { path: String, error: AccessError },
-    /// What is to be written does not fit onto the disk.
+    /// The data does not fit on the disk.
     DiskFull { path: String, size_bytes: u64 },
-    /// A disk that is mounted cannot be written to past its file system.
+    /// The disk is mounted; writing to it would bypass its file system.
     Mounted { path: String, point: String },
-    /// Standard input ended too early.
+    /// Standard input ended unexpectedly.
     Input(PipeBroken),
     /// There is no standard input.
     NoInput,
-    /// Whoever read the output has ended.
+    /// The reader of the output has ended.
     NoReader,
 }
 
@@ -58,18 +58,18 @@ fn at(path: &str) -> impl FnOnce(AccessError) -> Error + '_ {
     move |error| Error::Access { path: path.to_string(), error }
 }
 
-/// What blocks come from.
+/// Source of blocks.
 pub enum From {
     /// A file, at an offset.
     File { path: String, file: OpenFile, offset: u64, spare: Option<ExVec<u8>> },
     /// A disk, at an offset.
     Disk { disk: RawDisk, offset: u64 },
-    /// Standard input, and what of its last block was not taken yet.
+    /// Standard input, and the unread rest of its last block.
     Input { input: Input, rest: Option<(ExVec<u8>, usize)> },
 }
 
 impl From {
-    /// Opens what a person named, or standard input.
+    /// Opens the named file or disk, or standard input.
     pub fn open(
         namespace: &mut Namespace,
         working_folder: &str,
@@ -91,7 +91,7 @@ impl From {
         }
     }
 
-    /// Leaves out so many bytes.
+    /// Skips this many bytes.
     pub fn skip(&mut self, bytes: u64) -> Result<(), Error> {
         match self {
             From::File { offset, .. } | From::Disk { offset, .. } => *offset = bytes,
@@ -107,7 +107,7 @@ impl From {
         Ok(())
     }
 
-    /// The next block and how many of its bytes count: `wanted`, fewer only at the end. `None` after that.
+    /// Returns the next block and its valid length: `wanted`, or less at the end. `None` after the end.
     pub fn block(&mut self, wanted: usize) -> Result<Option<(ExVec<u8>, usize)>, Error> {
         let (block, bytes) = match self {
             From::File { path, file, offset, spare } => {
@@ -129,7 +129,7 @@ impl From {
         Ok((bytes > 0).then_some((block, bytes)))
     }
 
-    /// Takes a block back, to be filled again.
+    /// Takes a block back for reuse.
     pub fn recycle(&mut self, block: Option<ExVec<u8>>) {
         if let From::File { spare, .. } = self {
             *spare = block;
@@ -137,7 +137,7 @@ impl From {
     }
 }
 
-/// Makes a block of what standard input brings, in whatever pieces.
+/// Gathers a block from standard input, which arrives in pieces of any size.
 fn gather(
     input: &mut Input,
     rest: &mut Option<(ExVec<u8>, usize)>,
@@ -163,7 +163,7 @@ fn gather(
     Ok((block, filled))
 }
 
-/// What blocks go to.
+/// Target of blocks.
 pub enum To {
     /// A file.
     File { path: String, file: OpenFile },
@@ -174,7 +174,7 @@ pub enum To {
 }
 
 impl To {
-    /// Opens a disk, or opens or makes a file. What is in either and is not written over stays.
+    /// Opens a disk, or opens or creates a file. Content that is not overwritten stays.
     pub fn open(namespace: &mut Namespace, asked: &str, full: &str) -> Result<To, Error> {
         match namespace.open_file(full) {
             Ok(file) => Ok(To::File { path: asked.to_string(), file }),
@@ -191,7 +191,7 @@ impl To {
         }
     }
 
-    /// Writes the first `bytes` bytes of a block at an offset; gives the block back, where it is not gone.
+    /// Writes the first `bytes` bytes of a block at an offset. Returns the block, unless it was handed on.
     pub fn write(&mut self, block: ExVec<u8>, offset: u64, bytes: usize) -> Result<Option<ExVec<u8>>, Error> {
         match self {
             To::File { path, file } => {
@@ -210,7 +210,7 @@ impl To {
         }
     }
 
-    /// All is written: makes it last on a disk, and ends standard output.
+    /// Ends the copy: flushes a disk, finishes standard output.
     pub fn finish(self) -> Result<(), Error> {
         match self {
             To::File { .. } => Ok(()),
@@ -220,7 +220,8 @@ impl To {
     }
 }
 
-/// A disk under a mounted volume is its file system's, and so is one of which a part is mounted.
+/// Refuses a disk whose volume is mounted, or that shares a partition with a mounted one: it belongs to its file
+/// system.
 fn refuse_mounted(namespace: &mut Namespace, asked: &str, full: &str) -> Result<(), Error> {
     let failed = || Error::Access { path: asked.to_string(), error: NameError::Unavailable.into() };
     for mut manager in VolumeManager::open_all(namespace).map_err(|_| failed())? {
@@ -233,7 +234,7 @@ fn refuse_mounted(namespace: &mut Namespace, asked: &str, full: &str) -> Result<
     Ok(())
 }
 
-/// Whether one of two disks is the other or a partition of it: `/dev/disk0` and `/dev/disk0p1`.
+/// Whether the disks overlap, one being the other or a partition of it: `/dev/disk0` and `/dev/disk0p1`.
 fn shares_room(one: &str, other: &str) -> bool {
     let is_part = |part: &str, whole: &str| {
         let number = part.strip_prefix(whole).and_then(|rest| rest.strip_prefix('p'));

@@ -19,20 +19,20 @@ use crate::progress::Progress;
 
 sip::startup!();
 
-/// The largest block: what is lent to a server at once.
+/// Maximum block size in bytes, which is what is lent to a server at once.
 const MAX_BLOCK_BYTES: u64 = 16 << 20;
 
-/// What is copied.
+/// The part to copy.
 struct Extent {
     block_bytes: usize,
     count: Option<u64>,
-    /// Bytes of the source to leave out.
+    /// Bytes of the source to skip.
     skip: u64,
-    /// Bytes of the target to leave as they are.
+    /// Bytes of the target to skip.
     seek: u64,
 }
 
-/// Copies; then tells how much it was, and how fast.
+/// Copies, then reports the amount and the speed.
 pub fn main(startup: Startup) -> i32 {
     let extent = match extent(&startup.block_bytes, startup.count, startup.skip, startup.seek) {
         Ok(extent) => extent,
@@ -49,7 +49,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok((from, startup.to.as_deref().map(|asked| To::open(&mut namespace, asked, &path::absolute(&folder, asked)))))
     };
     let outcome: Result<(), Error> = opened().and_then(|(from, to)| match to {
-        // What is copied to standard output is all that may be written there.
+        // Only the copied bytes may go to standard output.
         None => copy(from, To::Output(output), Progress::to_person(), &extent),
         Some(to) => copy(from, to?, Progress::to_output(output), &extent),
     });

@@ -1,4 +1,4 @@
-//! How far a copy is, for people.
+//! Progress of a copy, for people.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,10 +6,10 @@ use alloc::string::String;
 use stdio::{Output, report};
 use text::{bytes, count, duration};
 
-/// Nanoseconds between two lines.
+/// Interval between progress lines in nanoseconds.
 const INTERVAL_NS: u64 = 2_000_000_000;
 
-/// Counts and tells.
+/// Counts bytes and reports progress.
 pub struct Progress {
     output: Option<Output>,
     bytes: u64,
@@ -18,18 +18,18 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Tells the person at the machine.
+    /// Reports to the person at the machine.
     pub fn to_person() -> Progress {
         let now = sip::time::monotonic();
         Progress { output: None, bytes: 0, started_ns: now, told_ns: now }
     }
 
-    /// Tells on standard output.
+    /// Reports on standard output.
     pub fn to_output(output: Output) -> Progress {
         Progress { output: Some(output), ..Progress::to_person() }
     }
 
-    /// So many bytes more are copied.
+    /// Adds copied bytes.
     pub fn add(&mut self, more: usize) {
         self.bytes += more as u64;
         let now = sip::time::monotonic();
@@ -39,13 +39,13 @@ impl Progress {
         }
     }
 
-    /// All is copied, in so many blocks.
+    /// Reports the end of the copy and its number of blocks.
     pub fn finish(mut self, blocks: u64) {
         let elapsed = sip::time::monotonic() - self.started_ns;
         let line = format!("{} in {} blocks", so_much(self.bytes, elapsed), count(blocks));
         self.tell(&line);
         if let Some(output) = self.output {
-            // The copy is done, whether somebody hears of it or not.
+            // The copy is done even if the report cannot be written.
             let _ = output.finish();
         }
     }
@@ -61,7 +61,7 @@ impl Progress {
     }
 }
 
-/// `1,024 bytes (1.0 KiB), 2.0 ms, 500.0 KiB/s`.
+/// Formats progress: `1,024 bytes (1.0 KiB), 2.0 ms, 500.0 KiB/s`.
 fn so_much(copied: u64, elapsed_ns: u64) -> String {
     let rate = u128::from(copied) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
     let rate = bytes(u64::try_from(rate).unwrap_or(u64::MAX));

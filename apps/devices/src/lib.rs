@@ -1,4 +1,4 @@
-//! Lists the devices of the machine's buses, as their drivers found them.
+//! Lists the devices of the machine's buses as their drivers found them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,10 +22,10 @@ use text::{Align, Table, bytes, json_string, padded};
 
 sip::startup!();
 
-/// Folder in which the drivers of buses register.
+/// Folder in which bus drivers register.
 const BUSES: &str = "/dev/bus";
 
-/// The devices of one bus.
+/// One bus and its devices.
 struct Bus {
     name: String,
     devices: Vec<BusDevice>,
@@ -36,7 +36,7 @@ pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let names = match namespace.names(BUSES) {
         Ok(names) => names,
-        // A machine without a bus has no folder for them.
+        // A machine without a bus has no such folder.
         Err(AccessError::Name(NameError::NotFound)) => Vec::new(),
         Err(error) => return report::path_error(BUSES, &error),
     };

@@ -1,12 +1,12 @@
-//! What kinds of devices are called. Deliberately not here: names of makers and of their devices; a list of those
-//! is longer than the rest of the system.
+//! Names of device kinds. Deliberately not here: vendor and product names; such a list is longer than the rest of the
+//! system.
 
 use alloc::format;
 use alloc::string::String;
 
 use contracts::device_bus::BusDevice;
 
-/// Kinds of virtio devices (virtio 1.2, section 5), by number.
+/// Virtio device kinds (virtio 1.2, section 5) by number.
 const VIRTIO: [(u32, &str); 8] = [
     (1, "network card"),
     (2, "disk"),
@@ -18,7 +18,7 @@ const VIRTIO: [(u32, &str); 8] = [
     (16, "graphics"),
 ];
 
-/// Classes and subclasses of PCI devices (PCI Code and ID Assignment Specification 1.11), the most particular first.
+/// Classes and subclasses of PCI devices (PCI Code and ID Assignment Specification 1.11), the most specific first.
 const CLASSES: [(u32, u32, &str); 24] = [
     (0xffffff, 0x010601, "SATA controller"),
     (0xffffff, 0x010802, "NVMe controller"),
@@ -48,7 +48,7 @@ const CLASSES: [(u32, u32, &str); 24] = [
 
 const VIRTIO_VENDOR: u32 = 0x1af4;
 
-/// What kind of device it is, in a few words.
+/// Returns the kind of a device in a few words.
 pub fn of(bus: &str, device: &BusDevice) -> String {
     match virtio(bus, device) {
         Some(number) => match VIRTIO.iter().find(|(known, _)| *known == number) {
@@ -62,7 +62,7 @@ pub fn of(bus: &str, device: &BusDevice) -> String {
     }
 }
 
-/// Number of the kind of a virtio device; 0 where its slot holds nonsense.
+/// Returns the kind number of a virtio device; 0 if its slot holds an invalid value.
 fn virtio(bus: &str, device: &BusDevice) -> Option<u32> {
     match device.device {
         number if bus == "virtio-mmio" => Some(number),

@@ -1,4 +1,4 @@
-//! Shows how full the mounted volumes are, and how well the caches of their file systems do.
+//! Shows the usage of the mounted volumes and the hit rates of their caches.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,14 +17,14 @@ use text::{Align, Table, bytes, count, json_string, padded, printable};
 
 sip::startup!();
 
-/// A volume and its numbers.
+/// A volume and its statistics.
 struct Volume {
     point: String,
     disk: String,
     statistics: VolumeStatistics,
 }
 
-/// Prints a line for each volume, or for the one that the path leads to.
+/// Prints a line for each volume, or for the one that holds the path.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let only = match &startup.path {
@@ -64,8 +64,8 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(status))
 }
 
-/// The numbers of all volumes, or of the one that is mounted there. Those of which there are none at present are
-/// told of.
+/// Returns the statistics of all volumes, or of the one mounted there. Volumes that have none at present are
+/// reported.
 fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Result<Vec<Volume>, VolumeManagerError> {
     let mut volumes = Vec::new();
     for mut manager in VolumeManager::open_all(namespace)? {
@@ -87,7 +87,7 @@ fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Resu
     Ok(volumes)
 }
 
-/// As wide as a terminal of 80 columns, where names are no longer than most are.
+/// Fits a terminal of 80 columns unless names are unusually long.
 fn sizes(volumes: &[Volume]) -> String {
     let mut table = Table::new(&[
         ("VOLUME", Align::Left),
@@ -120,7 +120,7 @@ fn used(numbers: &VolumeStatistics) -> u64 {
     numbers.size_bytes.saturating_sub(numbers.free_bytes)
 }
 
-/// What is kept for repairs is not counted: at 100 % no file can grow.
+/// Excludes the space reserved for repairs: at 100 % no file can grow.
 fn full(numbers: &VolumeStatistics) -> String {
     let used = used(numbers);
     percent(used, used.saturating_add(numbers.available_bytes), Rounding::Up)
@@ -218,7 +218,7 @@ enum Rounding {
     Down,
 }
 
-/// A part in a hundred of the whole; `-` of nothing.
+/// Percentage of a whole; `-` if the whole is zero.
 fn percent(part: u64, whole: u64, rounding: Rounding) -> String {
     let (part, whole) = (u128::from(part) * 100, u128::from(whole));
     match (whole, rounding) {

@@ -1,26 +1,26 @@
-//! The shortest way from one sequence of lines to another, by crate `similar`.
+//! Shortest edit script between two sequences of lines, by crate `similar`.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-/// Lines that differ: these of the old sequence stand where these of the new one stand. One of them may be empty.
+/// A replacement: old lines, and the new lines in their place. One of them may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Lines that are left out.
+    /// Lines removed.
     pub old: Range<usize>,
-    /// Lines that come in.
+    /// Lines added.
     pub new: Range<usize>,
 }
 
-/// What changes from `old` to `new`, whose lines are the same where their numbers are.
+/// Returns the changes from `old` to `new`; lines with equal numbers are equal.
 pub fn of(old: &[u32], new: &[u32]) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for (tag, old, new) in capture_diff_slices(Algorithm::Myers, old, new).iter().map(|op| op.as_tag_tuple()) {
         match changes.last_mut() {
             _ if tag == DiffTag::Equal => {}
-            // Lines that go and lines that come at one place are one change.
+            // Removals and additions at one place are one change.
             Some(last) if last.old.end == old.start && last.new.end == new.start => {
                 (last.old.end, last.new.end) = (old.end, new.end);
             }
@@ -38,7 +38,7 @@ mod tests {
         text.chars().map(u32::from).collect()
     }
 
-    /// Applies the changes to the old sequence, which must give the new one; gives how many lines they have.
+    /// Applies the changes to the old sequence, which must give the new one; returns the number of changed lines.
     fn check(old: &[u32], new: &[u32]) -> usize {
         let (mut made, mut at, mut cost) = (Vec::new(), 0, 0);
         for change in of(old, new) {
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(check(&numbers("abc"), &numbers("xyz")), 6);
     }
 
-    /// Cost of the shortest way, by the table that is quadratic.
+    /// Cost of the shortest edit script, by the quadratic table.
     fn shortest(old: &[u32], new: &[u32]) -> usize {
         let mut row: Vec<usize> = (0..=new.len()).collect();
         for (i, left) in old.iter().enumerate() {

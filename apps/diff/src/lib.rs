@@ -1,4 +1,4 @@
-//! Shows in which lines two files differ.
+//! Shows the lines in which two files differ.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,16 +26,16 @@ use crate::text::{Ignored, Text, number_lines};
 
 sip::startup!();
 
-/// Exit status where files differ.
+/// Exit status: the files differ.
 const STATUS_DIFFERENT: i32 = 1;
-/// Exit status where something could not be done.
+/// Exit status: an operation failed.
 const STATUS_FAILED: i32 = 2;
-/// The largest file that is compared line by line: both are held, and what is known of each line.
+/// Maximum size in bytes of a file compared line by line: both files are held in memory, with data for each line.
 const MAX_BYTES: u64 = 32 << 20;
 const USUAL_CONTEXT: usize = 3;
 
 struct Style {
-    /// Lines around changes, in the unified form.
+    /// Lines of context, in the unified format.
     context: Option<usize>,
     brief: bool,
     recursive: bool,
@@ -49,11 +49,11 @@ struct Differ {
     output: Output,
     style: Style,
     status: i32,
-    /// Folders that are still to be compared.
+    /// Folders still to compare.
     left: Vec<(String, String)>,
 }
 
-/// Compares the two files, or the files of two folders. The exit status is 0 where they are the same.
+/// Compares two files, or the files of two folders. The exit status is 0 if they are equal.
 pub fn main(startup: Startup) -> i32 {
     let context = match startup.context.map(usize::try_from) {
         Some(Ok(context)) => Some(context),
@@ -75,13 +75,13 @@ pub fn main(startup: Startup) -> i32 {
     };
     match differ.compare_named(&startup.old, &startup.new).and_then(|()| differ.compare_folders()) {
         Ok(()) => differ.output.finish_with(differ.status),
-        // The reader has ended and wants no more.
+        // The reader has ended.
         Err(_) => differ.status.max(STATUS_DIFFERENT),
     }
 }
 
 impl Differ {
-    /// Compares what was named: of a file and a folder, the file of that name in the folder.
+    /// Compares two paths; for a file and a folder, the file of that name in the folder.
     fn compare_named(&mut self, old: &str, new: &str) -> Result<(), PipeBroken> {
         let (mut old, mut new) = (String::from(old), String::from(new));
         match (self.is_folder(&old), self.is_folder(&new)) {
@@ -137,7 +137,7 @@ impl Differ {
         self.output.write(&out)
     }
 
-    /// A file's name, and when it was changed.
+    /// Returns a file's name and modification time.
     fn title(&mut self, asked: &str) -> String {
         let full = path::absolute(&self.working_folder, asked);
         let seconds = match self.namespace.attributes(&full) {
@@ -148,7 +148,7 @@ impl Differ {
         format!("{}\t{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.000000000 +0000", name(asked))
     }
 
-    /// A file's content; what cannot be read is reported.
+    /// Returns a file's content; reports a file that cannot be read.
     fn read(&mut self, asked: &str) -> Option<Text> {
         let reader = match self.input.take_if(|_| asked == INPUT_NAME) {
             Some(input) => Ok(Reader::of_input(Input::new(input))),
@@ -176,7 +176,7 @@ impl Differ {
         }
     }
 
-    /// Compares the folders that are left, one after the other.
+    /// Compares the remaining folders one after the other.
     fn compare_folders(&mut self) -> Result<(), PipeBroken> {
         while let Some((old, new)) = self.left.pop() {
             let (Some(in_old), Some(in_new)) = (self.names(&old), self.names(&new)) else { continue };
@@ -229,7 +229,7 @@ impl Differ {
         self.output.write(text.as_bytes())
     }
 
-    /// The names in a folder; one that cannot be read is reported.
+    /// Returns the names in a folder; reports a folder that cannot be read.
     fn names(&mut self, asked: &str) -> Option<Vec<(String, NodeKind)>> {
         let full = path::absolute(&self.working_folder, asked);
         let read = self.namespace.open_directory(&full).and_then(|mut folder| {
@@ -249,7 +249,7 @@ fn last_part(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-/// All of a file, or nothing where that is too much.
+/// Reads the whole file; `None` if it is too large.
 fn read_all(mut reader: Reader) -> Result<Option<Text>, Error> {
     let mut bytes = Vec::new();
     while let Some((block, count)) = reader.block()? {

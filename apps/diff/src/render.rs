@@ -1,4 +1,4 @@
-//! Changes as text: the usual form, and the unified one that `patch` takes.
+//! Formats changes: the normal format, and the unified one that `patch` takes.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use crate::text::Text;
 
 const NO_END: &[u8] = b"\\ No newline at end of file\n";
 
-/// Appends changes in the usual form.
+/// Appends changes in the normal format.
 pub fn usual(old: &Text, new: &Text, changes: &[Change], out: &mut Vec<u8>) {
     for change in changes {
         let letter = match (change.old.is_empty(), change.new.is_empty()) {
@@ -35,7 +35,7 @@ fn span(range: &Range<usize>) -> String {
     }
 }
 
-/// Appends changes in the unified form, with so many lines around them.
+/// Appends changes in the unified format with this many lines of context.
 pub fn unified(old: &Text, new: &Text, changes: &[Change], context: usize, out: &mut Vec<u8>) {
     let mut rest = changes;
     while let Some(first) = rest.first() {

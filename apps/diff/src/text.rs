@@ -1,12 +1,12 @@
-//! A file as lines, and lines as numbers that are equal where the lines count as equal.
+//! A file as lines, and lines as numbers that are equal for lines considered equal.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// What of lines does not count.
+/// Differences to ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
-    /// Whether letters are small or capital.
+    /// Case of letters.
     pub case: bool,
     /// White space.
     pub blanks: bool,
@@ -15,12 +15,12 @@ pub struct Ignored {
 /// A file's content.
 pub struct Text {
     bytes: Vec<u8>,
-    /// Where each line begins, and the end.
+    /// Start of each line, and the end of the text.
     starts: Vec<usize>,
 }
 
 impl Text {
-    /// Of a file's bytes.
+    /// Splits a file's content into lines.
     pub fn new(bytes: Vec<u8>) -> Text {
         let mut starts = Vec::from([0]);
         starts.extend(bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1));
@@ -30,29 +30,29 @@ impl Text {
         Text { bytes, starts }
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// A line, and whether it has an end.
+    /// Returns a line, and whether it has a line end.
     pub fn line(&self, index: usize) -> (&[u8], bool) {
         let line = &self.bytes[self.starts[index]..self.starts[index + 1]];
         line.strip_suffix(b"\n").map_or((line, false), |line| (line, true))
     }
 
-    /// Whether it is no text.
+    /// Whether the content is binary.
     pub fn is_binary(&self) -> bool {
         self.bytes.contains(&0)
     }
 
-    /// All of it.
+    /// The whole content.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Numbers for the lines of both files.
+/// Numbers the lines of both files; equal lines get equal numbers.
 pub fn number_lines(old: &Text, new: &Text, ignored: Ignored) -> [Vec<u32>; 2] {
     let mut known: BTreeMap<(Vec<u8>, bool), u32> = BTreeMap::new();
     [old, new].map(|text| {
@@ -65,7 +65,7 @@ pub fn number_lines(old: &Text, new: &Text, ignored: Ignored) -> [Vec<u32>; 2] {
     })
 }
 
-/// What of a line counts. A line without an end differs from one that has it.
+/// Returns the compared part of a line. A line without a line end differs from one with it.
 fn key((line, has_end): (&[u8], bool), ignored: Ignored) -> (Vec<u8>, bool) {
     let counts = |byte: &&u8| !(ignored.blanks && byte.is_ascii_whitespace());
     let letter = |byte: &u8| if ignored.case { byte.to_ascii_lowercase() } else { *byte };

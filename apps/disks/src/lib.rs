@@ -1,4 +1,4 @@
-//! Tells the partitions of disks, as their service found them.
+//! Lists the partitions of disks as the partition service found them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,10 +15,10 @@ use stdio::{Output, report};
 
 sip::startup!();
 
-/// Where the service of partitions is.
+/// Path of the partition service.
 const PATH: &str = "/service/partitions";
 
-/// Prints what the service reports.
+/// Prints the service's report.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     match ask(&mut namespace, &startup.disk, startup.scan) {

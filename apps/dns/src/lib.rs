@@ -1,4 +1,4 @@
-//! Tells the addresses of names.
+//! Resolves host names.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use text::{Align, Table};
 
 sip::startup!();
 
-/// Prints a line for each address; of one name the addresses alone.
+/// Prints a line for each address; for a single name, the addresses alone.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let family = match (startup.ipv4, startup.ipv6) {
@@ -27,7 +27,7 @@ pub fn main(startup: Startup) -> i32 {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut status = 0;
     for name in &startup.names {
-        // For what is no host, nobody need be asked.
+        // Rejects invalid host names without a query.
         let host = match Target::parse_host(name) {
             Ok(host) => host,
             Err(error) => {

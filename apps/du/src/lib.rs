@@ -1,4 +1,4 @@
-//! Shows how much room files and folders take.
+//! Shows the disk usage of files and folders.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use crate::sums::Sums;
 sip::startup!();
 
 struct Usage {
-    /// How far down folders have a line of their own.
+    /// Maximum depth of folders that get a line of their own.
     depth: usize,
     exact: bool,
     sums: Sums,
@@ -30,7 +30,7 @@ struct Usage {
     status: i32,
 }
 
-/// Prints a line for each folder, after those below it.
+/// Prints a line for each folder, after its subfolders.
 pub fn main(mut startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let asked_depth = startup.depth.map_or(usize::MAX, |depth| usize::try_from(depth).unwrap_or(0));
@@ -49,7 +49,7 @@ pub fn main(mut startup: Startup) -> i32 {
         match usage.measure(&mut namespace, asked, &full) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => usage.status = report::path_error(asked, &error),
-            // The reader has ended and wants no more.
+            // The reader has ended.
             Err(_) => return 1,
         }
     }
@@ -71,7 +71,7 @@ impl Usage {
                 return Ok(None);
             }
             let mut folder = namespace.open_directory(full)?;
-            // The folder itself knows more than the one in which it is mounted.
+            // The folder itself knows more than the folder in which it is mounted.
             let (_, attributes) = folder.own_attributes("")?;
             let walk = Walk::new(folder, String::from(asked), &volume)?;
             self.sums.begin(&volume, &attributes);
@@ -98,7 +98,7 @@ impl Usage {
                         }
                         walk.enter(part, kind)?;
                         if kind == NodeKind::Mount {
-                            // As in `measure`; where it cannot be asked, what is known will do.
+                            // As in `measure`; if the query fails, the known attributes will do.
                             let itself = walk.here().folder().and_then(|folder| folder.own_attributes(""));
                             attributes = itself.map_or(attributes, |(_, itself)| itself);
                         }
@@ -123,7 +123,7 @@ impl Usage {
         Ok(())
     }
 
-    /// The line of what was begun last.
+    /// Prints the line of the innermost open folder.
     fn line(&mut self, shown: &str) -> Result<(), PipeBroken> {
         let sum = self.sums.end();
         let amount = if self.exact { sum.to_string() } else { bytes(sum) };

@@ -1,4 +1,4 @@
-//! Sums of folders within folders.
+//! Disk usage of nested folders.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -6,22 +6,22 @@ use alloc::vec::Vec;
 
 use contracts::directory::NodeAttributes;
 
-/// The room that folders take which are not gone through yet, each within the one before.
+/// Usage of the folders not yet completed, each inside the one before.
 #[derive(Default)]
 pub struct Sums {
     open: Vec<u64>,
-    /// Files of several names that were counted, by volume and number.
+    /// Files with several links that were counted, by volume and number.
     counted: BTreeMap<String, BTreeSet<u64>>,
 }
 
 impl Sums {
-    /// A folder, or a file alone, from which on sums are wanted.
+    /// Begins a folder, or a single file, as an entry of its own.
     pub fn begin(&mut self, volume: &str, attributes: &NodeAttributes) {
         self.open.push(0);
         self.add(volume, attributes);
     }
 
-    /// One more in the folder that was begun last. A file that has several names counts where it is met first.
+    /// Adds a file to the innermost open folder. A file with several links counts only once, where it is found first.
     pub fn add(&mut self, volume: &str, attributes: &NodeAttributes) {
         let is_new = attributes.links <= 1 || attributes.node == 0 || {
             if !self.counted.contains_key(volume) {
@@ -34,7 +34,7 @@ impl Sums {
         }
     }
 
-    /// What was begun last is done; its sum counts for the folder around it, too.
+    /// Ends the innermost open folder; adds its sum to the parent's and returns it.
     pub fn end(&mut self) -> u64 {
         let sum = self.open.pop().unwrap_or(0);
         if let Some(around) = self.open.last_mut() {

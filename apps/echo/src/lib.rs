@@ -8,7 +8,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// Prints the words and a line end.
+/// Prints the words, followed by a line end.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let mut text = startup.words.join(" ");

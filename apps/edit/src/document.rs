@@ -1,4 +1,4 @@
-//! The file behind a text: reading it, writing it, and whether somebody else wrote it meanwhile.
+//! The file behind a text: reads and writes it, and detects writes by others.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,27 +12,27 @@ use contracts::directory::{CreateMode, NameError};
 use contracts::file::FileError;
 use sip::exheap::ExVec;
 
-/// The largest file that is edited.
+/// Maximum size of an edited file in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// What tells that a file is the one that was read or written.
+/// Identifies the version of a file that was read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     size_bytes: u64,
     modified_s: i64,
 }
 
-/// A file with the text that was in it.
+/// An edited file.
 pub struct Document {
-    /// As the person named it.
+    /// Name as the person wrote it.
     pub name: String,
     full: String,
-    /// None while there is no such file.
+    /// `None` until the file exists.
     stamp: Option<Stamp>,
 }
 
 impl Document {
-    /// The file and its text; none where nothing has that name yet. An error is a sentence.
+    /// Reads the file; the text is `None` if no file has that name yet. An error is a sentence.
     pub fn read(namespace: &mut Namespace, name: &str, full: &str) -> Result<(Document, Option<String>), String> {
         let document = |stamp| Document { name: name.into(), full: full.into(), stamp };
         let mut file = match namespace.open_file(full) {
@@ -66,25 +66,25 @@ impl Document {
         }
     }
 
-    /// Whether the file is another one than was read or written last.
+    /// Whether the file differs from what was last read or written.
     pub fn is_changed_by_others(&self, namespace: &mut Namespace) -> bool {
         let now = namespace.open_file(&self.full).and_then(|mut file| stamp_of(&mut file));
         match (self.stamp, now) {
             (Some(known), Ok(now)) => known != now,
             (None, Ok(_)) => true,
-            // What is gone is made again.
+            // A removed file is created again.
             (_, Err(_)) => false,
         }
     }
 
-    /// Goes on as the file with another name.
+    /// Continues under another file name.
     pub fn rename(&mut self, name: &str, full: &str) {
         (self.name, self.full) = (name.into(), full.into());
         self.stamp = None;
     }
 
-    /// Writes the lines over the file and waits until they are on the medium. The file keeps its names, its owner and
-    /// its access control list.
+    /// Overwrites the file with the lines and waits until they are on the medium. The file keeps its names, owner and
+    /// access control list.
     pub fn write(&mut self, namespace: &mut Namespace, lines: &[String]) -> Result<(), AccessError> {
         let mut file = namespace.create_file(&self.full, NEW_PERMISSIONS, CreateMode::OpenExisting)?;
         // From here on it is no longer the file that was read.

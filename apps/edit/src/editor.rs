@@ -1,4 +1,4 @@
-//! The cursor and what keys do with it; what part of the text is on the screen. Knows no terminal and no file.
+//! The cursor, the effect of keys, and the visible part of the text. Deliberately not here: terminal and file.
 
 use alloc::string::String;
 
@@ -7,26 +7,26 @@ use tool_kit::view::{byte_at_column, text_columns};
 
 use crate::text::{Place, Text};
 
-/// A text, the cursor in it and the part of it that is shown.
+/// A text with a cursor and a visible part.
 pub struct Editor {
     /// The text.
     pub text: Text,
     cursor: Place,
-    /// The column that the cursor strives for when it goes up and down.
+    /// Column that vertical movement keeps.
     column: Option<usize>,
-    /// The line at the top and the column at the left.
+    /// First visible line and column.
     top: usize,
     left: usize,
     rows: usize,
     columns: usize,
     /// Lines that were cut.
     cut: String,
-    /// The last key cut, too, so that what is cut now joins.
+    /// Whether the last key cut a line as well, so that the next cut is appended.
     cuts: bool,
 }
 
 impl Editor {
-    /// At the start of the text.
+    /// Places the cursor at the start of the text.
     pub fn new(text: Text) -> Editor {
         let start = Place::default();
         Editor {
@@ -42,22 +42,22 @@ impl Editor {
         }
     }
 
-    /// Where the cursor is.
+    /// Cursor position.
     pub fn cursor(&self) -> Place {
         self.cursor
     }
 
-    /// The first line and column that are shown.
+    /// First visible line and column.
     pub fn corner(&self) -> (usize, usize) {
         (self.top, self.left)
     }
 
-    /// The column of the cursor in its line.
+    /// Column of the cursor in its line.
     pub fn cursor_column(&self) -> usize {
         text_columns(&self.line()[..self.cursor.byte])
     }
 
-    /// Rows and columns for the text. The part that is shown follows the cursor.
+    /// Sets the rows and columns for the text. The visible part follows the cursor.
     pub fn resize(&mut self, rows: usize, columns: usize) {
         (self.rows, self.columns) = (rows.max(1), columns.max(1));
         self.follow();
@@ -70,7 +70,7 @@ impl Editor {
     fn follow(&mut self) {
         let line = self.cursor.line;
         if line < self.top || line >= self.top + self.rows {
-            // A jump shows what is around, a step scrolls by one line.
+            // A jump centres the cursor; a step scrolls by one line.
             let is_step = line + 1 == self.top || line == self.top + self.rows;
             self.top = match (is_step, line < self.top) {
                 (true, true) => line,
@@ -85,7 +85,7 @@ impl Editor {
         }
     }
 
-    /// Moves the cursor to a place in the text.
+    /// Moves the cursor to a position in the text.
     pub fn go_to(&mut self, place: Place) {
         let line = place.line.min(self.text.lines().len() - 1);
         let mut byte = place.byte.min(self.text.line(line).len());
@@ -98,7 +98,7 @@ impl Editor {
         self.follow();
     }
 
-    /// Does what a key says. Whether it says anything here.
+    /// Handles a key. Returns whether the key has a meaning here.
     pub fn press(&mut self, key: Key) -> bool {
         let cuts = core::mem::take(&mut self.cuts);
         match key {
@@ -149,7 +149,7 @@ impl Editor {
         self.column = Some(column);
     }
 
-    /// Inserts a text at the cursor.
+    /// Inserts text at the cursor.
     pub fn insert(&mut self, text: &str) {
         self.cursor = self.text.insert(self.cursor, text);
         self.column = None;
@@ -162,7 +162,7 @@ impl Editor {
         self.go_to(from);
     }
 
-    /// Cuts the line with its end; lines that are cut one after the other come back together.
+    /// Cuts the line with its end; consecutive cuts are pasted together.
     fn cut_line(&mut self, joins: bool) {
         let line = self.cursor.line;
         let from = Place { line, byte: 0 };
@@ -184,8 +184,8 @@ impl Editor {
         place.is_some()
     }
 
-    /// To the next place behind the cursor where a text is, from the top again behind the last; whether it is anywhere.
-    /// A text without capital letters finds those, too.
+    /// Moves to the next match after the cursor, wrapping around; returns whether there is one. Text without capital
+    /// letters is matched case-insensitively.
     pub fn find(&mut self, text: &str) -> bool {
         let from = self.right_of(self.cursor);
         let count = self.text.lines().len();
@@ -205,7 +205,7 @@ impl Editor {
         let mut byte = place.byte;
         for (offset, character) in before.char_indices().rev() {
             byte = offset;
-            // A character without a width of its own belongs to the one before.
+            // A zero-width character belongs to the one before.
             if character_width(character) > 0 {
                 break;
             }
@@ -248,7 +248,7 @@ impl Editor {
     }
 }
 
-/// The first byte from `from` on at which a text is in a line.
+/// Returns the first byte at or after `from` at which the text matches in a line.
 fn find_in(line: &str, from: usize, text: &str) -> Option<usize> {
     let folds = !text.chars().any(char::is_uppercase);
     let is_at = |rest: &str| {
@@ -342,7 +342,7 @@ mod tests {
         assert!(editor.find("Some"));
         assert_eq!(editor.cursor(), Place::default());
         assert!(!editor.find("nothing"));
-        // The only place is found again from itself.
+        // The only match is found again from itself.
         assert!(editor.find("Some"));
         assert_eq!(editor.cursor(), Place::default());
     }

@@ -1,7 +1,7 @@
-//! Edits a text file on the whole screen.
+//! Full-screen text editor.
 //!
-//! The text is in memory, and the file is written when the person says so: over what is there, so that it keeps its
-//! names, owner and access control list. Deliberately not here: more than one file at a time.
+//! The text is held in memory. Saving overwrites the file in place, so that it keeps its names, owner and access
+//! control list. Deliberately not here: more than one file at a time.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ use crate::text::Text;
 
 sip::startup!();
 
-/// Edits the file until the person is done.
+/// Edits the file until the person quits.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let full = path::absolute(&startup.working_folder, &startup.path);

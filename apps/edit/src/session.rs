@@ -1,4 +1,4 @@
-//! A person who edits a file: what the screen shows, questions, saving and leaving.
+//! An editing session: screen content, prompts, saving and quitting.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,40 +15,40 @@ use crate::document::{Document, MAX_BYTES};
 use crate::editor::Editor;
 use crate::text::Place;
 
-/// Rows that are not for the text.
+/// Rows that are not used for the text.
 const OTHER_ROWS: usize = 2;
 const HELP: &str = "^S save  ^Q quit  ^F find  ^N next  ^U undo  ^R redo  ^K cut line  ^Y paste  ^G line  ^O save as";
 
-/// What a person is asked in the last row.
+/// Prompt in the last row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
-    /// A text to look for.
+    /// Text to search for.
     Find,
-    /// The number of a line.
+    /// Line number.
     Line,
-    /// Another name for the file.
+    /// New file name.
     SaveAs,
-    /// Whether to save before the end.
+    /// Whether to save before quitting.
     Quit,
-    /// Whether to write over what somebody else wrote.
+    /// Whether to overwrite what another program wrote.
     Overwrite(Then),
 }
 
-/// What follows when the text is saved.
+/// What follows after saving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Stay,
     Quit,
 }
 
-/// Whether the program goes on.
+/// Whether the session continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goes {
     On,
     Ends,
 }
 
-/// A person, a file and its text.
+/// An editing session for one file.
 pub struct Session {
     screen: Screen,
     namespace: Namespace,
@@ -62,7 +62,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins with the cursor in this line, counted from 1.
+    /// Starts with the cursor on this line, counted from 1.
     pub fn new(
         screen: Screen,
         namespace: Namespace,
@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// Edits until the person is done; gives the exit status.
+    /// Edits until the person quits; returns the exit status.
     pub fn run(mut self, is_new: bool) -> i32 {
         if is_new {
             self.message = "a new file".into();
@@ -123,7 +123,7 @@ impl Session {
         self.editor.resize(size.rows.saturating_sub(OTHER_ROWS), size.columns);
     }
 
-    /// The terminal is gone: what was not saved goes to a file beside.
+    /// The terminal is gone: saves unsaved text to a file beside the original.
     fn rescue(&mut self) -> i32 {
         if !self.editor.text.is_changed() {
             return 1;
@@ -147,7 +147,7 @@ impl Session {
             let line = self.editor.text.lines().get(top + row);
             let shown = line.map_or_else(|| String::from("~"), |line| window(line, left, size.columns));
             if top + row == cursor.line && self.question.is_none() {
-                // Cut where the cursor is, which is on a boundary of a character.
+                // Splits at the cursor, which is on a character boundary.
                 let before = window(line.map_or("", String::as_str), left, column - left);
                 page.text(&before);
                 page.cursor();

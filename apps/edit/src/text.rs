@@ -1,21 +1,21 @@
-//! Text that is edited: lines, changes to them, and how to take changes back. Knows no screen and no file.
+//! Editable text with undo. Deliberately not here: screen and file.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Bytes of changes that are remembered.
+/// Maximum size of the undo history in bytes.
 const HISTORY_BYTES: usize = 16 << 20;
 
-/// A place between two characters: a line and a byte in it.
+/// A position between two characters: a line and a byte in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Counted from 0.
     pub line: usize,
-    /// A byte on the boundary of a character.
+    /// Byte offset, on a character boundary.
     pub byte: usize,
 }
 
-/// One change: at this place, a text that was there and the text that is there instead.
+/// One change: at this position, the text before and after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
     at: Place,
@@ -29,62 +29,63 @@ pub struct Text {
     lines: Vec<String>,
     done: Vec<Change>,
     undone: Vec<Change>,
-    /// Bytes of both.
+    /// Size in bytes of both.
     history_bytes: usize,
-    /// Whether the next insertion may join the last one.
+    /// Whether the next insertion may be merged into the last step.
     joins: bool,
-    /// How many changes were done when the text was saved; none where that can no longer be reached.
+    /// Number of changes in effect when the text was saved; `None` if that state can no longer be reached.
     saved: Option<usize>,
 }
 
 impl Text {
-    /// A file's text. A line end at its end is an empty last line, so that every file stays what it is.
+    /// Splits a file's text into lines. A final line end gives an empty last line, so that saving reproduces the
+    /// file.
     pub fn new(text: &str) -> Text {
         let lines = text.split('\n').map(String::from).collect();
         Text { lines, done: Vec::new(), undone: Vec::new(), history_bytes: 0, joins: false, saved: Some(0) }
     }
 
-    /// The lines; there is always one.
+    /// The lines; at least one.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// The line with this number, counted from 0.
+    /// Returns a line, counted from 0.
     pub fn line(&self, line: usize) -> &str {
         self.lines.get(line).map_or("", String::as_str)
     }
 
-    /// The place behind the last character.
+    /// Position after the last character.
     pub fn end(&self) -> Place {
         let line = self.lines.len() - 1;
         Place { line, byte: self.lines[line].len() }
     }
 
-    /// Bytes of the file that it makes.
+    /// Size of the resulting file in bytes.
     pub fn bytes(&self) -> usize {
         self.lines.iter().map(|line| line.len() + 1).sum::<usize>() - 1
     }
 
-    /// Whether it differs from what was saved.
+    /// Whether the text differs from what was saved.
     pub fn is_changed(&self) -> bool {
         self.saved != Some(self.done.len())
     }
 
-    /// It is saved as it is.
+    /// Marks the current state as saved.
     pub fn set_saved(&mut self) {
         self.saved = Some(self.done.len());
         self.joins = false;
     }
 
-    /// The next insertion is a step of its own.
+    /// Ends the current undo step.
     pub fn end_step(&mut self) {
         self.joins = false;
     }
 
-    /// Inserts a text; gives the place behind it.
+    /// Inserts text; returns the position after it.
     pub fn insert(&mut self, at: Place, text: &str) -> Place {
         let end = self.replace(at, at, text);
-        // A word is a step, not a whole paragraph.
+        // A step is a word, not a whole paragraph.
         let may_join = self.joins && !text.contains(char::is_whitespace);
         let is_behind = |last: &Change| last.removed.is_empty() && end_of(last.at, &last.inserted) == at;
         if let [.., last, _] = self.done.as_slice()
@@ -100,7 +101,7 @@ impl Text {
         end
     }
 
-    /// Removes what lies between two places.
+    /// Removes the text between two positions.
     pub fn remove(&mut self, from: Place, to: Place) {
         if from < to {
             self.replace(from, to, "");
@@ -108,7 +109,7 @@ impl Text {
         }
     }
 
-    /// What lies between two places.
+    /// Returns the text between two positions.
     pub fn between(&self, from: Place, to: Place) -> String {
         if from.line == to.line {
             return String::from(&self.lines[from.line][from.byte..to.byte]);
@@ -156,7 +157,7 @@ impl Text {
         end
     }
 
-    /// Takes the last step back; gives where it was, if there was one.
+    /// Undoes the last step; returns its position, if there was one.
     pub fn undo(&mut self) -> Option<Place> {
         let change = self.done.pop()?;
         let end = self.apply(change.at, end_of(change.at, &change.inserted), &change.removed);
@@ -165,7 +166,7 @@ impl Text {
         Some(end)
     }
 
-    /// Does the step again that was taken back last; gives where it ends, if there was one.
+    /// Redoes the last undone step; returns its end, if there was one.
     pub fn redo(&mut self) -> Option<Place> {
         let change = self.undone.pop()?;
         let end = self.apply(change.at, end_of(change.at, &change.removed), &change.inserted);
@@ -179,7 +180,7 @@ fn bytes_of(change: &Change) -> usize {
     change.removed.len() + change.inserted.len() + size_of::<Change>()
 }
 
-/// The place behind a text that begins at `at`.
+/// Returns the position after a text that begins at `at`.
 fn end_of(at: Place, text: &str) -> Place {
     match text.rsplit_once('\n') {
         None => Place { byte: at.byte + text.len(), ..at },
@@ -244,7 +245,7 @@ mod tests {
         assert!(!text.is_changed());
         text.undo();
         assert!(text.is_changed());
-        // What was saved cannot be reached again.
+        // The saved state cannot be reached any more.
         text.insert(place(0, 1), "x");
         text.undo();
         text.undo();

@@ -1,4 +1,4 @@
-//! Tells what an installed program is and what it can reach.
+//! Shows what an installed program is and what it can reach.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// Asks the installer, and prints its report.
+/// Queries the installer and prints its report.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     finish(&mut namespace, Request::Explain(&startup.name), false, Output::new(startup.output))

@@ -1,7 +1,7 @@
-//! One request and its answer, on a connection of its own.
+//! One HTTP request and its response, on a connection of its own.
 //!
-//! Key types: [`Conversation`], [`Answer`]. Content is read block by block as it comes, so that no more than a block
-//! is held of it. Deliberately not here: where content comes from and goes to.
+//! Key types: [`Conversation`], [`Answer`]. Content is read block by block as it arrives, so that at most one block
+//! is buffered. Deliberately not here: where content comes from and goes to.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,59 +19,59 @@ use sip::exheap::ExVec;
 
 use crate::failure::Failure;
 
-/// The longest head of an answer, in bytes.
+/// Maximum size of a response head in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Bytes that are asked for at once.
+/// Bytes requested per read.
 const READ_BYTES: u32 = 256 * 1024;
-/// Answers of the kind that only say that another will follow.
+/// Maximum number of interim (1xx) responses.
 const MAX_INTERIM: usize = 8;
 
-/// So near the end of all time, a step that took too long was cut short by it.
+/// A step that timed out this close to the overall deadline was cut short by it.
 const SLACK_MS: u32 = 5;
 
-/// How long to wait.
+/// Timeouts of a request.
 #[derive(Clone, Copy)]
 pub struct Timeout {
-    /// For each step.
+    /// Timeout of each step.
     pub wait: Duration,
-    /// For all of it.
+    /// Deadline for the whole request.
     pub limit: Deadline,
 }
 
 impl Timeout {
-    /// The time limit of the next step.
+    /// Returns the timeout of the next step in milliseconds.
     pub fn step_ms(&self) -> u32 {
         let wait = u32::try_from(self.wait.as_millis()).unwrap_or(FOR_EVER);
         wait.clamp(1, FOR_EVER).min(remaining_ms(self.limit))
     }
 
-    /// What a failure is, now that so much time has passed.
+    /// Classifies an error: a timeout at the overall deadline is [`Failure::Limit`].
     pub fn explain(&self, error: NetError) -> Failure {
         let is_late = matches!(error, NetError::Silent | NetError::Tcp(TcpError::TimedOut));
-        // Steps are told in milliseconds, and end a little early.
+        // Steps are timed in milliseconds and end slightly early.
         if is_late && remaining_ms(self.limit) <= SLACK_MS { Failure::Limit } else { error.into() }
     }
 }
 
-/// What the head of an answer says that matters here.
+/// The relevant parts of a response head.
 pub struct Answer {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// What the server says of it.
+    /// Reason phrase.
     pub reason: Vec<u8>,
-    /// Where it points to.
+    /// Redirect target.
     pub location: Option<String>,
-    /// Bytes of content, where they were announced.
+    /// Announced length of the content, if any.
     pub announced: Option<u64>,
-    /// The head as people read it: a line for the status and one for each field.
+    /// The head in readable form: a line for the status and one for each field.
     pub text: Vec<u8>,
 }
 
-/// A connection on which a request was sent.
+/// A connection for one request.
 pub struct Conversation {
     connection: Connection,
     timeout: Timeout,
-    /// The last block that came, and which of its bytes were not looked at yet.
+    /// The last received block and its unread part.
     held: Option<(ExVec<u8>, Range<usize>)>,
     content: Content,
     came: u64,
@@ -84,24 +84,24 @@ enum Content {
 }
 
 impl Content {
-    /// Which of these bytes of a block are content, and which are to be looked at next.
+    /// Returns which of these bytes of a block are content, and the part to parse next.
     fn look(&mut self, block: &[u8], rest: Range<usize>) -> Result<(Range<usize>, Range<usize>), Failure> {
         let Content::Framed(reader) = self else { return Ok((rest.clone(), rest.end..rest.end)) };
         let piece = reader.next(&block[rest.clone()]).map_err(|_| Failure::Framing)?;
         let data = rest.start + piece.data.start..rest.start + piece.data.end;
-        // What stands behind the end was not asked for.
+        // Ignores anything after the end.
         let next = if piece.ended { rest.end } else { rest.start + piece.consumed };
         Ok((data, next..rest.end))
     }
 }
 
 impl Conversation {
-    /// Nothing was sent yet.
+    /// Wraps a connection on which nothing was sent yet.
     pub fn new(connection: Connection, timeout: Timeout) -> Conversation {
         Conversation { connection, timeout, held: None, content: Content::UntilEnd, came: 0, announced: None }
     }
 
-    /// Sends the first bytes of a block, and gives it back.
+    /// Sends the first bytes of a block and returns the block.
     pub fn send(&mut self, block: ExVec<u8>, count: usize) -> Result<ExVec<u8>, Failure> {
         let timeout = self.timeout;
         self.in_time()?;
@@ -118,13 +118,13 @@ impl Conversation {
         if self.timeout.limit.has_passed() { Err(Failure::Limit) } else { Ok(()) }
     }
 
-    /// Waits for the head of the answer; `to_head`: content is announced, but does not come.
+    /// Waits for the response head. With `to_head`, content is announced but not sent.
     pub fn answer(&mut self, to_head: bool) -> Result<Answer, Failure> {
         let mut bytes = Vec::new();
         let mut interim = 0;
         loop {
             if let Some((answer, head_bytes)) = self.parsed(&bytes, to_head)? {
-                // What follows the head in this block is the first of the content.
+                // The rest of this block is the start of the content.
                 if let Some((_, rest)) = &mut self.held {
                     rest.start = rest.end.saturating_sub(bytes.len() - head_bytes);
                 }
@@ -172,7 +172,7 @@ impl Conversation {
         Ok(Some((Answer { status: head.status, reason, location, announced, text }, head.head_bytes)))
     }
 
-    /// The next of the content: a block, and which of its bytes it is. `None`: there is no more.
+    /// Returns the next piece of content, a block and a range in it; `None` at the end.
     pub fn next(&mut self) -> Result<Option<Piece>, Failure> {
         loop {
             if let Content::Framed(reader) = &self.content
@@ -194,7 +194,7 @@ impl Conversation {
                 (true, true) => {}
                 (true, false) => self.held = Some((block, left)),
                 (false, true) => return Ok(Some((block, data))),
-                // The rest of the block is framing and other chunks: this piece is copied out of it.
+                // The rest of the block holds framing and further chunks, so this piece is copied.
                 (false, false) => {
                     let copied = ExVec::from_slice(&block[data.clone()]).map_err(NetError::from)?;
                     self.held = Some((block, left));
@@ -204,12 +204,12 @@ impl Conversation {
         }
     }
 
-    /// Bytes of content so far.
+    /// Content bytes received.
     pub fn came(&self) -> u64 {
         self.came
     }
 
-    /// A connection that breaks in the middle of the content has cut it short.
+    /// Turns a connection failure in the middle of the content into `CutShort`.
     fn cut_short(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Net(NetError::Tcp(TcpError::Reset)) => {
@@ -226,5 +226,5 @@ impl Conversation {
     }
 }
 
-/// A block, and which of its bytes are meant.
+/// A block and the valid range in it.
 pub type Piece = (ExVec<u8>, Range<usize>);

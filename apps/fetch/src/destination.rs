@@ -1,4 +1,4 @@
-//! Where content goes, and how far it is.
+//! Target of content, and progress.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,11 +14,11 @@ use text::{bytes, duration};
 
 use crate::failure::Failure;
 
-/// Time between two looks at how far it is.
+/// Interval between progress updates in nanoseconds.
 const SHOWN_EVERY_NS: u64 = 200_000_000;
-/// A row that is shorter than this takes no bar.
+/// Minimum width of the bar in columns.
 const BAR_COLUMNS: usize = 20;
-/// Columns of what stands beside the bar.
+/// Columns of the text beside the bar.
 const TEXT_COLUMNS: usize = 54;
 
 /// A file or standard output.
@@ -27,15 +27,15 @@ pub enum Destination<'a> {
     Output(&'a mut Output),
     /// A file.
     File {
-        /// As people know it.
+        /// Path as the person wrote it.
         path: &'a str,
-        /// Its content.
+        /// Writer of its content.
         writer: FileWriter,
     },
 }
 
 impl Destination<'_> {
-    /// A file whose content is replaced.
+    /// Opens a file whose content is replaced.
     pub fn file<'a>(namespace: &mut Namespace, folder: &str, path: &'a str) -> Result<Destination<'a>, Failure> {
         let full = path::absolute(folder, path);
         let opened = FileWriter::open(namespace, &full, Existing::Replace);
@@ -43,7 +43,7 @@ impl Destination<'_> {
         Ok(Destination::File { path, writer })
     }
 
-    /// Writes these bytes of a block next; where they are all of it, nothing is copied.
+    /// Writes this range of a block; copies only if the range is not the whole block.
     pub fn write(&mut self, block: ExVec<u8>, which: Range<usize>) -> Result<(), Failure> {
         let is_whole = which.start == 0 && (which.end == block.len() || matches!(self, Destination::File { .. }));
         let count = which.len();
@@ -58,7 +58,7 @@ impl Destination<'_> {
     }
 }
 
-/// How far it is, for a person.
+/// Progress display.
 pub struct Progress {
     person: Option<Person>,
     begun_ns: u64,
@@ -67,13 +67,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows it to this person, if there is one.
+    /// Shows progress to this person, if any.
     pub fn new(person: Option<Person>) -> Progress {
         let now = sip::time::monotonic();
         Progress { person, begun_ns: now, next_ns: now.saturating_add(SHOWN_EVERY_NS), shown: false }
     }
 
-    /// So many bytes went, of so many, if that is known.
+    /// Updates the display: bytes transferred, and the total if known.
     pub fn note(&mut self, gone: u64, of: Option<u64>) {
         let Some(person) = &mut self.person else { return };
         let now = sip::time::monotonic();
@@ -86,14 +86,14 @@ impl Progress {
         self.shown = true;
     }
 
-    /// Takes what was shown away, and sums up.
+    /// Clears the display and returns a summary.
     pub fn end(&mut self, gone: u64) -> String {
         let taken_ns = sip::time::monotonic().saturating_sub(self.begun_ns);
         self.clear();
         format!("{} in {}, {}", bytes(gone), duration(taken_ns), rate(gone, taken_ns))
     }
 
-    /// Takes what was shown away.
+    /// Clears the display.
     pub fn clear(&mut self) {
         if let Some(person) = self.person.as_mut().filter(|_| core::mem::take(&mut self.shown)) {
             person.show("\r \r");
@@ -101,13 +101,13 @@ impl Progress {
     }
 }
 
-/// `12.3 MiB/s`.
+/// Formats a rate: `12.3 MiB/s`.
 fn rate(count: u64, taken_ns: u64) -> String {
     let each_second = u128::from(count) * 1_000_000_000 / u128::from(taken_ns.max(1));
     format!("{}/s", bytes(u64::try_from(each_second).unwrap_or(u64::MAX)))
 }
 
-/// What is shown in a row of so many columns.
+/// Formats the progress row for this width.
 fn row(gone: u64, of: Option<u64>, taken_ns: u64, columns: usize) -> String {
     let rate = rate(gone, taken_ns);
     let Some(of) = of.filter(|of| *of > 0) else { return format!("{}, {rate}", bytes(gone)) };
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(row(1 << 20, Some(4 << 20), 40), " 25 %  1.0 MiB of 4.0 MiB  512.0 KiB/s  6.0 s left");
         let wide = row(1 << 20, Some(4 << 20), 80);
         assert!(wide.starts_with("[#####.................] ") && wide.len() <= 80, "{wide}");
-        // A server may send more than it said, and say that it sends nothing.
+        // A server may send more than it announced, or announce zero.
         assert!(row(9, Some(1), 80).contains("100 %"));
         assert_eq!(row(0, Some(0), 80), "0 B, 0 B/s");
         assert!(row(0, Some(u64::MAX), 120).len() <= 120);

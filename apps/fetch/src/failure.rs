@@ -1,4 +1,4 @@
-//! Why something was not fetched, in words.
+//! Failures of a fetch, as text.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,41 +10,41 @@ use http::url::UrlError;
 use network::NetError;
 use text::{bytes, printable};
 
-/// Why something was not fetched. Shown, it is the rest of a sentence that begins with the address.
+/// Why a fetch failed. `Display` gives the rest of a sentence that begins with the address.
 #[derive(Debug)]
 pub enum Failure {
-    /// The address cannot be asked.
+    /// The URL cannot be fetched.
     Url(UrlError),
-    /// The connection.
+    /// The connection failed.
     Net(NetError),
-    /// The answer is not understood.
+    /// The response is malformed.
     Response(ResponseError),
-    /// The content is not framed as it must be.
+    /// The content is framed incorrectly.
     Framing,
     /// The content ended early.
     CutShort {
-        /// Bytes that came.
+        /// Bytes received.
         came: u64,
-        /// Bytes that were announced.
+        /// Bytes announced.
         announced: Option<u64>,
     },
-    /// The server ended the connection without an answer.
+    /// The server closed the connection without a response.
     NoAnswer,
-    /// The server says that it failed, or that the client did.
+    /// The server returned an error status.
     Status(u16, Vec<u8>),
-    /// The server points elsewhere, and that is not gone after.
+    /// The server redirects, and redirects are not followed.
     Redirect(String),
-    /// The server pointed elsewhere so many times.
+    /// Too many redirects: this many.
     TooManyRedirects(u64),
-    /// The server points to where nothing can be asked.
+    /// The redirect target cannot be fetched.
     BadRedirect(String, UrlError),
-    /// All of it took too long.
+    /// The overall time limit passed.
     Limit,
-    /// A file of this system.
+    /// A file operation failed.
     File(String, AccessError),
-    /// The file that was sent became shorter meanwhile.
+    /// The file became shorter while it was sent.
     Shrunk(String),
-    /// Nobody reads what is written.
+    /// The reader of the output has ended.
     Output,
 }
 
@@ -115,7 +115,7 @@ impl From<ResponseError> for Failure {
     }
 }
 
-/// Of a file that whoever asked knows.
+/// For a file that the caller names.
 impl From<AccessError> for Failure {
     fn from(error: AccessError) -> Failure {
         Failure::File(String::new(), error)

@@ -1,7 +1,7 @@
-//! Gets what is at an address of the web (HTTP), or sends a file there.
+//! Downloads from, or posts a file to, a URL over HTTP.
 //!
-//! Key modules: `conversation` (a request and its answer), `destination` (where content goes), `failure` (what goes
-//! wrong, in words). What HTTP is made of is read by the crate `http`. Deliberately not here: https.
+//! Key modules: `conversation` (a request and its response), `destination` (where content goes), `failure` (errors as
+//! text). HTTP is parsed by the crate `http`. Deliberately not here: https.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -33,10 +33,10 @@ use failure::Failure;
 
 sip::startup!();
 
-/// The port where none is written.
+/// Default port.
 const PORT: u16 = 80;
 
-/// Fetches, and tells how much it was.
+/// Fetches, and reports the amount.
 pub fn main(startup: Startup) -> i32 {
     let plan = match Plan::new(&startup) {
         Ok(plan) => plan,
@@ -55,7 +55,7 @@ pub fn main(startup: Startup) -> i32 {
     let outcome = plan.carry_out(&mut namespace, &mut url, &mut output);
     let status = match outcome {
         Ok(()) => 0,
-        // The one who reads has ended, and has what was wanted (`fetch ... | head`).
+        // The reader has ended and has what it wanted (`fetch ... | head`).
         Err(Failure::Output) => return 1,
         Err(failure) if asked == url.to_string() => report::path_error(&startup.address, &failure),
         Err(failure) => report::path_error(&format!("{}, from {}", url, startup.address), &failure),
@@ -63,7 +63,7 @@ pub fn main(startup: Startup) -> i32 {
     output.finish_with(status)
 }
 
-/// What is sent.
+/// HTTP method with its body.
 #[derive(Clone, PartialEq, Eq)]
 enum Request {
     Get,
@@ -72,7 +72,7 @@ enum Request {
     Post(String),
 }
 
-/// What was asked for.
+/// The parsed command line.
 struct Plan {
     request: Request,
     to: Option<String>,
@@ -119,7 +119,7 @@ impl Plan {
         })
     }
 
-    /// Asks, and asks again where the server points to. `url` is where it was asked last.
+    /// Sends the request and follows redirects. `url` is updated to the last one requested.
     fn carry_out(&self, namespace: &mut Namespace, url: &mut Url, output: &mut Output) -> Result<(), Failure> {
         let mut request = self.request.clone();
         let mut redirects = 0;
@@ -130,7 +130,7 @@ impl Plan {
                 Some(next) => {
                     *url = next;
                     redirects += 1;
-                    // RFC 9110, section 15.4: only two of them say that the content is to be sent again.
+                    // RFC 9110, section 15.4: only two of them ask for the content to be sent again.
                     if matches!(request, Request::Post(_)) && !matches!(answer.status, 307 | 308) {
                         request = Request::Get;
                     }
@@ -140,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// Where an answer points to, if that is to be gone after.
+    /// Returns the redirect target, if it is to be followed.
     fn next_url(&self, url: &Url, answer: &Answer, redirects: u64) -> Result<Option<Url>, Failure> {
         let points_on = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
         let Some(location) = answer.location.as_ref().filter(|_| points_on) else { return Ok(None) };
@@ -153,7 +153,7 @@ impl Plan {
         url.join(location).map(Some).map_err(|error| Failure::BadRedirect(location.clone(), error))
     }
 
-    /// Asks once. `named` is the host that the person named.
+    /// Sends one request. `named` is the host from the command line.
     fn ask(
         &self,
         namespace: &mut Namespace,
@@ -179,7 +179,7 @@ impl Plan {
             _ => Ok(()),
         };
         match (conversation.answer(*request == Request::Head), sent) {
-            // A server may answer before it has read all that is sent, and take no more.
+            // A server may respond before it has read the whole request and then stop reading.
             (Ok(answer), Ok(())) => Ok((conversation, answer)),
             (Ok(answer), Err(_)) if answer.status >= 300 => Ok((conversation, answer)),
             (_, Err(failure)) | (Err(failure), Ok(())) => Err(failure),
@@ -223,7 +223,7 @@ impl Plan {
         let outcome = send();
         progress.clear();
         outcome.map_err(|failure| match failure {
-            // The file system's errors do not know the path.
+            // The file system's errors do not carry the path.
             Failure::File(_, error) => Failure::File(path.into(), error),
             other => other,
         })?;
@@ -237,7 +237,7 @@ impl Plan {
             Request::Post(_) => "POST",
         };
         let mut head = format!("{method} {} HTTP/1.1\r\n", url.target);
-        // What is for the host that the person named is told to no other, wherever that one points to.
+        // Header fields meant for the named host are sent to no other, whatever a redirect says.
         let headers: Vec<&String> =
             self.headers.iter().filter(|field| url.authority == named || !is_for_one_host(field)).collect();
         let given = |name: &str| headers.iter().any(|field| is_named(field, name));
@@ -261,12 +261,12 @@ impl Plan {
         head.into_bytes()
     }
 
-    /// The person who is shown how far it is.
+    /// Returns the person to show progress to.
     fn person(&self, namespace: &mut Namespace) -> Option<Person> {
         if self.quiet { None } else { Person::find(namespace) }
     }
 
-    /// Puts what came where it is wanted.
+    /// Writes the response to its destination.
     fn finish(
         &self,
         namespace: &mut Namespace,
@@ -316,7 +316,7 @@ fn save(
     Ok(())
 }
 
-/// The moment after so long; never after no time at all.
+/// Returns the deadline after this duration; `NEVER` for zero.
 fn deadline(limit: Duration) -> Deadline {
     if limit.is_zero() {
         return Deadline::NEVER;
@@ -324,7 +324,7 @@ fn deadline(limit: Duration) -> Deadline {
     Deadline::after_ns(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Whether this is a header field that can be sent as it is.
+/// Whether this is a header field that can be sent unchanged.
 fn is_field(field: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     field.split_once(':').is_some_and(|(name, value)| {
@@ -332,7 +332,7 @@ fn is_field(field: &str) -> bool {
     })
 }
 
-/// Whether a header field names the host, or shows it who asks.
+/// Whether a header field names the host or identifies the user to it.
 fn is_for_one_host(field: &str) -> bool {
     ["Host", "Authorization", "Cookie"].iter().any(|name| is_named(field, name))
 }

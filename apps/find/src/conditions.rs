@@ -1,4 +1,4 @@
-//! What a name has to be like to be found.
+//! Conditions on found names.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use contracts::directory::{NodeAttributes, NodeKind};
 use file_tools::walk::is_folder;
 use text::amount::{not_an_amount, parse_bytes};
 
-/// All of it has to hold.
+/// Conditions that must all hold.
 pub struct Conditions {
     name: Option<Pattern>,
     kind: Option<Kind>,
@@ -31,7 +31,7 @@ enum Size {
 }
 
 impl Conditions {
-    /// What a person asked for; `newer_than` is in seconds since 1970. An error is a sentence.
+    /// Parses the conditions; `newer_than` is in seconds since 1970. An error is a sentence.
     pub fn new(
         name: Option<&str>,
         kind: Option<&str>,
@@ -51,7 +51,7 @@ impl Conditions {
         Ok(Conditions { name: name.map(Pattern::of_text), kind, size, newer_than })
     }
 
-    /// Whether name and kind are such.
+    /// Whether name and kind match.
     pub fn fits_name(&self, name: &str, kind: NodeKind) -> bool {
         let of_kind = match self.kind {
             None => true,
@@ -62,12 +62,12 @@ impl Conditions {
         of_kind && self.name.as_ref().is_none_or(|pattern| pattern.fits(name))
     }
 
-    /// Whether attributes count at all.
+    /// Whether any condition needs attributes.
     pub fn needs_attributes(&self) -> bool {
         self.size.is_some() || self.newer_than.is_some()
     }
 
-    /// Whether the attributes are such. Only files have a size that is anybody's business.
+    /// Whether the attributes match. Only files have a meaningful size.
     pub fn fits_attributes(&self, kind: NodeKind, attributes: &NodeAttributes) -> bool {
         let fits_size = self.size.is_none_or(|size| {
             kind == NodeKind::File

@@ -1,4 +1,4 @@
-//! Finds names in folders and all below.
+//! Finds names in folder trees.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ struct Finder {
     status: i32,
 }
 
-/// Prints what fits, of each of the paths and of all below.
+/// Prints the matches among the paths and everything below them.
 pub fn main(mut startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let newer_than = match startup.newer.as_deref().map(|asked| (asked, path::absolute(&startup.working_folder, asked)))
@@ -71,7 +71,7 @@ pub fn main(mut startup: Startup) -> i32 {
     for asked in &startup.paths {
         let full = path::absolute(&startup.working_folder, asked);
         if finder.find(&mut namespace, asked, &full).is_err() {
-            // The reader has ended and wants no more.
+            // The reader has ended.
             return 1;
         }
     }
@@ -84,7 +84,7 @@ impl Command {
         Ok(Command { runner: Runner::new(working_folder)?, namespace: root, text })
     }
 
-    /// Runs it for a path; gives its exit status.
+    /// Runs the command for a path; returns its exit status.
     fn run(&mut self, path: &str, output: &mut Output) -> Result<i32, RunError> {
         let line = with_word(&self.text, path);
         if line.len() > MAX_COMMAND_BYTES {
@@ -137,7 +137,7 @@ impl Finder {
         Ok(())
     }
 
-    /// Prints a path if what has it fits; asks for attributes only where they count.
+    /// Prints a path that matches; queries attributes only if a condition needs them.
     fn look_at(
         &mut self,
         shown: &str,

@@ -1,4 +1,4 @@
-//! Puts an empty file system on a disk. All that was on the disk is lost, so it wants to be told `--yes`.
+//! Creates an empty file system on a disk. Everything on the disk is lost, so it requires `--yes`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,10 +16,10 @@ use text::{pad, padded, printable};
 
 sip::startup!();
 
-/// The longest name of a volume, in bytes.
+/// Maximum length of a volume name in bytes.
 const LABEL_BYTES: usize = 32;
 
-/// Formats the disk; without `--yes`, says what would be lost.
+/// Formats the disk; without `--yes`, prints what would be lost.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let disk = disk_path(&startup.working_folder, &startup.disk);
@@ -58,7 +58,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// What would be lost. The disk's volume may be mounted, which its manager would refuse anyhow.
+/// Describes what would be lost. The disk's volume may be mounted, which its manager would refuse anyway.
 fn warning(namespace: &mut Namespace, disk: &str) -> String {
     let shown = printable(disk.as_bytes());
     let Ok((folder, name)) = path::split_last(disk).ok_or(()) else {

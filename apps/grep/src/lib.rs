@@ -24,12 +24,12 @@ use crate::syntax::Syntax;
 
 sip::startup!();
 
-/// Exit status where no line was found.
+/// Exit status: no line matched.
 const STATUS_NONE: i32 = 1;
-/// Exit status where something could not be done.
+/// Exit status: an operation failed.
 const STATUS_FAILED: i32 = 2;
 
-/// Prints the lines of the files that match. The exit status is 0 if there are some, 1 if none, 2 after a failure.
+/// Prints the matching lines of the files. The exit status is 0 if there are some, 1 if none, 2 after a failure.
 pub fn main(mut startup: Startup) -> i32 {
     let mut patterns = core::mem::take(&mut startup.patterns);
     let mut paths = core::mem::take(&mut startup.paths);
@@ -70,7 +70,7 @@ pub fn main(mut startup: Startup) -> i32 {
         failed: false,
     };
     if grep.search_all(&paths).is_err() {
-        // The reader has ended and wants no more.
+        // The reader has ended.
         return if grep.search.found() { 0 } else { STATUS_FAILED };
     }
     let status = match (grep.search.found(), grep.failed) {
@@ -188,7 +188,7 @@ impl Grep {
                     let entered = name.part().and_then(|part| walk.enter(part, kind));
                     self.settle(&shown, entered.map_err(Error::from))?;
                 }
-                // As `grep -r` elsewhere: links are not followed below what was named, and devices not read.
+                // As `grep -r` elsewhere: links below the named paths are not followed, and devices not read.
                 _ => {}
             }
             if self.search.is_settled() {
@@ -198,7 +198,7 @@ impl Grep {
         Ok(())
     }
 
-    /// Reports what went wrong with one file; only the end of the reader ends all.
+    /// Reports a failure on one file; only the end of the reader ends the search.
     fn settle(&mut self, shown: &str, outcome: Result<(), Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => {}
@@ -225,8 +225,8 @@ fn say(shown: &str, error: Error) {
     }
 }
 
-/// The lines of context that are held, at most.
+/// Maximum number of context lines held.
 const CONTEXT_LINES: usize = 10_000;
 
-/// The last lines before the one that is looked at.
+/// The lines before the current one.
 pub(crate) type Held = alloc::collections::VecDeque<(u64, Vec<u8>)>;

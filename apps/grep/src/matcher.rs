@@ -1,4 +1,4 @@
-//! Whether a line matches.
+//! Pattern matching on lines.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,38 +9,38 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::syntax::{Syntax, translate};
 
-/// The largest program of a pattern, in bytes.
+/// Maximum size of a compiled pattern in bytes.
 const PROGRAM_BYTES: usize = 8 << 20;
 
-/// What of a line has to match.
+/// Which part of a line must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Any part.
     Part,
     /// Whole words.
     Words,
-    /// All of it.
+    /// The whole line.
     Line,
 }
 
-/// Small and capital letters.
+/// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// They differ.
+    /// Case-sensitive.
     Distinct,
-    /// They are the same.
+    /// Case-insensitive.
     Folded,
 }
 
 /// Compiled patterns.
 pub struct Matcher {
     regex: Regex,
-    /// Texts, one of which is in each line that matches, where the patterns are such.
+    /// If all patterns are plain text: the texts, one of which is in each matching line.
     texts: Option<Vec<Vec<u8>>>,
 }
 
 impl Matcher {
-    /// Of patterns, each of which may have several lines. An error is a sentence.
+    /// Compiles patterns, each of which may have several lines. An error is a sentence.
     pub fn new(patterns: &[String], syntax: Syntax, extent: Extent, case: Case) -> Result<Matcher, String> {
         let alternatives: Vec<&str> = patterns.iter().flat_map(|pattern| pattern.split('\n')).collect();
         let translated: Result<Vec<String>, String> =
@@ -70,7 +70,7 @@ impl Matcher {
         }
     }
 
-    /// The parts of the line that match, from left to right, without empty ones.
+    /// Returns the non-empty matches in the line, from left to right.
     pub fn parts(&self, line: &[u8]) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut from = 0;
@@ -88,7 +88,7 @@ impl Matcher {
     }
 }
 
-/// Whether no character of a pattern has a meaning.
+/// Whether a pattern has no special characters.
 fn is_plain(pattern: &str) -> bool {
     !pattern.contains(['.', '[', ']', '*', '^', '$', '\\', '+', '?', '(', ')', '{', '}', '|'])
 }

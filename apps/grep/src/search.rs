@@ -1,4 +1,4 @@
-//! One file's lines: which are printed, and how.
+//! Search of a file's lines, and what is printed of the matches.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,27 +11,27 @@ use tool_kit::lines::{LineError, Lines, report_too_long};
 use crate::matcher::Matcher;
 use crate::{CONTEXT_LINES, Held};
 
-/// What is shown of the lines that are found.
+/// What is printed.
 pub struct Shown {
-    /// Lines that do not match are found.
+    /// Selects the lines that do not match.
     pub inverted: bool,
-    /// With their numbers.
+    /// Prints line numbers.
     pub numbers: bool,
-    /// How many they are, alone.
+    /// Prints only the number of lines.
     pub counts: bool,
-    /// The file's name, alone.
+    /// Prints only the names of files with matches.
     pub list: bool,
-    /// Only the parts that match.
+    /// Prints only the matching parts.
     pub parts: bool,
-    /// Nothing.
+    /// Prints nothing.
     pub quiet: bool,
-    /// So many of each file.
+    /// Maximum number of lines per file.
     pub most: Option<usize>,
-    /// So many lines before each.
+    /// Lines of context before each match.
     pub before: usize,
-    /// So many lines after each.
+    /// Lines of context after each match.
     pub after: usize,
-    /// Lines around them were asked for.
+    /// Whether context was requested.
     pub with_context: bool,
 }
 
@@ -41,16 +41,16 @@ impl Shown {
     }
 }
 
-/// Whether names of files are shown.
+/// Whether file names are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Before each line.
     Shown,
-    /// Not.
+    /// Not printed.
     Hidden,
 }
 
-/// A search through files, one after the other.
+/// A search through files one after the other.
 pub struct Search {
     matcher: Matcher,
     shown: Shown,
@@ -58,46 +58,46 @@ pub struct Search {
     output: Output,
     found: bool,
     failed: bool,
-    /// Something was printed, so that the next group of lines is set apart.
+    /// Whether anything was printed, so that the next group of lines needs a separator.
     has_printed: bool,
 }
 
-/// Where a search is in one file.
+/// Position of a search in one file.
 #[derive(Default)]
 struct Place {
     name: String,
     line: u64,
     found: usize,
     held: Held,
-    /// The last line that was printed.
+    /// Number of the last printed line.
     printed: u64,
-    /// So many more lines are context.
+    /// Number of further context lines to print.
     after: usize,
     is_binary: bool,
 }
 
 impl Search {
-    /// Prints what the matcher finds.
+    /// Creates a search that prints what the matcher finds.
     pub fn new(matcher: Matcher, shown: Shown, names: Names, output: Output) -> Search {
         Search { matcher, shown, names, output, found: false, failed: false, has_printed: false }
     }
 
-    /// Whether a line was found.
+    /// Whether any line matched.
     pub fn found(&self) -> bool {
         self.found
     }
 
-    /// Whether nothing more needs to be looked at.
+    /// Whether further input cannot change the result.
     pub fn is_settled(&self) -> bool {
         self.found && self.shown.quiet
     }
 
-    /// Whether a file could not be searched to its end since this was asked last.
+    /// Whether a file could not be searched completely since the last call.
     pub fn take_failure(&mut self) -> bool {
         core::mem::take(&mut self.failed)
     }
 
-    /// Ends the output; gives the exit status.
+    /// Finishes the output; returns the exit status.
     pub fn finish(self, status: i32) -> i32 {
         self.output.finish_with(status)
     }
@@ -105,7 +105,8 @@ impl Search {
     /// Searches one file.
     ///
     /// # Errors
-    /// That it cannot be read, or that nobody reads what is printed.
+    ///
+    /// If it cannot be read, or if the reader of the output has ended.
     pub fn search(&mut self, name: &str, reader: Reader) -> Result<(), Error> {
         let mut place = Place { name: printable(name.as_bytes()), ..Place::default() };
         let mut lines = Lines::new(reader);

@@ -1,22 +1,22 @@
-//! POSIX patterns, basic and extended, as the syntax that `regex` reads.
+//! Translates POSIX patterns, basic and extended, into `regex` syntax.
 
 use alloc::format;
 use alloc::string::String;
 use core::iter::Peekable;
 use core::str::Chars;
 
-/// Which syntax a pattern is written in.
+/// Pattern syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// `\(`, `\|`, `\+`, `\?` and `\{` have a meaning.
+    /// `\(`, `\|`, `\+`, `\?` and `\{` are special.
     Basic,
-    /// `(`, `|`, `+`, `?` and `{` have.
+    /// `(`, `|`, `+`, `?` and `{` are special.
     Extended,
-    /// Nothing has.
+    /// Nothing is special.
     Fixed,
 }
 
-/// The pattern in the syntax of `regex`. An error is a sentence.
+/// Translates a pattern into `regex` syntax. An error is a sentence.
 pub fn translate(pattern: &str, syntax: Syntax) -> Result<String, String> {
     if syntax == Syntax::Fixed {
         return Ok(regex::escape(pattern));
@@ -35,7 +35,7 @@ pub fn translate(pattern: &str, syntax: Syntax) -> Result<String, String> {
 
 struct Translated {
     text: String,
-    /// Nothing stands here that could be repeated.
+    /// Whether nothing precedes that a repetition could apply to.
     begins: bool,
     syntax: Syntax,
 }
@@ -54,7 +54,7 @@ impl Translated {
         match (self.syntax, character) {
             (_, '*') if self.begins => self.literal('*'),
             (_, '*' | '.') => self.put(character.encode_utf8(&mut [0; 4]), false),
-            // In the middle of a basic pattern they are characters like others.
+            // In the middle of a basic pattern they are ordinary characters.
             (Syntax::Basic, '^') if self.begins => self.put("^", true),
             (Syntax::Basic, '$') if ends(rest) => self.put("$", false),
             (Syntax::Extended, '^' | '(' | '|') => self.put(character.encode_utf8(&mut [0; 4]), true),
@@ -81,7 +81,7 @@ impl Translated {
             (_, 'w' | 'W' | 's' | 'S' | 'b' | 'B' | '<' | '>') => {
                 self.put(&format!("\\{escaped}"), false);
                 if escaped == 'b' && next == Some('{') {
-                    // `\b{` has a meaning of its own there.
+                    // `\b{` has a special meaning in `regex`.
                     self.text.push_str("(?:)");
                 }
             }
@@ -93,7 +93,7 @@ impl Translated {
         Ok(())
     }
 
-    /// A set of characters, up to its `]`, in which `\` is a character like others.
+    /// Translates a bracket expression up to its `]`; `\` is an ordinary character in it.
     fn class(&mut self, rest: &mut Peekable<Chars<'_>>) -> Result<(), String> {
         self.text.push('[');
         if rest.next_if_eq(&'^').is_some() {
@@ -131,13 +131,13 @@ impl Translated {
     }
 }
 
-/// Whether a `$` before this stands at the end of its branch.
+/// Whether a `$` before this is at the end of its branch.
 fn ends(rest: &Peekable<Chars<'_>>) -> bool {
     let text: String = rest.clone().take(2).collect();
     text.is_empty() || text == "\\)" || text == "\\|"
 }
 
-/// Whether `{` before this begins a count: `2}`, `2,}`, `2,3}`.
+/// Whether a `{` before this begins an interval: `2}`, `2,}`, `2,3}`.
 fn is_interval(rest: Peekable<Chars<'_>>) -> bool {
     let text: String = rest.take_while(|character| *character != '}').collect();
     text.starts_with(|character: char| character.is_ascii_digit())

@@ -1,6 +1,7 @@
-//! BLAKE3, 256 bits, as in *BLAKE3: one function, fast everywhere*, section 2.
+//! BLAKE3 with a 256-bit output, as in *BLAKE3: one function, fast everywhere*, section 2.
 //!
-//! The crate `blake3` carries instructions beyond the baseline, which a sealed image may not; this is compared with it.
+//! The crate `blake3` contains instructions beyond the baseline, which a sealed image must not; tests compare this
+//! with it.
 
 use alloc::vec::Vec;
 
@@ -15,7 +16,7 @@ const ROOT: u32 = 8;
 const START: [u32; 8] =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
-/// Which word of a block each word of the next round is.
+/// Message word permutation between rounds.
 const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
 const ROUNDS: usize = 7;
 
@@ -31,7 +32,7 @@ fn mix(state: &mut [u32; 16], [a, b, c, d]: [usize; 4], x: u32, y: u32) {
     state[b] = (state[b] ^ state[c]).rotate_right(7);
 }
 
-/// What is left to do about the last block of a chunk or of a tree: as part of the tree, or as its root.
+/// Input of the last compression of a chunk or parent, which gives either its chaining value or the root output.
 struct Node {
     chaining: [u32; 8],
     block: [u32; 16],
@@ -76,7 +77,7 @@ impl Node {
     }
 }
 
-/// A piece of 1 KiB in the making.
+/// A 1 KiB chunk being hashed.
 struct Chunk {
     chaining: [u32; 8],
     counter: u64,
@@ -109,7 +110,8 @@ impl Chunk {
         }
     }
 
-    /// Takes bytes that it has room for. The last block waits, because only the end tells that it is the last.
+    /// Absorbs bytes that fit into the chunk. The last block is held back, because only the end shows that it is the
+    /// last.
     fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.filled == BLOCK_BYTES {
@@ -126,20 +128,20 @@ impl Chunk {
     }
 }
 
-/// A digest in the making.
+/// An incremental hasher.
 pub struct Blake3 {
     chunk: Chunk,
-    /// Roots of whole trees, the largest first.
+    /// Chaining values of complete subtrees, the largest first.
     trees: Vec<[u32; 8]>,
 }
 
 impl Blake3 {
-    /// Of no bytes.
+    /// Creates a hasher.
     pub fn new() -> Blake3 {
         Blake3 { chunk: Chunk::new(0), trees: Vec::new() }
     }
 
-    /// Of these bytes, too.
+    /// Absorbs bytes.
     pub fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.chunk.length() == CHUNK_BYTES {
@@ -151,7 +153,7 @@ impl Blake3 {
         }
     }
 
-    /// A whole chunk makes a tree, and two trees of one size make one of twice that.
+    /// Pushes a complete chunk, merging subtrees of equal size.
     fn end_chunk(&mut self) {
         let mut root = self.chunk.node(CHUNK_END).compress(0);
         let chunks = self.chunk.counter + 1;
@@ -164,7 +166,7 @@ impl Blake3 {
         self.chunk = Chunk::new(chunks);
     }
 
-    /// The digest of all bytes.
+    /// Returns the digest of all bytes.
     pub fn finish(self) -> [u8; 32] {
         let mut node = self.chunk.node(CHUNK_END);
         for left in self.trees.iter().rev() {

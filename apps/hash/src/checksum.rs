@@ -1,4 +1,4 @@
-//! Fingerprints by the names of their algorithms.
+//! Checksums by algorithm name.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::blake3::Blake3;
 
-/// A fingerprint in the making.
+/// An incremental checksum.
 pub struct Checksum {
     state: State,
 }
@@ -21,7 +21,7 @@ enum State {
 }
 
 impl Checksum {
-    /// Of no bytes, by the algorithm `sha256`, `blake3` or `crc32`; `None` if it has another name.
+    /// Creates a checksum for the algorithm `sha256`, `blake3` or `crc32`; `None` for any other name.
     pub fn named(algorithm: &str) -> Option<Checksum> {
         let state = match algorithm {
             "sha256" => State::Sha256(Box::default()),
@@ -32,7 +32,7 @@ impl Checksum {
         Some(Checksum { state })
     }
 
-    /// Of these bytes, too.
+    /// Absorbs bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
             State::Sha256(state) => state.update(bytes),
@@ -41,7 +41,7 @@ impl Checksum {
         }
     }
 
-    /// The fingerprint of all bytes, in hexadecimal digits.
+    /// Returns the checksum in hexadecimal.
     pub fn finish(self) -> String {
         match self.state {
             State::Sha256(state) => in_digits(&state.finalize()),
@@ -51,8 +51,8 @@ impl Checksum {
     }
 }
 
-/// The CRC-32 of what had the CRC-32 `before`, and these bytes. A hasher that is kept would bring instructions with it
-/// that a sealed image may not hold: that none of them is used shows only where it is made.
+/// Continues the CRC-32 `before` over these bytes. A stored hasher would bring in instructions that a sealed image
+/// must not contain: only at its construction can the compiler see that they are not used.
 fn crc32_on(before: u32, bytes: &[u8]) -> u32 {
     let mut hasher = Hasher::new_with_initial(before);
     hasher.update(bytes);

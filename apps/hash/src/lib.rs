@@ -1,4 +1,4 @@
-//! Prints fingerprints of files, read block by block.
+//! Prints checksums of files, reading block by block.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::checksum::Checksum;
 
 sip::startup!();
 
-/// Prints a line for each file: its fingerprint, two blanks, its path as it was asked for.
+/// Prints a line for each file: checksum, two spaces, path as given.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let algorithm = startup.algorithm.as_str();

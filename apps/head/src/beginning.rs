@@ -1,24 +1,24 @@
-//! How much of a stream its beginning is.
+//! The leading part of a stream.
 
 use text::amount::Part;
 
-/// What is still missing of a beginning.
+/// What remains to be read of the leading part.
 pub struct Beginning {
     missing: Part,
 }
 
 impl Beginning {
-    /// Nothing is there yet.
+    /// Starts with nothing read.
     pub fn new(part: Part) -> Beginning {
         Beginning { missing: part }
     }
 
-    /// Whether nothing is missing.
+    /// Whether the part is complete.
     pub fn is_whole(&self) -> bool {
         matches!(self.missing, Part::Lines(0) | Part::Bytes(0))
     }
 
-    /// How many of the next bytes of the stream belong to it.
+    /// Returns how many of the next bytes of the stream belong to the part.
     pub fn take(&mut self, bytes: &[u8]) -> usize {
         match &mut self.missing {
             Part::Bytes(missing) => {

@@ -17,7 +17,7 @@ use crate::beginning::Beginning;
 
 sip::startup!();
 
-/// Prints the first lines, or bytes, of each file, and reads no further.
+/// Prints the first lines, or bytes, of each file and reads no further.
 pub fn main(mut startup: Startup) -> i32 {
     let lines = take_lines(&mut startup.paths).unwrap_or(startup.lines);
     let part = match Part::new(lines, startup.bytes.as_deref()) {

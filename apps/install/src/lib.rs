@@ -10,7 +10,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// Asks the installer, and prints its report.
+/// Sends the request to the installer and prints its report.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let path = path::absolute(&startup.working_folder, &startup.package);

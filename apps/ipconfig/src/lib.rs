@@ -1,6 +1,6 @@
 //! Shows and changes network interfaces, their addresses and the name servers.
 //!
-//! Key module: `page` (what is shown). Deliberately not here: routes; `route` has them.
+//! Key module: `page` (formatting). Deliberately not here: routes, which `route` handles.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use text::padded;
 
 sip::startup!();
 
-/// Changes what is asked for, or shows what there is.
+/// Applies the requested changes, or shows the configuration.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let changes = match Changes::read(startup.add, startup.remove, startup.dhcp, &startup.dns) {
@@ -51,7 +51,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// What could not be done, and why.
+/// What failed, and why.
 struct Error {
     what: String,
     why: String,
@@ -64,7 +64,7 @@ impl Error {
     }
 }
 
-/// What a person wants to have changed.
+/// Requested changes.
 struct Changes {
     add: Option<Network>,
     remove: Option<Network>,
@@ -73,7 +73,7 @@ struct Changes {
 }
 
 impl Changes {
-    /// Reads them. An error is the text that makes no sense, and why.
+    /// Parses the changes. An error is the invalid text and the reason.
     fn read(
         add: Option<String>,
         remove: Option<String>,
@@ -133,7 +133,7 @@ impl Changes {
     }
 }
 
-/// An address that is to be taken away, with the bits that it has: a person need not write them.
+/// Completes an address to be removed with its configured prefix length, which may be omitted.
 fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Network, Error> {
     let addresses = stack.addresses().map_err(Error::about("the addresses"))?;
     let mut of_interface = addresses.iter().filter(|record| record.interface == interface);
@@ -141,7 +141,7 @@ fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Net
     Ok(found.map_or(address, |record| Network::new(record.address, record.prefix_bits)))
 }
 
-/// The interface that was named, or the only one there is that can be changed.
+/// Returns the named interface, or the only configurable one.
 fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Error> {
     let interfaces = stack.interfaces().map_err(Error::about("the interfaces"))?;
     if let Some(name) = name {

@@ -1,4 +1,4 @@
-//! What there is of interfaces, as lines for a person.
+//! Interfaces as text.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,12 +9,12 @@ use network::address::{MacAddress, Network};
 use network::link_text;
 use text::{Align, Table, bytes, count, padded};
 
-/// Whether it only leads back to its own machine.
+/// Whether it is the loopback interface.
 pub fn is_loopback(record: &InterfaceRecord) -> bool {
     padded(&record.name).starts_with("lo")
 }
 
-/// Each interface with its addresses and counters, then the name servers.
+/// Formats each interface with its addresses and counters, then the name servers.
 pub fn render(interfaces: &[InterfaceRecord], addresses: &[AddressRecord], servers: &[HostAddress]) -> String {
     let mut out = String::new();
     for record in interfaces {

@@ -1,6 +1,6 @@
-//! Ends processes: those below the shell that runs it, and others for whoever may control the machine.
+//! Ends processes: those below the shell that runs it, and any others for users who may control the machine.
 //!
-//! The right is the service manager's to give, as that to start and stop services is: it looks at who invoked this
+//! The service manager grants that right, as it does for starting and stopping services: it checks who invoked this
 //! program.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -19,7 +19,7 @@ use stdio::report;
 
 sip::startup!();
 
-/// Ends every process that the arguments name.
+/// Ends every process that the arguments select.
 pub fn main(startup: Startup) -> i32 {
     let processes = match sip::diagnostics::processes() {
         Ok(processes) => processes,
@@ -60,10 +60,10 @@ fn parent_of(processes: &[ProcessRecord], id: u64) -> u64 {
     processes.iter().find(|process| process.id == id).map_or(0, |process| process.parent)
 }
 
-/// Whether a process is this one or was started below it.
+/// Whether a process is `top` or a descendant of it.
 fn is_below(processes: &[ProcessRecord], id: u64, top: u64) -> bool {
     let mut id = id;
-    // Each process is looked at once at most, whatever the records say.
+    // Bounds the loop, whatever the records say.
     for _ in processes {
         if id == top || id == 0 {
             break;

@@ -24,7 +24,7 @@ use crate::session::{End, Session};
 
 sip::startup!();
 
-/// What there is to show.
+/// Texts to show.
 struct Texts {
     namespace: Namespace,
     working_folder: String,
@@ -32,7 +32,7 @@ struct Texts {
     input: Option<pipe::Exp<pipe::states::Ready>>,
 }
 
-/// Shows the files, or standard input. Without a terminal they are printed.
+/// Shows the files, or standard input. Without a terminal, prints them.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut paths = startup.paths;
@@ -45,14 +45,14 @@ pub fn main(startup: Startup) -> i32 {
         Ok(Some(screen)) if !texts.paths.is_empty() => screen,
         _ => return print(texts, Output::new(startup.output)),
     };
-    // What is shown does not go through it.
+    // The pager draws on the console, not on standard output.
     drop(startup.output);
     let long = if startup.chop { Long::Chopped } else { Long::Wrapped };
     texts.show(Session::new(screen, long, startup.numbers))
 }
 
 impl Texts {
-    /// Shows one text after the other, as the person asks.
+    /// Shows one text after the other as the user asks.
     fn show(mut self, mut session: Session) -> i32 {
         let mut index = 0;
         let mut status = 0;

@@ -1,4 +1,4 @@
-//! What a pager shows: rows of a text, from some place on, and what it is looking for in them. Knows no terminal.
+//! The visible rows of a text, and search. Deliberately not here: the terminal.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,16 +6,16 @@ use alloc::vec::Vec;
 
 use tool_kit::view::{row_starts, window};
 
-/// Long lines.
+/// Treatment of long lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Long {
-    /// Go on in the next row.
+    /// Wrapped to the next row.
     Wrapped,
-    /// Are cut off.
+    /// Chopped.
     Chopped,
 }
 
-/// Where a row is: its line, and the how-manieth of that line's rows it is.
+/// A row position: a line, and a row in that line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Counted from 0.
@@ -24,12 +24,12 @@ pub struct Place {
     pub row: usize,
 }
 
-/// Text that grows, and the place in it.
+/// A growing text and the position in it.
 pub struct Pager {
     bytes: Vec<u8>,
-    /// Where each line begins.
+    /// Start of each line.
     starts: Vec<usize>,
-    /// The first row that is shown.
+    /// First visible row.
     top: Place,
     columns: usize,
     rows: usize,
@@ -38,11 +38,11 @@ pub struct Pager {
     search: Option<String>,
 }
 
-/// A row as it is shown: pieces, inverted or not.
+/// A row on the screen: pieces, inverted or not.
 pub type Row = Vec<(String, bool)>;
 
 impl Pager {
-    /// Of no text yet.
+    /// Creates a pager without text.
     pub fn new(long: Long, has_numbers: bool) -> Pager {
         Pager {
             bytes: Vec::new(),
@@ -56,7 +56,7 @@ impl Pager {
         }
     }
 
-    /// More of the text.
+    /// Appends text.
     pub fn push(&mut self, bytes: &[u8]) {
         let before = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -64,19 +64,19 @@ impl Pager {
         self.starts.extend(ends.map(|(index, _)| before + index + 1));
     }
 
-    /// Columns and rows for the text.
+    /// Sets the columns and rows for the text.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns.max(1), rows.max(1));
         self.top.row = 0;
     }
 
-    /// How many lines there are.
+    /// Number of lines.
     pub fn lines(&self) -> usize {
         let is_empty_rest = self.starts.last() == Some(&self.bytes.len());
         self.starts.len() - usize::from(is_empty_rest)
     }
 
-    /// The text of a line.
+    /// Returns the text of a line.
     fn line(&self, line: usize) -> String {
         let end = self.starts.get(line + 1).map_or(self.bytes.len(), |next| next - 1);
         let bytes = self.bytes.get(self.starts[line]..end).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Pager {
         Some(Place { line, row: self.rows_of(line) - 1 })
     }
 
-    /// The first row of the last screen.
+    /// Returns the first row of the last screen.
     fn bottom(&self) -> Place {
         let Some(line) = self.lines().checked_sub(1) else { return Place::default() };
         let mut place = Place { line, row: self.rows_of(line) - 1 };
@@ -123,7 +123,7 @@ impl Pager {
         place
     }
 
-    /// Goes down by so many rows, not past the last screen.
+    /// Scrolls down by this many rows, at most to the last screen.
     pub fn down(&mut self, rows: usize) {
         let bottom = self.bottom();
         for _ in 0..rows {
@@ -134,7 +134,7 @@ impl Pager {
         }
     }
 
-    /// Goes up by so many rows.
+    /// Scrolls up by this many rows.
     pub fn up(&mut self, rows: usize) {
         for _ in 0..rows {
             match self.previous(self.top) {
@@ -144,48 +144,48 @@ impl Pager {
         }
     }
 
-    /// Rows of a screen.
+    /// Rows per screen.
     pub fn page(&self) -> usize {
         self.rows
     }
 
-    /// To a line, counted from 1.
+    /// Goes to a line, counted from 1.
     pub fn go_to(&mut self, line: usize) {
         let last = self.lines().saturating_sub(1);
         self.top = Place { line: line.saturating_sub(1).min(last), row: 0 }.min(self.bottom());
     }
 
-    /// To the end.
+    /// Goes to the end.
     pub fn go_to_end(&mut self) {
         self.top = self.bottom();
     }
 
-    /// Whether the last row is shown.
+    /// Whether the last row is visible.
     pub fn is_at_end(&self) -> bool {
         self.top >= self.bottom()
     }
 
-    /// The line at the top, counted from 1.
+    /// Line at the top, counted from 1.
     pub fn top_line(&self) -> usize {
         (self.top.line + 1).min(self.lines())
     }
 
-    /// Looks for a text from now on; one without capital letters finds those, too.
+    /// Sets the text to search for; without capital letters, the search is case-insensitive.
     pub fn set_search(&mut self, text: &str) {
         self.search = Some(String::from(text)).filter(|text| !text.is_empty());
     }
 
-    /// To the next line below the top in which the text is; whether there is one.
+    /// Goes to the next matching line below the top; returns whether there is one.
     pub fn find_below(&mut self) -> bool {
         self.find((self.top.line + 1)..self.lines(), |range, found| range.clone().find(|line| found(*line)))
     }
 
-    /// To the next line above the top in which the text is; whether there is one.
+    /// Goes to the next matching line above the top; returns whether there is one.
     pub fn find_above(&mut self) -> bool {
         self.find(0..self.top.line, |range, found| range.clone().rev().find(|line| found(*line)))
     }
 
-    /// To the first line from the top on in which the text is; whether there is one.
+    /// Goes to the first matching line at or below the top; returns whether there is one.
     pub fn find_here(&mut self) -> bool {
         self.find(self.top.line..self.lines(), |range, found| range.clone().find(|line| found(*line)))
     }
@@ -198,12 +198,12 @@ impl Pager {
         let Some(text) = self.search.clone() else { return false };
         let has_text = |line: usize| !matches_in(&self.line(line), &text).is_empty();
         let Some(line) = first(&lines, &has_text) else { return false };
-        // Also near the end the line that was found is the first on the screen.
+        // The match goes to the top of the screen even near the end.
         self.top = Place { line, row: 0 };
         true
     }
 
-    /// The rows that are shown.
+    /// Returns the visible rows.
     pub fn shown(&self) -> Vec<Row> {
         let mut shown = Vec::with_capacity(self.rows);
         let mut place = (self.lines() > 0).then_some(self.top);
@@ -241,7 +241,7 @@ impl Pager {
 
 const NUMBER_COLUMNS: usize = 7;
 
-/// The pieces with blanks for tabulators, which count from the begin of the row.
+/// Expands tabs to spaces; tab stops count from the start of the row.
 fn without_tabs(row: Row, columns: usize) -> Row {
     let mut column = 0;
     let expand = |(text, inverted): (String, bool)| {
@@ -254,7 +254,7 @@ fn without_tabs(row: Row, columns: usize) -> Row {
     row.into_iter().map(expand).filter(|(text, _)| !text.is_empty()).collect()
 }
 
-/// Where a text is in a line. A text without capital letters finds those, too.
+/// Returns the matches in a line. A text without capital letters is matched case-insensitively.
 pub fn matches_in(line: &str, text: &str) -> Vec<core::ops::Range<usize>> {
     let folds = !text.chars().any(char::is_uppercase);
     let wanted: Vec<char> = text.chars().collect();
@@ -272,7 +272,7 @@ pub fn matches_in(line: &str, text: &str) -> Vec<core::ops::Range<usize>> {
     found
 }
 
-/// Bytes at the start of a line that are the wanted characters.
+/// Returns the length in bytes of the prefix of a line that matches the wanted characters.
 fn prefix_bytes(line: &str, wanted: &[char], folds: bool) -> Option<usize> {
     let mut characters = line.chars();
     let mut bytes = 0;

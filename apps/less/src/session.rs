@@ -1,4 +1,4 @@
-//! A person and a pager: keys to motions, the row with the state of things.
+//! Interactive session of the pager: key bindings and the status row.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,30 +12,30 @@ use tool_kit::screen::{Event, PageText, Screen, ShowError};
 use crate::pager::{Long, Pager};
 use crate::source::{MAX_BYTES, Source, State};
 
-/// Interval of looking for text that was read, while there is none to fill the screen.
+/// Interval at which newly read text is polled for while the screen is not full, in milliseconds.
 const LOOK_MS: u64 = 50;
 const HELP: &str = "space b: page  j k: row  g G: start, end  5g: line 5  / ? n N: search  :n :p: file  q: quit";
 
 /// Why a text is no longer shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The person has seen enough.
+    /// The user quits.
     Quit,
-    /// The next text is wanted.
+    /// The next text is requested.
     Next,
-    /// The text before is wanted.
+    /// The previous text is requested.
     Previous,
 }
 
-/// What is typed in the last row.
+/// Prompt in the last row.
 enum Prompt {
     None,
-    /// A text to look for, below or above.
+    /// Search downwards or upwards.
     Search {
         text: String,
         direction: Direction,
     },
-    /// A command behind a colon.
+    /// Colon command.
     Command,
 }
 
@@ -45,7 +45,7 @@ enum Direction {
     Above,
 }
 
-/// A terminal on which texts are shown.
+/// A terminal that shows texts.
 pub struct Session {
     screen: Screen,
     pager: Pager,
@@ -55,16 +55,16 @@ pub struct Session {
     place: (usize, usize),
     state: State,
     prompt: Prompt,
-    /// A number that is typed before a key.
+    /// Numeric prefix typed before a key.
     number: String,
     message: String,
     direction: Direction,
-    /// To the end as soon as all was read.
+    /// Whether to go to the end once everything is read.
     wants_end: bool,
 }
 
 impl Session {
-    /// On this screen.
+    /// Starts a session on this screen.
     pub fn new(screen: Screen, long: Long, has_numbers: bool) -> Session {
         Session {
             screen,
@@ -82,10 +82,11 @@ impl Session {
         }
     }
 
-    /// Shows one text until the person wants another or none. `place` is its number among how many.
+    /// Shows one text until the user asks for another or quits. `place` is its number and the total.
     ///
     /// # Errors
-    /// One sentence: it cannot be shown here.
+    ///
+    /// A sentence, if it cannot be shown.
     pub fn show(&mut self, name: &str, reader: Reader, place: (usize, usize)) -> Result<End, String> {
         self.name = if name == INPUT_NAME { String::new() } else { printable(name.as_bytes()) };
         self.place = place;
@@ -126,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Takes what was read.
+    /// Takes newly read text.
     fn take(&mut self, source: &Source) {
         if self.state != State::Reading {
             return;

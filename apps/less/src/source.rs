@@ -1,4 +1,4 @@
-//! Where a pager's text comes from: a thread reads, so that keys count while there is nothing to read.
+//! Text source of the pager: a thread reads, so that keys work while no input is available.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -7,19 +7,19 @@ use file_tools::feed::{Error, Reader};
 use sip::Status;
 use sip::sync::Mutex;
 
-/// The most that is held of a text.
+/// Maximum size of text held in memory, in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
 
-/// How reading goes.
+/// State of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// More may come.
+    /// More text may follow.
     Reading,
-    /// That was all.
+    /// The end was reached.
     Ended,
-    /// There is more than can be held.
+    /// The text exceeds [`MAX_BYTES`].
     CutOff,
-    /// The source failed.
+    /// Reading failed.
     Failed(Error),
 }
 
@@ -28,16 +28,17 @@ struct Shared {
     state: State,
 }
 
-/// A text that is read.
+/// A text read in the background.
 pub struct Source {
     shared: Arc<Mutex<Shared>>,
 }
 
 impl Source {
-    /// Begins to read.
+    /// Starts reading.
     ///
     /// # Errors
-    /// That there is no thread left.
+    ///
+    /// If no thread can be created.
     pub fn read(reader: Reader) -> Result<Source, Status> {
         let shared = Arc::new(Mutex::new(Shared { bytes: Vec::new(), state: State::Reading }));
         let filled = Arc::clone(&shared);
@@ -46,7 +47,7 @@ impl Source {
         Ok(Source { shared })
     }
 
-    /// What was read since this was asked last, and how it goes on.
+    /// Takes the text read since the last call, and the state of reading.
     pub fn take(&self) -> (Vec<u8>, State) {
         let mut shared = self.shared.lock();
         (core::mem::take(&mut shared.bytes), shared.state.clone())

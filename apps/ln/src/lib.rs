@@ -1,4 +1,4 @@
-//! Makes further names for files.
+//! Creates hard and symbolic links.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use stdio::report;
 
 sip::startup!();
 
-/// Makes a name for each of the paths, at the last one.
+/// Links each path at the last one.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let symbolic = startup.symbolic;
@@ -32,7 +32,7 @@ pub fn main(startup: Startup) -> i32 {
     )
 }
 
-/// A symbolic link keeps what was written, to be understood from its own folder.
+/// A symbolic link stores its target as given, to be resolved relative to its own folder.
 fn symbolic_link(namespace: &mut Namespace, from: &Place, to: &Place) -> bool {
     if let Some(why) = volumes::misleads(namespace, &from.shown, &to.full) {
         report::path_error(&to.shown, &why);

@@ -1,4 +1,4 @@
-//! On which volume a path lies, and where a link on it would lead.
+//! The volume of a path, and where a link on it would lead.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,15 +6,15 @@ use alloc::string::{String, ToString};
 use client::namespace::Namespace;
 use contracts::directory::NodeKind;
 
-/// Where the volume is mounted on which the path lies.
+/// Returns the mount point of the path's volume.
 pub fn volume_of(namespace: &mut Namespace, full: &str) -> Option<String> {
     let folders = full.match_indices('/').skip(1).map(|(slash, _)| &full[..slash]).chain([full]);
     let is_mount = |folder: &&str| matches!(namespace.attributes(folder), Ok((NodeKind::Mount, _)));
     folders.filter(is_mount).last().map(str::to_string)
 }
 
-/// Why a link at `link` does not lead where a person means who writes `target`: something is there, but not where the
-/// volume looks for it. A link that leads to nothing misleads nobody.
+/// Returns why a link at `link` would not lead where `target` suggests: the target exists, but not where the volume
+/// would resolve it. A dangling link misleads nobody.
 pub fn misleads(namespace: &mut Namespace, target: &str, link: &str) -> Option<String> {
     let volume = volume_of(namespace, link)?;
     let folder = path::split_last(link).map_or("/", |(folder, _)| folder);
@@ -34,7 +34,7 @@ pub fn misleads(namespace: &mut Namespace, target: &str, link: &str) -> Option<S
     })
 }
 
-/// Where the volume looks for the target of a link in this folder.
+/// Returns the path to which the volume resolves the target of a link in this folder.
 fn followed(volume: &str, folder: &str, target: &str) -> String {
     let below = folder.strip_prefix(volume).unwrap_or("");
     let inside = path::absolute(if target.starts_with('/') { "" } else { below }, target);

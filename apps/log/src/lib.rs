@@ -1,7 +1,7 @@
-//! Tells when and how processes ended, and what one of them did last.
+//! Shows when and how processes ended, and the trace of one of them.
 //!
-//! `words` says what an event of a trace means. Deliberately not here: what the kernel refused, which is the file
-//! `/status/audit`, and the logs that programs keep in files.
+//! `words` describes the events of a trace. Deliberately not here: the kernel's refusals, which are in
+//! `/status/audit`, and the log files of programs.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ use words::{Names, seconds};
 
 sip::startup!();
 
-/// How a process ended.
+/// The end of a process.
 struct End<'a> {
     id: u64,
     time_ns: u64,
@@ -34,7 +34,7 @@ struct End<'a> {
 }
 
 impl<'a> End<'a> {
-    /// From a line of the kernel's: process id, nanoseconds, program, epitaph.
+    /// Parses a line of the kernel's: process id, nanoseconds, program, epitaph.
     fn parse(line: &'a str) -> Option<End<'a>> {
         let mut parts = line.splitn(4, ' ');
         let (id, time_ns) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -42,14 +42,14 @@ impl<'a> End<'a> {
     }
 }
 
-/// What there is to tell of.
+/// Data to report from.
 struct System<'a> {
     processes: &'a [ProcessRecord],
     instances: Instances,
     ends: Vec<End<'a>>,
 }
 
-/// Prints the last ends, or with an argument what is known of that instance, program or process.
+/// Prints the latest ends, or with an argument the details of that instance, program or process.
 pub fn main(startup: Startup) -> i32 {
     match tell(startup.process.as_deref(), &mut Namespace::new(startup.namespace)) {
         Ok(text) => {
@@ -74,7 +74,7 @@ fn tell(target: Option<&str>, namespace: &mut Namespace) -> Result<String, Strin
     system.of(target)
 }
 
-/// The last ends, oldest first.
+/// Formats the latest ends, oldest first.
 fn table(ends: &[End<'_>]) -> String {
     let mut table =
         Table::new(&[("TIME", Align::Right), ("ID", Align::Right), ("PROGRAM", Align::Left), ("END", Align::Left)]);
@@ -85,7 +85,7 @@ fn table(ends: &[End<'_>]) -> String {
 }
 
 impl System<'_> {
-    /// All that is known of what a person calls so.
+    /// Formats everything known about the process, instance or program of this name.
     fn of(&self, target: &str) -> Result<String, String> {
         let mut out = String::new();
         let service = self.instances.service(target);

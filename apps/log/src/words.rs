@@ -1,4 +1,4 @@
-//! The events of a trace in words.
+//! Trace events as text.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -9,11 +9,11 @@ use sip::diagnostics::{TraceKind, TraceRecord};
 use sip::process::EpitaphKind;
 use text::count;
 
-/// Names of programs by their process ids.
+/// Program names by process id.
 pub struct Names(BTreeMap<u64, String>);
 
 impl Names {
-    /// Of these.
+    /// Creates the map.
     pub fn new(known: impl Iterator<Item = (u64, String)>) -> Names {
         Names(known.collect())
     }
@@ -27,7 +27,7 @@ impl Names {
     }
 }
 
-/// Endpoints by their handles, which tell people nothing: each has a number in the order in which it appears.
+/// Endpoints by handle. A handle tells people nothing, so each gets a number in order of appearance.
 #[derive(Default)]
 struct Endpoints(Vec<u64>);
 
@@ -43,13 +43,13 @@ impl Endpoints {
     }
 }
 
-/// Time since the machine started.
+/// Formats the time since the machine started.
 pub fn seconds(nanoseconds: u64) -> String {
     let milliseconds = nanoseconds / 1_000_000;
     format!("{}.{:03} s", milliseconds / 1_000, milliseconds % 1_000)
 }
 
-/// A line for each event. Events that are told in the same words one after another are one line.
+/// Formats a line for each event. Consecutive events with the same text are one line.
 pub fn tell(events: &[TraceRecord], names: &Names) -> String {
     let mut out = String::new();
     if let Some(first) = events.first().filter(|first| first.sequence > 0) {
@@ -61,7 +61,7 @@ pub fn tell(events: &[TraceRecord], names: &Names) -> String {
     let mut index = 0;
     while let (Some(event), Some(text)) = (events.get(index), texts.get(index)) {
         let repeats = texts[index..].iter().take_while(|other| *other == text).count();
-        // The time of some is that of the processor's last tick, which may be before that of the event before.
+        // Some events carry the time of the processor's last tick, which may be earlier than the event before.
         latest_ns = event.time_ns.max(latest_ns);
         let times = if repeats > 1 { format!(", {repeats} times") } else { String::new() };
         out += &format!("{:>12}  {text}{times}\n", seconds(latest_ns));

@@ -1,8 +1,8 @@
-//! Asks who is there, and gives each person a shell in a role of theirs.
+//! Authenticates people at the console and gives each a shell in one of their roles.
 //!
-//! Key types: [`prompt::Prompt`] (asking), [`mistakes::Mistakes`] (how long to wait after one), [`visit`] (the shell of one who is in). Neighbours:
-//! `people-list` knows the lines that name people; the kernel writes the role into what the shell and all that it starts
-//! speak for. Deliberately not here: what a role may do.
+//! Key types: [`prompt::Prompt`] (name and passphrase), [`mistakes::Mistakes`] (back-off after failures), [`visit`]
+//! (the shell of a session). Neighbours: `people-list` parses the lines that name people; the kernel writes the role
+//! into the principal of the shell and of everything it starts. Deliberately not here: what a role may do.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::prompt::{Prompt, Sources};
 
 sip::startup!();
 
-/// Lets one person in after the other, until the input ends; the status of the last one's shell.
+/// Runs one session after the other until the input ends; returns the exit status of the last shell.
 pub fn main(startup: Startup) -> i32 {
     let sources = Sources { file: startup.people, lines: startup.person };
     let mut prompt = Prompt::new(Namespace::new(startup.namespace), startup.console, sources);

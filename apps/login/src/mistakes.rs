@@ -1,6 +1,6 @@
-//! How long to wait after a mistake: longer for each one that was made with the same name.
+//! Back-off after failed logins: it grows with each failure under the same name.
 //!
-//! Who logs in under one name pays for no mistakes with another's. Names that nobody has are counted as one. Key type:
+//! A login under one name is not delayed by failures under another. Unknown names are counted as one. Key type:
 //! [`Mistakes`]. Deliberately not here: waiting.
 
 use alloc::string::{String, ToString};
@@ -8,29 +8,29 @@ use alloc::vec::Vec;
 
 use people_list::MAX_PEOPLE;
 
-/// The wait after the first mistake, in milliseconds; each further one doubles it.
+/// Delay after the first failure in milliseconds; each further one doubles it.
 const FIRST_WAIT_MS: u64 = 1000;
-/// How often it doubles.
+/// Maximum number of doublings.
 const DOUBLINGS: u32 = 5;
 
-/// Mistakes by name since that name's last login.
+/// Failures by name since that name's last login.
 #[derive(Default)]
 pub struct Mistakes {
     by_name: Vec<(String, u32)>,
-    /// With names that nobody has, or that there was no room for.
+    /// Failures with unknown names, or with names that there was no room for.
     with_others: u32,
 }
 
 impl Mistakes {
-    /// Counts one with the name of a person, or with one that nobody has. Gives the wait before the next try, in
-    /// milliseconds.
+    /// Counts a failure under the name of a person, or `None` for an unknown name. Returns the delay before the next
+    /// attempt, in milliseconds.
     pub fn note(&mut self, name: Option<&str>) -> u64 {
         let count = self.count(name);
         *count = count.saturating_add(1);
         FIRST_WAIT_MS << (*count - 1).min(DOUBLINGS)
     }
 
-    /// Somebody has logged in under the name.
+    /// Resets the count of a name after a login.
     pub fn forget(&mut self, name: &str) {
         self.by_name.retain(|(known, _)| known != name);
     }
@@ -39,7 +39,7 @@ impl Mistakes {
         let Some(name) = name else { return &mut self.with_others };
         let index = match self.by_name.iter().position(|(known, _)| known == name) {
             Some(index) => index,
-            // Names can come and go with the file of people, so there may have been more than there are.
+            // The people file can change, so there may have been more names than there are people.
             None if self.by_name.len() >= MAX_PEOPLE => return &mut self.with_others,
             None => {
                 self.by_name.push((name.to_string(), 0));

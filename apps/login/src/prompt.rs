@@ -1,4 +1,4 @@
-//! Asking at the console for a name and a passphrase.
+//! Prompts for name and passphrase at the console.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,28 +16,28 @@ use sip::{Deadline, audit, principal};
 
 use crate::mistakes::Mistakes;
 
-/// Where the console is.
+/// Path of the console.
 const CONSOLE: &str = "/dev/console";
-/// The longest list of people that is read, in bytes.
+/// Maximum size of the people file in bytes.
 const LIST_BYTES: usize = 256 * 1024;
-/// How many mistakes end it where no person sits.
+/// Maximum failures when the console is not a terminal.
 const MISTAKES_OF_A_STREAM: u32 = 3;
-/// How often the console is opened again before this gives up.
+/// Maximum attempts to reopen the console.
 const CONSOLE_ATTEMPTS: u32 = 5;
-/// What is between a name and the role that is asked for.
+/// Separator between a name and the requested role.
 const IN_ROLE: char = '@';
 
 type Console = console::Imp<console::states::Ready>;
 
-/// Where the lines come from that name people.
+/// Sources of the lines that name people.
 pub struct Sources {
-    /// A file; it may be missing.
+    /// A file, which may be missing.
     pub file: String,
     /// Lines of the system manifest.
     pub lines: Vec<String>,
 }
 
-/// Somebody who is in.
+/// A successful login.
 pub struct Entered {
     /// The person's name.
     pub name: String,
@@ -45,15 +45,15 @@ pub struct Entered {
     pub role: String,
 }
 
-/// What came of asking once.
+/// Outcome of one attempt.
 pub enum Asked {
-    /// Somebody is in.
+    /// Login succeeded.
     Entered(Entered),
-    /// Nobody is.
+    /// Login failed.
     Again,
-    /// There is no more input.
+    /// The input ended.
     EndOfInput,
-    /// Nobody can ever be: why.
+    /// No login can ever succeed, for this reason.
     Hopeless(String),
 }
 
@@ -63,7 +63,7 @@ enum Line {
     EndOfInput,
 }
 
-/// The console, as those see it who are not in yet.
+/// The console before login.
 pub struct Prompt {
     namespace: Namespace,
     console: Option<Console>,
@@ -71,16 +71,16 @@ pub struct Prompt {
     is_terminal: bool,
     is_greeted: bool,
     mistakes: Mistakes,
-    /// How many there were, with whatever name.
+    /// Failures so far, under any name.
     all_mistakes: u32,
-    /// What was told of lines of the file that do not count; it is told once.
+    /// The last reported invalid lines of the file, so that they are reported only once.
     told: Option<LeftOut>,
-    /// How often in a row the console could not be read.
+    /// Consecutive failures to read the console.
     failures: u32,
 }
 
 impl Prompt {
-    /// With an open console.
+    /// Creates a prompt on an open console.
     pub fn new(namespace: Namespace, console: Console, sources: Sources) -> Prompt {
         Prompt {
             namespace,
@@ -95,17 +95,17 @@ impl Prompt {
         }
     }
 
-    /// The namespace, for what those need who are in.
+    /// The namespace, for the shell of a session.
     pub fn namespace(&mut self) -> &mut Namespace {
         &mut self.namespace
     }
 
-    /// Whether a person sits at the console.
+    /// Whether the console is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Asks for a name and a passphrase, once.
+    /// Prompts for a name and a passphrase, once.
     pub fn ask(&mut self) -> Asked {
         let asked = self.ask_console();
         match asked {
@@ -157,7 +157,7 @@ impl Prompt {
         }
     }
 
-    /// Each mistake makes the next try wait longer. `known`: the person's name, if it is one's.
+    /// Reports a failure and delays the next attempt. `known` is the person's name, if it is one.
     fn after_mistake(&mut self, sentence: &str, known: Option<&str>) -> Asked {
         self.all_mistakes = self.all_mistakes.saturating_add(1);
         if !self.is_terminal && self.all_mistakes >= MISTAKES_OF_A_STREAM {
@@ -188,7 +188,7 @@ impl Prompt {
         Ok(())
     }
 
-    /// Those who may log in at this moment: changes of the file count at once.
+    /// Returns the people who may log in at present: changes of the file take effect at once.
     fn people(&mut self) -> Result<People, String> {
         let mut people = People::default();
         for line in &self.sources.lines {
@@ -227,7 +227,7 @@ impl Prompt {
             }
             bytes.extend_from_slice(piece);
         }
-        // A line that is none for it is left out as other wrong lines are.
+        // An invalid line is skipped like other wrong lines.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -238,7 +238,7 @@ impl Prompt {
         }
     }
 
-    /// Tells the person something. What a byte stream is read from has nobody to tell it.
+    /// Prints text on a terminal; a byte stream gets none.
     pub fn say(&mut self, text: &str) {
         if !self.is_terminal {
             return stdio::report::error(format_args!("{}", text.trim_end()));
@@ -273,7 +273,7 @@ impl Prompt {
     }
 }
 
-/// Opens the console anew.
+/// Opens the console again.
 pub fn open_console(namespace: &mut Namespace) -> Result<Console, AccessError> {
     namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         console::ImpStart::Success { next } => Ok(next),
@@ -282,12 +282,13 @@ pub fn open_console(namespace: &mut Namespace) -> Result<Console, AccessError> {
     })
 }
 
-/// The name in what was typed as a name and maybe a role.
+/// Returns the name in the input, which may also contain a role.
 fn name_of(typed: &str) -> &str {
     typed.split_once(IN_ROLE).map_or(typed, |(name, _)| name)
 }
 
-/// Who is in, or what to say. What was typed as a name is told to nobody if it is none: it may be a passphrase.
+/// Returns the login, or the message on failure. An unknown name is not revealed to anyone: it may be a passphrase
+/// typed by mistake.
 fn admit(people: &People, typed: &str, passphrase: &[u8]) -> Result<Entered, &'static str> {
     let (name, role) = (name_of(typed), typed.split_once(IN_ROLE).map(|(_, role)| role));
     let refused = |rule: &str| {

@@ -1,4 +1,4 @@
-//! The shell of somebody who is in.
+//! The shell of a login session.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,10 +10,11 @@ use sip::process::{self, Epitaph};
 
 use crate::prompt;
 
-/// Runs the shell in the role, to its end.
+/// Runs the shell in the role until it ends.
 ///
 /// # Errors
-/// One sentence for people: why it could not be started.
+///
+/// A sentence, if it could not be started.
 pub fn shell(namespace: &mut Namespace, program: &str, role: &str, commands: Option<&str>) -> Result<Epitaph, String> {
     let manifest = client::programs::manifests()
         .filter_map(|bytes| Manifest::decode(&bytes).ok())

@@ -13,7 +13,7 @@ use crate::listing::{Style, list};
 
 sip::startup!();
 
-/// Lists what the paths name; without any, the working folder.
+/// Lists the paths; without any, the working folder.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let mut namespace = Namespace::new(startup.namespace);

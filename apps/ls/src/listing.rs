@@ -1,4 +1,4 @@
-//! What is shown of names and folders.
+//! Listings of names and folders.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,27 +11,27 @@ use file_tools::kind_text::{mark, mode};
 use stdio::report;
 use text::{Align, Moment, Table, bytes, printable};
 
-/// How a listing is shown.
+/// Format of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// With attributes, a line for each name.
+    /// Long format: attributes, one name per line.
     pub long: bool,
-    /// With names that begin with a dot.
+    /// Includes names that begin with a dot.
     pub all: bool,
-    /// With sizes in units, as `1.5 KiB`; else in bytes.
+    /// Sizes with units, as `1.5 KiB`, instead of bytes.
     pub units: bool,
 }
 
-/// What is shown of one path.
+/// Listing of one path.
 enum Listed {
-    /// A name that is no folder: its kind, attributes and the target of a link.
+    /// A non-folder: its kind, its attributes and the target of a link.
     Single(NodeKind, NodeAttributes, Option<String>),
     /// The lines of a folder.
     Folder(String),
 }
 
-/// Lists the folders, files and other names at `paths`, seen from `working_folder`: first what is no folder, then each
-/// folder. Gives the text and the exit status; what cannot be listed is reported and the rest goes on.
+/// Lists `paths`, resolved from `working_folder`: first everything that is not a folder, then each folder. Returns
+/// the text and the exit status; failures are reported and the rest is listed.
 pub fn list(namespace: &mut Namespace, working_folder: &str, paths: &[String], style: Style) -> (String, i32) {
     let here = [String::from(".")];
     let paths = if paths.is_empty() { &here[..] } else { paths };
@@ -71,7 +71,7 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Liste
     let (kind, attributes) = namespace.attributes(full)?;
     let mut folder = match kind {
         NodeKind::Directory | NodeKind::Mount => namespace.open_directory(full)?,
-        // A link to a folder is listed as that folder, any other name as itself.
+        // A link to a folder is listed as that folder, any other link as itself.
         NodeKind::Link => match namespace.open_directory(full) {
             Ok(folder) => folder,
             Err(_) => return Ok(Listed::Single(kind, attributes, namespace.read_link(full).ok())),
@@ -94,7 +94,7 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Liste
                 let target = if kind == NodeKind::Link { folder.read_link(&text).ok() } else { None };
                 table.row(long_row(&printable(&name.name), kind, attributes, target, style));
             }
-            // A name that went away meanwhile is no longer part of the folder.
+            // A name removed in the meantime is no longer part of the folder.
             Err(AccessError::Name(_)) => {}
             Err(error) => return Err(error),
         }
@@ -102,7 +102,7 @@ fn list_one(namespace: &mut Namespace, full: &str, style: Style) -> Result<Liste
     Ok(Listed::Folder(table.body()))
 }
 
-/// A long listing has no headings: its columns are those every Unix has taught.
+/// A long listing has no headings: its columns are those of every Unix.
 fn long_table() -> Table {
     Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right), ("", Align::Left), ("", Align::Left)])
 }

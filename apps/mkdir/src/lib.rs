@@ -1,4 +1,4 @@
-//! Makes folders.
+//! Creates folders.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use file_tools::feed::for_each_path;
 
 sip::startup!();
 
-/// Makes each folder; one that cannot be made is reported, and the others are made.
+/// Creates each folder. A failure is reported and the others are created.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     for_each_path(&startup.working_folder, &startup.paths, |_, full| match startup.parents {
@@ -20,7 +20,7 @@ pub fn main(startup: Startup) -> i32 {
     })
 }
 
-/// Makes what is not there of a path, from the first part that is not.
+/// Creates the missing folders of a path.
 fn make_with_parents(namespace: &mut Namespace, full: &str) -> Result<(), AccessError> {
     let ends = full.match_indices('/').map(|(slash, _)| slash).skip(1).chain([full.len()]);
     let mut nothing_yet = false;
@@ -31,7 +31,7 @@ fn make_with_parents(namespace: &mut Namespace, full: &str) -> Result<(), Access
         }
         nothing_yet = true;
         match namespace.make_directory(folder) {
-            // Another program was quicker, or it is no folder: the next part or the end tells.
+            // Another program was faster, or it is not a folder, in which case the next step fails.
             Err(AccessError::Name(NameError::AlreadyExists)) => drop(namespace.open_directory(folder)?),
             other => other?,
         }

@@ -16,7 +16,7 @@ use text::{Align, Table, json_string, padded, printable};
 
 sip::startup!();
 
-/// Mounts the disk that is named; without one, prints a line for each mounted volume.
+/// Mounts the named disk; without one, prints a line for each mounted volume.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let managers = match &startup.type_ {

@@ -1,4 +1,4 @@
-//! Gives files and folders another name or place.
+//! Renames and moves files and folders.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,11 +15,11 @@ use stdio::report;
 
 sip::startup!();
 
-/// Why something was not moved.
+/// Why a move failed.
 enum MoveError {
     Access(AccessError),
     Remove(RemoveError),
-    /// Its copy is not whole, which was reported.
+    /// The copy is incomplete, which was reported.
     NotCopied,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for MoveError {
     }
 }
 
-/// Moves each of the paths to the last one.
+/// Moves each path to the last one.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     each_destination(&mut namespace, &startup.working_folder, &startup.paths, "mv FROM... TO", |namespace, from, to| {
@@ -57,7 +57,7 @@ fn move_to(namespace: &mut Namespace, from: &Place, to: &Place) -> Result<(), Mo
     }
 }
 
-/// The original goes once its copy is on the medium.
+/// Removes the original only once its copy is on the medium.
 fn to_other_volume(namespace: &mut Namespace, from: &Place, to: &Place) -> Result<(), MoveError> {
     if namespace.names(&to.full).is_ok_and(|names| !names.is_empty()) {
         return Err(AccessError::Name(NameError::NotEmpty).into());

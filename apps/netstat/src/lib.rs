@@ -1,4 +1,4 @@
-//! Shows connections, who listens, and what the network stack has counted.
+//! Shows connections, listeners and the counters of the network stack.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -38,7 +38,7 @@ pub fn main(startup: Startup) -> i32 {
 
 /// `protocol` of a [`SocketRecord`].
 const TCP: u16 = 1;
-/// `state` of one that takes connections.
+/// `state` of a listening socket.
 const LISTEN: u16 = 1;
 
 fn sockets(stack: &mut IpStack, only_listening: bool) -> Result<String, NetError> {
@@ -81,7 +81,7 @@ fn of_sockets(sockets: &[SocketRecord]) -> String {
     table.render()
 }
 
-/// An address and a port, either of which may be any.
+/// Formats an address and a port, either of which may be a wildcard.
 fn end(address: [u8; 16], port: u16) -> String {
     match (is_unspecified(address), port) {
         (true, 0) => "-".into(),

@@ -1,22 +1,22 @@
-//! Questions and answers of the Address Resolution Protocol (RFC 826) over Ethernet, for IPv4.
+//! ARP requests and replies (RFC 826) for IPv4 over Ethernet.
 //!
 //! Deliberately not here: sending.
 
-/// An Ethernet address.
+/// A MAC address.
 pub type Mac = [u8; 6];
 /// An IPv4 address.
 pub type Ipv4 = [u8; 4];
 
-/// Bytes of a question or an answer, without what fills a frame up.
+/// Length of an ARP packet in bytes, without padding.
 pub const FRAME_BYTES: usize = 42;
 
-/// Offsets in a frame.
+/// Field offsets in a frame.
 mod field {
     use core::ops::Range;
 
     pub const DESTINATION: Range<usize> = 0..6;
     pub const SOURCE: Range<usize> = 6..12;
-    /// Type of the frame, then kinds and lengths of addresses.
+    /// EtherType, hardware type, protocol type and address lengths.
     pub const KIND: Range<usize> = 12..20;
     pub const OPERATION: Range<usize> = 20..22;
     pub const SENDER_MAC: Range<usize> = 22..28;
@@ -30,7 +30,7 @@ const QUESTION: [u8; 2] = [0, 1];
 const ANSWER: [u8; 2] = [0, 2];
 const EVERYBODY: Mac = [0xff; 6];
 
-/// The frame that asks everybody on the link who has an address.
+/// Builds a broadcast ARP request.
 pub fn question(mac: Mac, own: Ipv4, wanted: Ipv4) -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
     frame[field::DESTINATION].copy_from_slice(&EVERYBODY);
@@ -43,7 +43,7 @@ pub fn question(mac: Mac, own: Ipv4, wanted: Ipv4) -> [u8; FRAME_BYTES] {
     frame
 }
 
-/// Who has the address, if the frame answers that.
+/// Returns the MAC address from an ARP reply for this address.
 pub fn answer(frame: &[u8], wanted: Ipv4) -> Option<Mac> {
     let is = |field: core::ops::Range<usize>, value: &[u8]| frame.get(field) == Some(value);
     if !is(field::KIND, &KIND) || !is(field::OPERATION, &ANSWER) || !is(field::SENDER_IPV4, &wanted) {
@@ -52,7 +52,7 @@ pub fn answer(frame: &[u8], wanted: Ipv4) -> Option<Mac> {
     frame.get(field::SENDER_MAC)?.try_into().ok()
 }
 
-/// Reads an address of four numbers with dots between them.
+/// Parses an IPv4 address in dotted-decimal notation.
 pub fn parse(text: &str) -> Option<Ipv4> {
     let mut parts = text.split('.');
     let mut address = [0; 4];

@@ -1,6 +1,6 @@
-//! Shows a network interface, and asks on its link who has an address.
+//! Shows a network interface, and resolves an address on its link.
 //!
-//! Key modules: `arp` (questions and answers), `link` (the interface). Deliberately not here: any other protocol.
+//! Key modules: `arp` (requests and replies), `link` (the interface). Deliberately not here: any other protocol.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,7 @@ use link::{Interface, LinkError};
 
 sip::startup!();
 
-/// Prints what the interface is, or who answers.
+/// Prints the interface's properties, or the result of the ARP request.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let found = match (&*startup.arp, arp::parse(&startup.arp), arp::parse(&startup.source)) {
@@ -81,7 +81,7 @@ fn ask(
 fn text_of(mac: arp::Mac) -> String {
     let mut text = String::new();
     for (index, byte) in mac.iter().enumerate() {
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{}{byte:02x}", if index == 0 { "" } else { ":" });
     }
     text

@@ -1,6 +1,6 @@
-//! A network interface as its one client uses it: the `NicDevice` contract as functions.
+//! Exclusive access to a network interface: the `NicDevice` contract as functions.
 //!
-//! Deliberately not here: what packets mean.
+//! Deliberately not here: the meaning of packets.
 
 use core::fmt;
 
@@ -12,17 +12,17 @@ use contracts::nic_events;
 use sip::exheap::ExVec;
 use sip::{Deadline, Status};
 
-/// Buffers that the driver has in each direction.
+/// Buffers in each direction.
 const PACKETS: u32 = 8;
-/// Bytes of an Ethernet header with a VLAN tag.
+/// Length of an Ethernet header with a VLAN tag, in bytes.
 const HEADER_BYTES: usize = 18;
 
-/// Why the interface cannot be used.
+/// Error of an interface operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkError {
-    /// It could not be opened, or its driver ended.
+    /// The interface could not be opened, or its driver ended.
     Access(AccessError),
-    /// The driver does not take so few packets, or so short ones.
+    /// The driver refused the number or the size of packets.
     Refused,
 }
 
@@ -45,16 +45,16 @@ impl fmt::Display for LinkError {
 
 /// An open interface.
 pub struct Interface {
-    /// Its address.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// Most bytes of a packet without its Ethernet header.
+    /// Maximum packet size in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// Speed of the link: 0 where there is none, the greatest number where nobody knows.
+    /// Link speed in bits per second: 0 if down, the maximum if unknown.
     pub link_bits_per_s: u64,
     endpoint: nic_device::Imp<states::IoConfigureBegin>,
 }
 
-/// An interface that sends and receives.
+/// A started interface.
 pub struct Running {
     endpoint: Option<nic_device::Imp<states::IoRunning>>,
     events: Option<nic_events::Imp<nic_events::states::Ready>>,
@@ -72,7 +72,7 @@ impl Interface {
         })?)
     }
 
-    /// Starts to send and receive.
+    /// Starts sending and receiving.
     pub fn start(self) -> Result<Running, LinkError> {
         let (events, announcer) = nic_events::new_channel()?;
         let asked = self.endpoint.register_for_events(announcer).set_parameters(PACKETS, PACKETS);
@@ -99,7 +99,7 @@ impl Running {
         self.endpoint.take().ok_or(LinkError::Access(AccessError::ServerEnded))
     }
 
-    /// Gives the driver a buffer to receive in.
+    /// Adds a receive buffer.
     fn give(&mut self, buffer: ExVec<u8>) -> Result<(), LinkError> {
         match wait(self.take()?.packet_for_receive(buffer), DEVICE_LIMIT)? {
             nic_device::ImpIoRunningAfterPacketForReceive::Success { next } => {
@@ -124,7 +124,7 @@ impl Running {
         }
     }
 
-    /// Shows each packet that comes until `wanted` finds something in one. Nothing if the deadline comes first.
+    /// Receives packets until `wanted` returns something for one; `None` at the deadline.
     pub fn receive_until<T>(
         &mut self,
         deadline: Deadline,
@@ -143,7 +143,7 @@ impl Running {
         }
     }
 
-    /// The next packet that was received, with its length.
+    /// Returns the next received packet and its length.
     fn received(&mut self) -> Result<Option<(ExVec<u8>, usize)>, LinkError> {
         match wait(self.take()?.get_received_packet(), DEVICE_LIMIT)? {
             nic_device::ImpIoRunningAfterGetReceivedPacket::ReceivedPacket { mut p, next } => {
@@ -160,7 +160,7 @@ impl Running {
         }
     }
 
-    /// Waits for any event. Whether one came before the deadline.
+    /// Waits for any event; returns whether one came before the deadline.
     fn wait_for_event(&mut self, deadline: Deadline) -> Result<bool, LinkError> {
         let events = self.events.take().ok_or(AccessError::ServerEnded)?;
         match events.receive_by(deadline) {

@@ -1,7 +1,7 @@
 //! Makes the line by which `login` knows a person: `people alice admin >> /fs/disk0/etc/people`.
 //!
-//! The passphrase is asked for at the console, twice, and not shown; the line goes to standard output. Deliberately not
-//! here: where lines are kept.
+//! The passphrase is read twice from the console without echo; the line goes to standard output. Deliberately not
+//! here: where the lines are stored.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,12 +23,12 @@ use stdio::{Output, report};
 
 sip::startup!();
 
-/// Where the passphrase is asked for.
+/// Path of the console.
 const CONSOLE: &str = "/dev/console";
 
 type Console = console::Imp<console::states::Ready>;
 
-/// Asks, and prints the line.
+/// Prompts for the passphrase and prints the line.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let person = match make(&mut namespace, &startup.name, startup.roles) {
@@ -58,7 +58,7 @@ fn make(namespace: &mut Namespace, name: &str, roles: Vec<String>) -> Result<Per
     Person::new(name, roles, &first, salt, Cost::USUAL).map_err(|error| error.to_string())
 }
 
-/// A salt need be nobody else's, not secret: where the machine has no source of random bytes, the moment will do.
+/// Returns a salt. It must be unique, not secret: on a machine without a source of random bytes the time will do.
 fn salt(namespace: &mut Namespace) -> [u8; SALT_BYTES] {
     random_salt(namespace).unwrap_or_else(|_| {
         let moment = sip::time::wall().to_le_bytes();
@@ -93,7 +93,7 @@ fn read(console: Console, prompt: &str) -> Result<(Vec<u8>, Console), String> {
     match console.read_line(LineKind::Secret, prompt).receive() {
         console::ImpReading::Line { text, next } => Ok((text.to_vec(), next)),
         console::ImpReading::Failed { .. } => Err(format!("{CONSOLE}: somebody else reads there")),
-        // A passphrase has nothing to complete.
+        // A passphrase has no completion.
         _ => Err(String::from("given up; nothing was made")),
     }
 }

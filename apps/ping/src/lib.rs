@@ -1,6 +1,6 @@
-//! Asks a host whether it is there (ICMP echo), and tells how long the answers take.
+//! Sends ICMP echo requests and reports the round-trip times.
 //!
-//! Key module: `tally` (what came of the requests). The network stack sends and waits; this asks it.
+//! Key module: `tally` (statistics). The network stack sends the requests and waits for the replies.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -27,14 +27,14 @@ use tally::Tally;
 
 sip::startup!();
 
-/// Most bytes of a request: what fits into one packet of the largest size with the headers of IPv6 and ICMP.
+/// Maximum payload in bytes: a packet of maximum size less the IPv6 and ICMP headers.
 const MAX_BYTES: i64 = 65_535 - 40 - 8;
 
-/// What to do where the stack cannot ask: it is then the host's own.
+/// Advice if the stack cannot send echo requests: it is then the host's own.
 const NO_ECHOES: &str =
     "the host's users may not ask; on Linux, `sysctl net.ipv4.ping_group_range='0 2147483647'` lets them";
 
-/// Asks, prints a line for each request, and sums up.
+/// Sends the requests, prints a line for each, and sums up.
 pub fn main(startup: Startup) -> i32 {
     let plan = match Plan::new(startup.count, startup.size, startup.interval, startup.wait) {
         Ok(plan) => plan,
@@ -72,7 +72,7 @@ pub fn main(startup: Startup) -> i32 {
             output.write(summary.as_bytes()).map_or(1, |()| output.finish_with(status))
         }
         Err(Ending::Stack(error)) => {
-            // What was printed before is still shown.
+            // Output printed so far is still shown.
             output.finish_with(1);
             match error {
                 NetError::Ip(IpError::NotSupported) => report::path_error(&startup.host, &NO_ECHOES),
@@ -92,11 +92,11 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Why asking ended early.
+/// Why pinging ended early.
 enum Ending {
-    /// The stack cannot ask.
+    /// The stack failed or cannot send echo requests.
     Stack(NetError),
-    /// Nobody reads what is printed.
+    /// The reader of the output has ended.
     Output,
 }
 
@@ -107,7 +107,7 @@ impl From<PipeBroken> for Ending {
 }
 
 struct Plan {
-    /// `None`: until it is ended.
+    /// `None`: until interrupted.
     count: Option<u64>,
     bytes: u32,
     interval: Duration,
@@ -146,9 +146,9 @@ impl Plan {
         Ok(())
     }
 
-    /// One request; the line that tells what came of it.
+    /// Sends one request; returns the line that reports its result.
     fn ask(&self, stack: &mut IpStack, address: IpAddr, number: u64, tally: &mut Tally) -> Result<String, Ending> {
-        // The number in the packet begins anew after 65,535.
+        // The sequence number wraps after 65,535.
         let sequence = (number & 0xffff) as u16;
         match stack.ping(address, self.bytes, sequence, self.wait_ms) {
             Ok(pong) => {

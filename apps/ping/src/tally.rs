@@ -1,26 +1,26 @@
-//! What came of a series of requests.
+//! Statistics of a series of requests.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use text::{count, duration};
 
-/// Round trips that are kept for the median; of a longer series it is that of the last ones.
+/// Maximum number of RTTs kept for the median; in a longer series it is that of the latest ones.
 const MAX_KEPT: usize = 10_000;
 
-/// Requests and answers so far.
+/// Requests and replies so far.
 #[derive(Default)]
 pub struct Tally {
     sent: u64,
     answered: u64,
     min_ns: Option<u64>,
     max_ns: u64,
-    /// The last round trips, in a ring.
+    /// Ring of the latest RTTs.
     kept_ns: Vec<u64>,
 }
 
 impl Tally {
-    /// Notes a request and how long its answer took, if one came.
+    /// Records a request and its RTT, if a reply came.
     pub fn note(&mut self, round_trip_ns: Option<u64>) {
         self.sent += 1;
         let Some(taken) = round_trip_ns else { return };
@@ -34,7 +34,7 @@ impl Tally {
         self.max_ns = self.max_ns.max(taken);
     }
 
-    /// How many answers came.
+    /// Number of replies.
     pub fn answered(&self) -> u64 {
         self.answered
     }
@@ -46,7 +46,7 @@ impl Tally {
     }
 }
 
-/// `4 asked, 4 answered, 0 lost (0 %); least 0.1 ms, median 0.2 ms, most 0.3 ms`.
+/// Formats as `4 asked, 4 answered, 0 lost (0 %); least 0.1 ms, median 0.2 ms, most 0.3 ms`.
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lost = self.sent - self.answered;

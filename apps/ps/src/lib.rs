@@ -34,7 +34,7 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
 }
 
-/// As wide as a terminal of 80 columns, where names are no longer than most are.
+/// Fits a terminal of 80 columns unless names are unusually long.
 fn table(processes: &[ProcessRecord], instances: &Instances) -> String {
     let now = sip::time::monotonic();
     let mut table = Table::new(&[

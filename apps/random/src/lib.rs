@@ -1,4 +1,4 @@
-//! Prints random bytes in hexadecimal, 32 a line.
+//! Prints random bytes in hexadecimal, 32 per line.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,7 @@ pub fn main(startup: Startup) -> i32 {
     for line in bytes.chunks(LINE_BYTES) {
         let mut text = String::with_capacity(2 * LINE_BYTES + 1);
         for byte in line {
-            // Writing to a String cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(text, "{byte:02x}");
         }
         text.push('\n');

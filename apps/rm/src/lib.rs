@@ -12,7 +12,7 @@ use file_tools::removing::{Folders, RemoveError, remove};
 
 sip::startup!();
 
-/// Removes each of the paths; what cannot be removed is reported, and the others go.
+/// Removes each path. A failure is reported and the others are removed.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let folders = if startup.recursive { Folders::Remove } else { Folders::Leave };

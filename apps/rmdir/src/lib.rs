@@ -9,7 +9,7 @@ use file_tools::feed::for_each_path;
 
 sip::startup!();
 
-/// Removes each folder; one that cannot be removed is reported, and the others go.
+/// Removes each folder. A failure is reported and the others are removed.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     for_each_path(&startup.working_folder, &startup.paths, |_, full| namespace.remove_directory(full))

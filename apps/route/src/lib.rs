@@ -1,4 +1,4 @@
-//! Shows and changes the ways to other networks.
+//! Shows and changes the routing table.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -65,15 +65,15 @@ impl<'a> Action<'a> {
     }
 }
 
-/// What could not be done, and why.
+/// What failed, and why.
 type Error = (String, String);
 
-/// Says of which thing an error speaks.
+/// Attaches the subject to an error.
 fn about<E: ToString>(what: &str) -> impl Fn(E) -> Error + use<'_, E> {
     move |error| (what.into(), error.to_string())
 }
 
-/// A route as a person names it.
+/// A route as given on the command line.
 struct Wanted<'a> {
     network: Option<&'a str>,
     gateway: Option<&'a str>,
@@ -85,7 +85,7 @@ impl Wanted<'_> {
         let network_text = network;
         let network = parse_network(network)?;
         let gateway = self.gateway.map(parse_gateway).transpose()?;
-        // `default` is of IPv4 by itself; a gateway of IPv6 makes it one of IPv6.
+        // `default` alone means IPv4; an IPv6 gateway makes it the IPv6 default route.
         let is_version_6 = gateway.unwrap_or(network.address).is_ipv6();
         let is_default = network.prefix_bits == 0;
         if !is_default && gateway.is_some_and(|gateway| gateway.is_ipv6() != network.address.is_ipv6()) {
@@ -125,7 +125,7 @@ impl Wanted<'_> {
         stack.remove_route(route).map_err(about(network))
     }
 
-    /// The number of the interface that was named; 0 where none was.
+    /// Returns the number of the named interface; 0 if none was named.
     fn interface_number(&self, stack: &mut IpStack) -> Result<u32, Error> {
         let Some(name) = self.interface else { return Ok(0) };
         let interfaces = stack.interfaces().map_err(about(name))?;
@@ -142,7 +142,7 @@ fn parse_gateway(text: &str) -> Result<core::net::IpAddr, Error> {
     parse_address(text).map_err(about(text))
 }
 
-/// The network of a route. All zero stands for all networks, of the kind that the flags tell.
+/// Returns the destination network of a route. An all-zero address is the default route of the family in the flags.
 fn network_of(route: &RouteRecord) -> Network {
     let network = if is_unspecified(route.network) && !route.flags.contains(RouteFlags::IPV6) {
         to_bytes(core::net::Ipv4Addr::UNSPECIFIED.into())

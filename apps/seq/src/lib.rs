@@ -1,4 +1,4 @@
-//! Counts.
+//! Prints a sequence of numbers.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub fn main(startup: Startup) -> i32 {
     let mut end = "";
     for number in sequence {
         if output.write(before.as_bytes()).and_then(|()| output.write(number.as_bytes())).is_err() {
-            // The reader has ended and wants no more.
+            // The reader has ended.
             return 1;
         }
         before = &separator;

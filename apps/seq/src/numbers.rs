@@ -1,12 +1,12 @@
-//! Decimal numbers with the digits after the point that they were written with, and counting in them.
+//! Decimal fixed-point numbers that keep their number of digits, and sequences of them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 
-/// Digits after the point, at most.
+/// Maximum digits after the decimal point.
 const MAX_DIGITS: usize = 9;
 
-/// A decimal number: `units` of 10 to the power of minus `digits`.
+/// A decimal number: `units` times 10 to the power of minus `digits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
     units: i128,
@@ -14,10 +14,10 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// A whole number.
+    /// The number 1.
     pub const ONE: Decimal = Decimal { units: 1, digits: 0 };
 
-    /// A number as people write it: `7`, `-2`, `0.25`.
+    /// Parses `7`, `-2`, `0.25`.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (sign, digits) = match text.strip_prefix('-') {
             Some(digits) => (-1, digits),
@@ -40,7 +40,7 @@ impl Decimal {
     }
 }
 
-/// The numbers from one to another.
+/// An arithmetic sequence.
 pub struct Sequence {
     next: i128,
     step: i128,
@@ -49,24 +49,24 @@ pub struct Sequence {
     width: usize,
 }
 
-/// How wide the numbers are.
+/// Width of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Each as wide as it is.
+    /// Minimal width.
     Own,
-    /// All alike, with zeros in front.
+    /// Equal width, padded with zeros.
     Equal,
 }
 
 impl Sequence {
-    /// Counts from `first` to `last`. `None` where the step is zero.
+    /// Creates the sequence from `first` to `last`. `None` if the step is zero.
     pub fn new(first: Decimal, step: Decimal, last: Decimal, width: Width) -> Option<Sequence> {
         let digits = first.digits.max(step.digits);
         let common = digits.max(last.digits);
         if step.units == 0 {
             return None;
         }
-        // In the units of the numbers that are shown; a finer end lies between two of them.
+        // In the units of the printed numbers; a finer end lies between two of them.
         let unit = 10_i128.pow((common - digits) as u32);
         let last = last.scaled(common).div_euclid(unit)
             + i128::from(step.units < 0 && last.scaled(common).rem_euclid(unit) != 0);

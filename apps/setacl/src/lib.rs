@@ -1,6 +1,6 @@
 //! Sets the access control lists of names.
 //!
-//! Deliberately not here: whether it may; the server of the name asks its rules and lists.
+//! Deliberately not here: authorization; the server of the name checks its rules and lists.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,10 +16,10 @@ use stdio::report;
 
 sip::startup!();
 
-/// Exit status where the command line asks for nothing that can be done.
+/// Exit status: invalid arguments.
 const MISUSE: i32 = 2;
 
-/// What is to become of a list.
+/// Change to a list.
 enum Change<'a> {
     Replace(&'a [String]),
     PutBefore(&'a [String]),
@@ -89,7 +89,7 @@ fn choose(entries: &[String], add: bool, remove: i64, none: bool) -> Result<Chan
     }
 }
 
-/// The list after the change; nothing where the name is to have none.
+/// Returns the changed list; `None` removes it.
 fn changed(current: Option<&NameAcl>, change: &Change<'_>) -> Result<Option<Acl>, String> {
     let list_of = |entries: &[String]| Acl::parse(&entries.join("\n")).map_err(|error| told(&error));
     let now = || Acl::parse(current.map_or("", |acl| &acl.text)).map_err(|error| told(&error));
@@ -100,7 +100,7 @@ fn changed(current: Option<&NameAcl>, change: &Change<'_>) -> Result<Option<Acl>
             let mut list = list_of(entries)?;
             let mut rest: Vec<Entry> = now()?.entries().to_vec();
             if current.is_none() {
-                // Without a list, everything was allowed; with one, what no entry allows is not.
+                // Without a list everything was allowed; with one, only what an entry allows is.
                 rest.push(Entry::parse("allow all **", 1).map_err(|error| told(&error))?);
             }
             rest.into_iter().try_for_each(|entry| list.push(entry)).map_err(|error| told(&error))?;

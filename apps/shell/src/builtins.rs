@@ -1,4 +1,4 @@
-//! Commands that are part of the shell, because they concern the shell itself.
+//! Builtin commands, which act on the shell itself.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,33 +14,33 @@ use crate::jobs::STATUS_INTERRUPTED;
 use crate::shell::{Error, STATUS_NOT_FOUND, Shell};
 use crate::terminal::Answer;
 
-/// What a builtin is given.
+/// Context of a builtin.
 pub struct Call<'a, 's> {
-    /// The words after its name.
+    /// Arguments.
     pub words: &'a [String],
-    /// What it prints.
+    /// Output.
     pub out: &'a mut Vec<u8>,
-    /// The variables and functions of the script, where it may change them.
+    /// Variables and functions of the script, if it may change them.
     pub scope: Option<&'a mut Scope<'s>>,
 }
 
-/// A command of the shell.
+/// A builtin command.
 #[derive(Clone, Copy)]
 pub struct Builtin {
     /// Its name.
     pub name: &'static str,
-    /// How it is called.
+    /// Usage line.
     pub usage: &'static str,
-    /// One line for people.
+    /// One-line description.
     pub summary: &'static str,
     action: fn(&mut Shell, Call<'_, '_>) -> Result<Flow, Error>,
 }
 
-/// The one that tells of others.
+/// The `help` builtin.
 pub const HELP: &Builtin =
     &Builtin { name: "help", usage: "help [NAME]", summary: "tells what there is, or of one command", action: help };
 
-/// All of them, in the order of their names.
+/// All builtins, sorted by name.
 pub const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "bg",
@@ -91,17 +91,17 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "which", usage: "which NAME...", summary: "tells what a name runs", action: which },
 ];
 
-/// The builtin with this name.
+/// Returns the builtin of this name.
 pub fn find(name: &str) -> Option<&'static Builtin> {
     BUILTINS.iter().find(|builtin| builtin.name == name)
 }
 
-/// Runs one whose variables cannot be changed: it stands in a pipe.
+/// Runs a builtin in a pipeline, where it cannot change variables.
 pub fn run(shell: &mut Shell, builtin: &Builtin, words: &[String], out: &mut Vec<u8>) -> Result<Flow, Error> {
     call(shell, builtin, Call { words, out, scope: None })
 }
 
-/// Runs one.
+/// Runs a builtin.
 pub fn call(shell: &mut Shell, builtin: &Builtin, call: Call<'_, '_>) -> Result<Flow, Error> {
     if matches!(call.words, [word] if ["-?", "-h", "--help"].contains(&word.as_str())) {
         call.out.extend_from_slice(describe(builtin).as_bytes());
@@ -122,7 +122,7 @@ fn describe(builtin: &Builtin) -> String {
     format!("{}: {}\n\nusage: {}\n{more}", builtin.name, builtin.summary, builtin.usage)
 }
 
-/// How a command that was not called as it has to be is called.
+/// Returns the usage error of a builtin.
 pub fn misused(name: &str) -> Error {
     let usage = find(name).map_or("", |builtin| builtin.usage);
     Error {
@@ -222,7 +222,7 @@ fn history(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
 }
 
 impl Shell {
-    /// Tells a person of what is hidden by a new function. Scripts do so on purpose.
+    /// Tells an interactive user which command a new function hides. Scripts do so on purpose.
     pub fn tell_of_hidden(&mut self, name: &str) {
         let hidden = match (find(name), self.programs().find(name)) {
             (Some(_), _) => "command of the shell",

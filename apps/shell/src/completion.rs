@@ -1,4 +1,4 @@
-//! What a line may be completed with.
+//! Completion candidates for a command line.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,22 +15,22 @@ use crate::names;
 use crate::programs::Programs;
 use crate::terminal::Candidates;
 
-/// More candidates than these help nobody.
+/// Maximum candidates; more help nobody.
 const MAX_CANDIDATES: usize = 500;
 
-/// What the shell knows that lines can contain.
+/// Names that the shell can complete.
 pub struct Known<'a> {
-    /// What is installed.
+    /// Installed programs.
     pub programs: &'a Programs,
-    /// Names of functions.
+    /// Function names.
     pub functions: Vec<String>,
-    /// Names of variables.
+    /// Variable names.
     pub variables: Vec<String>,
     /// The working folder.
     pub folder: &'a str,
 }
 
-/// Candidates for the text before the cursor.
+/// Returns the candidates for the text before the cursor.
 pub fn candidates(known: &Known<'_>, namespace: &mut Namespace, line: &str, cursor: usize) -> Candidates {
     let Some(text) = line.get(..cursor) else { return (cursor, Vec::new()) };
     let context = completion_context(text);
@@ -55,7 +55,7 @@ pub fn candidates(known: &Known<'_>, namespace: &mut Namespace, line: &str, curs
     (context.start, found)
 }
 
-/// Words that the command takes here; none where it takes paths, or anything.
+/// Returns the words that the command accepts here; `None` if it accepts paths, or anything.
 fn words(known: &Known<'_>, context: &CompletionContext) -> Option<Vec<String>> {
     let [name, before @ ..] = context.before.as_slice() else { return None };
     if context.kind != WordKind::Plain {
@@ -68,7 +68,7 @@ fn words(known: &Known<'_>, context: &CompletionContext) -> Option<Vec<String>> 
     if name == "help" {
         return Some(beginning(&mut known.programs.names().chain(BUILTINS.iter().map(|builtin| builtin.name))));
     }
-    // The names of programs are the shell's own words before those of functions.
+    // Builtins and functions hide programs of the same name.
     if BUILTINS.iter().any(|builtin| builtin.name == name) || known.functions.contains(name) {
         return None;
     }
@@ -77,7 +77,8 @@ fn words(known: &Known<'_>, context: &CompletionContext) -> Option<Vec<String>> 
     arguments(&manifest, &before, word).map(|words| beginning(&mut words.into_iter()))
 }
 
-/// Words that a program takes behind `before`, as its manifest says; none where it takes any text, such as a path.
+/// Returns the words that a program accepts after `before`, according to its manifest; `None` if it accepts any text,
+/// such as a path.
 fn arguments<'m>(manifest: &'m Manifest, before: &[&str], word: &str) -> Option<Vec<&'m str>> {
     let expected = expected(manifest, before);
     if word.starts_with('-') && !(expected.flags.is_empty() && expected.value.is_some()) {
@@ -141,9 +142,9 @@ mod tests {
         let manifest = manifest::program("show", MANIFEST, None).unwrap_or_else(|errors| panic!("{errors}")).manifest;
         let offered = |before: &[&str], word: &str| arguments(&manifest, before, word);
         assert_eq!(offered(&[], "-"), Some(Vec::from(["-w", "--pause", "--from", "--help"])));
-        // What was given is offered again where it may be; help stands alone.
+        // A repeatable option is offered again; help stands alone.
         assert_eq!(offered(&["-w", "--from", "/a"], "--"), Some(Vec::from(["--pause", "--from"])));
-        // A number is nothing to complete, the value of a text may be a path.
+        // A number has no completion; the value of a text parameter may be a path.
         assert_eq!(offered(&[], ""), Some(Vec::new()));
         assert_eq!(offered(&["5"], "/f"), None);
         assert_eq!(offered(&["5", "/a"], "/f"), None);

@@ -1,9 +1,9 @@
-//! Where errors go: `2>`, and `2>&1`.
+//! Redirection of errors: `2>`, and `2>&1`.
 //!
 //! Programs write errors as debug text. A program whose errors are redirected is started with a debug sink
-//! ([`sip::debug::Sink`]), which those that it starts inherit; a thread of the shell reads that until the program has ended,
-//! puts the name of its writer before each line, as the machine's debug output does, and passes it on.
-//! Deliberately not here: errors that nobody redirects. They go to the machine's debug output without the shell.
+//! ([`sip::debug::Sink`]), which its children inherit; a thread of the shell reads the sink until the program has
+//! ended, prefixes each line with the name of its writer, as the machine's debug output does, and forwards it.
+//! Deliberately not here: errors that are not redirected. They go to the machine's debug output without the shell.
 
 use alloc::format;
 use alloc::string::String;
@@ -25,35 +25,36 @@ use crate::gate::Gate;
 use crate::shell::{Error, Shell};
 use crate::sink::{Sink, existing};
 
-/// What the shell's own errors begin with.
+/// Prefix of the shell's own errors.
 const SHELL: &str = "shell";
 
 type Writer = pipe::Imp<pipe::states::Ready>;
 
-/// Where the errors of one command go.
+/// Target of a command's errors.
 #[derive(Clone)]
 pub enum Target {
-    /// A place for output.
+    /// A sink.
     Sink(Sink),
-    /// The pipe behind the command, among its output.
+    /// The pipe after the command, together with its output.
     NextPipe,
 }
 
-/// The errors of a program that is created and not yet started.
+/// Redirected errors of a program that is created and not yet started.
 pub struct Unread {
     sink: DebugSink,
     to: Way,
 }
 
-/// A way from a thread to where errors go.
+/// Where a reader thread forwards errors.
 enum Way {
     Own(Output),
-    /// The pipe that the program's output goes to as well, and what moves that: whether it moved all.
+    /// The pipe that also carries the program's output, and the thread that forwards that; its result is whether
+    /// everything was forwarded.
     Shared(Arc<Mutex<Option<Output>>>, JoinHandle<bool>),
 }
 
 impl Unread {
-    /// Errors to a place for output. What moves them on there is added to `pumps`.
+    /// Redirects errors to a sink. The threads that forward them there are added to `pumps`.
     pub fn to_sink(
         shell: &mut Shell,
         target: &Sink,
@@ -66,7 +67,8 @@ impl Unread {
         Ok(Unread { sink, to: Way::Own(Output::new(opened.writer)) })
     }
 
-    /// Errors to the pipe that `writer` writes to; and the writing end of the program, whose output goes there, too.
+    /// Redirects errors to the pipe that `writer` writes to; also returns the program's writing end, whose output
+    /// goes to the same pipe.
     pub fn to_pipe(writer: Writer) -> Result<(Unread, Writer), Status> {
         let sink = DebugSink::new()?;
         let (own_writer, reader) = new_pipe()?;
@@ -76,17 +78,17 @@ impl Unread {
         Ok((Unread { sink, to: Way::Shared(output, moving) }, own_writer))
     }
 
-    /// The sink that the program is given.
+    /// The sink to give to the program.
     pub fn sink(&self) -> &DebugSink {
         &self.sink
     }
 
-    /// Moves errors on until the program has ended.
+    /// Forwards errors until the program has ended.
     pub fn pump(self, child: &Child) {
         match self.to {
             Way::Own(mut output) => {
                 read_all(&self.sink, child, |text| output.write(text).and_then(|()| output.flush()).is_ok());
-                // What is gone needs no end.
+                // A closed pipe needs no end.
                 let _ = output.finish();
             }
             Way::Shared(output, moving) => {
@@ -104,20 +106,20 @@ impl Unread {
     }
 }
 
-/// Moves a program's output on; whether it came to its end.
+/// Forwards a program's output; returns whether it reached the end.
 fn move_all(mut input: Input, output: &Mutex<Option<Output>>) -> bool {
     while let Ok(block) = input.block() {
         let Some(block) = block else { return true };
         if output.lock().as_mut().is_none_or(|output| output.write_block(block).is_err()) {
-            // The writer finds out at its next block.
+            // The writer gets the error with its next block.
             return false;
         }
     }
     false
 }
 
-/// Reads a sink until the program has ended and all that it wrote was passed on. Where nobody takes it any more it is read
-/// all the same: it is not to come on the machine's debug output instead.
+/// Reads a sink until the program has ended and everything it wrote was forwarded. Keeps reading when nobody accepts
+/// the errors any more: otherwise they would appear on the machine's debug output.
 fn read_all(sink: &DebugSink, child: &Child, mut pass_on: impl FnMut(&[u8]) -> bool) {
     let mut lines = Lines::default();
     let mut is_taken = true;
@@ -137,10 +139,10 @@ fn read_all(sink: &DebugSink, child: &Child, mut pass_on: impl FnMut(&[u8]) -> b
     }
 }
 
-/// Puts names before lines.
+/// Prefixes lines with names.
 #[derive(Default)]
 struct Lines {
-    /// Process id of the writer whose line has not ended.
+    /// Process id of the writer of an unfinished line.
     open: Option<u64>,
 }
 
@@ -167,7 +169,7 @@ impl Lines {
         }
     }
 
-    /// Ends a line that has not ended.
+    /// Ends an unfinished line.
     fn end(&mut self, out: &mut Vec<u8>) {
         if self.open.take().is_some() {
             out.push(b'\n');
@@ -176,17 +178,17 @@ impl Lines {
 }
 
 impl Shell {
-    /// Tells of an error of the shell's own or of a script: where errors go now.
+    /// Reports an error of the shell or of a script to the current error target.
     pub fn error(&mut self, message: &str) {
         let Some(sink) = self.errors.last().cloned() else { return self.report(message) };
         let text: String = message.lines().map(|line| format!("{SHELL}: {line}\n")).collect();
-        // Where that is a file that takes no more, its end tells.
+        // A file that accepts no more reports it when it is finished.
         if sink.write(&mut self.namespace, text.as_bytes()).is_err() {
             self.report(message);
         }
     }
 
-    /// Has errors go to a sink while something runs.
+    /// Redirects errors to a sink while `run` runs.
     pub fn with_errors<R>(&mut self, sink: Sink, run: impl FnOnce(&mut Shell) -> R) -> R {
         self.errors.push(sink);
         let result = run(self);
@@ -194,7 +196,7 @@ impl Shell {
         result
     }
 
-    /// Where the errors of each command of a pipeline go, if they are redirected.
+    /// Returns the error target of each command of a pipeline, if redirected.
     pub fn error_targets(&mut self, commands: &[Command]) -> Result<Vec<Option<Target>>, Error> {
         let mut targets = Vec::new();
         for (index, command) in commands.iter().enumerate() {
@@ -210,7 +212,7 @@ impl Shell {
         Ok(targets)
     }
 
-    /// The place that a redirection names.
+    /// Opens the target of a redirection.
     pub fn error_sink(&mut self, errors: &Errors) -> Result<Sink, AccessError> {
         match errors {
             Errors::File(mode, path) => {
@@ -223,7 +225,7 @@ impl Shell {
     }
 }
 
-/// Whether all errors so far are where they were to go.
+/// Whether all errors so far reached their targets.
 pub fn are_whole(targets: &[Option<Target>]) -> bool {
     targets.iter().flatten().all(|target| match target {
         Target::Sink(sink) => sink.is_whole(),

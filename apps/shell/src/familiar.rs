@@ -1,6 +1,6 @@
-//! Commands of Unix systems that go by another name here.
+//! Unix commands that have another name here.
 
-/// Command there, and what does that here.
+/// Unix command, and its counterpart here.
 const FAMILIAR: &[(&str, &str)] = &[
     ("!!", "`history`, and the up arrow brings a command back"),
     (".", "a script of yours is a program: `shell FILE`"),
@@ -58,7 +58,7 @@ const FAMILIAR: &[(&str, &str)] = &[
     ("wget", "`fetch`"),
 ];
 
-/// What does here what the command `name` does on a Unix system.
+/// Returns the counterpart of the Unix command `name`.
 pub fn here(name: &str) -> Option<&'static str> {
     FAMILIAR.iter().find(|(there, _)| *there == name).map(|(_, here)| *here)
 }

@@ -1,4 +1,4 @@
-//! What feeds a program's standard input when no program does: a file, or the person at the console.
+//! Sources of a program's standard input other than a program: a file, or the person at the console.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::terminal::Endpoint;
 
 const READ_BYTES: usize = 16 * 1024;
 
-/// Writes a file to a pipe. A file that cannot be read to its end cuts the pipe off, which its reader hears.
+/// Writes a file to a pipe. If the file cannot be read to its end, the pipe is cut off, which its reader sees.
 pub fn from_file(mut file: OpenFile, mut output: Output) {
     let mut pieces = file.pieces();
     let copied = loop {
@@ -23,12 +23,12 @@ pub fn from_file(mut file: OpenFile, mut output: Output) {
         }
     };
     if copied {
-        // A reader that has ended needs no more.
+        // Fails only if the reader has ended.
         let _ = output.finish();
     }
 }
 
-/// Writes what the person types, line by line, until Ctrl-D; as long as the job may not read, it waits.
+/// Writes console input line by line until Ctrl-D; waits while the job may not read.
 pub fn from_person(mut console: Endpoint, mut output: Output, gate: &Gate) {
     while gate.wait_to_read() {
         let Ok(prompt) = ExVec::from_slice(&[]) else { return };
@@ -36,7 +36,7 @@ pub fn from_person(mut console: Endpoint, mut output: Output, gate: &Gate) {
         let line = loop {
             match reading.receive() {
                 console::ImpReading::Line { text, next } => break Some((Some(text), next)),
-                // The shell took the console over, for another job.
+                // The shell took over the console for another job.
                 console::ImpReading::Interrupted { next } if gate.access() != Access::Full => break Some((None, next)),
                 console::ImpReading::EndOfInput { .. } => break None,
                 console::ImpReading::Complete { next, .. } => match ExVec::from_slice(&[]) {
@@ -49,7 +49,7 @@ pub fn from_person(mut console: Endpoint, mut output: Output, gate: &Gate) {
             }
         };
         let Some((text, next)) = line else {
-            // A reader that has ended needs no more.
+            // Fails only if the reader has ended.
             let _ = output.finish();
             return;
         };
@@ -63,13 +63,13 @@ pub fn from_person(mut console: Endpoint, mut output: Output, gate: &Gate) {
     }
 }
 
-/// Writes a byte stream as it comes.
+/// Writes a byte stream as it arrives.
 pub fn from_stream(mut console: Endpoint, mut output: Output) {
     loop {
         let Ok(block) = ExVec::<u8>::new(READ_BYTES) else { return };
         match console.read(block).receive() {
             console::ImpReadyAfterRead::ReadDone { count: 0, .. } => {
-                // A reader that has ended needs no more.
+                // Fails only if the reader has ended.
                 let _ = output.finish();
                 return;
             }

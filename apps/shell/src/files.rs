@@ -1,4 +1,4 @@
-//! Scripts on a disk.
+//! Script files.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,7 +9,7 @@ use client::namespace::Namespace;
 use contracts::directory::NameError;
 use principal::{Acl, Right};
 
-/// The longest script, in bytes.
+/// Maximum size of a script in bytes.
 const SCRIPT_BYTES: u64 = 1 << 20;
 
 /// Reads a script that this shell may run. An error is a phrase for people.
@@ -33,11 +33,11 @@ pub fn read_script(namespace: &mut Namespace, full: &str) -> Result<String, Stri
     Ok(text)
 }
 
-/// Refuses a script that the list which decides about its file does not let the shell run.
+/// Refuses a script whose governing ACL does not let the shell run it.
 fn check_execute(namespace: &mut Namespace, full: &str) -> Result<(), String> {
     let of_list = |error: &dyn core::fmt::Display| format!("its access control list: {error}");
     let list = match namespace.acl(full) {
-        // Whoever serves this knows no lists.
+        // The server has no access control lists.
         Err(AccessError::Name(NameError::NotSupported)) | Ok(None) => return Ok(()),
         Ok(Some(list)) => Acl::parse(&list.text).map_err(|error| of_list(&error))?,
         Err(error) => return Err(of_list(&error)),

@@ -1,44 +1,44 @@
-//! Which jobs may use the console: one that may not waits where it would.
+//! Console access of jobs: a job without access blocks when it uses the console.
 //!
-//! There is no way to halt another SIP's threads, so Ctrl-Z takes the console from a job instead. What a job reads and
-//! writes there passes through threads of the shell, and those wait here.
+//! Another SIP's threads cannot be halted, so Ctrl-Z takes the console from a job instead. A job's console I/O passes
+//! through threads of the shell, and those wait here.
 
 use alloc::sync::Arc;
 
 use sip::Status;
 use sip::sync::{Event, Mutex};
 
-/// What a job may do with the console.
+/// A job's access to the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Read and write: it is the foreground job.
+    /// Read and write: the foreground job.
     Full,
-    /// Write: it runs in the background.
+    /// Write only: a background job.
     Output,
-    /// Neither: it was stopped.
+    /// None: a stopped job.
     Nothing,
-    /// It has ended. What it wrote before is shown; nothing is read for it.
+    /// The job has ended. Its remaining output is shown; no input is read for it.
     Ended,
 }
 
-/// The console as one job sees it.
+/// The console access of one job.
 pub struct Gate {
     access: Mutex<Access>,
     /// Set while the job may write.
     writes: Event,
-    /// Set while the job may read, or will never again.
+    /// Set while the job may read, or once it never will again.
     reads: Event,
 }
 
 impl Gate {
-    /// A gate for a job that begins with this access.
+    /// Creates a gate with this access.
     pub fn new(access: Access) -> Result<Arc<Gate>, Status> {
         let gate = Gate { access: Mutex::new(access), writes: Event::manual()?, reads: Event::manual()? };
         gate.set(access);
         Ok(Arc::new(gate))
     }
 
-    /// Changes what the job may do.
+    /// Changes the job's access.
     pub fn set(&self, access: Access) {
         let mut current = self.access.lock();
         *current = access;
@@ -52,7 +52,7 @@ impl Gate {
         }
     }
 
-    /// What the job may do.
+    /// The job's access.
     pub fn access(&self) -> Access {
         *self.access.lock()
     }
@@ -62,14 +62,14 @@ impl Gate {
         self.writes.wait();
     }
 
-    /// Waits until the job may read; false if it will never again.
+    /// Waits until the job may read; false if it never will again.
     pub fn wait_to_read(&self) -> bool {
         loop {
             self.reads.wait();
             match self.access() {
                 Access::Full => return true,
                 Access::Ended => return false,
-                // It was taken away again in the meantime.
+                // The access was revoked in the meantime.
                 Access::Output | Access::Nothing => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Help, all of it from manifests.
+//! Help texts, generated from manifests.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use manifest_model::{Manifest, Parameter, ParameterKind, Value};
 use crate::builtins::BUILTINS;
 use crate::programs::{Programs, WORKING_FOLDER};
 
-/// What there is: builtins and programs, a line each.
+/// Lists builtins and programs, a line each.
 pub fn overview(programs: &Programs) -> String {
     let mut text = String::from("Commands of the shell:\n");
     text.push_str(&list(BUILTINS.iter().map(|builtin| (builtin.usage, builtin.summary))));
@@ -30,7 +30,7 @@ fn list<'a>(lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     lines.iter().map(|(name, summary)| format!("  {name:width$}  {summary}\n")).collect()
 }
 
-/// How a program is called and what it is given.
+/// Describes a program's usage and parameters.
 pub fn program(manifest: &Manifest) -> String {
     let mut text = format!("{}: {}\n\nusage: {}\n", manifest.name, manifest.summary, arguments::usage(manifest));
     let shown = manifest.parameters.iter().filter(|parameter| parameter.name != WORKING_FOLDER);
@@ -61,7 +61,7 @@ fn parameter_line(parameter: &Parameter) -> (String, String) {
     (called, format!("{}{notes}", parameter.help))
 }
 
-/// A default as a person would write it, unless it goes without saying.
+/// Formats a default value, unless it is obvious.
 fn shown_default(value: &Value) -> Option<String> {
     match value {
         Value::Boolean(_) => None,
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(line(ParameterKind::Text, Value::Text("".into())), "what wait is for");
     }
 
-    /// The manifests of the programs in a folder of the repository.
+    /// Returns the manifests of the programs in a folder of the repository.
     fn manifests(folder: &str) -> Vec<Manifest> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
         let entries = std::fs::read_dir(folder).expect("the folder is there").flatten();

@@ -1,17 +1,17 @@
-//! The lines that a person gave, and how one is recalled: `!!`, `!5`, `!-2`, `!ec`.
+//! Command history and its recall: `!!`, `!5`, `!-2`, `!ec`.
 
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 
-/// How many lines are kept.
+/// Maximum lines kept.
 const LINES_KEPT: usize = 1_000;
 
-/// The lines that were given, oldest first.
+/// Entered lines, oldest first.
 #[derive(Default)]
 pub struct History {
     lines: VecDeque<String>,
-    /// How many there were before those.
+    /// Number of dropped older lines.
     dropped: usize,
 }
 
@@ -29,15 +29,15 @@ impl History {
         self.lines.push_back(String::from(line));
     }
 
-    /// The last `count` lines with their numbers.
+    /// Returns the last `count` lines with their numbers.
     pub fn last(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
         let skipped = self.lines.len().saturating_sub(count);
         let first = self.dropped + 1;
         self.lines.iter().enumerate().skip(skipped).map(move |(index, line)| (first + index, line.as_str()))
     }
 
-    /// The line that one which begins with `!` recalls, with what stands behind the first blank of it; none if it
-    /// recalls nothing. An error is one sentence.
+    /// Returns the line that a line beginning with `!` recalls, followed by whatever comes after its first blank;
+    /// `None` if it recalls nothing. An error is a sentence.
     pub fn recall(&self, line: &str) -> Option<Result<String, String>> {
         let asked = line.trim().strip_prefix('!')?;
         let (which, rest) = asked.find(char::is_whitespace).map_or((asked, ""), |blank| asked.split_at(blank));
@@ -55,7 +55,7 @@ impl History {
         })
     }
 
-    /// By the number of the list, or counted from the last one back.
+    /// By number; a negative number counts back from the last line.
     fn numbered(&self, number: i64) -> Option<&String> {
         let distance = usize::try_from(number.unsigned_abs()).ok()?;
         let index = if number < 0 {

@@ -1,4 +1,4 @@
-//! The commands of the shell that concern its jobs.
+//! Job-control builtins.
 
 use alloc::format;
 
@@ -17,7 +17,7 @@ pub fn jobs(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     Ok(Flow::Status(0))
 }
 
-/// Gives a job the console and waits for it: of none in particular the last that was stopped, or else the last.
+/// Moves a job to the foreground and waits for it: by default the last stopped one, else the last one.
 pub fn fg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let position = match asked(shell, "fg", &call)? {
         Some(position) => position,
@@ -29,7 +29,7 @@ pub fn fg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     Ok(shell.bring_to_foreground(job))
 }
 
-/// Gives a stopped job the output on the console back.
+/// Resumes a stopped job's console output.
 pub fn bg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let position = match asked(shell, "bg", &call)? {
         Some(position) => position,
@@ -54,8 +54,8 @@ pub fn wait(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
 }
 
 impl Shell {
-    /// Whether the shell does not end yet: jobs are stopped, which would end with it, and a person was not told so right
-    /// before.
+    /// Whether the shell must not exit yet: there are stopped jobs, which would end with it, and the user was not
+    /// warned right before.
     pub fn keeps_stopped_jobs(&mut self, is_warned: &mut bool) -> bool {
         if !self.is_interactive() || last_stopped(self).is_none() || core::mem::replace(is_warned, true) {
             return false;
@@ -68,7 +68,7 @@ impl Shell {
     }
 }
 
-/// The place of the job whose number was given, as it is or behind a `%`.
+/// Returns the index of the job with this number, given with or without `%`.
 fn asked(shell: &Shell, name: &str, call: &Call<'_, '_>) -> Result<Option<usize>, Error> {
     let word = match call.words {
         [] => return Ok(None),

@@ -1,4 +1,4 @@
-//! Jobs: pipelines that were started, in the foreground or beside the shell.
+//! Jobs: pipelines in the foreground or background.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,24 +11,24 @@ use sip::thread::JoinHandle;
 
 use crate::gate::{Access, Gate};
 
-/// Status of a command that a person interrupted.
+/// Exit status of a command interrupted by Ctrl-C.
 pub const STATUS_INTERRUPTED: i32 = 130;
-/// Status of a command that a person stopped.
+/// Exit status of a command stopped by Ctrl-Z.
 pub const STATUS_STOPPED: i32 = 148;
-/// What is added to the number of an end's kind, for a command that did not exit by itself.
+/// Added to the code of the kind of end, for a command that did not exit normally.
 const STATUS_DIED: i32 = 128;
 
-/// A child process and what to call it.
+/// A child process and its name.
 pub struct Running {
     /// Name of the program.
     pub name: String,
     /// The process.
     pub child: Arc<Child>,
-    /// Whether the status of the pipeline is its.
+    /// Whether its status is that of the pipeline.
     pub is_last: bool,
 }
 
-/// Exit status for the end of a process, and the line that tells of it where it did not exit by itself.
+/// Returns the exit status for an epitaph, and the line that reports an abnormal end.
 pub fn judge(running: &Running, epitaph: &Epitaph) -> (i32, Option<String>) {
     match epitaph.kind {
         EpitaphKind::Exited => (epitaph.status & 0xff, None),
@@ -40,19 +40,19 @@ pub fn judge(running: &Running, epitaph: &Epitaph) -> (i32, Option<String>) {
     }
 }
 
-/// A pipeline that was started.
+/// A running pipeline.
 pub struct Job {
-    /// Number by which a person knows it; 0 as long as it never left the foreground.
+    /// Job number; 0 as long as it never left the foreground.
     pub number: usize,
-    /// The command as it was given.
+    /// The command as entered.
     pub text: String,
     /// Its processes that have not ended.
     pub running: Vec<Running>,
     /// Status of its last process, once that has ended.
     pub status: i32,
-    /// Its access to the console; none where no person gives the commands.
+    /// Its console access; `None` in a non-interactive shell.
     pub gate: Option<Arc<Gate>>,
-    /// Threads that move its output on.
+    /// Threads that forward its output.
     pub pumps: Vec<JoinHandle<()>>,
 }
 
@@ -63,7 +63,7 @@ impl Job {
         ids.map(|id| format!("{id}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Its line in a list.
+    /// Formats its line in a list.
     pub fn line(&self) -> String {
         let state = if self.is_stopped() { "stopped" } else { "running" };
         format!("[{}] {state}: {}  (process {})", self.number, self.text, self.process_ids())
@@ -79,15 +79,15 @@ impl Job {
         self.gate.as_ref().is_some_and(|gate| gate.access() == Access::Nothing)
     }
 
-    /// Changes its access to the console.
+    /// Changes its console access.
     pub fn set_access(&self, access: Access) {
         if let Some(gate) = &self.gate {
             gate.set(access);
         }
     }
 
-    /// Looks which processes have ended; gives lines about those that died. True once all have ended and what they
-    /// wrote has been moved on.
+    /// Checks which processes have ended; appends lines about those that died. Returns true once all have ended and
+    /// their output has been forwarded.
     pub fn settle(&mut self, lines: &mut Vec<String>) -> bool {
         let mut left = Vec::new();
         for running in core::mem::take(&mut self.running) {
@@ -110,11 +110,11 @@ impl Job {
         true
     }
 
-    /// Waits until what its processes wrote has been moved on. They have ended.
+    /// Waits until the output of its processes, which have ended, has been forwarded.
     pub fn finish(&mut self) {
         self.set_access(Access::Ended);
         for pump in self.pumps.drain(..) {
-            // A pump has no result that could be missed.
+            // A pump has no result to lose.
             let _ = pump.join();
         }
     }

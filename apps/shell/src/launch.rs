@@ -1,4 +1,4 @@
-//! A pipeline to child processes: created from left to right, joined by pipes, started.
+//! Starts pipelines: child processes are created from left to right, connected by pipes, and started.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -28,15 +28,15 @@ use crate::shell::{Error, STATUS_CANNOT_RUN, STATUS_MISTAKE, STATUS_NOT_FOUND, S
 use crate::sink::Sink;
 use crate::terminal;
 
-/// A program with what its command gives it.
+/// A program with its arguments.
 pub struct Call {
     manifest: Rc<Manifest>,
     assigned: Vec<arguments::Assignment>,
 }
 
-/// What stands at one place of a pipeline.
+/// A stage of a pipeline.
 pub enum Stage<'a> {
-    /// Part of the shell.
+    /// A builtin.
     Builtin(&'static Builtin, &'a [String]),
     /// A program.
     Program(Call),
@@ -48,7 +48,7 @@ const SHELL: &str = "shell";
 type Reader = pipe::Exp<pipe::states::Ready>;
 type Writer = pipe::Imp<pipe::states::Ready>;
 
-/// Children that are created and not yet started, and the threads that move bytes for them.
+/// Created children that are not started yet, and the threads that move bytes for them.
 #[derive(Default)]
 struct Prepared {
     children: Vec<(String, Child, Option<Unread>)>,
@@ -56,7 +56,7 @@ struct Prepared {
 }
 
 impl Call {
-    /// The call that the words after the program's name make.
+    /// Parses the words after the program's name.
     pub fn new(manifest: Rc<Manifest>, words: &[String]) -> Result<Call, Error> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let assigned = arguments::assign(&manifest, &words)
@@ -64,7 +64,7 @@ impl Call {
         Ok(Call { manifest, assigned })
     }
 
-    /// For a program that is a script: how it goes on with that.
+    /// If the program is a script, returns how to continue with it.
     pub fn script(&self) -> Option<Flow> {
         Some(Flow::Run {
             name: self.manifest.name.clone(),
@@ -74,14 +74,14 @@ impl Call {
         })
     }
 
-    /// A script cannot be a process of its own, so in a pipe or beside the shell another shell runs it.
+    /// A script cannot be a process of its own, so in a pipe or in the background another shell runs it.
     pub fn in_own_process(self, programs: &Programs) -> Result<Call, Error> {
         let Some(script) = script_of(&self.manifest) else { return Ok(self) };
         let name = &self.manifest.name;
         let shell = programs.find(SHELL).ok_or_else(|| {
             Error::new(format!("{name} is a script, which a `{SHELL}` would have to run, and that is not installed"))
         })?;
-        // On the script's first line, so that the numbers of its lines stay what they are.
+        // On the script's first line, so that its line numbers stay the same.
         let variables = script_variables(&self.manifest, &self.assigned);
         let mut text: String = variables.iter().map(|(name, value)| format!("{name}={}; ", quote(value))).collect();
         text.push_str(script);
@@ -90,8 +90,8 @@ impl Call {
         Call::new(shell, &words)
     }
 
-    /// Whether something is to feed its standard input: a file, or the console where it has nothing else to work on. A
-    /// program that may do without and that asks the console itself, such as a shell, is left to do so.
+    /// Whether standard input is to be fed from a file, or from the console if the program has nothing else to work
+    /// on. A program that can do without and opens the console itself, such as a shell, is not fed.
     fn takes_input(&self, command: &Command, ends: Ends) -> bool {
         if command.input.is_some() {
             return true;
@@ -103,7 +103,7 @@ impl Call {
         reads_input(&self.manifest) && !asks_itself && !has_work && ends == Ends::Foreground
     }
 
-    /// A shell for a block or a function of this one.
+    /// Makes the call of a shell that runs a block or a function of this one.
     fn subshell(subshell: &Subshell, programs: &Programs) -> Result<Call, Error> {
         let shell = programs.find(SHELL).ok_or_else(|| {
             Error::new(format!("a `{SHELL}` would have to run this beside the others, and that is not installed"))
@@ -181,7 +181,7 @@ impl Shell {
         })
     }
 
-    /// Where a person gives the commands, a job can lose the console.
+    /// Creates a gate if the shell is interactive, where a job can lose the console.
     fn new_gate(&self, ends: Ends) -> Result<Option<Arc<Gate>>, Error> {
         if !self.is_interactive() {
             return Ok(None);
@@ -206,16 +206,16 @@ impl Shell {
             Some(Target::NextPipe) => {
                 let collected = Sink::collecting();
                 self.with_errors(collected.clone(), run);
-                // What is more than can be collected is in none of the shell's own sentences.
+                // The shell's own messages never exceed the limit of collected output.
                 out.extend(collected.into_text().unwrap_or_default().into_bytes());
             }
         }
         let mut output = Output::new(writer);
-        // A reader that has ended needs no more.
+        // Fails only if the reader has ended.
         let _ = output.write(&out).and_then(|()| output.finish());
     }
 
-    /// What feeds the first program: a file, or what is typed.
+    /// Returns the input of the first program: a file, or console input.
     fn first_input(
         &mut self,
         call: &Call,
@@ -245,7 +245,7 @@ impl Shell {
         Ok(Some(reader))
     }
 
-    /// What reads a file as a pipe.
+    /// Returns a pipe that reads a file.
     pub fn reader_of(&mut self, path: &str) -> Result<Reader, Error> {
         let full = self.absolute(path);
         let file = self.namespace.open_file(&full).map_err(|error| Error::new(format!("{path}: {error}")))?;
@@ -266,7 +266,7 @@ impl Shell {
             |status: sip::Status| Error::new(format!("{}: it cannot be started: {}", manifest.name, status.text()));
         let mut child = process::create(&manifest.name)
             .map_err(|error| Error::new(format!("{}: it cannot be started: {error}", manifest.name)))?;
-        // Whatever it asks for, it asks for who sits at this shell. Before it is given anything.
+        // Requests of the child are made for the person at this shell; set before the child gets anything.
         child = child.invoke().map_err(|status| match status {
             sip::Status::TooLarge => Error::new(format!(
                 "{}: it cannot be started: too many programs have started one another; leave one of the shells with `exit`",
@@ -329,12 +329,12 @@ impl Shell {
     }
 }
 
-/// A word of a command as people know it: a block is its text.
+/// Formats a word of a command; a block is shown as its source text.
 fn shown(command: &Command, word: &str) -> String {
     if command.subshell.is_some() { word.to_string() } else { quote(word) }
 }
 
-/// Refuses arguments that are larger than the kernel takes.
+/// Refuses arguments larger than the kernel accepts.
 fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(), Error> {
     let all: usize = assigned.iter().map(|(_, bytes)| bytes.len()).sum();
     let largest = assigned.iter().max_by_key(|(_, bytes)| bytes.len());
@@ -354,7 +354,7 @@ fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(),
     )))
 }
 
-/// What the kernel takes as the value of one parameter, and of all parameters of a process.
+/// Maximum size of one parameter, and of all parameters of a process.
 const PARAMETER_KIB: usize = 64;
 const PARAMETERS_KIB: usize = 256;
 
@@ -373,14 +373,14 @@ fn give_parameter(mut child: Child, manifest: &Manifest, index: usize, bytes: &[
     if !manifest.parameters.get(index).is_some_and(|parameter| parameter.repeated) {
         return child.parameter(index, &text);
     }
-    // Each value is ended by a zero byte.
+    // Each value is terminated by a zero byte.
     for value in text.strip_suffix('\0').unwrap_or(&text).split('\0') {
         child = child.repeated_parameter(index, value)?;
     }
     Ok(child)
 }
 
-/// All start, or none goes on. The threads that read their errors are added to `pumps`.
+/// Starts all children, or stops all. The threads that read their errors are added to `pumps`.
 fn start(
     children: Vec<(String, Child, Option<Unread>)>,
     pumps: &mut Vec<JoinHandle<()>>,
@@ -396,7 +396,7 @@ fn start(
         });
         if let Err(status) = started {
             for one in &running {
-                // One that has ended already is as good as stopped.
+                // Fails only if the child has already ended.
                 let _ = one.child.stop(StopReason::Requested);
             }
             return Err(Error::new(format!("{name}: it cannot be started: {}", status.text())));
@@ -405,7 +405,7 @@ fn start(
     Ok(running)
 }
 
-/// Whether each stage takes what the one before it gives.
+/// Checks that each stage accepts the output of the one before it.
 fn check_joints(stages: &[Stage<'_>]) -> Result<(), Error> {
     for (index, stage) in stages.iter().enumerate() {
         match stage {
@@ -428,7 +428,7 @@ fn check_joints(stages: &[Stage<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The stage for a command whose name is a builtin's or a program's.
+/// Returns the stage for a command that names a builtin or a program.
 pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Error> {
     if let Some(subshell) = &command.subshell {
         return Ok(Stage::Program(Call::subshell(subshell, shell.programs())?));

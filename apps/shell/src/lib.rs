@@ -1,9 +1,9 @@
-//! The shell: a person's or a script's commands to running programs.
+//! The shell: runs the commands of a person or a script.
 //!
-//! Key types: [`shell::Shell`] (the state of one, and host of the command language), `launch` (a pipeline to
-//! child processes), `programs` (what is installed), `terminal` (the person). Neighbours: `command-language`
-//! says what a script means, `arguments` how words become parameters, the console edits lines.
-//! Deliberately not here: escape sequences, and any knowledge of what a program does.
+//! Key types: [`shell::Shell`] (shell state, and host of the command language), `launch` (pipelines of child
+//! processes), `programs` (installed programs), `terminal` (the console). Neighbours: `command-language` interprets
+//! scripts, `arguments` turns words into parameters, the console edits lines. Deliberately not here: escape
+//! sequences, and any knowledge of what a program does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -42,20 +42,20 @@ use crate::shell::Shell;
 use crate::sink::Sink;
 use crate::terminal::Terminal;
 
-/// The first word of the note that a shell leaves when it is ready to take commands: a person sees the prompt.
+/// First word of the note that a shell leaves when it is ready for commands: the prompt is visible.
 const READY: u64 = 1;
-/// That of the note when the system's start is over and the first command runs.
+/// First word of the note when the boot is complete and the first command runs.
 const FIRST_COMMAND: u64 = 2;
 
 sip::startup!();
 
-/// Runs the commands it was given, or those that a person or a stream gives it; the status of the last one.
+/// Runs the given commands, or those of the console; returns the status of the last one.
 pub fn main(startup: Startup) -> i32 {
     let sink = match (&startup.console, startup.output) {
         (None, Some(output)) => Sink::Pipe(Arc::new(Mutex::new(Some(Output::new(output))))),
         _ => Sink::Console,
     };
-    // A shell without a console was started by another one, so the system's start is over.
+    // A shell without a console was started by another shell, so the boot is complete.
     let is_first = startup.console.is_some();
     let terminal = Terminal::new(startup.console);
     let namespace = Namespace::new(startup.namespace);

@@ -1,4 +1,4 @@
-//! Names that match a pattern.
+//! Expansion of file name patterns.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -8,14 +8,14 @@ use client::namespace::Namespace;
 use command_language::Pattern;
 use contracts::directory::{NameError, NodeKind};
 
-/// Paths that match, sorted; written as the pattern is: from the root, or from the working folder.
+/// Returns the matching paths, sorted; absolute or relative as the pattern is.
 pub fn matching(namespace: &mut Namespace, folder: &str, pattern: &Pattern) -> Result<Vec<String>, AccessError> {
     let mut found: Vec<String> = Vec::from([String::new()]);
     for (index, component) in pattern.components().iter().enumerate() {
         let mut next = Vec::new();
         for prefix in &found {
             match component.as_text() {
-                // An empty component is the slash at the start, or one of two in a row.
+                // An empty component is the leading slash, or one of two in a row.
                 Some(text) if text.is_empty() && index > 0 => next.push(prefix.clone()),
                 Some(text) if text.is_empty() => next.push(String::from("/")),
                 Some(text) => {
@@ -42,7 +42,7 @@ fn exists(namespace: &mut Namespace, full: &str) -> bool {
     namespace.attributes(full).is_ok()
 }
 
-/// Names in a folder; none if it is no folder.
+/// Returns the names in a folder; none if it is not a folder.
 fn names(namespace: &mut Namespace, full: &str) -> Result<Vec<String>, AccessError> {
     match namespace.names(full) {
         Ok(names) => Ok(names.iter().map(|name| name.text()).collect()),
@@ -53,7 +53,7 @@ fn names(namespace: &mut Namespace, full: &str) -> Result<Vec<String>, AccessErr
     }
 }
 
-/// What the names that begin like `word` are, for completion: paths as typed, folders with a slash behind.
+/// Returns the completions of `word`: paths as typed, with a slash after folders.
 pub fn beginning(namespace: &mut Namespace, folder: &str, word: &str) -> Vec<String> {
     let (typed_folder, start) = word.rfind('/').map_or(("", word), |slash| word.split_at(slash + 1));
     let full = path::absolute(folder, typed_folder);

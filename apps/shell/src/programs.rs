@@ -1,4 +1,4 @@
-//! What is installed.
+//! The installed programs.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -6,20 +6,21 @@ use alloc::vec::Vec;
 
 use manifest_model::{Category, Code, Manifest, ParameterKind, Source};
 
-/// The installed programs by name.
+/// Installed programs by name.
 pub struct Programs {
     manifests: Vec<Rc<Manifest>>,
-    /// Names of those that nobody has signed.
+    /// Names of unsigned programs.
     unsigned: Vec<String>,
-    /// How often some had come or gone before they were read.
+    /// Change counter of the installed programs when they were read.
     changes: u64,
 }
 
-/// The key of a program that nobody has signed.
+/// Publisher key of an unsigned program.
 const NOBODY: [u8; 32] = [0; 32];
 
 impl Programs {
-    /// Reads the manifests of all programs. One that cannot be read is left out: it cannot be started either.
+    /// Reads the manifests of all programs. A manifest that cannot be read is skipped: the program could not be
+    /// started either.
     pub fn read() -> Programs {
         let changes = sip::diagnostics::program_changes();
         let (mut manifests, mut unsigned) = (Vec::new(), Vec::new());
@@ -35,38 +36,38 @@ impl Programs {
         Programs { manifests, unsigned, changes }
     }
 
-    /// Reads them again if some came or went.
+    /// Reads them again if programs were installed or removed.
     pub fn refresh(&mut self) {
         if sip::diagnostics::program_changes() != self.changes {
             *self = Programs::read();
         }
     }
 
-    /// The program with this name.
+    /// Returns the program of this name.
     pub fn find(&self, name: &str) -> Option<Rc<Manifest>> {
         let index = self.manifests.binary_search_by(|manifest| manifest.name.as_str().cmp(name)).ok()?;
         self.manifests.get(index).cloned()
     }
 
-    /// Whether nobody has signed it. The kernel refuses to start such a program; a script it never starts.
+    /// Whether the program is unsigned. The kernel refuses to start it; a script is never started by the kernel.
     pub fn is_unsigned(&self, name: &str) -> bool {
         self.unsigned.iter().any(|unsigned| unsigned == name)
     }
 
-    /// Those that a person starts, in the order of their names.
+    /// Programs intended for people, sorted by name.
     pub fn for_people(&self) -> impl Iterator<Item = &Manifest> {
         let by_the_system = [Category::Driver, Category::Service, Category::WebApplication];
         let shown = move |manifest: &&Rc<Manifest>| !by_the_system.contains(&manifest.category);
         self.manifests.iter().filter(shown).map(Rc::as_ref)
     }
 
-    /// All names, in order.
+    /// All names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.manifests.iter().map(|manifest| manifest.name.as_str())
     }
 }
 
-/// The commands of a program that is a script.
+/// Returns the commands of a script program.
 pub fn script_of(manifest: &Manifest) -> Option<&str> {
     match &manifest.code {
         Code::Script { text } => Some(text),
@@ -84,24 +85,23 @@ pub fn writes_output(manifest: &Manifest) -> bool {
     manifest.endpoints.iter().any(|slot| slot.source == Source::StandardOutput)
 }
 
-/// Whether a word was given for the last of the program's positions: then it has what it works on, and needs no
-/// standard input.
+/// Whether the program's last positional was given: then it has its input and needs no standard input.
 pub fn has_last_position(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> bool {
     let position = |index: usize| manifest.parameters.get(index).and_then(|parameter| parameter.position);
     let last = manifest.parameters.iter().filter_map(|parameter| parameter.position).max();
     last.is_some() && assigned.iter().any(|(index, _)| position(*index) == last)
 }
 
-/// Name of the parameter by which a program learns the shell's working folder.
+/// Name of the parameter that receives the shell's working folder.
 pub const WORKING_FOLDER: &str = "working-folder";
 
-/// Index of that parameter, if the program has it.
+/// Returns the index of that parameter, if the program has it.
 pub fn working_folder_index(manifest: &Manifest) -> Option<usize> {
     let (index, parameter) = manifest.parameter(WORKING_FOLDER)?;
     (parameter.kind == ParameterKind::Text && !parameter.repeated).then_some(index)
 }
 
-/// Variables that a script program finds its parameters in: by name, `-` written as `_`.
+/// Returns the variables that hold a script program's parameters: by name, with `_` for `-`.
 pub fn script_variables(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     for (index, parameter) in manifest.parameters.iter().enumerate() {
@@ -117,7 +117,7 @@ pub fn script_variables(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> V
     variables
 }
 
-/// What a script program finds in `$1` and so on: the values of its positions, in order.
+/// Returns `$1` and so on of a script program: the values of its positionals, in order.
 pub fn script_arguments(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Vec<String> {
     let mut placed: Vec<(u16, &[u8], bool)> = assigned
         .iter()
@@ -131,7 +131,7 @@ pub fn script_arguments(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> V
     for (_, bytes, repeated) in placed {
         let text = String::from_utf8_lossy(bytes);
         if repeated {
-            // Each value is ended by a zero byte.
+            // Each value is terminated by a zero byte.
             arguments.extend(text.strip_suffix('\0').unwrap_or(&text).split('\0').map(String::from));
         } else {
             arguments.push(text.into_owned());

@@ -1,4 +1,4 @@
-//! The state of a shell, as host of the command language.
+//! Shell state and host of the command language.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -26,25 +26,25 @@ use crate::sink::{Sink, existing};
 use crate::stopwatch::Stopwatch;
 use crate::terminal::{Answer, Terminal};
 
-/// Status of a command that was not called as it has to be.
+/// Exit status: usage error.
 pub const STATUS_MISTAKE: i32 = 2;
-/// Status of a script that is there and cannot be run.
+/// Exit status: the script exists but cannot be run.
 pub const STATUS_CANNOT_RUN: i32 = 126;
-/// Status of a command that there is not.
+/// Exit status: command not found.
 pub const STATUS_NOT_FOUND: i32 = 127;
-/// How often the console is opened again before the shell gives up.
+/// Maximum attempts to reopen the console.
 const CONSOLE_ATTEMPTS: usize = 5;
 
-/// Why a command did not run: one sentence for people, and its status.
+/// Why a command did not run: a sentence for people, and the status.
 pub struct Error {
     /// Exit status of the command.
     pub status: i32,
-    /// What is wrong and what to do.
+    /// What is wrong and what to do about it.
     pub message: String,
 }
 
 impl Error {
-    /// With status 1.
+    /// Creates an error with status 1.
     pub fn new(message: String) -> Error {
         Error { status: 1, message }
     }
@@ -62,37 +62,37 @@ impl From<sip::Status> for Error {
     }
 }
 
-/// One shell.
+/// A shell.
 pub struct Shell {
-    /// The namespace, from its root on.
+    /// The namespace at its root.
     pub namespace: Namespace,
-    /// What runs beside the shell, and what was stopped.
+    /// Background and stopped jobs.
     pub jobs: Vec<Job>,
     /// Ctrl-C and Ctrl-Z.
     pub signals: Arc<Signals>,
-    /// What `read` reads; the last one counts. Without any it reads the console.
+    /// Stack of inputs of `read`; the top is used. If empty, `read` reads the console.
     pub inputs: Vec<Input>,
-    /// Where errors go; the last one counts. Without any they are shown to a person.
+    /// Stack of error targets; the top is used. If empty, errors are shown to a person.
     pub errors: Vec<Sink>,
-    /// What `time` measures.
+    /// Stack of running `time` measurements.
     pub stopwatches: Vec<Stopwatch>,
-    /// The lines that a person gave.
+    /// Entered lines.
     pub history: History,
     terminal: Terminal,
     programs: Programs,
-    /// Where output goes; the last one counts.
+    /// Stack of output targets; the top is used.
     sinks: Vec<Sink>,
     folder: String,
     previous_folder: Option<String>,
     interactive: bool,
-    /// Whether the system's start may still be under way.
+    /// Whether the boot may still be in progress.
     starting: bool,
     status: i32,
     jobs_made: usize,
 }
 
 impl Shell {
-    /// A shell whose output goes to `sink`.
+    /// Creates a shell whose output goes to `sink`.
     pub fn new(namespace: Namespace, terminal: Terminal, sink: Sink, folder: String) -> Shell {
         Shell {
             namespace,
@@ -114,13 +114,13 @@ impl Shell {
         }
     }
 
-    /// The system is just being started: the first command is to wait for the end of that.
+    /// Makes the first command wait for the end of the boot, which is in progress.
     pub fn expect_start(&mut self) {
         self.starting = true;
     }
 
-    /// Waits for the end of the system's start, so that a command finds all that it would find later, or until a person
-    /// gives that up.
+    /// Waits for the end of the boot, so that a command finds everything that it would find later; Ctrl-C ends the
+    /// wait.
     pub fn await_start(&mut self) {
         if !self.starting {
             return;
@@ -134,13 +134,13 @@ impl Shell {
         }
     }
 
-    /// Runs a text of commands; its status.
+    /// Runs the text of a script; returns its status.
     pub fn run_text(&mut self, name: &str, text: &str, positionals: Vec<String>) -> i32 {
         let mut interpreter = Interpreter::new(positionals);
         status_of(interpreter.run(self, name, text))
     }
 
-    /// Runs a script of the namespace; its status.
+    /// Runs a script file; returns its status.
     pub fn run_file(&mut self, file: &str, positionals: Vec<String>) -> i32 {
         let full = self.absolute(file);
         match files::read_script(&mut self.namespace, &full) {
@@ -152,7 +152,7 @@ impl Shell {
         }
     }
 
-    /// Reads commands from the console until they end; the status of the last one.
+    /// Runs commands from the console until the input ends; returns the status of the last one.
     pub fn converse(&mut self, positionals: Vec<String>) -> i32 {
         let mut interpreter = Interpreter::new(positionals);
         self.interactive = self.terminal.is_interactive(&mut self.namespace).unwrap_or(false);
@@ -161,11 +161,11 @@ impl Shell {
         }
         let mut text = String::new();
         let mut failures = 0;
-        // Whether the last thing that a person did was to end the shell in spite of stopped jobs.
+        // Whether the user has just been warned of stopped jobs.
         let mut is_warned = false;
         loop {
             self.look_at_jobs();
-            // Without it, Ctrl-C does nothing between lines; commands run all the same.
+            // If this fails, Ctrl-C has no effect between lines; commands run all the same.
             let _ = self.terminal.listen(&mut self.namespace, &self.signals);
             let prompt = self.prompt(text.is_empty());
             let answer = self.ask(&interpreter, &prompt);
@@ -186,11 +186,11 @@ impl Shell {
                 }
                 Answer::EndOfInput if text.is_empty() && self.keeps_stopped_jobs(&mut is_warned) => continue,
                 Answer::EndOfInput if text.is_empty() => {
-                    // Services end in order where they have begun.
+                    // Services stop in order only once they have started.
                     self.await_start();
                     return self.status;
                 }
-                // What is unfinished gets its error.
+                // The interpreter reports an unfinished statement.
                 Answer::EndOfInput => {}
                 Answer::Unreachable(error) => {
                     failures += 1;
@@ -203,7 +203,7 @@ impl Shell {
             }
             let script = core::mem::take(&mut text);
             self.history.add(&script);
-            // Where Ctrl-C gives that up, it ends the script before its first command as well.
+            // If Ctrl-C ends the wait, it also ends the script before its first command.
             self.await_start();
             match interpreter.run(self, "line", script.trim_end_matches('\n')) {
                 Flow::Exit(_) if self.keeps_stopped_jobs(&mut is_warned) => self.status = 1,
@@ -216,7 +216,7 @@ impl Shell {
         }
     }
 
-    /// The line that a person means, which is shown if it is another one; none if there is no such line.
+    /// Expands history references and shows the result if it differs; `None` if there is no such line.
     fn recalled(&mut self, before: &str, line: String) -> Option<String> {
         if !self.interactive || !before.is_empty() {
             return Some(line);
@@ -235,19 +235,19 @@ impl Shell {
         }
     }
 
-    /// Ends the shell's own output and gives the status on.
+    /// Finishes the shell's own output and returns the status.
     pub fn finish(mut self, status: i32) -> i32 {
         let Some(Sink::Pipe(output)) = self.sinks.pop() else { return status };
         let output = output.lock().take();
         output.map_or(status, |output| output.finish_with(status))
     }
 
-    /// Where output goes at present.
+    /// Current output target.
     pub fn sink(&self) -> Sink {
         self.sinks.last().cloned().unwrap_or(Sink::Console)
     }
 
-    /// Where it would go without the last redirection.
+    /// Output target outside the innermost redirection.
     pub fn sink_before(&self) -> Sink {
         self.sinks.iter().rev().nth(1).cloned().unwrap_or(Sink::Console)
     }
@@ -257,32 +257,32 @@ impl Shell {
         matches!(self.sinks.first(), Some(Sink::Console))
     }
 
-    /// Whether a person gives the commands.
+    /// Whether the shell is interactive.
     pub fn is_interactive(&self) -> bool {
         self.interactive
     }
 
-    /// What is installed.
+    /// The installed programs.
     pub fn programs(&self) -> &Programs {
         &self.programs
     }
 
-    /// The folder that paths start from.
+    /// The working folder.
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// The folder that they started from before that.
+    /// The previous working folder.
     pub fn previous_folder(&self) -> Option<&str> {
         self.previous_folder.as_deref()
     }
 
-    /// Sets the folder that paths start from.
+    /// Sets the working folder.
     pub fn set_folder(&mut self, full: String) {
         self.previous_folder = Some(core::mem::replace(&mut self.folder, full));
     }
 
-    /// A path from the root on.
+    /// Makes a path absolute.
     pub fn absolute(&self, asked: &str) -> String {
         path::absolute(&self.folder, asked)
     }
@@ -292,7 +292,7 @@ impl Shell {
         self.status
     }
 
-    /// A number for the next job: the smallest that none has.
+    /// Returns the smallest free job number.
     pub fn next_job_number(&mut self) -> usize {
         if self.jobs.is_empty() {
             self.jobs_made = 0;
@@ -301,7 +301,7 @@ impl Shell {
         self.jobs_made
     }
 
-    /// Tells a person something that is no result of a command.
+    /// Prints a message that is not output of a command.
     pub fn report(&mut self, line: &str) {
         if self.interactive && Sink::Console.write(&mut self.namespace, format!("{line}\n").as_bytes()).is_ok() {
             return;
@@ -310,11 +310,11 @@ impl Shell {
     }
 
     fn say(&mut self, text: &str) {
-        // The console is asked for a line next, which tells if it is gone.
+        // The next read from the console reports an error.
         let _ = Sink::Console.write(&mut self.namespace, text.as_bytes());
     }
 
-    /// Asks the console for a line that is no command.
+    /// Reads a line from the console that is not a command.
     pub fn read_line(&mut self, kind: LineKind, prompt: &str) -> Answer {
         self.terminal.read_line(&mut self.namespace, kind, prompt, |_, _, cursor| (cursor, Vec::new()))
     }
@@ -339,7 +339,7 @@ impl Shell {
         }
     }
 
-    /// How it goes on with a script of the namespace.
+    /// Returns how to continue with a script file.
     pub fn script_flow(&mut self, file: &str, arguments: &[String]) -> Result<Flow, Error> {
         let full = self.absolute(file);
         match files::read_script(&mut self.namespace, &full) {
@@ -350,7 +350,7 @@ impl Shell {
         }
     }
 
-    /// A command that stands alone, where that makes a difference; `None` where it is a plain program.
+    /// Runs a single command that needs special treatment; `None` if it is a plain program.
     fn run_alone(&mut self, scope: &mut Scope<'_>, command: &Command) -> Result<Option<Flow>, Error> {
         let (name, words) = (command.words[0].as_str(), &command.words[1..]);
         if name.contains('/') && command.subshell.is_none() {
@@ -404,7 +404,7 @@ fn status_of(flow: Flow) -> i32 {
 
 impl Host for Shell {
     fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow {
-        // What the command before has installed can be run by this one.
+        // The command may have been installed by the one before.
         self.programs.refresh();
         let flow = self.try_run(scope, commands, ends).unwrap_or_else(|error| {
             self.error(&error.message);

@@ -1,4 +1,4 @@
-//! Ctrl-C and Ctrl-Z: what a thread of its own receives from the console, and which job it concerns.
+//! Ctrl-C and Ctrl-Z: a thread receives them from the console and applies them to the foreground job.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,14 +10,14 @@ use sip::select::wait_any;
 use sip::sync::{Event, Mutex};
 use sip::{Deadline, Status};
 
-/// How often a wait looks for signals where the kernel gave no event, in milliseconds.
+/// Polling interval if the kernel gave no event, in milliseconds.
 const LOOK_MS: u64 = 50;
 
-/// Shared between the shell and the thread that receives signals.
+/// State shared by the shell and the thread that receives signals.
 pub struct Signals {
     interrupted: AtomicBool,
     stopped: AtomicBool,
-    /// Set while one of them is.
+    /// Set while either flag is set.
     arrived: Result<Event, Status>,
     foreground: Mutex<Vec<Arc<Child>>>,
 }
@@ -44,7 +44,7 @@ impl Signals {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// A new command begins.
+    /// Clears the flags before a new command.
     pub fn clear(&self) {
         self.interrupted.store(false, Ordering::Release);
         self.stopped.store(false, Ordering::Release);
@@ -53,7 +53,7 @@ impl Signals {
         }
     }
 
-    /// From now on Ctrl-C ends these. If it was pressed already, they end now.
+    /// Makes Ctrl-C end these children from now on. If it was already pressed, ends them at once.
     pub fn set_foreground(&self, children: &[Arc<Child>]) {
         *self.foreground.lock() = children.to_vec();
         if self.is_interrupted() {
@@ -61,14 +61,14 @@ impl Signals {
         }
     }
 
-    /// Nothing runs in the foreground any more.
+    /// Removes the foreground children.
     pub fn clear_foreground(&self) {
         self.foreground.lock().clear();
     }
 
-    /// Waits until the child has ended or a signal has come.
+    /// Waits until the child has ended or a signal has arrived.
     pub fn wait_beside(&self, child: &Child) {
-        // Which of them it was, who calls sees.
+        // The caller checks which of them it was.
         let _ = match &self.arrived {
             Ok(arrived) => wait_any(&[child, arrived], Deadline::NEVER),
             Err(_) => wait_any(&[child], Deadline::after_ms(LOOK_MS)),
@@ -84,7 +84,7 @@ impl Signals {
 
     fn stop_foreground(&self) {
         for child in self.foreground.lock().iter() {
-            // One that has ended cannot be stopped, which is as good.
+            // Fails only if the child has already ended.
             let _ = child.stop(StopReason::Interrupted);
         }
     }

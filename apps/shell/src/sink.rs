@@ -1,4 +1,4 @@
-//! Where the output of commands goes.
+//! Targets of commands' output.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,46 +20,46 @@ use stdio::{Input, Output, new_pipe, report};
 use crate::gate::Gate;
 use crate::terminal;
 
-/// The largest output that `$( )` collects.
+/// Maximum output that `$( )` collects, in bytes.
 const COLLECTED_BYTES: usize = 8 << 20;
 
-/// A place for output.
+/// Target of output.
 #[derive(Clone)]
 pub enum Sink {
-    /// The console: each program talks to it directly.
+    /// The console, to which each program writes directly.
     Console,
-    /// The pipe that the shell itself was given: what programs write is passed on.
+    /// The shell's own output pipe; programs' output is forwarded to it.
     Pipe(Arc<Mutex<Option<Output>>>),
-    /// `$( )`.
+    /// Collected for `$( )`.
     Collect(Arc<Mutex<Collected>>),
     /// `> path` or `2> path`.
     File(Arc<Mutex<Written>>),
 }
 
-/// A file that output goes to.
+/// A file that receives output.
 pub struct Written {
-    /// As the person wrote it.
+    /// Path as the person wrote it.
     path: String,
-    /// Gone once it could not be written, which was reported.
+    /// `None` after a failed write, which was reported.
     writer: Option<FileWriter>,
 }
 
-/// What was collected.
+/// Collected output.
 #[derive(Default)]
 pub struct Collected {
     bytes: Vec<u8>,
     overflowed: bool,
 }
 
-/// The writing end for a program, and what moves the bytes on from it.
+/// The writing end for a program, and the thread that forwards its bytes.
 pub struct Opened {
     /// The program's standard output.
     pub writer: pipe::Imp<pipe::states::Ready>,
-    /// Ends when all was moved on.
+    /// Ends when everything was forwarded.
     pub pump: Option<JoinHandle<()>>,
 }
 
-/// What becomes of what is in a file.
+/// Returns how a redirection treats existing content.
 pub fn existing(mode: OutputMode) -> Existing {
     match mode {
         OutputMode::Replace => Existing::Replace,
@@ -68,18 +68,18 @@ pub fn existing(mode: OutputMode) -> Existing {
 }
 
 impl Sink {
-    /// A sink that collects.
+    /// Creates a collecting sink.
     pub fn collecting() -> Sink {
         Sink::Collect(Arc::new(Mutex::new(Collected::default())))
     }
 
-    /// A sink that writes to the file `full`, which people know by `path`.
+    /// Creates a sink that writes to the file `full`, displayed as `path`.
     pub fn file(namespace: &mut Namespace, path: &str, full: &str, existing: Existing) -> Result<Sink, AccessError> {
         let writer = Some(FileWriter::open(namespace, full, existing)?);
         Ok(Sink::File(Arc::new(Mutex::new(Written { path: path.to_string(), writer }))))
     }
 
-    /// Whether all that came so far is where it was to go; what is not was reported.
+    /// Whether all output so far reached its target; failures were reported.
     pub fn is_whole(&self) -> bool {
         match self {
             Sink::File(written) => written.lock().writer.is_some(),
@@ -87,7 +87,7 @@ impl Sink {
         }
     }
 
-    /// What a collecting sink has; an error if it was too much.
+    /// Returns the collected text; an error if it was too large.
     pub fn into_text(self) -> Result<String, String> {
         let Sink::Collect(collected) = self else { return Ok(String::new()) };
         let collected = collected.lock();
@@ -97,7 +97,7 @@ impl Sink {
         Ok(String::from_utf8_lossy(&collected.bytes).into_owned())
     }
 
-    /// A writing end for one program of a job, which has this gate if it may lose the console.
+    /// Opens a writing end for one program of a job. A job that may lose the console has a gate.
     pub fn open(&self, namespace: &mut Namespace, gate: Option<&Arc<Gate>>) -> Result<Opened, AccessError> {
         if matches!(self, Sink::Console) {
             let console = open_console(namespace)?;
@@ -112,7 +112,7 @@ impl Sink {
         Ok(Opened { writer, pump: Some(pump) })
     }
 
-    /// Writes what the shell itself has to say.
+    /// Writes output of the shell itself.
     pub fn write(&self, namespace: &mut Namespace, bytes: &[u8]) -> Result<(), AccessError> {
         if bytes.is_empty() {
             return Ok(());
@@ -121,7 +121,7 @@ impl Sink {
             let mut output = Output::new(open_console(namespace)?);
             return output.write(bytes).and_then(|()| output.finish()).map_err(|_| AccessError::ServerEnded);
         }
-        // What a file does not take is reported where that shows.
+        // A file reports its own write errors.
         let is_taken = self.put(ExVec::from_slice(bytes)?) || matches!(self, Sink::File(_));
         if is_taken { Ok(()) } else { Err(AccessError::ServerEnded) }
     }
@@ -129,13 +129,13 @@ impl Sink {
     fn pump(&self, mut input: Input) {
         while let Ok(Some(block)) = input.block() {
             if !self.put(block) {
-                // The writer hears it at its next block.
+                // The writer gets the error with its next block.
                 return;
             }
         }
     }
 
-    /// False when nobody takes it any more.
+    /// Returns false once nobody accepts the output.
     fn put(&self, bytes: ExVec<u8>) -> bool {
         match self {
             Sink::Console => false,
@@ -168,16 +168,16 @@ impl Written {
     }
 }
 
-/// Moves a program's output to the console, as long as its job may write there.
+/// Forwards a program's output to the console while its job may write there.
 fn to_console(mut input: Input, mut output: Output, gate: &Gate) {
     while let Ok(Some(block)) = input.block() {
         gate.wait_to_write();
         if output.write_block(block).is_err() {
-            // The writer finds out at its next block.
+            // The writer gets the error with its next block.
             return;
         }
     }
-    // A console that is gone shows nothing.
+    // Fails only if the console is gone.
     let _ = output.finish();
 }
 

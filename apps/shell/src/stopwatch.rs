@@ -1,4 +1,4 @@
-//! `time`: how long a statement takes, and how much processor time its programs use.
+//! `time`: elapsed time of a statement, and processor time of its programs.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,12 +11,12 @@ use crate::shell::Shell;
 pub struct Stopwatch {
     begun_ns: u64,
     begun_cycles: u64,
-    /// Cycles that the kernel charged the programs.
+    /// Cycles that the kernel charged to the programs.
     used_cycles: u64,
 }
 
 impl Stopwatch {
-    /// One that begins now.
+    /// Starts a measurement.
     pub fn begin() -> Stopwatch {
         Stopwatch { begun_ns: sip::time::monotonic(), begun_cycles: sip::debug::cycles(), used_cycles: 0 }
     }
@@ -29,7 +29,7 @@ impl Stopwatch {
     }
 }
 
-/// Cycles as time, by the cycles that passed in a time.
+/// Converts cycles to nanoseconds by the clock rate of the measured interval.
 fn nanoseconds(cycles: u64, passed_cycles: u64, passed_ns: u64) -> u64 {
     let product = u128::from(cycles) * u128::from(passed_ns);
     u64::try_from(product / u128::from(passed_cycles.max(1))).unwrap_or(u64::MAX)
@@ -41,7 +41,7 @@ fn seconds(nanoseconds: u64) -> String {
 }
 
 impl Shell {
-    /// Charges what a program that has ended used to the statements that are measured.
+    /// Charges the cycles of an ended program to all running measurements.
     pub fn account(&mut self, child: &Child) {
         if self.stopwatches.is_empty() {
             return;
@@ -53,7 +53,7 @@ impl Shell {
         }
     }
 
-    /// Ends the innermost measurement and shows it.
+    /// Ends the innermost measurement and prints it.
     pub fn end_stopwatch(&mut self) {
         if let Some(stopwatch) = self.stopwatches.pop() {
             let line = stopwatch.line();

@@ -1,4 +1,4 @@
-//! The person at the console, or the stream that stands in for one.
+//! The console: a person, or a byte stream in place of one.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -14,40 +14,40 @@ use sip::exheap::ExVec;
 
 use crate::signals::{self, Signals};
 
-/// Where the console is.
+/// Path of the console.
 pub const PATH: &str = "/dev/console";
 
 /// An open console.
 pub type Endpoint = console::Imp<console::states::Ready>;
 
-/// What came of asking for a line.
+/// Result of reading a line.
 pub enum Answer {
-    /// A line, without its end.
+    /// A line without its terminator.
     Line(String),
-    /// The person gave it up.
+    /// The person pressed Ctrl-C.
     Interrupted,
-    /// There are no more lines.
+    /// End of input.
     EndOfInput,
-    /// The console cannot be reached.
+    /// The console could not be reached.
     Unreachable(AccessError),
 }
 
-/// What a line may be completed with: the byte where the candidates go, and the candidates.
+/// Completions: the byte where the candidates are inserted, and the candidates.
 pub type Candidates = (usize, Vec<String>);
 
-/// The console as the shell sees it; it is opened again when its driver was started again.
+/// The shell's console, which is reopened after its driver was restarted.
 pub struct Terminal {
     endpoint: Option<Endpoint>,
     listens: bool,
 }
 
 impl Terminal {
-    /// With the endpoint that the shell was given, if any.
+    /// Creates a terminal, with the shell's own endpoint if it was given one.
     pub fn new(endpoint: Option<Endpoint>) -> Terminal {
         Terminal { endpoint, listens: false }
     }
 
-    /// Opens the console, if it is not open.
+    /// Opens the console if necessary.
     fn take(&mut self, namespace: &mut Namespace) -> Result<Endpoint, AccessError> {
         match self.endpoint.take() {
             Some(endpoint) => Ok(endpoint),
@@ -55,7 +55,7 @@ impl Terminal {
         }
     }
 
-    /// Whether a person sits there.
+    /// Whether it is an interactive terminal.
     pub fn is_interactive(&mut self, namespace: &mut Namespace) -> Result<bool, AccessError> {
         match wait(self.take(namespace)?.get_info(), REQUEST_LIMIT)? {
             console::ImpReadyAfterGetInfo::Info { terminal, next, .. } => {
@@ -66,7 +66,7 @@ impl Terminal {
         }
     }
 
-    /// Receives Ctrl-C and Ctrl-Z from now on, unless it does already.
+    /// Starts receiving Ctrl-C and Ctrl-Z, unless already started.
     pub fn listen(&mut self, namespace: &mut Namespace, signals: &Arc<Signals>) -> Result<(), AccessError> {
         if self.listens && self.endpoint.is_some() {
             return Ok(());
@@ -87,7 +87,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Asks for a line. `complete` is asked for candidates for a line and a cursor.
+    /// Reads a line. `complete` returns the candidates for a line and a cursor.
     pub fn read_line(
         &mut self,
         namespace: &mut Namespace,
@@ -130,7 +130,7 @@ impl Terminal {
     }
 }
 
-/// Opens the console anew.
+/// Opens the console again.
 pub fn open(namespace: &mut Namespace) -> Result<Endpoint, AccessError> {
     namespace.open(PATH, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
         console::ImpStart::Success { next } => Ok(next),

@@ -1,4 +1,5 @@
-//! Waiting for jobs: in the foreground, where Ctrl-C ends the job and Ctrl-Z stops it, and by `wait`, which Ctrl-C ends.
+//! Waits for jobs: in the foreground, where Ctrl-C ends the job and Ctrl-Z stops it, and in `wait`, which Ctrl-C
+//! ends.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -13,7 +14,7 @@ use crate::jobs::{Job, STATUS_INTERRUPTED, STATUS_STOPPED, judge};
 use crate::shell::Shell;
 use crate::sink::Sink;
 
-/// Why a wait for a job is over.
+/// Why a wait for a job ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// All its processes have ended.
@@ -23,7 +24,7 @@ enum Outcome {
 }
 
 impl Shell {
-    /// Tells of the jobs that have ended.
+    /// Reports the jobs that have ended.
     pub fn look_at_jobs(&mut self) {
         let mut lines = Vec::new();
         let interactive = self.is_interactive();
@@ -38,7 +39,7 @@ impl Shell {
         lines.iter().for_each(|line| self.report(line));
     }
 
-    /// Waits for a job in the foreground.
+    /// Waits for a foreground job.
     pub fn wait_for(&mut self, mut job: Job) -> Flow {
         let children = job.children();
         self.signals.set_foreground(&children);
@@ -60,7 +61,7 @@ impl Shell {
         while let Some(one) = job.running.first() {
             let is_stoppable = job.gate.is_some() && !matches!(self.sink(), Sink::Collect(_));
             let ended = if self.signals.is_interrupted() || !is_stoppable {
-                // It was told to end, or only its end can end the wait.
+                // It was asked to end, or only its end can end the wait.
                 one.child.wait()
             } else if self.signals.is_stopped() {
                 return Outcome::Stopped;
@@ -87,7 +88,7 @@ impl Shell {
         Outcome::Ended
     }
 
-    /// Takes the console from a job and keeps it.
+    /// Takes the console from a job and keeps the job.
     fn stop(&mut self, mut job: Job) {
         job.set_access(Access::Nothing);
         if job.number == 0 {
@@ -107,7 +108,8 @@ impl Shell {
         self.wait_for(job)
     }
 
-    /// Waits for the jobs with this number, or for all; the status of the last. Ctrl-C ends the wait, and no job.
+    /// Waits for the job with this number, or for all; returns the status of the last. Ctrl-C ends the wait, but no
+    /// job.
     pub fn wait_for_jobs(&mut self, number: Option<usize>) -> Flow {
         let mut status = 0;
         let is_meant = |job: &Job| number.is_none_or(|number| number == job.number);

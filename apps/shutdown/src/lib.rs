@@ -1,4 +1,4 @@
-//! Ends the machine after stopping every service, or starts it anew.
+//! Powers off or restarts the machine after stopping every service.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use stdio::report;
 
 sip::startup!();
 
-/// Asks the service manager. This program ends with all others, so it returns only where that failed.
+/// Sends the request to the service manager. This program ends with all others, so it returns only on failure.
 pub fn main(startup: Startup) -> i32 {
     let Ok(exit_status) = u8::try_from(startup.status) else {
         report::error(format_args!("{} is no exit status; use 0 to 255", startup.status));

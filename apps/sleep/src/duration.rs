@@ -1,6 +1,7 @@
-//! Durations as people write them.
+//! Parses durations.
 
-/// Nanoseconds of `1.5`, `250ms`, `2s`, `3m`, `1h`; `None` if it is no duration or longer than 584 years.
+/// Returns the nanoseconds of `1.5`, `250ms`, `2s`, `3m`, `1h`; `None` if it is not a duration or longer than 584
+/// years.
 pub fn parse(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 4] =
         [("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000)];

@@ -1,13 +1,13 @@
-//! The lines that are sorted, all of them in memory.
+//! The lines to sort, all in memory.
 
 use alloc::vec::Vec;
 
-/// Bytes that lines and what is known of each may take: half of the memory in the manifest, because sorting and growing
+/// Maximum size in bytes of lines and their index: half of the memory in the manifest, because sorting and growing
 /// need room as well.
 pub const MAX_BYTES: usize = 128 << 20;
-/// Bytes of a piece that several lines share.
+/// Size in bytes of a buffer shared by several lines.
 const PIECE_BYTES: usize = 1 << 20;
-/// What is known of a line, in bytes, with the room to sort it.
+/// Size in bytes of the index entry of a line, including the room to sort it.
 const LINE_BYTES: usize = 2 * size_of::<Place>();
 
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +17,11 @@ struct Place {
     length: u32,
 }
 
-/// There are more lines than can be held.
+/// The lines exceed [`MAX_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
-/// Lines in an order.
+/// Lines and their order.
 #[derive(Default)]
 pub struct Held {
     pieces: Vec<Vec<u8>>,
@@ -30,10 +30,11 @@ pub struct Held {
 }
 
 impl Held {
-    /// One more line, at the end.
+    /// Appends a line.
     ///
     /// # Errors
-    /// That there is no room for it.
+    ///
+    /// If there is no room for it.
     pub fn push(&mut self, line: &[u8]) -> Result<(), TooMany> {
         self.bytes += line.len() + LINE_BYTES;
         if self.bytes > MAX_BYTES {
@@ -45,19 +46,19 @@ impl Held {
         }
         let index = self.pieces.len() - 1;
         let piece = &mut self.pieces[index];
-        // A piece is shorter than the longest line or `PIECE_BYTES`, and there are fewer than `MAX_BYTES` of them.
+        // A piece is no longer than the longest line or `PIECE_BYTES`, and there are fewer than `MAX_BYTES` of them.
         self.places.push(Place { piece: index as u32, start: piece.len() as u32, length: line.len() as u32 });
         piece.extend_from_slice(line);
         Ok(())
     }
 
-    /// Sorts them; lines that are equal keep their order.
+    /// Sorts the lines; the sort is stable.
     pub fn sort(&mut self, mut compare: impl FnMut(&[u8], &[u8]) -> core::cmp::Ordering) {
         let pieces = &self.pieces;
         self.places.sort_by(|left, right| compare(bytes(pieces, *left), bytes(pieces, *right)));
     }
 
-    /// The lines in their order.
+    /// Returns the lines in order.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         self.places.iter().map(|place| bytes(&self.pieces, *place))
     }

@@ -1,19 +1,19 @@
-//! What lines are sorted by: keys as POSIX has them, and how two of them compare.
+//! POSIX sort keys and their comparison.
 
 use alloc::format;
 use alloc::string::String;
 use core::cmp::Ordering;
 
-/// How a key is compared.
+/// Comparison options of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// By the number with which it begins.
+    /// Compares the leading numbers.
     pub numeric: bool,
-    /// The other way round.
+    /// Reverses the order.
     pub reverse: bool,
-    /// Small and capital letters are the same.
+    /// Ignores case.
     pub fold: bool,
-    /// Blanks before it do not count.
+    /// Ignores leading blanks.
     pub blanks: bool,
 }
 
@@ -25,7 +25,7 @@ struct Position {
     skips_blanks: bool,
 }
 
-/// A part of each line.
+/// A sort key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     from: Position,
@@ -40,7 +40,7 @@ impl Key {
         Key { from, to: None, options }
     }
 
-    /// A key as people write it: `2`, `2,2`, `3.2nr,4`. One without options has `inherited`. An error is a sentence.
+    /// Parses a key: `2`, `2,2`, `3.2nr,4`. A key without options uses `inherited`. An error is a sentence.
     pub fn parse(text: &str, inherited: Options) -> Result<Key, String> {
         let problem = || format!("`{text}` is no key; write it like 2, 2,2 or 3.1nr,4, from 1 on, with n, r, f or b");
         let (from, to) = match text.split_once(',') {
@@ -69,7 +69,7 @@ impl Key {
         Ok(Key { from, to, options })
     }
 
-    /// How two lines compare by this key.
+    /// Compares two lines by this key.
     pub fn compare(&self, left: &[u8], right: &[u8], separator: Option<u8>) -> Ordering {
         let (left, right) = (self.part(left, separator), self.part(right, separator));
         let ordering = if self.options.numeric {
@@ -94,7 +94,7 @@ impl Key {
     }
 }
 
-/// A position and the options behind it.
+/// Parses a position and the options after it.
 fn parse_position(text: &str, character: usize) -> Option<(Position, Options)> {
     let letters = text.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(text.len());
     let (numbers, letters) = text.split_at(letters);
@@ -120,8 +120,8 @@ fn is_blank(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Where the field with this number, from 0 on, ends and the next begins: before the separator, or before the blanks
-/// that belong to the next.
+/// Returns where this many fields end and the next one begins: before the separator, or before the blanks that belong
+/// to the next field.
 fn skip_fields(line: &[u8], fields: usize, separator: Option<u8>) -> usize {
     let mut at = 0;
     for _ in 0..fields {
@@ -149,8 +149,8 @@ fn field_end(line: &[u8], field: usize, separator: Option<u8>) -> usize {
     line[start..].iter().position(|byte| *byte == separator).map_or(line.len(), |offset| start + offset)
 }
 
-/// The number with which a text begins: its sign, digits before the point without zeros in front, and behind it
-/// without zeros at the end. However long it is, nothing is lost.
+/// Splits the leading number of a text into its sign, integer digits without leading zeros, and fraction digits
+/// without trailing zeros. No precision is lost, whatever its length.
 fn number(text: &[u8]) -> (bool, &[u8], &[u8]) {
     let text = &text[text.iter().take_while(|byte| is_blank(byte)).count()..];
     let (is_negative, digits) = match text.split_first() {

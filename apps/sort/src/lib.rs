@@ -23,20 +23,20 @@ use crate::key::{Key, Options};
 
 sip::startup!();
 
-/// Exit status where something could not be done.
+/// Exit status: an operation failed.
 const STATUS_FAILED: i32 = 2;
-/// Bytes of the blocks that a file is written in.
+/// Block size in bytes when writing a file.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// Which lines come first.
+/// Order of lines.
 struct Order {
     keys: Vec<Key>,
     separator: Option<u8>,
-    /// For lines whose keys are equal.
+    /// Tie-breaker for lines with equal keys.
     last: Option<Options>,
 }
 
-/// Prints the lines of all files in their order.
+/// Prints the lines of all files in order.
 pub fn main(startup: Startup) -> i32 {
     let order = match order(&startup) {
         Ok(order) => order,
@@ -80,7 +80,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// All lines, and whether some are missing, which was reported.
+/// Reads all lines; also returns whether some are missing, which was reported.
 fn hold(feed: Feed) -> Result<(Held, bool), NoReader> {
     let mut held = Held::default();
     let mut failed = false;
@@ -137,7 +137,7 @@ impl Order {
 fn print<'l>(mut output: Output, lines: impl Iterator<Item = &'l [u8]>) -> i32 {
     for line in lines {
         if output.write(line).and_then(|()| output.write(b"\n")).is_err() {
-            // The reader has ended and wants no more.
+            // The reader has ended.
             return STATUS_FAILED;
         }
     }

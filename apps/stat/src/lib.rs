@@ -1,4 +1,4 @@
-//! Tells what is known of files and folders.
+//! Shows the attributes of files and folders.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use text::{Moment, bytes, count, printable};
 
 sip::startup!();
 
-/// Describes each path. A symbolic link is described itself, not what it leads to.
+/// Describes each path. A symbolic link is not followed.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let mut namespace = Namespace::new(startup.namespace);

@@ -10,7 +10,7 @@ use stdio::report;
 
 sip::startup!();
 
-/// Stops each service that is named.
+/// Stops each named service.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut status = 0;

@@ -1,4 +1,4 @@
-//! Waits until what was written is on the disks.
+//! Waits until written data is on the disks.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use stdio::report;
 
 sip::startup!();
 
-/// Waits for the volumes of the paths; without any, for all volumes.
+/// Syncs the volumes of the paths; without any, all volumes.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     if startup.paths.is_empty() {

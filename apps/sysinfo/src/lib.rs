@@ -14,7 +14,7 @@ use text::{Align, Table, bytes, count, duration, json_string};
 
 sip::startup!();
 
-/// What the system can be told by.
+/// Measurements that identify the system.
 const MEASURED: [(&str, Measured); 2] = [("kernel", Measured::Kernel), ("system", Measured::System)];
 
 /// Prints the machine, its measurements and a line for each counter.
@@ -48,15 +48,15 @@ fn table(counters: &[CounterRecord]) -> String {
     )
 }
 
-/// How much memory there is, and how much of it is in use.
+/// Formats the total and used memory.
 fn memory(counters: &[CounterRecord]) -> String {
     let Some(total) = value(counters, "memory bytes") else { return String::new() };
-    // Where the host keeps the account of all memory, the pages and blocks of the programs count.
+    // Where the host accounts for all memory, only the pages and blocks of the programs count.
     let in_use = value(counters, "memory bytes in use").or_else(|| value(counters, "arena bytes")).unwrap_or(0);
     format!("memory  {} in use, {} at most\n", bytes(in_use), bytes(total))
 }
 
-/// What a machine that is a process may still do on its host; nothing of other machines.
+/// Describes what the process of a hosted machine may still do on its host; empty for other machines.
 fn confinement(counters: &[CounterRecord]) -> String {
     let limits = (value(counters, "host calls allowed"), value(counters, "host Landlock version"));
     let (Some(calls), Some(landlock)) = limits else { return String::new() };
@@ -65,7 +65,7 @@ fn confinement(counters: &[CounterRecord]) -> String {
     format!("host    {calls}, {files}\n")
 }
 
-/// The value of the counter with this name.
+/// Returns the value of the counter of this name.
 fn value(counters: &[CounterRecord], wanted: &str) -> Option<u64> {
     counters.iter().find(|counter| name(&counter.name) == wanted).map(|counter| counter.value)
 }
@@ -81,7 +81,7 @@ fn json(counters: &[CounterRecord]) -> String {
     format!("{{\n{}\n}}\n", lines.join(",\n"))
 }
 
-/// A SHA-256 in hexadecimal, or why there is none.
+/// Formats a SHA-256 in hexadecimal, or the reason why there is none.
 fn measurement(of: Measured) -> String {
     match sip::diagnostics::measurement(of) {
         Ok(digest) => digest.iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -1,26 +1,27 @@
-//! Where the end of a file or stream begins.
+//! Finds the start of the last part of a file or stream.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use text::amount::Part;
 
-/// The longest end of a stream that is kept, in bytes.
+/// Maximum size in bytes kept of a stream.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// Looks for where the last lines begin, backwards. The end of a line belongs to it, also that of the last.
+/// Searches backwards for the start of the last lines. A line includes its line end, also the last one.
 pub struct LineStarts {
     lines: u64,
     at_end: bool,
 }
 
 impl LineStarts {
-    /// Of so many lines.
+    /// Searches for this many lines.
     pub fn new(lines: u64) -> LineStarts {
         LineStarts { lines, at_end: true }
     }
 
-    /// Where in `bytes`, which lie before those it was given last, the lines begin; `None` if further to the front.
+    /// Returns where the lines begin in `bytes`, which precede those of the last call; `None` if further to the
+    /// front.
     pub fn look_back(&mut self, bytes: &[u8]) -> Option<usize> {
         if self.lines == 0 {
             return Some(bytes.len());
@@ -38,11 +39,11 @@ impl LineStarts {
     }
 }
 
-/// The stream is longer than what is kept.
+/// The wanted part exceeds what is kept of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// What may still be the end of a stream.
+/// The latest part of a stream.
 pub struct Kept {
     part: Part,
     pieces: VecDeque<Vec<u8>>,
@@ -52,12 +53,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Of a stream of which nothing came yet.
+    /// Starts with an empty stream.
     pub fn new(part: Part) -> Kept {
         Kept { part, pieces: VecDeque::new(), bytes: 0, line_ends: 0 }
     }
 
-    /// The next bytes of the stream.
+    /// Appends the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if self.bytes.saturating_add(bytes.len()) > KEPT_BYTES {
             return Err(TooLong);
@@ -69,7 +70,7 @@ impl Kept {
             let lines = line_ends(first);
             let is_over = match self.part {
                 Part::Bytes(wanted) => (self.bytes - first.len()) as u64 >= wanted,
-                // One more: the last line end of all may not end a line before the wanted ones.
+                // One more: the very last line end may not end a line before the wanted ones.
                 Part::Lines(wanted) => self.line_ends - lines > wanted,
             };
             if !is_over {
@@ -82,7 +83,7 @@ impl Kept {
         Ok(())
     }
 
-    /// The end of the stream, in pieces.
+    /// Returns the last part of the stream, in pieces.
     pub fn into_pieces(mut self) -> VecDeque<Vec<u8>> {
         let mut skip = match self.part {
             Part::Bytes(wanted) => self.bytes.saturating_sub(usize::try_from(wanted).unwrap_or(usize::MAX)),

@@ -1,4 +1,4 @@
-//! Files that grow while they are looked at.
+//! Following of growing files.
 
 use alloc::format;
 use alloc::string::String;
@@ -13,30 +13,30 @@ use sip::exheap::ExVec;
 use stdio::{Output, PipeBroken, report};
 use text::printable;
 
-/// Interval at which a file's size is asked for.
+/// Interval at which file sizes are polled, in milliseconds.
 const LOOK_MS: u64 = 200;
 
 /// A file, and how much of it was printed.
 struct File {
     asked: String,
     full: String,
-    /// None while the file could not be read.
+    /// `None` while the file cannot be read.
     printed: Option<u64>,
 }
 
-/// The files of a command, in its order.
+/// The followed files, in command-line order.
 pub struct Followed {
     files: Vec<File>,
-    /// Whether there are several, so that each begins with its name.
+    /// Whether there are several files, so that output is preceded by file names.
     has_headings: bool,
-    /// The file of which the last bytes are that were printed.
+    /// The file that was printed last.
     last: Option<String>,
 }
 
 enum Stop {
-    /// The file cannot be read any more.
+    /// The file can no longer be read.
     File(AccessError),
-    /// Nobody reads what is printed.
+    /// The reader of the output has ended.
     NoReader(PipeBroken),
 }
 
@@ -53,14 +53,14 @@ impl From<PipeBroken> for Stop {
 }
 
 impl Followed {
-    /// These files, of which nothing was printed.
+    /// Follows these files, of which nothing was printed yet.
     pub fn new(working_folder: &str, paths: &[String]) -> Followed {
         let file =
             |asked: &String| File { asked: asked.clone(), full: path::absolute(working_folder, asked), printed: None };
         Followed { files: paths.iter().map(file).collect(), has_headings: paths.len() > 1, last: None }
     }
 
-    /// Prints the name of what comes next, where there are several files and the last bytes are another's.
+    /// Prints the heading of a file if there are several files and another one was printed last.
     pub fn print_heading(&mut self, asked: &str, output: &mut Output) -> Result<(), PipeBroken> {
         if !self.has_headings || self.last.as_deref() == Some(asked) {
             return Ok(());
@@ -71,26 +71,26 @@ impl Followed {
         output.write(format!("{before}==> {shown} <==\n").as_bytes())
     }
 
-    /// The file `asked` was printed up to this byte.
+    /// Records how much of the file `asked` was printed.
     pub fn printed_up_to(&mut self, asked: &str, bytes: u64) {
         if let Some(file) = self.files.iter_mut().find(|file| file.asked == asked) {
             file.printed = Some(bytes);
         }
     }
 
-    /// Prints what is written to the files, for as long as there are some and somebody reads it.
+    /// Prints what is appended to the files, as long as there are files and a reader.
     pub fn go_on(mut self, namespace: &mut Namespace, output: &mut Output) -> Result<(), PipeBroken> {
         let mut files = core::mem::take(&mut self.files);
         files.retain(|file| file.printed.is_some());
         while !files.is_empty() {
-            // An empty block tells whether somebody still reads, also while there is nothing to print.
+            // An empty block detects whether the reader still exists even while there is nothing to print.
             output.write_block(ExVec::from_slice(&[]).map_err(PipeBroken::System)?)?;
             sip::time::sleep_until(Deadline::after_ms(LOOK_MS));
             let mut left = Vec::with_capacity(files.len());
             for mut file in files {
                 match self.print_fresh(&mut file, namespace, output) {
                     Ok(()) => left.push(file),
-                    // Its server is started again.
+                    // The file's server is being restarted.
                     Err(Stop::File(error)) if error.may_pass() => left.push(file),
                     Err(Stop::File(error)) => drop(report::path_error(&file.asked, &error)),
                     Err(Stop::NoReader(broken)) => return Err(broken),

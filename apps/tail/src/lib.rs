@@ -1,7 +1,7 @@
-//! Prints the end of files.
+//! Prints the last part of files.
 //!
-//! A file is read backwards from its end until the part that is wanted begins; standard input is kept as far as it
-//! may still be the end.
+//! A file is read backwards from its end to the start of the wanted part; of standard input, only what may still be
+//! the last part is kept.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -70,22 +70,22 @@ pub fn main(mut startup: Startup) -> i32 {
     });
     let Ok(failed) = outcome else { return 1 };
     if startup.follow && followed.go_on(&mut namespace, &mut output).is_err() {
-        // The reader has ended and wants no more.
+        // The reader has ended.
         return 1;
     }
     output.finish_with(failed.max(status))
 }
 
-/// What of a file is printed.
+/// Part to print.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
-    /// Its end.
+    /// The last part.
     Last(Part),
     /// Everything from this line on, counted from 1.
     From(u64),
 }
 
-/// What a person asks for; the exit status where that cannot be.
+/// Parses the wanted part; the error is the exit status.
 fn wanted(lines: &str, bytes: Option<&str>) -> Result<Wanted, i32> {
     if let (Some(first), None) = (lines.strip_prefix('+').and_then(|first| first.parse().ok()), bytes) {
         return Ok(Wanted::From(first));
@@ -102,7 +102,7 @@ fn wanted(lines: &str, bytes: Option<&str>) -> Result<Wanted, i32> {
     })
 }
 
-/// Prints everything from a line on; gives how many bytes there were in all.
+/// Prints everything from a line on; returns the total number of bytes.
 fn print_from(reader: &mut Reader, line: u64, output: &mut Output) -> Result<u64, Error> {
     let mut skipped = 1;
     let mut bytes = 0;
@@ -118,7 +118,7 @@ fn print_from(reader: &mut Reader, line: u64, output: &mut Output) -> Result<u64
     Ok(bytes)
 }
 
-/// Where the end of a file begins.
+/// Returns where the last part of a file begins.
 fn start_of(file: &mut OpenFile, part: Part) -> Result<u64, AccessError> {
     let size = file.attributes()?.size_bytes;
     let mut starts = match part {
@@ -128,7 +128,7 @@ fn start_of(file: &mut OpenFile, part: Part) -> Result<u64, AccessError> {
     let mut block = new_block()?;
     let mut end = size;
     while end > 0 {
-        // Whole blocks of the file, so that its last piece is the short one.
+        // Reads aligned blocks, so that only the piece at the end of the file is short.
         let start = (end - 1) / block.len() as u64 * block.len() as u64;
         let (filled, count) = file.read_at(block, start)?;
         let bytes = count.min((end - start) as usize);
@@ -141,7 +141,7 @@ fn start_of(file: &mut OpenFile, part: Part) -> Result<u64, AccessError> {
     Ok(0)
 }
 
-/// Prints up to the end; gives how many bytes that were.
+/// Prints the rest; returns its number of bytes.
 fn print_rest(reader: &mut Reader, output: &mut Output) -> Result<u64, Error> {
     let mut printed = 0;
     while let Some((block, count)) = reader.block()? {

@@ -1,4 +1,4 @@
-//! Copies standard input to files and on.
+//! Copies standard input to files and to standard output.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use stdio::{Output, report};
 
 sip::startup!();
 
-/// Copies each block as it comes. A file that cannot be written is reported, and the others are.
+/// Copies each block as it arrives. A file that cannot be written is reported; the others are still written.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Some(Output::new(startup.output));
     let mut namespace = Namespace::new(startup.namespace);
@@ -61,7 +61,7 @@ pub fn main(startup: Startup) -> i32 {
     output.map_or(status, |output| output.finish_with(status))
 }
 
-/// Hands a block on; the output is gone once its reader has ended, and the files still are written.
+/// Forwards a block; returns `None` once the reader has ended, after which the files are still written.
 fn pass_on(mut output: Output, block: ExVec<u8>, bytes: usize) -> Option<Output> {
     let written = if bytes == block.len() {
         output.write_block(block)

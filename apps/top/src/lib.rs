@@ -1,4 +1,4 @@
-//! Shows the busiest processes, again and again on a terminal.
+//! Shows the busiest processes, refreshed at intervals on a terminal.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,13 +18,13 @@ use tool_kit::screen::{Event, Screen};
 
 sip::startup!();
 
-/// A form feed: the console begins a page at the top of the terminal.
+/// A form feed, on which the console starts a page at the top of the terminal.
 const HOME: &str = "\x0c";
 
-/// Processes shown.
+/// Number of processes shown.
 const ROWS: usize = 20;
 
-/// Prints a table for each interval; on a terminal until a person presses `q`.
+/// Prints a table for each interval; on a terminal until `q` is pressed.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let mut screen = Screen::open(&mut Namespace::new(startup.namespace)).ok().flatten();
@@ -56,14 +56,14 @@ pub fn main(startup: Startup) -> i32 {
     output.finish_with(0)
 }
 
-/// What a person wants.
+/// The user's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     More,
     Quit,
 }
 
-/// Waits for the deadline, or for a person who has seen enough.
+/// Waits for the deadline or a key.
 fn wait(screen: &mut Option<Screen>, deadline: Deadline) -> Wish {
     while let Some(terminal) = screen {
         match terminal.wait(deadline) {

@@ -1,4 +1,4 @@
-//! Gives files the time of now, or another, and makes those that are not there.
+//! Sets the modification time of files to now or another time, and creates missing files.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use text::Moment;
 
 sip::startup!();
 
-/// Touches each path; one that cannot be is reported, and the others follow.
+/// Touches each path. A failure is reported and the others follow.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let seconds = match startup.time.as_deref().map(|text| (text, Moment::parse(text))) {

@@ -1,4 +1,4 @@
-//! Draws folders with all that is in them.
+//! Draws folder trees.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,11 +17,11 @@ use text::{count, printable};
 
 sip::startup!();
 
-/// A folder whose names are being drawn.
+/// A folder being drawn.
 struct Level {
     path: String,
     names: IntoIter<Name>,
-    /// What stands before each of its names.
+    /// Prefix of its lines.
     indent: String,
 }
 
@@ -54,7 +54,7 @@ pub fn main(startup: Startup) -> i32 {
     for asked in &paths {
         let full = path::absolute(&startup.working_folder, asked);
         if tree.draw(asked, full).is_err() {
-            // The reader has ended and wants no more.
+            // The reader has ended.
             return 1;
         }
     }

@@ -1,4 +1,4 @@
-//! Unmounts volumes: everything is written before they go.
+//! Unmounts volumes after writing all changes.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use stdio::report;
 
 sip::startup!();
 
-/// Unmounts what is mounted at each path.
+/// Unmounts the volume at each path.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut managers = match VolumeManager::open_all(&mut namespace) {

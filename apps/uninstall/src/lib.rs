@@ -1,4 +1,4 @@
-//! Takes a program out of the running system.
+//! Removes a program from the running system.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// Asks the installer, and prints its report.
+/// Sends the request to the installer and prints its report.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     finish(&mut namespace, Request::Uninstall(&startup.name), startup.dry_run, Output::new(startup.output))

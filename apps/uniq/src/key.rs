@@ -1,15 +1,15 @@
-//! What of two lines is compared.
+//! The compared part of lines.
 
-/// Small and capital letters.
+/// Case sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// They differ.
+    /// Case-sensitive.
     Distinct,
-    /// They are the same.
+    /// Case-insensitive.
     Folded,
 }
 
-/// The line behind so many fields, which are blanks and what follows them up to the next.
+/// Returns the line after this many fields, each of them blanks and the non-blanks that follow.
 pub fn key_of(line: &[u8], fields: usize) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let mut rest = line;
@@ -21,7 +21,7 @@ pub fn key_of(line: &[u8], fields: usize) -> &[u8] {
     rest
 }
 
-/// Whether two keys are the same.
+/// Whether two keys are equal.
 pub fn is_same(left: &[u8], right: &[u8], case: Case) -> bool {
     match case {
         Case::Distinct => left == right,

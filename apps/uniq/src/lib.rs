@@ -1,4 +1,4 @@
-//! Leaves out lines that repeat the one before.
+//! Omits repeated adjacent lines.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::key::{Case, is_same, key_of};
 
 sip::startup!();
 
-/// Lines that are the same, one after the other.
+/// Adjacent equal lines.
 #[derive(Default)]
 struct Run {
     first: Vec<u8>,

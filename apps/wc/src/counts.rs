@@ -1,18 +1,18 @@
-//! Counting over pieces of a stream.
+//! Counting over a stream in pieces.
 
-/// How many there are.
+/// Counts of lines, words and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Line ends.
     pub lines: u64,
-    /// Runs of bytes that are no white space.
+    /// Runs of non-white-space bytes.
     pub words: u64,
     /// Bytes.
     pub bytes: u64,
 }
 
 impl Counts {
-    /// These as well.
+    /// Adds other counts.
     pub fn add(&mut self, other: Counts) {
         self.lines += other.lines;
         self.words += other.words;
@@ -20,7 +20,7 @@ impl Counts {
     }
 }
 
-/// Counts in the making.
+/// Counts a stream incrementally.
 #[derive(Default)]
 pub struct Counter {
     counts: Counts,
@@ -28,11 +28,11 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The next bytes of the stream.
+    /// Counts the next bytes of the stream.
     pub fn count(&mut self, bytes: &[u8]) {
         self.counts.bytes += bytes.len() as u64;
         for &byte in bytes {
-            // Vertical tabs are white space here, too, as they are to C.
+            // Vertical tab counts as white space, as in C.
             let is_white = byte.is_ascii_whitespace() || byte == 0x0b;
             self.counts.words += u64::from(!is_white && !self.in_word);
             self.counts.lines += u64::from(byte == b'\n');
@@ -40,7 +40,7 @@ impl Counter {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }

@@ -18,7 +18,7 @@ use crate::counts::{Counter, Counts};
 
 sip::startup!();
 
-/// Which counts are shown.
+/// Counts to show.
 struct Shown {
     lines: bool,
     words: bool,
@@ -34,7 +34,7 @@ impl Shown {
     }
 }
 
-/// Prints the counts of each file, and of all together where there are several.
+/// Prints the counts of each file, and the total of several.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let all = !(startup.lines || startup.words || startup.bytes);
@@ -63,7 +63,7 @@ pub fn main(startup: Startup) -> i32 {
     output.write(in_columns(rows).as_bytes()).map_or(1, |()| output.finish_with(status))
 }
 
-/// Numbers to the right, names to the left, without headings.
+/// Aligns numbers to the right and names to the left, without headings.
 fn in_columns(rows: Vec<Vec<String>>) -> String {
     let numbers = rows.first().map_or(0, |row| row.len() - 1);
     let mut columns: Vec<(&str, Align)> = (0..numbers).map(|_| ("", Align::Right)).collect();

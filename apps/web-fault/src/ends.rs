@@ -1,4 +1,4 @@
-//! Ways to end, and to stand still.
+//! Crashes and hangs.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,23 +10,23 @@ use sip::executor;
 use sip::exheap::ExVec;
 use web_application::{Answered, Exchange, Gone};
 
-/// Bytes of a block that is allocated on and on.
+/// Size in bytes of a repeatedly allocated block.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Uses up the stack.
+/// Overflows the stack.
 pub fn overflow() -> String {
     format!("it took {} calls\n", deeper(1))
 }
 
-/// The depth at which no stack is left. What it does after the call keeps it from becoming a loop.
+/// Recurses until the stack overflows. The work after the call prevents tail-call optimization.
 fn deeper(depth: u64) -> u64 {
     let here = black_box([depth; 64]);
-    // Never so many: the stack ends before.
+    // Never reached: the stack overflows first.
     let below = if depth < u64::MAX { deeper(black_box(depth + 1)) } else { depth };
     below.max(black_box(here)[0])
 }
 
-/// Uses up the memory.
+/// Exhausts memory.
 pub fn overeat() -> String {
     let mut held = Vec::new();
     loop {
@@ -37,26 +37,26 @@ pub fn overeat() -> String {
     }
 }
 
-/// Uses up the exchange heap, and tells how much there was.
+/// Exhausts the exchange heap; returns how much there was.
 pub fn overeat_blocks() -> String {
     let mut held = Vec::new();
     loop {
         match ExVec::<u8>::new(PIECE_BYTES) {
             Ok(block) => held.push(block),
-            // An application that takes no notice of this has nothing to answer with.
+            // An application that ignored this would have no block for its response.
             Err(status) => panic!("{} blocks of {PIECE_BYTES} bytes, then {}", held.len(), status.text()),
         }
     }
 }
 
-/// Keeps the thread for ever.
+/// Blocks the thread for ever.
 pub fn hang() -> ! {
     loop {
         black_box(());
     }
 }
 
-/// Keeps this one request for ever.
+/// Never answers this one request.
 pub async fn wait(exchange: Exchange) -> Result<Answered, Gone> {
     exchange
         .by_hand(async |_, channel| {

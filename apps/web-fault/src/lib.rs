@@ -1,7 +1,7 @@
-//! A web application that fails in every way, by path, for tests of a web server.
+//! A web application that fails in every way, selected by path, for tests of a web server.
 //!
-//! `/` tells the paths. What is done with an answer that is well-formed lies in [`slow`], what no application should
-//! say in [`nonsense`], and the ways to end or to stand still in [`ends`].
+//! `/` lists the paths. [`slow`] has well-formed responses, [`nonsense`] malformed ones, and [`ends`] crashes and
+//! hangs. Deliberately not here: checking what the web server makes of them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use web_application::{Answered, Exchange, Gone, Reply, serve};
 
 sip::startup!();
 
-/// What `/` says.
+/// Response to `/`.
 const PATHS: &str = "\
 /crash              panics
 /exit?status=N      exits
@@ -43,11 +43,11 @@ const PATHS: &str = "\
 /no-content         answers 204 with a body
 ";
 
-/// Fails as it is asked to, until the web server closes the channel.
+/// Fails as requested until the web server closes the channel.
 pub fn main(startup: Startup) -> i32 {
     match Options::parse(&startup.options, &["ready"]) {
         Ok(options) if options.value("ready").is_some() => {
-            // The channel stays open while this waits, so that it looks like an application that is slow to start.
+            // The channel stays open, so that this looks like an application that is slow to start.
             sip::time::sleep_until(sip::Deadline::NEVER);
             drop(startup.application);
             0
@@ -89,7 +89,7 @@ async fn fail(exchange: Exchange) -> Result<Answered, Gone> {
     }
 }
 
-/// A number of the query; what is none counts as the one that is meant where nothing is said.
+/// Returns a number from the query; `otherwise` if it is missing or invalid.
 fn number(form: &Form, name: &str, otherwise: u64) -> u64 {
     form.number(name, u64::from(u32::MAX)).ok().flatten().unwrap_or(otherwise)
 }

@@ -1,4 +1,4 @@
-//! Answers that no application should give, which is why they are said over the channel itself.
+//! Malformed responses, sent over the channel directly, because the library would not send them.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,10 +7,10 @@ use contracts::http_exchange::{Imp, states};
 use sip::exheap::ExVec;
 use web_application::{Answered, Exchange, Gone};
 
-/// Bytes of all headers together; more than any server takes.
+/// Maximum size in bytes of all headers together; more than any server accepts.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// Answers with many or long headers.
+/// Responds with many or long headers.
 pub async fn headers(exchange: Exchange, count: u64, bytes: u64) -> Result<Answered, Gone> {
     let value = "x".repeat(bytes.min(MAX_BYTES) as usize);
     let mut head = String::new();
@@ -23,7 +23,7 @@ pub async fn headers(exchange: Exchange, count: u64, bytes: u64) -> Result<Answe
     say(exchange, 200, head.into_bytes(), b"many headers\n", None).await
 }
 
-/// Answers with a head that makes no sense.
+/// Responds with a malformed head.
 pub async fn bad_head(exchange: Exchange, kind: &str) -> Result<Answered, Gone> {
     let head: &[u8] = match kind {
         "colon" => b"no colon\n",
@@ -38,12 +38,12 @@ pub async fn bad_head(exchange: Exchange, kind: &str) -> Result<Answered, Gone> 
     say(exchange, 200, head.into(), b"a bad head\n", None).await
 }
 
-/// Answers with a status that may be none.
+/// Responds with a status code that may be invalid.
 pub async fn status(exchange: Exchange, code: u64) -> Result<Answered, Gone> {
     say(exchange, code as u16, b"content-type: text/plain\n".into(), b"a status\n", None).await
 }
 
-/// Answers with more bytes than it gives.
+/// Responds with a longer announced length than it delivers.
 pub async fn long_count(exchange: Exchange) -> Result<Answered, Gone> {
     say(exchange, 200, b"content-type: text/plain\n".into(), b"short\n", Some(u32::MAX)).await
 }
@@ -58,7 +58,7 @@ async fn say(
     exchange
         .by_hand(async move |_, channel: Imp<states::Ready>| {
             let (Ok(head), Ok(block)) = (ExVec::from_slice(&head), ExVec::from_slice(body)) else { return };
-            // Whatever the server thinks of it.
+            // The server's reaction does not matter.
             drop(channel.reply(status, head, block, count.unwrap_or(body.len() as u32)).receive_async().await);
         })
         .await

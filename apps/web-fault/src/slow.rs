@@ -1,4 +1,4 @@
-//! Answers that are well-formed, and late, long or cut off.
+//! Well-formed responses that are late, long or truncated.
 
 use alloc::string::String;
 use alloc::vec;
@@ -8,20 +8,20 @@ use sip::executor::sleep_until;
 use web_application::message::AnswerHead;
 use web_application::{Answered, Exchange, Gone, Reply};
 
-/// Bytes of a piece of a long answer.
+/// Size in bytes of a piece of a long response.
 const PIECE_BYTES: usize = 32 * 1024;
 
 fn plain() -> AnswerHead {
     AnswerHead::of_type("text/plain")
 }
 
-/// Answers after so many milliseconds.
+/// Responds after this many milliseconds.
 pub async fn late(exchange: Exchange, milliseconds: u64) -> Result<Answered, Gone> {
     sleep_until(Deadline::after_ms(milliseconds)).await;
     exchange.reply(Reply::text(String::from("late\n"))).await
 }
 
-/// Answers in pieces with pauses between.
+/// Responds in pieces with pauses between them.
 pub async fn drip(exchange: Exchange, pieces: u64, milliseconds: u64) -> Result<Answered, Gone> {
     let mut answer = exchange.begin(200, &plain()).await?;
     for _ in 0..pieces {
@@ -31,7 +31,7 @@ pub async fn drip(exchange: Exchange, pieces: u64, milliseconds: u64) -> Result<
     answer.end().await
 }
 
-/// Answers until nobody listens any more.
+/// Sends an endless response until the client is gone.
 pub async fn endless(exchange: Exchange) -> Result<Answered, Gone> {
     let mut answer = exchange.begin(200, &plain()).await?;
     let piece = vec![b'.'; PIECE_BYTES];
@@ -40,7 +40,7 @@ pub async fn endless(exchange: Exchange) -> Result<Answered, Gone> {
     }
 }
 
-/// Answers with so many bytes of unknown number.
+/// Responds with this many bytes without announcing the length.
 pub async fn size(exchange: Exchange, bytes: u64) -> Result<Answered, Gone> {
     let mut answer = exchange.begin(200, &plain()).await?;
     let piece = vec![b'.'; PIECE_BYTES];
@@ -53,14 +53,14 @@ pub async fn size(exchange: Exchange, bytes: u64) -> Result<Answered, Gone> {
     answer.end().await
 }
 
-/// Begins an answer and closes the channel after so many bytes.
+/// Starts a response and closes the channel after this many bytes.
 pub async fn cut(exchange: Exchange, bytes: u64) -> Result<Answered, Gone> {
     let answer = exchange.begin(200, &plain()).await?;
     let answer = answer.write(&vec![b'.'; bytes.min(PIECE_BYTES as u64) as usize]).await?;
     Err(answer.cut_off())
 }
 
-/// Gives the body of the request back while it comes.
+/// Echoes the request body while it arrives.
 pub async fn echo(mut exchange: Exchange) -> Result<Answered, Gone> {
     let mut whole = vec![];
     loop {

@@ -1,4 +1,4 @@
-//! The smallest web application: one page that greets. `docs/web-applications.md` explains it line by line.
+//! The smallest web application: a single page with a greeting. `docs/web-applications.md` explains it line by line.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,7 @@ use web_application::{Answered, Exchange, Gone, Reply, serve};
 
 sip::startup!();
 
-/// Greets whoever asks, until the web server closes the channel.
+/// Serves requests until the web server closes the channel.
 pub fn main(startup: Startup) -> i32 {
     let options = match Options::parse(&startup.options, &["greeting"]) {
         Ok(options) => options,

@@ -1,27 +1,28 @@
-//! Which advertisement a visitor sees: tables of visitors and advertisements, and the choice between them.
+//! Ad selection: tables of visitors and advertisements, and the choice between them.
 //!
-//! As in SPECweb99: a visitor's *personality* and an advertisement's audience are sets of bits in five groups; what they
-//! have in common gives points for each group, and the next advertisement with enough points is shown. The tables
-//! are made from numbers alone, so that a client can make the same ones. Deliberately not here: cookies and pages.
+//! As in SPECweb99: a visitor's *personality* and an advertisement's audience are bit sets in five groups; each group
+//! in which they intersect scores points, and the next advertisement with enough points is shown. The tables are
+//! generated from numbers alone, so that a client can generate the same ones. Deliberately not here: cookies and
+//! pages.
 
 use alloc::vec::Vec;
 
-/// Advertisements there are.
+/// Number of advertisements.
 pub const ADS: usize = 360;
 
-/// Visitors that are known, where nobody says how many.
+/// Default number of visitors.
 pub const VISITORS: u32 = 10_000;
 
-/// Visitors that can be known: each takes four bytes.
+/// Maximum number of visitors: each takes four bytes.
 pub const MAX_VISITORS: u32 = 1_000_000;
 
-/// A group of bits of a personality, and where an advertisement's points for it stand.
+/// A group of personality bits, and the position of an advertisement's points for it.
 struct Group {
     bits: u32,
     points_shift: u32,
 }
 
-/// Sex, age, region and two fields of interest.
+/// Sex, age, region and two interests.
 const GROUPS: [Group; 5] = [
     Group { bits: 0x3000_0000, points_shift: 16 },
     Group { bits: 0x0f00_0000, points_shift: 12 },
@@ -33,29 +34,29 @@ const GROUPS: [Group; 5] = [
 /// An advertisement.
 #[derive(Clone, Copy, Debug)]
 struct Ad {
-    /// Whom it is for, in bits.
+    /// Audience, as personality bits.
     audience: u32,
     /// Points for each group, four bits each.
     points: u32,
-    /// Points that it needs to be shown.
+    /// Minimum points to be shown.
     needed: u32,
-    /// The day, counted from the tables' first, on which it runs out.
+    /// Last day of validity, counted from the first day of the tables.
     last_day: u32,
 }
 
-/// What a visitor gets to see.
+/// The advertisement chosen for a visitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Number of the advertisement.
     pub ad: u32,
-    /// Points that it got.
+    /// Its points.
     pub points: u32,
-    /// Whether it ran out; then it is not shown.
+    /// Whether it has expired; then it is not shown.
     pub expired: bool,
 }
 
 impl Choice {
-    /// Where its picture lies, from the root of the files.
+    /// Path of its picture, relative to the root of the files.
     pub fn picture(&self) -> alloc::string::String {
         let (folder, place) = (self.ad / 36, self.ad % 36);
         alloc::format!("dir{folder:05}/class{}_{}", place / 9, place % 9)
@@ -66,12 +67,12 @@ impl Choice {
 pub struct Tables {
     personalities: Vec<u32>,
     ads: Vec<Ad>,
-    /// The day that counts as today.
+    /// The current day.
     pub today: u32,
 }
 
 impl Tables {
-    /// Tables of so many visitors, of [`MAX_VISITORS`] at most.
+    /// Generates tables of this many visitors, at most [`MAX_VISITORS`].
     pub fn new(visitors: u32, today: u32) -> Tables {
         let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
         let personalities = (0..visitors.clamp(1, MAX_VISITORS)).map(|_| numbers.personality()).collect();
@@ -79,13 +80,13 @@ impl Tables {
         Tables { personalities, ads, today }
     }
 
-    /// How many visitors there are.
+    /// Number of visitors.
     pub fn visitors(&self) -> usize {
         self.personalities.len()
     }
 
-    /// The next advertisement for this visitor, after the one seen last. `None` if there is no such visitor or
-    /// advertisement.
+    /// Chooses the next advertisement for this visitor, after the one seen last. `None` if there is no such visitor
+    /// or advertisement.
     pub fn choose(&self, visitor: u32, last_ad: u32) -> Option<Choice> {
         let personality = *self.personalities.get(visitor as usize)?;
         let last = last_ad as usize;
@@ -99,23 +100,23 @@ impl Tables {
             let expired = ad.last_day < self.today;
             (points >= ad.needed).then_some(Choice { ad: number as u32, points, expired })
         };
-        // Where none has enough points, the next one is shown all the same.
+        // If none has enough points, the next one is shown anyway.
         let next = (last + 1) % self.ads.len();
         let unfit = Choice { ad: next as u32, points: 0, expired: false };
         Some(after.into_iter().find_map(choice).unwrap_or(unfit))
     }
 }
 
-/// Points for what a visitor and an audience have in common.
+/// Returns the points for the intersection of a visitor and an audience.
 fn points(common: u32, points: u32) -> u32 {
     GROUPS.iter().filter(|group| common & group.bits != 0).map(|group| points >> group.points_shift & 0xf).sum()
 }
 
-/// Numbers that look like chance and are always the same (xorshift64*).
+/// Deterministic pseudo-random numbers (xorshift64*).
 struct Numbers(u64);
 
 impl Numbers {
-    /// From 0 to `bound` less one.
+    /// Returns a number from 0 to `bound` - 1.
     fn below(&mut self, bound: u32) -> u32 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -124,7 +125,7 @@ impl Numbers {
         ((number * u64::from(bound)) >> 32) as u32
     }
 
-    /// One bit in each group.
+    /// Returns one bit in each group.
     fn personality(&mut self) -> u32 {
         GROUPS.iter().map(|group| self.bit_of(group.bits)).fold(0, |bits, bit| bits | bit)
     }
@@ -134,7 +135,7 @@ impl Numbers {
     }
 
     fn ad(&mut self) -> Ad {
-        // Two bits in each group make an audience that some visitors belong to.
+        // Two bits in each group give an audience that some visitors belong to.
         let audience = self.personality() | self.personality();
         let points = GROUPS.iter().fold(0, |points, group| points | (1 + self.below(15)) << group.points_shift);
         Ad { audience, points, needed: 5 + self.below(20), last_day: self.below(100) }

@@ -1,7 +1,7 @@
-//! A request that a process of its own answers.
+//! A request answered by a process of its own.
 //!
-//! The process is this program once more, as a child. It gets the request's own channel, so that it answers the web
-//! server itself, and ends when it has.
+//! The process is another instance of this program, started as a child. It gets the channel of the request, so that
+//! it answers the web server directly, and ends afterwards.
 
 use ::web_application::{Answered, Exchange, Gone, Reply};
 use client::access::AccessError;
@@ -13,15 +13,15 @@ use sip::process::{Child, create};
 use crate::State;
 use crate::files::status_of;
 
-/// Slots and parameters of this program's own manifest.
+/// Indices of slots and parameters in this program's own manifest.
 const APPLICATION: usize = 0;
 const NAMESPACE: usize = 1;
 const OPTIONS: usize = 0;
 
-/// How often a child is looked at that has not ended yet, at first and at most.
+/// Initial and maximum interval at which a child is polled for its end, in milliseconds.
 const LOOK_MS: (u64, u64) = (1, 50);
 
-/// Has the request answered by a new process.
+/// Starts a process that answers the request.
 pub async fn answer(exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     let (child, channel) = match start(state).await {
         Ok(started) => started,
@@ -29,10 +29,10 @@ pub async fn answer(exchange: Exchange, state: &State) -> Result<Answered, Gone>
     };
     let answered = exchange
         .by_hand(async |head, exchange| {
-            // Whether the child takes it or ends: the channel of the request went with the message, and its end tells
-            // the server.
+            // Whether the child accepts or ends does not matter: the channel of the request went with the message,
+            // and its closure tells the server.
             let served = channel.serve(head, exchange).receive_async().await;
-            // Closed, it tells the child that there is nothing more to do.
+            // Closing it tells the child that there are no more requests.
             drop(served);
         })
         .await;

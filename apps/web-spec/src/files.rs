@@ -1,8 +1,8 @@
-//! Files of the namespace, for many tasks at once.
+//! Asynchronous file access for many tasks.
 //!
-//! Files that were read a moment ago stay open, as most requests are for few of them, and blocks that were read into are
-//! used again. Where the process that serves the files ends in the middle, they are opened again and the read is repeated.
-//! Deliberately not here: what is in the files.
+//! Recently read files stay open, because most requests are for few of them, and blocks are reused. If the file
+//! server ends in the middle of a read, the file is opened again and the read repeated. Deliberately not here: the
+//! content of the files.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -22,36 +22,36 @@ use sip::time::monotonic;
 use sip::{Deadline, Status};
 use task_sync::Mutex;
 
-/// Bytes that are read at a time.
+/// Maximum bytes per read.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
-/// How long an open file is used: what has its name may have changed.
+/// Lifetime of an open file in nanoseconds: its name may refer to another file since.
 const OPEN_NS: u64 = 1_000_000_000;
 
-/// How often those that are used no more are closed.
+/// Interval in nanoseconds at which expired files are closed.
 const SWEEP_NS: u64 = OPEN_NS / 4;
 
-/// Files that stay open.
+/// Maximum number of cached open files.
 const MAX_OPEN: usize = 512;
 
-/// Bytes of the shortest block that is read into; others are twice as long as the one before.
+/// Size in bytes of the smallest block; each larger size class is twice the one before.
 const MIN_BLOCK_BYTES: usize = 1024;
 
-/// Blocks that are kept for the next read.
+/// Maximum number of blocks kept for reuse.
 const MAX_BLOCKS: usize = 32;
 
-/// How long to wait before an ended server is looked for again, at first and at most.
+/// Initial and maximum delay before an ended server is tried again, in milliseconds.
 const RETRY_MS: (u64, u64) = (2, 50);
 
 type Folder = directory::Imp<directory::states::Ready>;
 type Channel = file::Imp<file::states::Ready>;
 
-/// All files that the application reaches.
+/// The files accessible to the application.
 pub struct Files {
     names: Mutex<Option<Folder>>,
-    /// By path; several of one that many read at a time.
+    /// Cached open files by path; several for a path that is read concurrently.
     open: RefCell<BTreeMap<String, Vec<Open>>>,
-    /// How many that are.
+    /// Their number.
     open_count: Cell<usize>,
     swept_ns: Cell<u64>,
     blocks: RefCell<Vec<ExVec<u8>>>,
@@ -64,13 +64,13 @@ struct Open {
 }
 
 impl Open {
-    /// Whether it still can be used.
+    /// Whether it has not expired.
     fn is_good(&self, now: u64) -> bool {
         now.saturating_sub(self.since_ns) < OPEN_NS
     }
 }
 
-/// A file that is read.
+/// An open file.
 pub struct OpenFile<'a> {
     files: &'a Files,
     path: String,
@@ -78,7 +78,7 @@ pub struct OpenFile<'a> {
 }
 
 impl Files {
-    /// The files below this folder; without one there are none.
+    /// Serves the files below this folder; without one there are none.
     pub fn new(names: Option<Folder>) -> Files {
         Files {
             names: Mutex::new(names),
@@ -89,7 +89,7 @@ impl Files {
         }
     }
 
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     pub async fn open(&self, path: &str) -> Result<OpenFile<'_>, AccessError> {
         let open = match self.take_open(path) {
             Some(open) => open,
@@ -98,7 +98,7 @@ impl Files {
         Ok(OpenFile { files: self, path: path.to_string(), open })
     }
 
-    /// Opens a file to be read as it is now.
+    /// Opens a file for reading without the cache.
     pub async fn open_now(&self, path: &str) -> Result<OpenFile<'_>, AccessError> {
         drop(self.take_open(path));
         Ok(OpenFile { files: self, path: path.to_string(), open: self.open_anew(path).await? })
@@ -114,7 +114,7 @@ impl Files {
         Some(open).filter(|open| open.is_good(now))
     }
 
-    /// Closes the files that are used no more.
+    /// Closes expired files.
     fn sweep(&self, now: u64) {
         self.swept_ns.set(now);
         let mut all = self.open.borrow_mut();
@@ -125,7 +125,7 @@ impl Files {
         self.open_count.set(all.values().map(Vec::len).sum());
     }
 
-    /// A block of at least so many bytes, with anything in it.
+    /// Returns a block of at least this many bytes; its content is arbitrary.
     fn block(&self, bytes: usize) -> Result<ExVec<u8>, Status> {
         let length = bytes.next_power_of_two().max(MIN_BLOCK_BYTES);
         let mut blocks = self.blocks.borrow_mut();
@@ -135,7 +135,7 @@ impl Files {
         }
     }
 
-    /// Takes a block of [`block`](Files::block) back.
+    /// Takes back a block of [`block`](Files::block).
     pub fn give_block(&self, block: ExVec<u8>) {
         let mut blocks = self.blocks.borrow_mut();
         if blocks.len() < MAX_BLOCKS && block.len() <= PIECE_BYTES {
@@ -143,7 +143,7 @@ impl Files {
         }
     }
 
-    /// Opens a file, waiting for a server that is just being started again.
+    /// Opens a file; waits for a server that is being restarted.
     async fn open_anew(&self, path: &str) -> Result<Open, AccessError> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut pause_ms = RETRY_MS.0;
@@ -170,7 +170,7 @@ impl Files {
         }
     }
 
-    /// Opens the folder at this path, or the namespace itself, for its own requests or for another program.
+    /// Opens the folder at this path, or the namespace itself, for this program's requests or for another program.
     pub async fn open_folder(&self, path: &str) -> Result<Folder, AccessError> {
         let (importer, exporter) = directory::new_channel()?;
         self.bind(path, exporter).await?;
@@ -181,7 +181,7 @@ impl Files {
         }
     }
 
-    /// Opens a file to be appended to, and makes it where it is not there. Gives its bytes as well.
+    /// Opens a file for appending, or creates it. Also returns its size in bytes.
     pub async fn open_to_append(&self, path: &str) -> Result<(Channel, u64), AccessError> {
         let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
         let folder = self.open_folder(folder).await?;
@@ -227,12 +227,12 @@ async fn opened(importer: file::Imp<file::states::Start>) -> Result<Channel, Acc
 }
 
 impl OpenFile<'_> {
-    /// Its bytes when it was opened.
+    /// Size in bytes when it was opened.
     pub fn bytes(&self) -> u64 {
         self.open.bytes
     }
 
-    /// Reads from the byte `offset` on, at most `most` bytes: a block, and how many of its bytes were read.
+    /// Reads at most `most` bytes at `offset`; returns a block and the number of bytes read.
     pub async fn read(self, offset: u64, most: usize) -> Result<(Self, ExVec<u8>, usize), AccessError> {
         let OpenFile { files, path, open: Open { mut channel, mut bytes, mut since_ns } } = self;
         let deadline = Deadline::after_ms(TIMEOUT_MS);
@@ -252,7 +252,7 @@ impl OpenFile<'_> {
                 _ => {
                     let again = files.open_anew(&path).await?;
                     if again.bytes != bytes {
-                        // It is another file now, and a part of it would not fit what was read before.
+                        // The file was replaced; its data would not fit what was read before.
                         return Err(AccessError::ServerEnded);
                     }
                     (channel, bytes, since_ns) = (again.channel, again.bytes, again.since_ns);
@@ -261,7 +261,7 @@ impl OpenFile<'_> {
         }
     }
 
-    /// Keeps it open for the next request.
+    /// Caches the open file for the next request.
     pub fn keep(self) {
         let OpenFile { files, path, open } = self;
         if files.open_count.get() < MAX_OPEN {
@@ -271,7 +271,8 @@ impl OpenFile<'_> {
     }
 }
 
-/// The path of a file that a client asks for, below the root of the files. `None` if it leads elsewhere or is none.
+/// Returns the path below the root for a path requested by a client. `None` if it is invalid or leads out of the
+/// root.
 pub fn below(root: &str, asked: &str) -> Option<String> {
     let asked = asked.trim_start_matches('/');
     let is_name = |part: &str| !part.is_empty() && part.len() <= 255 && !part.starts_with('.');
@@ -281,7 +282,7 @@ pub fn below(root: &str, asked: &str) -> Option<String> {
     Some(format!("{}/{asked}", root.trim_end_matches('/')))
 }
 
-/// The status with which a client is told.
+/// Returns the HTTP status for an error.
 pub fn status_of(error: AccessError) -> u16 {
     match error {
         AccessError::Name(

@@ -1,8 +1,8 @@
-//! A web application with dynamic content as the benchmark SPECweb99 has it.
+//! A web application with dynamic content as in the benchmark SPECweb99.
 //!
-//! A request goes to one of the functions below by its path; `/` tells the paths. What they do without channels lies
-//! in [`ads`], [`visitor`], [`record`] and [`pages`]; [`files`], [`log`] and [`cgi`] talk to other processes.
-//! Deliberately not here: the benchmark's own files, which whoever measures makes.
+//! The path of a request selects one of the functions below; `/` lists the paths. [`ads`], [`visitor`], [`record`]
+//! and [`pages`] do their work without channels; [`files`], [`log`] and [`cgi`] talk to other processes. Deliberately
+//! not here: the benchmark's own files, which the measurement creates.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -38,20 +38,20 @@ sip::startup!();
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What all requests share.
+/// State shared by all requests.
 struct State {
     files: Files,
     has_names: bool,
-    /// The folder of the files.
+    /// Root folder of the files.
     root: Option<String>,
     log: Log,
     tables: RefCell<Tables>,
     options_of_child: String,
-    /// Whether this process was started for one request.
+    /// Whether this process was started for a single request.
     is_child: bool,
 }
 
-/// Answers requests until the web server closes the channel.
+/// Serves requests until the web server closes the channel.
 pub fn main(startup: Startup) -> i32 {
     let options = match Options::parse(&startup.options, &["root", "log", "child"]) {
         Ok(options) => options,
@@ -93,7 +93,7 @@ async fn answer(exchange: Exchange, state: Rc<State>) -> Result<Answered, Gone> 
     }
 }
 
-/// What was asked, and a file in a page.
+/// Responds with the request and a file, embedded in a page.
 async fn get(exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     let file = match query(&exchange) {
         Ok(form) => form.value("file").map(String::from),
@@ -102,7 +102,7 @@ async fn get(exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     wrapped(exchange, state, file.as_deref(), None, None).await
 }
 
-/// The same with an advertisement for the visitor.
+/// Like `get`, with an advertisement for the visitor.
 async fn advertise(exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     let file = match query(&exchange) {
         Ok(form) => form.value("file").map(String::from),
@@ -120,7 +120,7 @@ async fn advertise(exchange: Exchange, state: &State) -> Result<Answered, Gone> 
     wrapped(exchange, state, file.as_deref(), picture, visitor.remembers(&choice)).await
 }
 
-/// A line more in the log, and the file that was meant.
+/// Adds a line to the log, and responds with the requested file.
 async fn post(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     if exchange.head().content_type() != "application/x-www-form-urlencoded" {
         let reply = Reply::error(415, "Only a form of type application/x-www-form-urlencoded is taken.");
@@ -142,7 +142,7 @@ async fn post(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     wrapped(exchange, state, file.as_deref(), None, visitor::posted(cookie)).await
 }
 
-/// An empty log, and new tables.
+/// Clears the log and generates new tables.
 async fn reset(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     let body = match exchange.body(MAX_FORM_BYTES).await {
         Ok(body) => body,
@@ -166,7 +166,7 @@ async fn reset(mut exchange: Exchange, state: &State) -> Result<Answered, Gone> 
     exchange.reply(Reply::text(text).not_kept()).await
 }
 
-/// The log.
+/// Responds with the log.
 async fn fetch(exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     match state.log.path() {
         Some(path) => send_file(exchange, state, path, TEXT).await,
@@ -177,7 +177,7 @@ async fn fetch(exchange: Exchange, state: &State) -> Result<Answered, Gone> {
     }
 }
 
-/// A file alone.
+/// Responds with a file unchanged.
 async fn plain(exchange: Exchange, state: &State, file: &str) -> Result<Answered, Gone> {
     match state.root.as_deref().and_then(|root| below(root, file)) {
         Some(path) => send_file(exchange, state, &path, TEXT).await,
@@ -189,7 +189,7 @@ fn query(exchange: &Exchange) -> Result<Form, Reply> {
     pairs(exchange.head().query.as_bytes()).map_err(|error| Reply::error(400, error))
 }
 
-/// Sends a page round a file, or without one where none is asked for.
+/// Responds with a page that embeds a file, if one is requested.
 async fn wrapped(
     exchange: Exchange,
     state: &State,
@@ -231,7 +231,7 @@ async fn wrapped(
             Err(error) => exchange.reply(Reply::error(status_of(error), error)).await,
         };
     }
-    // Of long files only the beginning is looked at by nobody: an advertisement stands above them.
+    // A long file is not searched for the place of its advertisement, which goes above the file instead.
     beginning += picture.as_deref().unwrap_or("");
     beginning += pages::BEFORE_FILE;
     let mut head = AnswerHead::of_type(HTML);
@@ -243,14 +243,14 @@ async fn wrapped(
     answer.write(pages::AFTER_FILE.as_bytes()).await?.end().await
 }
 
-/// Sends a file as it is.
+/// Responds with a file unchanged.
 async fn send_file(exchange: Exchange, state: &State, path: &str, kind: &'static str) -> Result<Answered, Gone> {
     let (opened, first, count) = match read_first(state, path).await {
         Ok(read) => read,
         Err(error) => return exchange.reply(Reply::error(status_of(error), error)).await,
     };
     if count as u64 >= opened.bytes() {
-        // Others ask for it, too; the log is another one with each line.
+        // Other requests will want it, too; but the log changes with each line.
         if state.log.path() != Some(path) {
             opened.keep();
         }
@@ -260,14 +260,14 @@ async fn send_file(exchange: Exchange, state: &State, path: &str, kind: &'static
     send_rest(answer, opened, first, count).await?.end().await
 }
 
-/// Opens a file and reads it whole, or its first piece.
+/// Opens a file and reads all of it, or its first piece.
 async fn read_first<'a>(state: &'a State, path: &str) -> Result<(OpenFile<'a>, ExVec<u8>, usize), AccessError> {
     let room = |opened: &OpenFile<'_>| usize::try_from(opened.bytes()).unwrap_or(PIECE_BYTES).clamp(1, PIECE_BYTES);
     if state.log.path() != Some(path) {
         let opened = state.files.open(path).await?;
         let most = room(&opened);
         let (opened, first, count) = opened.read(0, most).await?;
-        // One that stayed open may have become shorter meanwhile.
+        // A cached open file may have become shorter since.
         if count as u64 == opened.bytes().min(most as u64) {
             return Ok((opened, first, count));
         }
@@ -277,7 +277,7 @@ async fn read_first<'a>(state: &'a State, path: &str) -> Result<(OpenFile<'a>, E
     opened.read(0, most).await
 }
 
-/// Sends the first piece of a file and all that follow, each read while nobody waits for it.
+/// Sends the first piece of a file and then the rest, piece by piece.
 async fn send_rest(
     answer: web_application::Answer,
     opened: OpenFile<'_>,
@@ -295,7 +295,7 @@ async fn send_rest(
         }
         match opened.read(sent, PIECE_BYTES).await {
             Ok((next, data, read)) if read > 0 => (opened, piece, count) = (next, data, read),
-            // It is shorter than it was, or cannot be read: the client must not take this for its end.
+            // It became shorter, or cannot be read: the client must not mistake this for its end.
             Ok(_) | Err(_) => return Err(answer.cut_off()),
         }
     }

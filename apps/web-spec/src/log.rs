@@ -1,4 +1,4 @@
-//! The log of what is posted: in a file, or in memory where there is none.
+//! The log of posted forms: a file, or memory if no file is given.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -13,7 +13,7 @@ use task_sync::Mutex;
 use crate::files::Files;
 use crate::record::{LINE_BYTES, Posted};
 
-/// Lines that are kept in memory; later ones push the first ones out.
+/// Maximum lines kept in memory; new ones displace the oldest.
 const MAX_LINES: usize = 32 * 1024;
 
 /// The log.
@@ -24,24 +24,24 @@ pub struct Log {
 
 #[derive(Default)]
 struct State {
-    /// Lines that were written in all; unknown until the file is opened.
+    /// Total number of lines; unknown until the file is opened.
     count: Option<u64>,
     file: Option<file::Imp<file::states::Ready>>,
     lines: VecDeque<String>,
 }
 
 impl Log {
-    /// A log in the file at this path, or in memory.
+    /// Creates a log in the file at this path, or in memory.
     pub fn new(path: Option<&str>) -> Log {
         Log { path: path.map(String::from), state: Mutex::default() }
     }
 
-    /// The path of its file.
+    /// Path of its file.
     pub fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }
 
-    /// Adds a line. Lines are written one after the other, each as a whole.
+    /// Appends a line. Lines are serialized, and each is written whole.
     pub async fn add(&self, files: &Files, posted: &Posted, cookie: u32) -> Result<u64, AccessError> {
         let mut state = self.state.lock().await;
         let Some(path) = &self.path else {
@@ -55,13 +55,13 @@ impl Log {
         };
         let is_new = state.file.is_none();
         match state.append(files, path, posted, cookie).await {
-            // The file was opened for an earlier line, and whoever serves it may have ended since: another one does now.
+            // The file was opened for an earlier line, and its server may have been restarted since.
             Err(error) if error.may_pass() && !is_new => state.append(files, path, posted, cookie).await,
             other => other,
         }
     }
 
-    /// Empties the log.
+    /// Clears the log.
     pub async fn reset(&self, files: &Files) -> Result<(), AccessError> {
         let mut state = self.state.lock().await;
         *state = State::default();
@@ -74,7 +74,7 @@ impl Log {
         }
     }
 
-    /// The lines in memory, of a log without a file.
+    /// Returns the lines of a log in memory.
     pub async fn lines(&self) -> String {
         self.state.lock().await.lines.iter().map(String::as_str).collect()
     }

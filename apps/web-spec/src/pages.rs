@@ -1,4 +1,4 @@
-//! The pages round files.
+//! Pages that embed files.
 
 use alloc::string::String;
 use core::fmt::Write;
@@ -6,19 +6,19 @@ use core::ops::Range;
 
 use web_application::message::{Escaped, FAVICON, RequestHead};
 
-/// Where a file has room for an advertisement: between these two.
+/// Markers around the place of the advertisement in a file.
 const AD_BEGINS: &[u8] = b"<!WEB99CAD>";
 const AD_ENDS: &[u8] = b"<!/WEB99CAD>";
 
-/// Bytes of most beginnings, and of a picture behind them.
+/// Typical length in bytes of the start of a page and of a picture tag.
 const BEGINNING_BYTES: usize = 512;
 
-/// What stands before a file: who serves and what was asked for.
+/// Formats the start of a page: the server and the request.
 pub fn beginning(head: &RequestHead) -> String {
     let (peer, path, query) = (Escaped(&head.peer), Escaped(&head.path), Escaped(&head.query));
     let mut page = String::with_capacity(BEGINNING_BYTES);
     page += "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">";
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(
         page,
         "{FAVICON}<title>Dynamic GET and POST</title></head><body>\n\
@@ -28,21 +28,22 @@ pub fn beginning(head: &RequestHead) -> String {
     page
 }
 
-/// Before the bytes of the file, and after them.
+/// Precedes the content of the file.
 pub const BEFORE_FILE: &str = "<pre>\n";
-/// The end of a page with a file.
+/// End of a page with a file.
 pub const AFTER_FILE: &str = "\n</pre></body></html>\n";
-/// The end of a page without a file.
+/// End of a page without a file.
 pub const WITHOUT_FILE: &str = "</body></html>\n";
 
-/// A tag with the picture of an advertisement, whose path is made of the program's own words.
+/// Formats the image tag of an advertisement. The path consists of the program's own words, so that it needs no
+/// escaping.
 pub fn picture(root: &str, path: &str) -> String {
     let mut tag = String::from("<IMG SRC=\"");
     let _ = write!(tag, "{}/{}\">", Escaped(root.trim_end_matches('/')), Escaped(path));
     tag
 }
 
-/// The place of the advertisement in a file, with its marks.
+/// Returns the place of the advertisement in a file, including its markers.
 pub fn place_of_ad(file: &[u8]) -> Option<Range<usize>> {
     let start = find(file, AD_BEGINS)?;
     let end = start + AD_BEGINS.len() + find(file.get(start + AD_BEGINS.len()..)?, AD_ENDS)? + AD_ENDS.len();
@@ -61,7 +62,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     }
 }
 
-/// The page of `/`.
+/// Page at `/`.
 pub const HELP: &str = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><link rel=\"icon\" href=\"data:,\">\
 <title>web-spec</title></head><body><h1>web-spec</h1>\
 <p>Dynamic content after the benchmark SPECweb99. <code>FILE</code> is a path from the root of the files, such as \

@@ -1,4 +1,4 @@
-//! What a visitor posts, and the line about it in the log.
+//! Posted forms, and their log lines.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,38 +6,39 @@ use core::fmt;
 
 use web_application::message::{Form, FormError, pairs};
 
-/// Bytes of a form.
+/// Maximum size of a form in bytes.
 pub const MAX_FORM_BYTES: usize = 4096;
 
-/// Bytes of a line, its end included. All lines are as long, so that their number follows from the log's size.
+/// Length of a log line in bytes, including its end. All lines have the same length, so that their number follows
+/// from the size of the log.
 pub const LINE_BYTES: usize = 139;
 
-/// Bytes of the file's name in a line.
+/// Length in bytes of the file name in a line.
 const NAME_BYTES: usize = 60;
 
-/// What is posted.
+/// A posted form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
-    /// What stands before the folder in the file's name.
+    /// Prefix of the file name, before the folder.
     pub url_root: String,
     /// Number of the file's folder.
     pub folder: u32,
-    /// Class of the file's size, 0 to 3.
+    /// Size class of the file, 0 to 3.
     pub class: u32,
     /// Number of the file in its class, 0 to 8.
     pub number: u32,
-    /// Number that the client has given itself.
+    /// Number that the client chose for itself.
     pub client: u32,
 }
 
-/// Why a form is not taken.
+/// Why a form was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostError {
-    /// It cannot be read.
+    /// It cannot be parsed.
     Form(FormError),
     /// A field is missing.
     Missing(&'static str),
-    /// A field is no number, or too large.
+    /// A field is not a number, or too large.
     Bad(&'static str),
 }
 
@@ -52,7 +53,7 @@ impl fmt::Display for PostError {
 }
 
 impl Posted {
-    /// Reads a form.
+    /// Parses a form.
     pub fn parse(body: &[u8]) -> Result<Posted, PostError> {
         let form = pairs(body).map_err(PostError::Form)?;
         let url_root = form.value("urlroot").ok_or(PostError::Missing("urlroot"))?;
@@ -68,17 +69,17 @@ impl Posted {
         })
     }
 
-    /// The file that is meant, from the root of the files.
+    /// Path of the requested file, relative to the root of the files.
     pub fn file(&self) -> String {
         format!("dir{:05}/class{}_{}", self.folder, self.class, self.number)
     }
 
-    /// The line about it: number, second, process, folder, class, file, client, the file's name, process, cookie.
+    /// Formats the log line: number, second, process, folder, class, file, client, file name, process, cookie.
     pub fn line(&self, count: u64, second: u64, process: u64, cookie: u32) -> String {
         let Posted { url_root, folder, class, number, client } = self;
         let slash = if url_root.ends_with('/') { "" } else { "/" };
         let name = format!("{url_root}{slash}{}", self.file());
-        // Numbers that outgrow their columns keep the digits that change.
+        // Numbers that exceed their columns keep the low digits.
         let (count, second, process) = (short(count), short(second), short(process));
         let line = format!(
             "{count:10} {second:10} {process:10} {folder:5} {class:2} {number:2} {client:10} {name:<NAME_BYTES$.NAME_BYTES$} \

@@ -1,4 +1,4 @@
-//! What a visitor's cookie says, and what it says next.
+//! The visitor's cookie.
 
 use alloc::format;
 use core::fmt;
@@ -10,21 +10,21 @@ use crate::ads::Choice;
 /// Name of the cookie.
 const COOKIE: &str = "my_cookie";
 
-/// A visitor, as the cookie tells.
+/// A visitor as identified by the cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visitor {
-    /// The visitor's number.
+    /// Number of the visitor.
     pub number: u32,
-    /// The advertisement seen last.
+    /// Advertisement seen last.
     pub last_ad: u32,
 }
 
-/// Why a visitor is not known.
+/// Why a visitor is not identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisitorError {
     /// There is no cookie.
     None,
-    /// It does not say what it should.
+    /// The cookie is malformed.
     Bad,
 }
 
@@ -37,14 +37,14 @@ impl fmt::Display for VisitorError {
     }
 }
 
-/// The text of the visitor's cookie.
+/// Returns the value of the visitor's cookie.
 fn cookie(head: &RequestHead) -> Result<&str, VisitorError> {
     cookies(head).find(|(name, _)| *name == COOKIE).map(|(_, value)| value).ok_or(VisitorError::None)
 }
 
 impl Visitor {
-    /// The visitor who asks, by a cookie `user_id=NUMBER&last_ad=NUMBER`; what a visitor was told last, `Ad_id` in
-    /// place of `last_ad`, is understood as well.
+    /// Parses the cookie `user_id=NUMBER&last_ad=NUMBER`. The form that was set by the last response, with `Ad_id` in
+    /// place of `last_ad`, is accepted as well.
     pub fn parse(head: &RequestHead) -> Result<Visitor, VisitorError> {
         let form = pairs(cookie(head)?.as_bytes()).map_err(|_| VisitorError::Bad)?;
         let field = |name| match form.number(name, u32::MAX.into()) {
@@ -55,7 +55,7 @@ impl Visitor {
         Ok(Visitor { number: field("user_id")?, last_ad: field(last_ad)? })
     }
 
-    /// What the visitor is told to remember.
+    /// Returns the cookie to set after this choice.
     pub fn remembers(&self, choice: &Choice) -> Option<SetCookie> {
         let Choice { ad, points, expired } = choice;
         let value = format!(
@@ -67,17 +67,17 @@ impl Visitor {
     }
 }
 
-/// The cookie of who posts: a number, or 0 where there is none.
+/// Returns the number in the cookie of a posting client; 0 without one.
 pub fn posting(head: &RequestHead) -> Result<u32, VisitorError> {
     match cookie(head) {
         Ok(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().map_err(|_| VisitorError::Bad),
-        // Who has seen advertisements has a cookie of theirs.
+        // A client that has seen advertisements has a visitor's cookie.
         Ok(_) => Visitor::parse(head).map(|visitor| visitor.number),
         Err(_) => Ok(0),
     }
 }
 
-/// The cookie that who posts is told to remember.
+/// Returns the cookie to set for a posting client.
 pub fn posted(number: u32) -> Option<SetCookie> {
     SetCookie::new(COOKIE, &format!("{number}"))
 }

@@ -1,7 +1,7 @@
-//! Whether all that is to run does, for whoever watches the machine: a load balancer, a supervisor.
+//! Health check for load balancers and supervisors: whether all services that should run do.
 //!
-//! A service that was stopped on purpose, or that has done its work, is no fault. Deliberately not here: how well a
-//! service does what it does.
+//! A service that was stopped on purpose, or that has finished, is no failure. Deliberately not here: how well a
+//! service works.
 
 use alloc::string::String;
 
@@ -10,7 +10,7 @@ use client::services;
 use contracts::service_manager::{ServiceRecord, ServiceState};
 use web_application::Reply;
 
-/// What is answered at `/health`.
+/// Response to `/health`.
 pub fn reply(namespace: Option<&mut Namespace>) -> Reply {
     let services = namespace.and_then(|namespace| services::list(namespace).ok());
     let (status, text) = match services {
@@ -20,7 +20,7 @@ pub fn reply(namespace: Option<&mut Namespace>) -> Reply {
     Reply::text(text).with_status(status).not_kept()
 }
 
-/// The status, and a line for each service that does not run but should; or `ok`.
+/// Returns the HTTP status, and a line for each service that should run but does not; or `ok`.
 fn judge(services: &[ServiceRecord]) -> (u16, String) {
     let is_well = |state: u32| state == ServiceState::Running as u32 || state == ServiceState::Stopped as u32;
     let mut text = String::new();

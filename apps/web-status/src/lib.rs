@@ -1,8 +1,8 @@
-//! A live page of the system: machine, processes, services, and who talks to whom under which contract.
+//! A live status page: machine, processes, services, and the channels between processes with their contracts.
 //!
-//! `/` is a page whose script draws `/status.json` again each second; without scripts it shows `/table`. What is
-//! looked at is kept for a moment, so that many viewers cost as much as one. `/health` tells monitors whether all that is
-//! to run does, and is all there is with the option `show=health`. Neighbours: [`snapshot`] looks, [`render`] writes.
+//! `/` is a page whose script renders `/status.json` each second; without scripts it shows `/table`. A snapshot is
+//! cached briefly, so that many viewers cost as much as one. `/health` is a health check for monitoring, and the only
+//! page with the option `show=health`. Neighbours: [`snapshot`] collects the data, [`render`] formats it.
 //! Deliberately not here: changing anything.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,7 +29,7 @@ sip::startup!();
 
 const PAGE: &str = include_str!("page.html");
 
-/// Answers requests until the web server closes the channel.
+/// Serves requests until the web server closes the channel.
 pub fn main(startup: Startup) -> i32 {
     let shown = match shown(&startup.options) {
         Ok(shown) => shown,
@@ -42,12 +42,12 @@ pub fn main(startup: Startup) -> i32 {
     serve(startup.application, move |exchange| answer(exchange, shown, Rc::clone(&watch)))
 }
 
-/// What clients see.
+/// What clients may see.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// All there is.
+    /// Everything.
     All,
-    /// Whether the system is well.
+    /// The health check only.
     Health,
 }
 
@@ -67,7 +67,7 @@ async fn answer(exchange: Exchange, shown: Shown, watch: Rc<RefCell<Watch>>) -> 
     let reply = match exchange.head().path.as_str() {
         "/health" => health::reply(watch.borrow_mut().namespace()),
         _ if shown == Shown::Health => Reply::not_found(),
-        // The page is found with and without a slash at its end, so what it refers to is told by the query.
+        // The page may be requested with or without a trailing slash, so its links use the query.
         "/" if exchange.head().query == "table" => looked(&watch, |snapshot| Reply::html(render::table(snapshot))),
         "/" => Reply::html(String::from(PAGE)),
         "/status.json" => looked(&watch, |snapshot| Reply::json(render::json(snapshot))),

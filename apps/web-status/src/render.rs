@@ -1,4 +1,4 @@
-//! A look at the system as JSON, and as tables for browsers without scripts.
+//! A snapshot as JSON, and as tables for browsers without scripts.
 
 use alloc::string::String;
 use core::fmt::Write;
@@ -8,7 +8,7 @@ use web_application::message::{Escaped, FAVICON, JsonWriter};
 
 use crate::snapshot::{Link, Process, Service, Snapshot};
 
-/// The JSON that the page's script draws.
+/// Formats the JSON that the page's script renders.
 pub fn json(snapshot: &Snapshot) -> String {
     let mut json = JsonWriter::new();
     json.object(|json| {
@@ -65,10 +65,10 @@ fn service(json: &mut JsonWriter, service: &Service) {
     });
 }
 
-/// The same for people alone.
+/// Formats the tables.
 pub fn table(snapshot: &Snapshot) -> String {
     let mut page = String::from("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">");
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(
         page,
         "{FAVICON}<title>Singularity</title><style>:root{{color-scheme:light dark}}body{{font:14px sans-serif}}\

@@ -1,4 +1,4 @@
-//! What there is at a moment.
+//! Snapshots of the system.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -11,55 +11,55 @@ use sip::Status;
 use sip::diagnostics::{ChannelRecord, ProcessRecord, name};
 use sip::exheap::ExVec;
 
-/// How long a look is good for.
+/// Lifetime of a snapshot in nanoseconds.
 const FRESH_NS: u64 = 250_000_000;
 
-/// Links between processes that are told of; those with most channels first.
+/// Maximum number of links in a snapshot; those with most channels have priority.
 const MAX_LINKS: usize = 2_000;
 
-/// Where the web server tells of itself, and how long that is at most.
+/// Path of the web server's statistics, and their maximum size.
 const WEB_SERVER: &str = "/status/web";
 const MAX_WEB_BYTES: usize = 8 * 1024;
 
 /// A process.
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub id: u64,
-    /// Its parent's.
+    /// Process id of its parent.
     pub parent: u64,
-    /// Its program.
+    /// Name of its program.
     pub name: String,
-    /// What it does.
+    /// Its state.
     pub state: &'static str,
-    /// Cycles of processors that it has used.
+    /// Processor cycles used.
     pub cycles: u64,
-    /// Thousandths of a processor since the look before.
+    /// Processor usage since the previous snapshot, in permille of one processor.
     pub processor_permille: u64,
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Bytes of blocks.
+    /// Blocks in bytes.
     pub block_bytes: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
     /// Messages sent and received.
     pub messages: u64,
-    /// How long it has run.
+    /// Age in nanoseconds.
     pub age_ns: u64,
 }
 
-/// Channels of one contract between two processes.
+/// The channels of one contract between two processes.
 pub struct Link {
-    /// Who holds the importing ends; 0 for nobody.
+    /// Process with the importing ends; 0 if none.
     pub importer: u64,
-    /// Who holds the exporting ends; 0 for nobody.
+    /// Process with the exporting ends; 0 if none.
     pub exporter: u64,
-    /// The contract.
+    /// Name of the contract.
     pub contract: String,
-    /// How many channels.
+    /// Number of channels.
     pub count: u64,
-    /// Messages that wait in them.
+    /// Messages queued in them.
     pub waiting: u64,
-    /// The state that one of them is in, as its importer sees it.
+    /// State of one of them, as its importer sees it.
     pub state: String,
 }
 
@@ -67,46 +67,46 @@ pub struct Link {
 pub struct Service {
     /// Its name.
     pub name: String,
-    /// Where it is in its life.
+    /// Its state.
     pub state: &'static str,
-    /// Its process, or 0.
+    /// Its process id, or 0.
     pub process: u64,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u64,
-    /// What it provides.
+    /// Path of its name in the namespace.
     pub path: String,
 }
 
-/// The system at a moment.
+/// A snapshot of the system.
 pub struct Snapshot {
-    /// Since the machine started.
+    /// Uptime in nanoseconds.
     pub uptime_ns: u64,
-    /// Processors of the machine.
+    /// Number of processors.
     pub processors: u64,
-    /// Programs installed.
+    /// Number of installed programs.
     pub programs: u64,
     /// All processes.
     pub processes: Vec<Process>,
-    /// Who talks to whom.
+    /// Channels between processes.
     pub links: Vec<Link>,
-    /// All channels.
+    /// Number of channels.
     pub channels: u64,
-    /// All services, where they could be asked for.
+    /// All services, if available.
     pub services: Vec<Service>,
-    /// What the web server counts, by its names for that; nothing where it does not tell.
+    /// Counters of the web server by name; empty if not available.
     pub web: Vec<(String, u64)>,
 }
 
-/// Looks at the system, not too often.
+/// Takes snapshots at a limited rate.
 pub struct Watch {
     namespace: Option<Namespace>,
     last: Option<Snapshot>,
-    /// Cycles of each process at the last look, and of the machine.
+    /// Cycles of each process at the last snapshot, and of the machine.
     cycles: (BTreeMap<u64, u64>, u64),
 }
 
 impl Watch {
-    /// Nothing was looked at.
+    /// Starts without a snapshot.
     pub fn new(namespace: Option<Namespace>) -> Watch {
         Watch { namespace, last: None, cycles: (BTreeMap::new(), 0) }
     }
@@ -116,7 +116,7 @@ impl Watch {
         self.namespace.as_mut()
     }
 
-    /// The system now, or a moment ago.
+    /// Returns a recent snapshot, taking a new one if necessary.
     pub fn look(&mut self) -> Result<&Snapshot, Status> {
         let now = sip::time::monotonic();
         let is_fresh = self.last.as_ref().is_some_and(|last| now.saturating_sub(last.uptime_ns) < FRESH_NS);
@@ -161,14 +161,14 @@ fn web_counters(namespace: &mut Namespace) -> Option<Vec<(String, u64)>> {
     Some(counters(core::str::from_utf8(block.get(..count)?).ok()?))
 }
 
-/// Lines of a name and a number; others tell of something else.
+/// Parses lines of a name and a number; skips other lines.
 fn counters(text: &str) -> Vec<(String, u64)> {
     let line = |line: &str| line.split_once(' ').and_then(|(name, number)| Some((name.into(), number.parse().ok()?)));
     text.lines().filter_map(line).collect()
 }
 
 fn process(record: &ProcessRecord, before: &BTreeMap<u64, u64>, elapsed: u64, now: u64) -> Process {
-    // Of a process that was not there at the last look nothing is known of that time.
+    // Nothing is known about the past of a process that was not in the last snapshot.
     let used = before.get(&record.id).map_or(0, |before| record.cycles.saturating_sub(*before));
     let permille = u128::from(used) * 1000 / u128::from(elapsed.max(1));
     Process {
@@ -186,7 +186,7 @@ fn process(record: &ProcessRecord, before: &BTreeMap<u64, u64>, elapsed: u64, no
     }
 }
 
-/// Channels by who holds their ends and their contract: a server has thousands of one kind.
+/// Groups channels by the processes at their ends and their contract: a server has thousands of one kind.
 fn links(channels: &[ChannelRecord]) -> Vec<Link> {
     let mut found: BTreeMap<(u64, u64, &[u8]), Link> = BTreeMap::new();
     for channel in channels {

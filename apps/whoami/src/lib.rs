@@ -1,4 +1,4 @@
-//! Says who speaks when a command does: the principal that the kernel gave this process, as every service sees it.
+//! Prints the principal that the kernel gave this process, as every service sees it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// Prints it.
+/// Prints the principal.
 pub fn main(startup: Startup) -> i32 {
     let own = principal::own();
     let text = if startup.role {
@@ -26,7 +26,7 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
 }
 
-/// The role of the newest link that has one.
+/// Returns the role of the newest link that has one.
 fn role(principal: &str) -> Option<&str> {
     principal.rsplit(principal::JOINT).find_map(|link| link.split_once('@')).map(|(_, role)| role)
 }

@@ -1,4 +1,4 @@
-//! Puts text or standard input into a file.
+//! Writes text or standard input to a file.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use stdio::{Input, report};
 
 sip::startup!();
 
-/// Writes the words, or else what standard input brings.
+/// Writes the words or, without any, standard input.
 pub fn main(startup: Startup) -> i32 {
     let mut text = startup.text.join(" ");
     let has_words = !startup.text.is_empty();

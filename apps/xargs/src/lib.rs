@@ -1,7 +1,7 @@
-//! Runs a command with words from standard input.
+//! Runs a command with arguments from standard input.
 //!
-//! Each run is a command line for a shell, which has the same limit as a command that is typed. Deliberately not here:
-//! several runs at a time.
+//! Each run is a command line for a shell, with the same limit as a typed command. Deliberately not here: parallel
+//! runs.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,14 +21,14 @@ use crate::words::{Between, Words};
 
 sip::startup!();
 
-/// Bytes of a command line that words may fill; the rest is room for what the shell adds.
+/// Maximum bytes of a command line filled with words; the rest is room for what the shell adds.
 const LINE_BYTES: usize = MAX_COMMAND_BYTES - 4096;
-/// Exit status after a command that failed.
+/// Exit status: a command failed.
 const STATUS_FAILED: i32 = 123;
-/// Exit status where a command could not be run.
+/// Exit status: a command could not be run.
 const STATUS_CANNOT_RUN: i32 = 126;
 
-/// Runs the command as often as it takes for all words.
+/// Runs the command as often as necessary for all words.
 pub fn main(mut startup: Startup) -> i32 {
     let settled = settings(&startup).and_then(|settings| Ok((settings, Runner::new(&startup.working_folder)?)));
     let (settings, runner) = match settled {
@@ -58,13 +58,13 @@ pub fn main(mut startup: Startup) -> i32 {
             report::error(format_args!("{message}"));
             STATUS_CANNOT_RUN
         }
-        // The reader has ended and wants no more.
+        // The reader has ended.
         Err(RunError::NoReader(_)) => 1,
     }
 }
 
 struct Settings {
-    /// The command, quoted word for word.
+    /// The command, each word quoted.
     command: Vec<String>,
     most: usize,
     replace: Option<String>,

@@ -1,24 +1,24 @@
-//! Words of standard input.
+//! Splits standard input into words.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What stands between words.
+/// Separator of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
-    /// White space; quotes keep it in a word, `\` the next character.
+    /// White space; quotes or a `\` protect it.
     Blanks,
-    /// Line ends; blanks before a word do not belong to it.
+    /// Line ends; leading blanks are stripped.
     Lines,
-    /// This byte and nothing else.
+    /// This byte only.
     Byte(u8),
 }
 
-/// Input that ends inside quotes.
+/// The input ended inside quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenQuote;
 
-/// Takes a stream apart into words.
+/// Splits a stream into words.
 pub struct Words {
     between: Between,
     word: Vec<u8>,
@@ -28,17 +28,17 @@ pub struct Words {
 }
 
 impl Words {
-    /// Before the first byte.
+    /// Starts before the first byte.
     pub fn new(between: Between) -> Words {
         Words { between, word: Vec::new(), has_word: false, quote: None, is_escaped: false }
     }
 
-    /// Bytes of the word that has no end yet.
+    /// Length in bytes of the unfinished word.
     pub fn pending_bytes(&self) -> usize {
         self.word.len()
     }
 
-    /// The word that this byte ends, if it ends one.
+    /// Returns the word that this byte completes, if any.
     pub fn push(&mut self, byte: u8) -> Option<String> {
         match self.between {
             Between::Byte(between) if byte == between => {
@@ -70,10 +70,11 @@ impl Words {
         None
     }
 
-    /// The word before the end of the stream.
+    /// Returns the last word at the end of the stream.
     ///
     /// # Errors
-    /// That a quote is open.
+    ///
+    /// If a quote is open.
     pub fn finish(mut self) -> Result<Option<String>, OpenQuote> {
         if self.quote.is_some() {
             return Err(OpenQuote);

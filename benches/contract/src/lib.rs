@@ -1,4 +1,4 @@
-//! The contract that the benchmark SIPs talk.
+//! The contract of the benchmark SIPs.
 #![no_std]
 #![forbid(unsafe_code)]
 

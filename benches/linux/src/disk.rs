@@ -1,5 +1,5 @@
-//! What `bench-disk` measures, done by Linux: the same requests in the same order, to a file or folder of a mounted
-//! volume. Prints the same lines `bench NAME NANOSECONDS`.
+//! Linux counterpart of `bench-disk`: the same requests in the same order, to a file or folder of a mounted volume.
+//! Prints the same lines `bench NAME NANOSECONDS`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -8,14 +8,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Bytes of a random read.
+/// Size of a random read in bytes.
 const RANDOM_BYTES: usize = 4096;
-/// Bytes of a small file.
+/// Size of a small file in bytes.
 const SMALL_BYTES: usize = 1024;
-/// Parts of a thousand of all timed requests, and what each is called.
+/// Reported percentiles in permille of the timed requests, with their labels.
 const PERCENTILES: [(usize, &str); 4] = [(500, "p50"), (900, "p90"), (990, "p99"), (1000, "max")];
 
-/// A task and what it is done with.
+/// A task and its parameters.
 struct Bench {
     path: PathBuf,
     block_bytes: usize,
@@ -24,7 +24,7 @@ struct Bench {
     round: u64,
 }
 
-/// Does the tasks of the arguments `PATH TASK BLOCK-BYTES SIZE-MIB COUNT ROUNDS`; gives the exit status.
+/// Runs the tasks of the arguments `PATH TASK BLOCK-BYTES SIZE-MIB COUNT ROUNDS`; returns the exit status.
 pub fn run(arguments: &[OsString]) -> i32 {
     match try_run(arguments) {
         Ok(()) => 0,
@@ -35,11 +35,11 @@ pub fn run(arguments: &[OsString]) -> i32 {
     }
 }
 
-/// Memory that either system's caches take for the largest file, with what moves it.
+/// Memory in bytes that either system's caches need for the largest file, including what moves it.
 const MEMORY_BYTES: usize = 1 << 30;
 
-/// Puts a file on the disk and has Linux give up what it holds of it in memory, with as much memory at hand as its next
-/// reader needs; gives the exit status.
+/// Syncs a file and drops it from the page cache, with as much free memory at hand as its next reader needs; returns
+/// the exit status.
 pub fn forget(path: &std::ffi::OsStr) -> i32 {
     let synced = OpenOptions::new().read(true).write(true).open(path).and_then(|file| file.sync_all().map(|()| file));
     match synced {
@@ -190,7 +190,7 @@ fn nanoseconds(begin: Instant) -> u64 {
     begin.elapsed().as_nanos() as u64
 }
 
-/// Everything of the volume that the folder is on.
+/// Syncs the volume of the folder.
 fn sync(folder: &Path) -> io::Result<()> {
     if crate::linux::sync_volume(&File::open(folder)?) { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -206,7 +206,7 @@ fn timed_reads(file: &File, bytes: usize, places: &[u64]) -> io::Result<Vec<u64>
     Ok(each)
 }
 
-/// The same numbers as `bench-disk` draws (xorshift64*).
+/// The same pseudo-random numbers as in `bench-disk` (xorshift64*).
 struct Random(u64);
 
 impl Random {

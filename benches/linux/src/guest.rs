@@ -1,8 +1,8 @@
-//! The first program of a Linux in a virtual machine whose web server is measured: makes the network ready, starts
-//! nginx and what is behind it, and waits.
+//! Init process of a Linux guest whose web server is measured: configures the network, starts nginx and its backend,
+//! and waits.
 //!
-//! What the archive holds is agreed on with `sing bench web`: modules in `/modules`, named in the order in which they
-//! are loaded; nginx's configuration; the files in `/files`.
+//! The layout of the archive is agreed on with `sing bench web`: modules in `/modules`, named in load order; nginx's
+//! configuration; the files in `/files`.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use crate::interface;
 
-/// In the archive.
+/// Path in the archive.
 const MODULES: &str = "/modules";
 const NGINX: &str = "/usr/sbin/nginx";
 const SOCKET: &str = "/tmp/behind.socket";
 const FILES: &str = "/files";
 const MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
 
-/// Serves at this address until the machine is switched off.
+/// Serves at this address until the machine is powered off.
 pub fn serve(address: Ipv4Addr) -> i32 {
     match start(address) {
         Ok(()) => loop {
@@ -49,7 +49,7 @@ fn start(address: Ipv4Addr) -> io::Result<()> {
     Ok(())
 }
 
-/// A device may take a moment after its driver was loaded.
+/// Waits for a device, which may take a moment after its driver was loaded.
 fn wait_for(path: &Path) -> io::Result<()> {
     interface::mount("sysfs", "/sys")?;
     for _ in 0..1_000 {

@@ -1,4 +1,4 @@
-//! Gives a Linux that was just started its network: modules for the device, an address, a way out.
+//! Configures the network of a freshly booted Linux: kernel modules for the device, address, default route.
 
 use std::ffi::{CString, c_char, c_int, c_short};
 use std::fs::File;
@@ -7,10 +7,11 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Loads one module into Linux.
+/// Loads a kernel module.
 ///
 /// # Errors
-/// Linux refuses it.
+///
+/// If Linux refuses it.
 pub fn load_module(path: &Path) -> io::Result<()> {
     let file = File::open(path)?;
     let none = CString::default();
@@ -19,10 +20,11 @@ pub fn load_module(path: &Path) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Mounts a file system that is no device's.
+/// Mounts a file system that has no device.
 ///
 /// # Errors
-/// Linux refuses it.
+///
+/// If Linux refuses it.
 pub fn mount(kind: &str, place: &str) -> io::Result<()> {
     let (kind, place) = (CString::new(kind)?, CString::new(place)?);
     // SAFETY: all texts end with a zero; no data is given.
@@ -30,10 +32,11 @@ pub fn mount(kind: &str, place: &str) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives an interface an address and takes it into use.
+/// Sets the address of an interface and brings it up.
 ///
 /// # Errors
-/// There is no such interface, or Linux refuses it.
+///
+/// If there is no such interface, or Linux refuses it.
 pub fn configure(interface: &str, address: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
     let ask = |request: libc::Ioctl, value: libc::__c_anonymous_ifr_ifru| {
@@ -52,14 +55,14 @@ pub fn configure(interface: &str, address: Ipv4Addr, mask: Ipv4Addr) -> io::Resu
 
 fn name(interface: &str) -> [c_char; libc::IFNAMSIZ] {
     let mut name = [0; libc::IFNAMSIZ];
-    // The last one stays zero.
+    // The last byte stays zero.
     for (place, byte) in name.iter_mut().take(libc::IFNAMSIZ - 1).zip(interface.bytes()) {
         *place = byte as c_char;
     }
     name
 }
 
-/// A `sockaddr_in` (ip(7)) in the bytes of a `sockaddr`: port, address, zeros.
+/// Encodes a `sockaddr_in` (ip(7)) in the bytes of a `sockaddr`: port, address, zeros.
 fn as_address(address: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
     for (place, byte) in data[2..6].iter_mut().zip(address.octets()) {

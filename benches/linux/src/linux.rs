@@ -1,41 +1,41 @@
-//! The calls to Linux, each as a safe function. All unsafe code of the crate is here.
+//! System calls as safe functions. All unsafe code of the crate is here and in `interface`.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 
-/// The time-stamp counter.
+/// Reads the time-stamp counter.
 pub fn cycles() -> u64 {
     // SAFETY: every x86-64 processor has the instruction, and it touches no memory.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// The cheapest system call that does something.
+/// Makes the cheapest system call that does anything.
 pub fn getppid() {
     // SAFETY: takes no argument and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
-/// Lets another thread have the processor.
+/// Yields the processor to another thread.
 pub fn yield_processor() {
     // SAFETY: takes no argument and touches no memory of ours.
     unsafe { libc::sched_yield() };
 }
 
-/// Writes everything of the volume on which this file lies to its disk.
+/// Writes all dirty data of this file's volume to its disk; returns whether that succeeded.
 pub fn sync_volume(file: &std::fs::File) -> bool {
     // SAFETY: takes a descriptor, which is open as long as `file` is borrowed, and touches no memory of ours.
     unsafe { libc::syncfs(std::os::fd::AsRawFd::as_raw_fd(file)) == 0 }
 }
 
-/// Has Linux give up what it holds of this file in memory, which must be on the disk.
+/// Drops this file, which must be clean, from the page cache; returns whether that succeeded.
 pub fn forget(file: &std::fs::File) -> bool {
     let descriptor = std::os::fd::AsRawFd::as_raw_fd(file);
     // SAFETY: takes a descriptor, which is open as long as `file` is borrowed, and touches no memory of ours.
     unsafe { libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED) == 0 }
 }
 
-/// Has Linux find so many bytes of memory and gives them back, so that the next who asks for memory finds some at hand.
-/// A virtual machine whose Linux tells its host what it does not use gets such memory slowly, a page fault of the host's
+/// Makes Linux find this many bytes of memory and frees them, so that the next allocation finds free memory at hand.
+/// A virtual machine with free page reporting to its host gets such memory back slowly, with a page fault of the host
 /// for each piece.
 pub fn have_memory_at_hand(bytes: usize) {
     const PAGE_BYTES: usize = 4096;
@@ -47,7 +47,7 @@ pub fn have_memory_at_hand(bytes: usize) {
         if start == libc::MAP_FAILED {
             return;
         }
-        // In large pages, as the system has it; where there are none, in small ones.
+        // In huge pages, as the system has it; if there are none, in small ones.
         libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
         for offset in (0..bytes).step_by(PAGE_BYTES) {
             start.cast::<u8>().add(offset).write_volatile(1);
@@ -56,7 +56,7 @@ pub fn have_memory_at_hand(bytes: usize) {
     }
 }
 
-/// Keeps this thread, and those it creates, on the first processor it may use.
+/// Pins this thread, and those it creates, to the first processor it may use.
 pub fn pin_to_one_processor() -> Option<()> {
     let bytes = size_of::<libc::cpu_set_t>();
     // SAFETY: an all-zero set is the empty set, and both calls get its true size.
@@ -72,7 +72,7 @@ pub fn pin_to_one_processor() -> Option<()> {
     }
 }
 
-/// Creates a thread that ends at once, and waits for its end.
+/// Creates a thread that ends at once, and joins it.
 pub fn create_and_join_thread() {
     extern "C" fn end_at_once(_: *mut c_void) -> *mut c_void {
         null_mut()
@@ -99,7 +99,7 @@ impl Socket {
         (result == 0).then(|| (Socket(ends[0]), Socket(ends[1])))
     }
 
-    /// Sends everything; false when the peer is gone.
+    /// Sends all bytes; returns false if the peer is gone.
     pub fn send_whole(&self, bytes: &[u8]) -> bool {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -111,7 +111,7 @@ impl Socket {
         true
     }
 
-    /// Fills the buffer; false when the peer is gone.
+    /// Fills the buffer; returns false if the peer is gone.
     pub fn receive_whole(&self, buffer: &mut [u8]) -> bool {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -132,10 +132,10 @@ impl Drop for Socket {
     }
 }
 
-/// A service that is reached by a name in the file system; its socket is closed when dropped.
+/// A listening Unix socket with a path; closed when dropped.
 pub struct Listener(c_int);
 
-/// The address of a socket with this path, which must be shorter than 108 bytes.
+/// Builds the address of a socket with this path, which must be shorter than 108 bytes.
 fn address_of(path: &CStr) -> Option<libc::sockaddr_un> {
     // SAFETY: all zeros are a valid address structure.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -149,7 +149,7 @@ fn address_of(path: &CStr) -> Option<libc::sockaddr_un> {
 }
 
 impl Listener {
-    /// Binds the name and waits for clients from then on.
+    /// Binds the path and listens.
     pub fn bind(path: &CStr) -> Option<Listener> {
         let address = address_of(path)?;
         // SAFETY: the address lives through the call and its true size is given.
@@ -161,7 +161,7 @@ impl Listener {
         }
     }
 
-    /// The connection to the next client.
+    /// Accepts the next client.
     pub fn accept(&self) -> Option<Socket> {
         // SAFETY: null pointers ask for no address.
         let socket = unsafe { libc::accept(self.0, null_mut(), null_mut()) };
@@ -176,7 +176,7 @@ impl Drop for Listener {
     }
 }
 
-/// A connection to the service with this name.
+/// Connects to the service at this path.
 pub fn connect(path: &CStr) -> Option<Socket> {
     let address = address_of(path)?;
     // SAFETY: the address lives through the call and its true size is given.
@@ -187,20 +187,20 @@ pub fn connect(path: &CStr) -> Option<Socket> {
     }
 }
 
-/// Goes round a loop of two instructions this many times.
+/// Runs a loop of two instructions this many times.
 pub fn loop_of_two_instructions(times: u64) {
     // SAFETY: counts a register of its own down to zero, and touches nothing else but the flags.
     unsafe { core::arch::asm!("2:", "dec {0}", "jnz 2b", inout(reg) times.max(1) => _, options(nomem, nostack)) };
 }
 
-/// Puts the file system that tells of processes at its usual place; for the first program of a system.
+/// Mounts procfs at its usual place; for the init process of a system.
 pub fn mount_proc() -> bool {
     let (kind, place) = (c"proc".as_ptr(), c"/proc".as_ptr());
     // SAFETY: the strings are zero-terminated, and there is no data.
     unsafe { libc::mount(kind, place, kind, 0, std::ptr::null()) == 0 }
 }
 
-/// Switches the machine off. Returns only if this is not the first program of a system.
+/// Powers the machine off. Returns only if this is not the init process of a system.
 pub fn power_off() {
     // SAFETY: takes a flag only.
     unsafe { libc::reboot(libc::RB_POWER_OFF) };
@@ -210,7 +210,7 @@ pub fn power_off() {
 pub struct WaitSet(c_int);
 
 impl WaitSet {
-    /// A set that waits for bytes to read at one socket.
+    /// Creates a set that waits for input on one socket.
     pub fn of(socket: &Socket) -> Option<WaitSet> {
         // SAFETY: takes a flag only.
         let set = WaitSet(unsafe { libc::epoll_create1(0) });
@@ -239,20 +239,20 @@ impl Drop for WaitSet {
 pub struct Child(libc::pid_t);
 
 impl Child {
-    /// Waits for its end.
+    /// Waits for it to end.
     pub fn wait(&self) {
         // SAFETY: a null status pointer asks for no status.
         unsafe { libc::waitpid(self.0, null_mut(), 0) };
     }
 
-    /// Ends it.
+    /// Kills it.
     pub fn kill(&self) {
         // SAFETY: the child has not been waited for, so the number is still its own.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 }
 
-/// A process that does `work` and ends. To be called while there is one thread.
+/// Forks a process that does `work` and exits. Must be called while there is only one thread.
 pub fn fork(work: impl FnOnce()) -> Option<Child> {
     // SAFETY: this program has one thread wherever it forks, so the child may go on as usual; it leaves
     // through _exit, which runs nothing that belongs to the parent.
@@ -268,13 +268,13 @@ pub fn fork(work: impl FnOnce()) -> Option<Child> {
     }
 }
 
-/// Sleeps until a signal comes.
+/// Sleeps until a signal arrives.
 pub fn wait_for_a_signal() {
     // SAFETY: takes no argument and touches no memory of ours.
     unsafe { libc::pause() };
 }
 
-/// Starts the program without arguments and waits for its end; whether it ended with status 0.
+/// Spawns the program without arguments and waits for it; returns whether it exited with status 0.
 pub fn spawn_and_wait(program: &CStr) -> bool {
     let mut child = 0;
     let mut status = -1;

@@ -1,12 +1,11 @@
-//! Measures Linux's counterparts of the system's own operations, in cycles of the time-stamp counter,
-//! and prints a line `bench NAME CYCLES` for each: the median over batches.
+//! Measures Linux's counterparts of the system's own operations, in cycles of the time-stamp counter, and prints a
+//! line `bench NAME CYCLES` for each: the median over batches.
 //!
-//! Where Linux has several ways, the cheapest is measured: a bare system call, both ends on one
-//! processor, the smallest program there can be. As the first program of a virtual machine it measures
-//! the same there, and switches the machine off at the end. With the argument `disk` it does instead what `bench-disk`
-//! does, and with `forget` it drops a file from memory. With `web` it answers what is dynamic behind nginx, and with `guest` it
-//! starts nginx in a virtual machine. Deliberately not here: the system's own
-//! figures; they come from SIPs.
+//! If Linux has several ways, the cheapest is measured: a bare system call, both ends on one processor, the smallest
+//! possible program. As the init process of a virtual machine it measures the same there, and powers the machine off
+//! at the end. With the argument `disk` it runs the tasks of `bench-disk` instead; with `forget` it drops a file from
+//! the page cache. With `web` it is the dynamic backend of nginx, and with `guest` it starts nginx in a virtual
+//! machine. Deliberately not here: the system's own figures, which come from SIPs.
 
 extern crate alloc;
 
@@ -23,17 +22,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::{Socket, cycles};
 
-/// Batches of which the median is taken. Many short ones: a batch longer than a time slice is interrupted
-/// for certain on a busy host, and Linux would look slower than it is.
+/// Number of batches of which the median is taken. Many short ones: a batch longer than a time slice is always
+/// interrupted on a busy host, and Linux would look slower than it is.
 const BATCHES: usize = 301;
-/// In a virtual machine that counts instructions, nobody else runs.
+/// Number of batches in a virtual machine that counts instructions, where nothing else runs.
 const BATCHES_IN_GUEST: usize = 61;
-/// Rounds of the loop that shows what the counter counts.
+/// Iterations of the loop that shows what the counter counts.
 const COUNTED_ROUNDS: u64 = 100_000;
-/// Processes that are alive while `message_1_crowded` is measured.
+/// Number of live processes while `message_1_crowded` is measured.
 const CROWD: usize = 10_000;
 
-/// Measures something, if this host can.
+/// A measurement; `None` if this host cannot make it.
 type Bench = fn() -> Option<u64>;
 
 fn main() {
@@ -83,10 +82,10 @@ fn measure() {
     }
 }
 
-/// Cycles of one operation: the median over batches of `count`.
+/// Measures the cycles of one operation: the median over batches of `count`.
 fn median(count: u64, mut operation: impl FnMut()) -> u64 {
     let batches = if std::process::id() == 1 { BATCHES_IN_GUEST } else { BATCHES };
-    // The first batch warms caches and is not counted.
+    // The first batch warms the caches and is discarded.
     let mut figures: Vec<u64> = (0..=batches)
         .map(|_| {
             let start = cycles();
@@ -101,33 +100,33 @@ fn median(count: u64, mut operation: impl FnMut()) -> u64 {
     figures[figures.len() / 2]
 }
 
-/// By how much the counter advances while a thousand instructions run.
+/// Counter increment while a thousand instructions run.
 fn counter_per_1000_instructions() -> Option<u64> {
     let whole = median(1, || linux::loop_of_two_instructions(COUNTED_ROUNDS));
     Some(whole * 1_000 / (2 * COUNTED_ROUNDS))
 }
 
-/// A yield from one thread to another of the same process on the same processor.
+/// A yield between two threads of the same process on the same processor.
 fn thread_yield() -> Option<u64> {
     linux::pin_to_one_processor()?;
     let over = Arc::new(AtomicBool::new(false));
     let partner = {
         let over = Arc::clone(&over);
-        // Inherits the one processor from its creator.
+        // Inherits the pinning to one processor.
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 linux::yield_processor();
             }
         })
     };
-    // A yield here comes back only after a yield there: two switches.
+    // A yield here returns only after a yield there: two switches.
     let both = median(200, linux::yield_processor);
     over.store(true, Ordering::Relaxed);
     partner.join().ok()?;
     Some(both / 2)
 }
 
-/// A message of this size to another process, which sends it back.
+/// A message of this size to another process and back.
 fn round_trip(bytes: usize, count: u64) -> Option<u64> {
     linux::pin_to_one_processor()?;
     let (here, there) = Socket::pair()?;
@@ -144,7 +143,7 @@ fn round_trip(bytes: usize, count: u64) -> Option<u64> {
     whole.then_some(cycles)
 }
 
-/// What waiting on a set of one costs beyond a plain receive.
+/// Additional cost of waiting on an epoll set with one socket over a plain receive.
 fn select_extra() -> Option<u64> {
     let (here, there) = Socket::pair()?;
     let set = linux::WaitSet::of(&there)?;
@@ -158,7 +157,7 @@ fn select_extra() -> Option<u64> {
     Some(through_set.saturating_sub(plain))
 }
 
-/// Connecting to a service of another process by its name, until it has accepted and answered.
+/// Connects to a service of another process by path, until it has accepted and answered.
 fn name_connect() -> Option<u64> {
     linux::pin_to_one_processor()?;
     let path = std::env::temp_dir().join(format!("bench-linux-name-{}", std::process::id()));
@@ -175,17 +174,17 @@ fn name_connect() -> Option<u64> {
     });
     service.kill();
     service.wait();
-    // The name lies in the folder for temporary files; nobody misses it.
+    // The path is in the folder for temporary files, where a leftover does no harm.
     let _ = std::fs::remove_file(path);
     worked.then_some(cycles)
 }
 
-/// A process of the smallest program, from its creation to its status.
+/// Lifetime of a process of the smallest program, from its creation to its status.
 fn process_create() -> Option<u64> {
     let program = smallest_program::write()?;
     let mut worked = true;
     let cycles = median(2, || worked &= linux::spawn_and_wait(&program));
-    // The file lies in the folder for temporary files; nobody misses it.
+    // The path is in the folder for temporary files, where a leftover does no harm.
     let _ = std::fs::remove_file(program.to_string_lossy().as_ref());
     worked.then_some(cycles)
 }

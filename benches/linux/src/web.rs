@@ -1,8 +1,8 @@
-//! What is dynamic behind nginx: the counterpart of the web application `web-spec`, in a process of its own that nginx
-//! reaches through a local socket and keeps its connections to. A thread for each connection.
+//! The dynamic backend of nginx: the counterpart of the web application `web-spec`, in a process of its own that
+//! nginx reaches through a Unix socket with persistent connections. One thread per connection.
 //!
-//! Pages, cookies and log lines are as that application's, and advertisements are chosen by its own code. `page` makes
-//! the answers. What it answers as `cgi`, a process of its own does, as there.
+//! Pages, cookies and log lines are as in `web-spec`, and advertisements are chosen by its own code. `page` builds
+//! the responses. As there, a `cgi` request is answered by a process of its own.
 
 mod page;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use page::{Answer, Shared};
 
-/// A form that is longer is refused.
+/// Maximum size of a form in bytes.
 const MAX_BODY_BYTES: usize = 4 << 10;
 
 /// What was asked.
@@ -42,9 +42,9 @@ impl Request {
     }
 }
 
-/// Serves on a local socket until the process is ended.
+/// Serves on a Unix socket until the process is ended.
 pub fn serve(socket: &OsStr, files: &OsStr) -> i32 {
-    // A socket that an earlier run left behind is nobody's.
+    // Removes the socket of an earlier run.
     let _ = std::fs::remove_file(socket);
     let listener = match UnixListener::bind(socket) {
         Ok(listener) => listener,
@@ -64,14 +64,14 @@ pub fn serve(socket: &OsStr, files: &OsStr) -> i32 {
     for connection in listener.incoming().flatten() {
         let shared = Arc::clone(&shared);
         std::thread::spawn(move || {
-            // The other end closes when it wants no more.
+            // The peer closes the connection when it is done.
             let _ = converse(&shared, &connection);
         });
     }
     0
 }
 
-/// Answers one request, whose head is the standard input, on the standard output: what `cgi` starts.
+/// Answers one request from standard input on standard output: the process started for `cgi`.
 pub fn answer_once(files: &OsStr) -> i32 {
     let shared = Shared::without_visitors(files.into());
     let request = read_request(&mut io::stdin().lock()).ok().flatten().unwrap_or_default();
@@ -120,7 +120,7 @@ fn answer(shared: &Shared, request: &Request) -> io::Result<Answer> {
     })
 }
 
-/// Has a process of its own answer.
+/// Has the request answered by a process of its own.
 fn by_a_process(shared: &Shared, request: &Request) -> io::Result<Answer> {
     let mut command = Command::new("/proc/self/exe");
     command.arg("web-once").arg(&shared.files).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Ends at once: what remains is what a process costs.
+//! Exits at once, so that only the cost of a process remains.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -6,7 +6,7 @@ extern crate alloc;
 
 sip::startup!();
 
-/// Ends.
+/// Exits.
 pub fn main(_startup: Startup) -> i32 {
     0
 }

@@ -1,5 +1,5 @@
-//! One half of a pair of SIPs that talk to nobody else: asks the other half without end, and tells how
-//! many answers came within the time that it is told.
+//! One half of a pair of SIPs that talk only to each other: calls the other half continuously, and reports the number
+//! of round trips within the given time.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -8,12 +8,12 @@ extern crate alloc;
 use bench_contract::measured::{self, ExpReady, ImpReadyAfterNumber, states::Ready};
 use sip::time;
 
-/// Round trips between two looks at the clock, so that looking costs next to nothing.
+/// Round trips between two clock reads, so that the clock costs next to nothing.
 const BETWEEN_LOOKS: u64 = 32;
 
 sip::startup!();
 
-/// Counts for whoever asks: the question is the moment at which counting begins.
+/// Counts on request; counting starts with the request.
 pub fn main(startup: Startup) -> i32 {
     let window_ns = startup.window_ms.clamp(1, 60_000) as u64 * 1_000_000;
     let mut caller = startup.caller;
@@ -37,7 +37,7 @@ struct Run {
     round_trips: u64,
 }
 
-/// Asks until this moment of the monotonic clock; none when the other half is gone.
+/// Makes round trips until this time of the monotonic clock; `None` if the other half is gone.
 fn run_until(mut other: measured::Imp<Ready>, end_ns: u64) -> Option<Run> {
     let mut round_trips = 0;
     while time::monotonic() < end_ns {

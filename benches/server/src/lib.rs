@@ -1,4 +1,4 @@
-//! Answers what the benchmark asks, until it hangs up.
+//! Answers the benchmark's requests until the channel closes.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -8,7 +8,7 @@ use bench_contract::measured::ExpReady;
 
 sip::startup!();
 
-/// Serves the one client.
+/// Serves its only client.
 pub fn main(startup: Startup) -> i32 {
     let mut client = startup.client;
     loop {

@@ -1,4 +1,4 @@
-//! Many SIPs and channels that are alive while something else is measured.
+//! Many SIPs and channels that are alive during another measurement.
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,10 @@ use sip::diagnostics;
 
 use crate::measures::{Failure, Server};
 
-/// Channels for each SIP of the crowd.
+/// Number of channels per SIP of the crowd.
 const CHANNELS_EACH: u64 = 10;
 
-/// The crowd: each SIP waits at a channel of its own.
+/// The crowd: each SIP waits on a channel of its own.
 pub struct Crowd {
     servers: Vec<Server>,
     channels: Vec<(measured::Imp<Ready>, measured::Exp<Ready>)>,
@@ -18,13 +18,13 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Starts `count` SIPs and ten channels for each.
+    /// Starts `count` SIPs and creates ten channels for each.
     pub fn gather(count: i64) -> Result<Crowd, Failure> {
         let count = count.clamp(0, 19_000) as u64;
         let before = memory_bytes()?;
         let mut servers = Vec::new();
         for _ in 0..count {
-            // An answer shows that it has started and waits for the next question.
+            // An answer shows that it has started and waits for the next request.
             servers.push(Server::start()?.ask()?);
         }
         let bytes_per_sip = memory_bytes()?.saturating_sub(before).checked_div(count).unwrap_or(0);
@@ -35,29 +35,29 @@ impl Crowd {
         Ok(Crowd { servers, channels, bytes_per_sip })
     }
 
-    /// How many SIPs.
+    /// Number of SIPs.
     pub fn sips(&self) -> u64 {
         self.servers.len() as u64
     }
 
-    /// How many channels, those of the SIPs among them.
+    /// Number of channels, including those of the SIPs.
     pub fn channels(&self) -> u64 {
         (self.servers.len() + self.channels.len()) as u64
     }
 
-    /// Paged memory of one of the SIPs, in bytes, without its stack and image.
+    /// Paged memory per SIP in bytes, without its stack and image.
     pub fn bytes_per_sip(&self) -> u64 {
         self.bytes_per_sip
     }
 
-    /// Ends them all.
+    /// Ends all SIPs and waits for them.
     pub fn dismiss(self) -> Result<(), Failure> {
         drop(self.channels);
         self.servers.into_iter().try_for_each(Server::end)
     }
 }
 
-/// Bytes of paged memory that all SIPs have.
+/// Paged memory of all SIPs in bytes.
 fn memory_bytes() -> Result<u64, Failure> {
     let processes = diagnostics::processes().map_err(|_| Failure("the list of processes cannot be read"))?;
     Ok(processes.iter().map(|process| process.memory_bytes).sum())

@@ -1,6 +1,6 @@
-//! Measures the costs of the basic operations, in ticks of the cycle counter: the papers' micro-benchmarks
-//! and what else every program does. Each line is `bench NAME TICKS`, the median of many rounds. When asked for
-//! pairs, measures instead how much pairs of SIPs get done at the same time.
+//! Measures the cost of basic operations, in ticks of the cycle counter: the papers' micro-benchmarks and other
+//! operations that every program uses. Each line is `bench NAME TICKS`, the median of many rounds. In pairs mode,
+//! measures the throughput of pairs of SIPs running concurrently instead.
 //!
 //! Deliberately not here: Linux's side of the comparison, which the host tool measures in the same run.
 #![no_std]
@@ -21,7 +21,7 @@ use crate::median::Rounds;
 
 sip::startup!();
 
-/// Measures everything and prints a line for each.
+/// Runs all measurements and prints a line for each.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let rounds = Rounds::new(startup.rounds);
@@ -33,7 +33,7 @@ pub fn main(startup: Startup) -> i32 {
     match result {
         Ok(()) => output.finish_with(0),
         Err(failure) => {
-            // The line tells why; that it cannot be written changes nothing.
+            // The line is the error report; failing to print it changes nothing.
             let _ = writeln!(output, "bench failed: {failure}");
             output.finish_with(1)
         }

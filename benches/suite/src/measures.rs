@@ -1,4 +1,4 @@
-//! The measurements, each by itself.
+//! The individual measurements.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ use sip::{Deadline, process, thread};
 
 use crate::median::Rounds;
 
-/// Why a measurement could not be made.
+/// Why a measurement failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure(pub &'static str);
 
@@ -24,12 +24,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Threads that a yield is measured with, one after the other.
+/// Number of threads that a yield is measured with, one after the other.
 const YIELD_PARTNERS: usize = 9;
 
 const HUNG_UP: Failure = Failure("the other SIP hung up");
 
-/// A call of the kernel that answers from what is at hand, with the loop around it.
+/// A kernel call that answers at once, including the loop around it.
 pub fn abi_call(rounds: Rounds) -> u64 {
     rounds.median(100_000, |count| {
         for _ in 0..count {
@@ -38,8 +38,8 @@ pub fn abi_call(rounds: Rounds) -> u64 {
     })
 }
 
-/// A yield between two threads of this SIP that do nothing else: one switch. The cost depends on how the
-/// two stacks happen to lie in the caches, so it is the median over several other threads.
+/// A yield between two otherwise idle threads of this SIP: one switch. The cost depends on how the two stacks map to
+/// the caches, so it is the median over several other threads.
 pub fn thread_yield(rounds: Rounds) -> Result<u64, Failure> {
     let mut others = Vec::new();
     let mut costs = Vec::new();
@@ -53,7 +53,7 @@ pub fn thread_yield(rounds: Rounds) -> Result<u64, Failure> {
             }
         });
         costs.push(pair / 2);
-        // It waits from here on, and keeps its stack, so that the next thread gets another one.
+        // From here on it waits, and keeps its stack, so that the next thread gets another one.
         others.push((other, client.number(0)));
     }
     for (other, client) in others {
@@ -64,14 +64,14 @@ pub fn thread_yield(rounds: Rounds) -> Result<u64, Failure> {
     Ok(costs[costs.len() / 2])
 }
 
-/// Yields until it is asked something, then waits until the channel is closed.
+/// Yields until a request arrives, then waits until the channel is closed.
 fn yield_until_asked(server: measured::Exp<Ready>) {
     let mut server = server;
     loop {
         server = match server.try_receive() {
             Err(server) => server,
             Ok(ExpReady::Number { value, next }) => {
-                // Nothing but the end can come.
+                // Only the closure can arrive.
                 let _ = next.number_back(value).receive();
                 return;
             }
@@ -83,7 +83,7 @@ fn yield_until_asked(server: measured::Exp<Ready>) {
     }
 }
 
-/// A server SIP of our own, with a channel to it.
+/// A server SIP of the benchmark, with a channel to it.
 pub struct Server {
     child: process::Child,
     /// The client's end.
@@ -91,7 +91,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts a server.
     pub fn start() -> Result<Server, Failure> {
         let (client, end) = measured::new_channel().map_err(|_| Failure("no channel for a server"))?;
         let child = process::create("bench-server")
@@ -102,7 +102,7 @@ impl Server {
         Ok(Server { child, client })
     }
 
-    /// Waits for one answer.
+    /// Sends a request and waits for the answer.
     pub fn ask(self) -> Result<Server, Failure> {
         match self.client.number(0).receive() {
             ImpReadyAfterNumber::NumberBack { next, .. } => Ok(Server { child: self.child, client: next }),
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Hangs up and waits for its end.
+    /// Closes the channel and waits for the server to end.
     pub fn end(self) -> Result<(), Failure> {
         drop(self.client);
         self.child.wait().map(drop).map_err(|_| Failure("bench-server did not end"))
@@ -158,7 +158,7 @@ pub fn number(rounds: Rounds) -> Result<u64, Failure> {
     Ok(cycles)
 }
 
-/// What receiving through a wait set costs beyond a plain receive, with 16 endpoints in the set.
+/// Additional cost of receiving through a wait set over a plain receive, with 16 endpoints in the set.
 pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
     let plain = number(rounds)?;
     let server = Server::start()?;
@@ -187,7 +187,7 @@ pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
     Ok(selected.saturating_sub(plain))
 }
 
-/// Creates a channel, whose ends are then connected, and closes it.
+/// Creates a channel, with its ends connected, and closes it.
 pub fn channel_create(rounds: Rounds) -> Result<u64, Failure> {
     rounds.try_median(1_000, |count| {
         for _ in 0..count {
@@ -209,7 +209,7 @@ pub fn name_bind(rounds: Rounds, namespace: &mut Namespace) -> Result<u64, Failu
     })
 }
 
-/// What an access control list says of a principal, where it was asked before.
+/// A cached access decision for a principal.
 pub fn access_cached(rounds: Rounds) -> Result<u64, Failure> {
     const WHO: &str = "login.singularity@alice + shell.singularity + cat.singularity";
     let list = Acl::parse("deny write ..guest.singularity\nallow all **").map_err(|_| Failure("no list"))?;
@@ -221,7 +221,7 @@ pub fn access_cached(rounds: Rounds) -> Result<u64, Failure> {
     }))
 }
 
-/// The same where the list has to be read: two patterns over three links.
+/// An access decision that is not cached: two patterns over three links.
 pub fn access_decided(rounds: Rounds) -> Result<u64, Failure> {
     const WHO: &str = "login.singularity@alice + shell.singularity + cat.singularity";
     let list = Acl::parse("deny write ..guest.singularity\nallow all **").map_err(|_| Failure("no list"))?;
@@ -244,14 +244,14 @@ pub fn thread_create(rounds: Rounds) -> Result<u64, Failure> {
     })
 }
 
-/// Creates a SIP, starts it, waits for its end and gives its handle up.
+/// Creates a SIP, starts it, waits for its end and closes its handle.
 pub fn process_create(rounds: Rounds) -> Result<u64, Failure> {
     rounds.try_median(100, |count| {
         for _ in 0..count {
             let child = process::create("bench-nothing").map_err(|_| Failure("bench-nothing could not be created"))?;
             let child = child.start().map_err(|_| Failure("bench-nothing could not be started"))?;
             let epitaph = child.wait().map_err(|_| Failure("bench-nothing did not end"))?;
-            // One that died early would be cheaper than one that ran.
+            // A SIP that died early would be cheaper than one that ran.
             if !epitaph.is_success() {
                 return Err(Failure("bench-nothing did not run to its end"));
             }

@@ -1,22 +1,22 @@
-//! Medians over rounds.
+//! Median over rounds.
 
 use alloc::vec::Vec;
 
 use sip::debug::cycles;
 
-/// How many rounds a measurement takes.
+/// Number of rounds of a measurement.
 #[derive(Clone, Copy)]
 pub struct Rounds(usize);
 
 impl Rounds {
-    /// At least one round, at most a thousand.
+    /// Clamps to between one round and a thousand.
     pub fn new(rounds: i64) -> Rounds {
         Rounds(rounds.clamp(1, 1000) as usize)
     }
 
-    /// Cycles for one of the `count` repetitions that `round` makes: the median over the rounds.
+    /// Returns the cycles of one of the `count` repetitions that `round` makes: the median over the rounds.
     pub fn median(self, count: u64, mut round: impl FnMut(u64)) -> u64 {
-        // An error cannot come of a round that has none.
+        // The rounds are infallible.
         self.try_median::<()>(count, |count| {
             round(count);
             Ok(())
@@ -24,7 +24,7 @@ impl Rounds {
         .unwrap_or(0)
     }
 
-    /// Like [`median`](Rounds::median), for rounds that can fail.
+    /// Like [`median`](Rounds::median), for fallible rounds.
     pub fn try_median<E>(self, count: u64, mut round: impl FnMut(u64) -> Result<(), E>) -> Result<u64, E> {
         round(count)?;
         let mut costs = Vec::with_capacity(self.0);

@@ -1,5 +1,4 @@
-//! Pairs of SIPs that talk at the same time, each pair to itself: what a machine with several processors
-//! gets done.
+//! Pairs of SIPs that talk concurrently, each pair on its own: the throughput of a machine with several processors.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,18 +9,18 @@ use sip::{Deadline, debug, diagnostics, process, thread, time};
 
 use crate::measures::Failure;
 
-/// Until then after their start all pairs talk, and every processor has found work.
+/// Warm-up in nanoseconds after the start, in which all pairs talk and every processor finds work.
 const LEAD_NS: u64 = 100_000_000;
-/// For how long round trips are counted.
+/// Measurement window in milliseconds.
 const WINDOW_MS: u64 = 200;
-/// Counters with this before the processor's number tell how often it went from one thread to another.
+/// Prefix of the per-processor counters of thread switches; the processor's number follows.
 const SWITCHES: &str = "switches of processor ";
-/// Slots of `bench-pair`'s manifest.
+/// Indices of slots in the manifest of `bench-pair`.
 const CALLER: usize = 0;
 const OTHER: usize = 1;
 
-/// Measures one pair, then two at the same time, and so on, and reports figures for each number of pairs:
-/// round trips, ticks of the cycle counter and nanoseconds meanwhile, switches of each processor.
+/// Measures one pair, then two concurrently, and so on, and reports figures for each number of pairs: round trips,
+/// elapsed ticks of the cycle counter and nanoseconds, and switches of each processor.
 pub fn measure(pairs: u64, mut report: impl FnMut(&str, u64) -> Result<(), Failure>) -> Result<(), Failure> {
     report("processors", thread::processor_count() as u64)?;
     for count in 1..=pairs.min(64) {
@@ -32,7 +31,7 @@ pub fn measure(pairs: u64, mut report: impl FnMut(&str, u64) -> Result<(), Failu
     Ok(())
 }
 
-/// Two SIPs that talk to each other, and the end at which one of them tells its count.
+/// Two SIPs that talk to each other, and the endpoint at which one of them reports its count.
 struct Pair {
     caller: process::Child,
     asked: process::Child,
@@ -58,7 +57,7 @@ impl Pair {
         Ok(Pair { caller, asked, answer: question.number(begin.as_ns()) })
     }
 
-    /// Waits for its end; how many round trips it made.
+    /// Waits for its end; returns its number of round trips.
     fn end(self) -> Result<u64, Failure> {
         let ImpReadyAfterNumber::NumberBack { value, next } = self.answer.receive() else {
             return Err(Failure("one of a pair hung up"));
@@ -71,7 +70,7 @@ impl Pair {
     }
 }
 
-/// What can be seen from outside the pairs at one moment.
+/// Figures visible from outside the pairs at one moment.
 struct Look {
     nanoseconds: u64,
     ticks: u64,
@@ -92,7 +91,7 @@ impl Look {
     }
 }
 
-/// Figures of so many pairs, by name.
+/// Measures this many pairs; returns figures by name.
 fn measure_at_once(count: u64) -> Result<Vec<(String, u64)>, Failure> {
     let begin = Deadline::after_ns(LEAD_NS);
     let pairs: Vec<Pair> = (0..count).map(|_| Pair::start(begin)).collect::<Result<_, _>>()?;
@@ -103,7 +102,7 @@ fn measure_at_once(count: u64) -> Result<Vec<(String, u64)>, Failure> {
     for pair in pairs {
         round_trips += pair.end()?;
     }
-    // The looks are a little late, because others run; the pairs themselves keep to the window.
+    // The two readings are taken slightly late, because other threads run; the pairs themselves keep to the window.
     let looked_ns = u128::from(after.nanoseconds - before.nanoseconds).max(1);
     let ticks = u128::from(after.ticks - before.ticks) * u128::from(window_ns) / looked_ns;
     let mut figures = Vec::from([

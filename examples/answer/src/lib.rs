@@ -1,4 +1,4 @@
-//! A service with a contract of its own: gives back what it is sent.
+//! A service with a contract of its own: echoes what it is sent.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -8,7 +8,7 @@ use knock_answer_contract::knock_answer::{Exp, ExpReady, states};
 
 sip::startup!();
 
-/// Serves whoever binds to `/service/answer`.
+/// Serves the clients that bind to `/service/answer`.
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
     match sip::executor::block_on(provider::accept(clients, serve)) {

@@ -8,7 +8,7 @@ use extension_contract::extension::ExpReady;
 
 sip::startup!();
 
-/// Turns each text to capital letters, until it is given the word that it does not survive.
+/// Converts each text to capital letters; crashes on one particular word.
 pub fn main(startup: Startup) -> i32 {
     let mut host = startup.host;
     loop {

@@ -1,6 +1,6 @@
-//! A program that is extended by a child process: the extension's crash costs its host nothing.
+//! A program that is extended by a child process: a crash of the extension costs its host nothing.
 //!
-//! The word that was lent to the extension comes home when it crashes, and a fresh extension takes over.
+//! The word that was lent to the extension comes back when it crashes, and a new extension takes over.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ struct Extension {
     endpoint: Imp<states::Ready>,
 }
 
-/// Hands each word to the extension and prints what became of it.
+/// Sends each word to the extension and prints the result.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let mut words = startup.words;
@@ -49,7 +49,7 @@ pub fn main(startup: Startup) -> i32 {
     output.finish_with(0)
 }
 
-/// Has one word worked on, by the extension that runs or by a new one.
+/// Processes one word, with the running extension or a new one.
 fn run(running: &mut Option<Extension>, word: &str) -> Result<String, String> {
     let Extension { child, endpoint } = match running.take() {
         Some(extension) => extension,

@@ -10,7 +10,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// Greets.
+/// Prints a greeting.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let text = format!("Hello, {}!\n", startup.name);

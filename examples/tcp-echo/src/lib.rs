@@ -1,8 +1,8 @@
-//! A server over TCP, as small as one can be: it sends back what it is sent, to many clients at once, and finishes when
-//! its client has (RFC 862).
+//! A minimal TCP server: echoes to many clients at once what they send, and finishes when a client has finished (RFC
+//! 862).
 //!
-//! Each connection is a task. What was read is sent from the block that it came in, so nothing is copied here; and
-//! nothing is read before that is sent, so a client that does not read can make the server keep one block at most.
+//! Each connection is a task. Data is sent from the block that it was received in, so nothing is copied; and nothing
+//! is read until that is sent, so a client that does not read makes the server hold one block at most.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,11 +16,11 @@ use stdio::report;
 
 sip::startup!();
 
-/// Connections that wait to be taken.
+/// Maximum connections waiting to be accepted.
 const BACKLOG: u32 = 128;
-/// Bytes that are read at once at most.
+/// Maximum bytes per read.
 const MOST: u32 = 64 << 10;
-/// When a listener without room is asked again.
+/// Retry interval of a listener that is out of resources, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 10;
 
 /// Serves until the network stack ends.
@@ -36,7 +36,7 @@ pub fn main(startup: Startup) -> i32 {
         Err(error) => return report::path_error(network::TCP, &error),
     };
     if let Some(endpoint) = listener.into_endpoint() {
-        // It ends with the stack; a supervisor starts this program again then.
+        // Ends with the stack; a supervisor then restarts this program.
         let _ = executor::block_on(accept(endpoint));
     }
     1
@@ -58,7 +58,7 @@ async fn accept(mut listener: tcp_listener::Imp<tcp_listener::states::Ready>) {
     }
 }
 
-/// Sends back what comes, until the client finishes or goes.
+/// Echoes received data until the client finishes or disconnects.
 async fn echo(mut connection: tcp_connection::Imp<tcp_connection::states::Ready>) {
     loop {
         let (data, count, next) = match connection.read(MOST, FOR_EVER).receive_async().await {
@@ -68,7 +68,7 @@ async fn echo(mut connection: tcp_connection::Imp<tcp_connection::states::Ready>
                 continue;
             }
             ImpReadyAfterRead::EndOfData { next } => {
-                // Closing the channel then ends the connection in order.
+                // Closing the channel then closes the connection gracefully.
                 drop(next.finish().receive_async().await);
                 return;
             }

@@ -1,17 +1,17 @@
-//! Where the registers of a device of a bus lie: what `BusRange::kind` of the `DeviceBus` contract stands for.
+//! Location of a bus device's registers: the values of `BusRange::kind` in the `DeviceBus` contract.
 //!
 //! Records in blocks hold plain numbers, so the contract itself has no place for the type.
 
-/// Where the registers of a range lie.
+/// Location of the registers of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RangeKind {
-    /// Nowhere: the range is not there.
+    /// None: the range does not exist.
     Nothing,
     /// I/O ports.
     Ports,
-    /// Memory.
+    /// Non-prefetchable memory.
     Memory,
-    /// Memory that may be read ahead.
+    /// Prefetchable memory.
     PrefetchableMemory,
 }

@@ -6,7 +6,7 @@
 //! [`AccessError::NoAnswer`]: a late answer has no endpoint to arrive at, so it is never taken for the answer to
 //! another request, and blocks that were lent with the request are freed when the server returns them or ends.
 //!
-//! The limits grow from the device up, so that the error comes from the server nearest to what is stuck. Waits for a
+//! The limits grow from the device up, so that the error comes from the server nearest to the hang. Waits for a
 //! person, a peer or an event (a key, a pipe, `accept`, `notify`) have no limit and do not go through here.
 
 use core::future::{Future, poll_fn};
@@ -20,17 +20,18 @@ use sip::{Deadline, executor};
 
 use crate::access::AccessError;
 
-/// Drivers of network interfaces, clocks and random sources, which answer from memory or one device register.
+/// Limit for drivers of network interfaces, clocks and random sources, which answer from memory or one device
+/// register.
 pub const DEVICE_LIMIT: Duration = Duration::from_secs(10);
-/// Drivers of disks: what Linux gives a command of a SCSI or ATA disk.
+/// Limit for disk drivers: the timeout that Linux gives a command of a SCSI or ATA disk.
 pub const DISK_LIMIT: Duration = Duration::from_secs(30);
-/// Connecting to a provider, which is no work for it.
+/// Limit for connecting to a provider, which costs it no work.
 pub const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// Servers that may have to wait for several requests to a disk or to other servers.
+/// Limit for servers that may have to wait for several requests to a disk or to other servers.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(120);
-/// Work that grows with what one file or cache holds: sync, truncate, remove, unmount, install.
+/// Limit for work proportional to the content of one file or cache: sync, truncate, remove, unmount, install.
 pub const BULK_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// Work that grows with a whole volume: format and check.
+/// Limit for work proportional to a whole volume: format and check.
 pub const VOLUME_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Blocks until the answer to a request arrives. A limit of [`Duration::MAX`] never passes.

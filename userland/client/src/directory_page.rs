@@ -1,19 +1,19 @@
 //! The page of names that `Directory.Enumerate` fills and its client reads.
 //!
 //! A page is a sequence of entries, each of them a header and the name (UTF-8; a file system whose names are bytes
-//! escapes those that are not). Deliberately not here: how a server finds its names.
+//! escapes invalid ones). Deliberately not here: how a server finds its names.
 
 use contracts::directory::NodeKind;
 use path::PART_BYTES;
 
-/// Bytes of a page, enough for any entry, and for all of most folders.
+/// Size of a page in bytes: enough for any entry, and for all entries of most folders.
 pub const PAGE_BYTES: usize = 32 * 1024;
 
 /// Header of an entry.
 #[derive(layout::Record)]
 #[record(bytes = 11, order = "little")]
 struct Header {
-    /// A [`NodeKind`] by number.
+    /// A [`NodeKind`] as a number.
     kind: u8,
     /// Length of the name.
     name_bytes: u16,
@@ -21,7 +21,7 @@ struct Header {
     node: u64,
 }
 
-/// The page has no room for the entry, which goes first in the next page.
+/// The page has no room for the entry, which becomes the first of the next page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageFull;
 

@@ -15,7 +15,7 @@ use sip::exheap::ExVec;
 use crate::access::AccessError;
 use crate::answer::{BULK_LIMIT, REQUEST_LIMIT, wait};
 
-/// Bytes of a block, large enough to amortize the cost of a message.
+/// Size of a block in bytes, large enough to amortize the cost of a message.
 pub const BLOCK_BYTES: usize = 64 * 1024;
 
 /// An open file.

@@ -1,11 +1,11 @@
-//! The clients of the namespace, of files and of the system's services, as plain functions that wait.
+//! Clients of the namespace, of files and of the system's services, as plain blocking functions.
 //!
-//! [`namespace`] finds and opens names, [`file_io`] and [`file_writer`] read and write what was opened,
-//! [`directory_page`] is how a folder's names travel. Of one service each: [`services`] (the service manager),
-//! [`volume_managers`], [`installer`], [`random`], [`person`] (the console beside redirected output). [`processes`] and
-//! [`programs`] read the kernel's records. Every request has a limit of [`answer`] and fails with one
+//! [`namespace`] finds and opens names, [`file_io`] and [`file_writer`] read and write open files, [`directory_page`]
+//! is the wire format of a folder's names. Clients of a single service: [`services`] (the service manager),
+//! [`volume_managers`], [`installer`], [`random`], [`person`] (the console beside redirected output). [`processes`]
+//! and [`programs`] read the kernel's records. Every request has a limit of [`answer`] and fails with one
 //! [`access::AccessError`]. Neighbours: `network` for connections, `file-tools` for trees, `provider` for servers.
-//! Deliberately not here: many requests at a time; a program that wants those works with the endpoints of `contracts`.
+//! Deliberately not here: concurrent requests; a program that needs those works with the endpoints of `contracts`.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! A client's view of a folder of the namespace: the `Directory` contract as plain functions.
 //!
-//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for what is opened here. After
-//! [`AccessError::ServerEnded`] or [`AccessError::NoAnswer`] the object is of no more use, and the program binds again
-//! by path. Deliberately not here: caching.
+//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for files opened here. After [`AccessError::ServerEnded`]
+//! or [`AccessError::NoAnswer`] the object is of no more use, and the program binds again by path. Deliberately not
+//! here: caching.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -36,9 +36,9 @@ pub enum VolumeManagerError {
     },
     /// The manager refused the request.
     Manager {
-        /// For programs.
+        /// Machine-readable error.
         error: VolumeError,
-        /// For people.
+        /// Explanation for people.
         explanation: String,
     },
 }

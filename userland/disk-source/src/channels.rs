@@ -1,9 +1,9 @@
-//! The channels to a disk's driver: several, so that several requests are in flight at once, each of which has one for
-//! itself.
+//! A pool of channels to a disk's driver, so that several requests are in flight at once, each on a channel of its
+//! own.
 //!
 //! When the driver ends, the first task that needs a channel opens the disk again, and the others wait for it. An
-//! *opening* is the time from then until the driver ends: a channel of an earlier opening is of no use. Deliberately not
-//! here: what has to hold of the disk that is opened ([`Open`]).
+//! *opening* is the time from then until the driver ends: a channel of an earlier opening is useless. Deliberately
+//! not here: what must hold of the reopened disk ([`Open`]).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use crate::Channel;
 
 /// How a disk is opened.
 pub trait Open<C = Channel> {
-    /// Opens the disk anew, for the opening with this number; waits for a driver that is being restarted. `None` if the
+    /// Reopens the disk for the opening of this number; waits for a driver that is being restarted. `None` if the
     /// disk does not come back.
     fn open(&self, opening: u64) -> impl Future<Output = Option<Vec<C>>>;
 
@@ -50,7 +50,7 @@ pub struct Channels<C = Channel> {
 }
 
 impl<C> Channels<C> {
-    /// At most this many channels to the disk at this path, which is not open yet.
+    /// Creates a pool of at most this many channels to the disk at this path, which is not open yet.
     pub fn new(path: &str, most: usize) -> Channels<C> {
         Channels {
             path: String::from(path),
@@ -63,7 +63,7 @@ impl<C> Channels<C> {
         }
     }
 
-    /// The path of the disk.
+    /// Path of the disk.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -112,7 +112,7 @@ impl<C> Channels<C> {
         is_first
     }
 
-    /// Reports that the driver of that opening has not answered a request: its other channels are not used any more.
+    /// Reports that the driver of that opening did not answer a request: its other channels are not used any more.
     pub fn stalls(&self, opening: u64) {
         if self.lose(opening) {
             report::error(format_args!("{}: the disk has not answered for {} s", self.path, DISK_LIMIT.as_secs()));
@@ -162,7 +162,7 @@ impl<C> Channels<C> {
     }
 }
 
-/// The place of a channel that is being opened, given up when dropped.
+/// The slot of a channel that is being opened, released when dropped.
 struct Place<'a, C> {
     channels: &'a Channels<C>,
     opening: u64,
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(acquire(&channels, &disk), Poll::Pending);
         disk.answers.set(true);
         assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 2))));
-        // One of the former opening does not take a place from this one.
+        // A channel of the previous opening does not take up a slot of this one.
         disk.answers.set(false);
         channels.release((1, 1), 1);
         let one_less = acquire(&channels, &disk);

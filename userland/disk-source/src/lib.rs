@@ -1,17 +1,18 @@
-//! The way to a disk's driver: several channels, so that several transfers are in flight at once.
+//! Client of a disk driver: several channels, so that several transfers are in flight at once.
 //!
-//! When the driver ends, transfers in flight are retried: that opens the disk again, which waits for the driver's
-//! restart, so that the caller does not notice. Caches stay valid, because the disk must prove to be the same. A block
-//! comes home only when the device is done with it, so nothing that was to be written is lost, and a retried transfer
-//! cannot be overtaken by its first attempt. Formatting or repair does not go on with another driver: by then the disk
+//! When the driver ends, transfers in flight are retried: that reopens the disk, which waits for the driver's
+//! restart, so that the caller does not notice. Caches stay valid, because the disk must prove to be the same. A
+//! block comes back only when the device is done with it, so no write is lost, and a retried transfer cannot be
+//! overtaken by its first attempt. Formatting and repair do not continue with a restarted driver: by then the disk
 //! may hold something else.
 //!
-//! A request that the driver has not answered after a while ends with [`DiskError::NoAnswer`], and the log says so. Its
-//! channel is given up, and with it the block that was lent, which the kernel frees when the driver gives it back; the
-//! disk is opened again for the next request, which fails as well while the driver takes no new clients.
+//! A request that the driver does not answer in time ends with [`DiskError::NoAnswer`], and is logged. Its channel is
+//! given up, and with it the lent block, which the kernel frees when the driver returns it; the disk is opened again
+//! for the next request, which fails as well while the driver accepts no new clients.
 //!
 //! Key types: [`DiskSource`], [`Mark`]; and what it shares with `drivers/partitions`: [`Channels`], which hands out
-//! channels and opens the disk again by its [`Open`], with attempts at requests. Deliberately not here: what is on the disk.
+//! channels and reopens the disk by its [`Open`], with attempts at requests. Deliberately not here: the content of
+//! the disk.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -48,23 +49,23 @@ pub type Channel = disk::Imp<states::Ready>;
 type Events = disk_events::Imp<disk_events::states::Ready>;
 type Transferred = (Option<ExVec<u8>>, Result<(), DiskError>);
 
-/// Maximum attempts per request: a driver that ends at each is broken.
+/// Maximum attempts per request: a driver that ends at each of them is broken.
 pub const ATTEMPTS: u32 = 5;
 /// Maximum channels of a [`DiskSource`].
 const MAX_CHANNELS: usize = 64;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The bytes by which a disk is recognised after its driver was restarted.
+/// Bytes that identify a disk after its driver was restarted.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    /// Where on the disk they are.
+    /// Offset on the disk.
     pub offset: u64,
-    /// Which of the bytes from there on stay as they are while the disk is written to; none where any disk of the
-    /// same size will do.
+    /// Ranges, relative to the offset, that never change while the disk is written to; empty if any disk of the same
+    /// size will do.
     pub parts: &'static [Range<usize>],
 }
 
-/// A disk behind its driver. To be used in `sip::executor::block_on`.
+/// A disk behind its driver. For use in `sip::executor::block_on`.
 pub struct DiskSource {
     disk: Rc<Disk>,
 }
@@ -78,12 +79,13 @@ struct Disk {
 }
 
 impl DiskSource {
-    /// Opens the disk at this path `channels` times. With a mark, the end of the driver goes unnoticed if it is
+    /// Opens the disk at this path with this many channels. With a mark, an end of the driver goes unnoticed if it is
     /// restarted and has a disk of the same mark; without one, everything fails from then on. A disk of another mark,
     /// or another medium, ends the process.
     ///
     /// # Errors
-    /// There is no such disk, or this program may not have it.
+    ///
+    /// There is no such disk, or this program may not open it.
     pub async fn open(
         namespace: Namespace,
         path: &str,
@@ -102,7 +104,7 @@ impl DiskSource {
         Ok(DiskSource { disk })
     }
 
-    /// Moves bytes between the disk and a block, across restarts of the driver.
+    /// Transfers bytes between the disk and a block, across restarts of the driver.
     async fn transfer(&self, direction: Direction, offset: u64, block: ExVec<u8>, bytes: usize) -> Transferred {
         let Ok(count) = u32::try_from(bytes) else { return (Some(block), Err(DiskError::Short)) };
         let channels = &self.disk.channels;
@@ -121,8 +123,8 @@ impl DiskSource {
 }
 
 impl Disk {
-    /// Starts a task that notices when the driver of this opening ends, and ends the process when the medium changes:
-    /// what the caches hold is worth nothing then. A disk without a mark only fails.
+    /// Spawns a task that handles the end of this opening's driver, and ends the process when the medium changes: the
+    /// caches are invalid then. A disk without a mark only fails.
     fn watch(self: &Rc<Disk>, events: Events, opening: u64) {
         let disk = Rc::clone(self);
         drop(executor::spawn(async move {
@@ -135,7 +137,7 @@ impl Disk {
         }));
     }
 
-    /// Ends the process, so that the disk is mounted anew.
+    /// Ends the process, so that the disk is mounted again.
     fn is_another(&self) -> ! {
         report::error(format_args!("{}: there is another disk now; it is mounted again", self.channels.path()));
         sip::process::exit(1)
@@ -214,7 +216,7 @@ impl BlockSource for DiskSource {
     }
 
     fn now_s(&self) -> u32 {
-        // Times on volumes end in 2106.
+        // Timestamps on volumes end in 2106.
         u32::try_from(sip::time::wall() / NS_PER_S).unwrap_or(u32::MAX)
     }
 }

@@ -1,4 +1,4 @@
-//! Opening a disk, also one whose driver is just being restarted. A driver that does not answer is not opened.
+//! Opens a disk, waiting for a driver that is being restarted. A driver that does not answer is not opened.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -15,42 +15,43 @@ use sip::{Deadline, executor};
 
 use crate::{Channel, Events, Mark};
 
-/// Interval at which a missing disk is looked for, in milliseconds.
+/// Retry interval for a missing disk, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 5;
-/// Sectors that a disk can have.
+/// Minimum sector size in bytes.
 const SMALLEST_SECTOR: u32 = 512;
 const LARGEST_SECTOR: u32 = 4096;
 
 /// A disk's properties according to its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Bytes of the disk.
+    /// Size of the disk in bytes.
     pub size_bytes: u64,
-    /// Bytes of a sector.
+    /// Size of a sector in bytes.
     pub sector_bytes: u32,
-    /// Whether the disk refuses to be written.
+    /// Whether the disk is read-only.
     pub read_only: bool,
 }
 
-/// What a disk is, by which it is known again.
+/// Identity of a disk, by which it is recognized.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) info: Info,
-    /// The bytes of its mark; nothing where they cannot be read or nobody asks for them.
+    /// The bytes of its mark; `None` if they cannot be read, or without a mark.
     mark: Option<Vec<u8>>,
 }
 
 /// An open disk.
 pub(crate) struct Opened {
     pub(crate) channels: Vec<Channel>,
-    /// Tells of the driver's end.
+    /// Announces the driver's end.
     pub(crate) events: Events,
     pub(crate) shape: Shape,
 }
 
-/// Attempts to open a disk until that works, fails for good, or the deadline has passed.
+/// Retries opening a disk until it succeeds, fails for good, or the deadline passes.
 ///
 /// # Errors
+///
 /// That of the last attempt.
 pub async fn until_open<T, F>(deadline: Deadline, mut attempt: impl FnMut() -> F) -> Result<T, AccessError>
 where
@@ -69,7 +70,8 @@ where
 /// Opens a channel to the disk at this path.
 ///
 /// # Errors
-/// There is no such disk, this program may not have it, or its driver does not answer.
+///
+/// There is no such disk, this program may not open it, or its driver does not answer.
 pub async fn open_channel(namespace: &RefCell<Namespace>, path: &str) -> Result<Channel, AccessError> {
     let (importer, exporter) = disk::new_channel()?;
     namespace.borrow_mut().bind(path, exporter)?;
@@ -93,7 +95,7 @@ pub async fn get_info(channel: Channel) -> Result<(Channel, Info), AccessError> 
     }
 }
 
-/// Opens the disk `count` times, asks to be told of its end, and looks at what it is.
+/// Opens `count` channels to the disk, subscribes to its events, and reads its identity.
 pub(crate) async fn open_all(
     namespace: &RefCell<Namespace>,
     path: &str,
@@ -122,7 +124,7 @@ pub(crate) async fn open_all(
 
 async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(Channel, Option<Vec<u8>>), AccessError> {
     let Some(length) = mark.parts.iter().map(|part| part.end).max() else { return Ok((channel, None)) };
-    // Transfers begin and end with sectors.
+    // Transfers are aligned to sectors.
     let before = mark.offset % u64::from(sector_bytes);
     let bytes = (before as usize + length).next_multiple_of(sector_bytes as usize);
     let block = ExVec::<u8>::new(bytes)?;
@@ -132,7 +134,7 @@ async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(C
             let parts = mark.parts.iter().flat_map(|part| marked.get(part.clone()).unwrap_or(&[]));
             Ok((next, Some(parts.copied().collect())))
         }
-        // What is wrong with the disk shows when it is used.
+        // A fault of the disk shows when it is used.
         disk::ImpReadyAfterRead::ReadFailed { next, .. } => Ok((next, None)),
         disk::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
     }

@@ -7,7 +7,7 @@ use sip::exheap::{ExVec, Lendable};
 
 use crate::{Acquired, Channels};
 
-/// The way that bytes go.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the disk into the block.
@@ -16,17 +16,17 @@ pub enum Direction {
     Write,
 }
 
-/// How an attempt to move bytes ended.
+/// Outcome of a transfer attempt.
 pub enum Answer {
     /// The driver answered.
     Done(ExVec<u8>, Result<(), DiskError>),
-    /// The driver ended; the block came home, if its owner still lives.
+    /// The driver ended; the block came back, if its owner is still alive.
     Ended(Option<ExVec<u8>>),
     /// No answer within [`DISK_LIMIT`]; the driver still has the block.
     NoAnswer,
 }
 
-/// How an attempt to flush ended.
+/// Outcome of a flush attempt.
 pub enum Flushed {
     /// The driver answered.
     Done(Result<(), DiskError>),
@@ -37,7 +37,7 @@ pub enum Flushed {
 }
 
 impl Channels {
-    /// Moves `count` bytes between the disk, from `offset` on, and the start of the block.
+    /// Transfers `count` bytes between the disk, at `offset`, and the start of the block.
     pub async fn transfer(
         &self,
         Acquired { channel, opening }: Acquired,

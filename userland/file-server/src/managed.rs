@@ -10,7 +10,7 @@ use crate::volume::Volume;
 /// A volume that a volume manager has mounted.
 #[expect(async_fn_in_trait, reason = "all tasks of a file server run on one thread")]
 pub trait Managed: Volume {
-    /// Returns the code of an error for `FileSystem`, and reports the error if people have to know it.
+    /// Maps an error to its code for `FileSystem`, and reports the error if people have to know it.
     fn file_system_error(&self, error: Self::Error) -> FileSystemError;
     /// Returns the volume's statistics; 0 for numbers that cannot be read.
     async fn statistics(&self) -> VolumeStatistics;
@@ -52,7 +52,7 @@ pub async fn sync_regularly<V: Managed>(volume: Rc<V>, after_ms: u64) {
         if volume.has_changes()
             && let Err(error) = volume.sync().await
         {
-            // It is reported, and tried again.
+            // Already reported; the next interval retries.
             let _ = volume.file_system_error(error);
         }
     }

@@ -10,7 +10,7 @@ pub struct Page<'a>(PageWriter<'a>);
 /// How an enumeration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// The page is full. The cursor stands before the name that was refused.
+    /// The page is full. The cursor is before the name that was refused.
     Full(u64),
     /// There are no names after this cursor.
     End(u64),

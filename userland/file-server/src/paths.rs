@@ -15,7 +15,7 @@ pub(crate) fn check_name(path: &str, itself: NameError) -> Result<(), NameError>
     }
     match path::split_last(path) {
         Some((_, name)) if name != "." => Ok(()),
-        // It may exist, but is no name that its parent has.
+        // It may exist, but is not a name in its parent.
         _ => Err(NameError::BadPath),
     }
 }

@@ -1,4 +1,4 @@
-//! What clients may do by the access control list of the mount point, as the directory service sent it with the client.
+//! Rights of clients by the access control list of the mount point, as the directory service sent it with the client.
 //!
 //! Key types: [`Permit`], for a directory; [`OpenRights`], for an open file. Deliberately not here: the lists, which
 //! the directory service reads; `traverse`, without which no client gets to the server.
@@ -13,19 +13,19 @@ use principal::{Right, Rights};
 
 use crate::client::Client;
 
-/// The rule in the audit's entries.
+/// The rule named in audit entries.
 const RULE: &str = "the list of the mount point";
 
-/// What a client may do with a directory that it has open, and all below, by the mount point's list.
+/// A client's rights to an open directory and everything below it, by the mount point's list.
 #[derive(Clone)]
 pub struct Permit {
-    /// From the namespace's root on, as the client asked for it.
+    /// Absolute path, as the client requested it.
     path: String,
     rights: Rights,
     /// Whether there is a list.
     is_decided: bool,
-    /// Whose rights these are, once a directory is open. Its next owner has none of them: the directory service knows
-    /// what the list says about it.
+    /// The principal that holds the rights, once a directory is open. The rights do not pass to the endpoint's next
+    /// owner: the directory service knows what the list says about that one.
     holder: Option<Rc<str>>,
 }
 
@@ -62,13 +62,13 @@ impl Permit {
         self.is_decided
     }
 
-    /// Returns a principal's rights; all where there is no list.
+    /// Returns a principal's rights; all if there is no list.
     pub fn rights_of(&self, principal: &str) -> Rights {
         let is_holder = self.holder.as_deref().is_none_or(|holder| holder == principal);
         if is_holder { self.rights } else { Rights::NONE }
     }
 
-    /// Returns the path of something below, from the namespace's root on.
+    /// Returns the absolute path of something below.
     pub fn path_of(&self, path: &str) -> String {
         match path.trim_matches('/') {
             "" => self.path.clone(),
@@ -76,12 +76,12 @@ impl Permit {
         }
     }
 
-    /// Returns the place of the list, as the message `Acl` has it.
+    /// Returns the source of the list, as the message `Acl` has it.
     pub fn list_from(&self) -> &'static str {
         if self.is_decided { path::ABOVE_THE_ROOT } else { "" }
     }
 
-    /// Returns whether the client has one of these rights. If not, the audit gets an entry with the first of them.
+    /// Returns whether the client has one of these rights. If not, the first of them is audited as refused.
     pub fn allows(&self, path: &str, rights: &[Right], client: &dyn Client) -> bool {
         let has_one = |has: Rights| rights.iter().any(|&right| has.has(right));
         if self.holder.is_none() && has_one(self.rights) {
@@ -98,19 +98,19 @@ impl Permit {
     }
 }
 
-/// What a client may do with a file that it has open, by the lists at the time when it was opened. The rights stay with
-/// the channel, whoever owns it.
+/// A client's rights to an open file, by the lists at the time of opening. The rights stay with the channel, whoever
+/// owns it.
 pub struct OpenRights {
     /// The rights.
     pub rights: Rights,
-    /// The file's path from the namespace's root on, as the client asked for it.
+    /// Absolute path of the file, as the client requested it.
     pub path: String,
-    /// The rule in the audit's entries.
+    /// The rule named in audit entries.
     pub rule: &'static str,
 }
 
 impl OpenRights {
-    /// Checks a right. If the client does not have it, the audit gets an entry.
+    /// Checks a right. If the client does not have it, the refusal is audited.
     pub(crate) fn check(&self, right: Right, client: &dyn Client) -> Result<(), FileError> {
         if self.rights.has(right) {
             return Ok(());
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(permit.rights_of("bob"), Rights::NONE);
         assert_eq!(permit.of_file("f", &BOB).rights, Rights::NONE);
         assert!(permit.of_file("f", &ALICE).rights.has(Right::Read));
-        // Nor does it become that of the first who opens something below.
+        // Nor do they become those of the first client that opens something below.
         assert_eq!(permit.opened_below("b", &BOB).rights_of("bob"), Rights::NONE);
     }
 

@@ -1,4 +1,4 @@
-//! Reports of damage and of failing disks.
+//! Reports of corruption and of failing disks.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,10 +7,10 @@ use core::fmt::Display;
 
 use stdio::report;
 
-/// Reports of one volume; after these, clients still get their error codes.
+/// Maximum reports per volume; after these, clients still get their error codes.
 const MAX_REPORTS: u32 = 16;
 
-/// Prints errors for people: a few, and none twice in a row.
+/// Prints errors for people: a limited number, and none twice in a row.
 #[derive(Default)]
 pub struct Reports {
     count: Cell<u32>,

@@ -1,4 +1,4 @@
-//! What is decided here, tried over a volume in memory.
+//! Tests of the request loops over an in-memory volume.
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;

@@ -1,4 +1,4 @@
-//! What a file server implements.
+//! The interface that a file server implements.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -36,12 +36,12 @@ pub struct Opened<F> {
     pub rights: OpenRights,
 }
 
-/// A write that failed, perhaps after a part of the data.
+/// A write that failed, possibly after part of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partial<E> {
-    /// Bytes that are in the file.
+    /// Number of bytes that are in the file.
     pub written: usize,
-    /// Why the rest is not.
+    /// Error for the rest.
     pub error: E,
 }
 
@@ -75,8 +75,8 @@ impl From<NodeChanges> for AttributeChanges {
 
 /// A volume as clients see it.
 ///
-/// Paths are valid ([`path::is_valid`]) and relative to the request's directory; the empty one is the
-/// directory itself. The last part of a path that is created, renamed or removed is a name: not empty and not `.`. Only
+/// Paths are valid ([`path::is_valid`]) and relative to the request's directory; the empty one is the directory
+/// itself. The last part of a path that is created, renamed or removed is a name: not empty and not `.`. Only
 /// `open_directory`, `open_file` and `enumerate` follow a symbolic link at the end of a path.
 #[expect(async_fn_in_trait, reason = "all tasks of a file server run on one thread")]
 pub trait Volume: Sized + 'static {
@@ -87,15 +87,15 @@ pub trait Volume: Sized + 'static {
     /// Why an operation failed.
     type Error;
 
-    /// Returns the code of an error for `Directory`, and reports the error if people have to know it.
+    /// Maps an error to its code for `Directory`, and reports the error if people have to know it.
     fn name_error(&self, error: Self::Error) -> NameError;
     /// Likewise for `File`.
     fn file_error(&self, error: Self::Error) -> FileError;
 
     /// Returns the root for a client that came through a mount point.
     fn root(&self, permit: Permit) -> Self::Directory;
-    /// Returns whether the client has one of the rights by the mount point's access control list, which is asked before
-    /// each request. Volumes with lists of their own, which come first, permit everything here, and check in each
+    /// Returns whether the client has one of the rights by the mount point's access control list. Called before each
+    /// request. Volumes with lists of their own, which take precedence, permit everything here and check in each
     /// operation.
     fn permits(&self, request: Request<'_, Self::Directory>, path: &str, rights: &[Right]) -> bool;
 
@@ -137,7 +137,7 @@ pub trait Volume: Sized + 'static {
     ) -> Result<(NodeKind, NodeAttributes), Self::Error>;
     /// Returns the target of a symbolic link, as text.
     async fn link_target(&self, request: Request<'_, Self::Directory>, path: &str) -> Result<String, Self::Error>;
-    /// Returns the access control list that decides about a node, and its place, as the message `Acl` has them.
+    /// Returns the access control list that governs a node, and its source, as the message `Acl` has them.
     async fn acl(&self, request: Request<'_, Self::Directory>, path: &str) -> Result<(String, String), Self::Error>;
 
     /// Creates a directory in one that exists.
@@ -149,7 +149,7 @@ pub trait Volume: Sized + 'static {
         path: &str,
         target: &str,
     ) -> Result<(), Self::Error>;
-    /// Creates one more name for a file.
+    /// Creates a hard link to a file.
     async fn create_hard_link(
         &self,
         request: Request<'_, Self::Directory>,
@@ -178,17 +178,16 @@ pub trait Volume: Sized + 'static {
         path: &str,
         events: namespace_events::Exp<namespace_events::states::Ready>,
     ) -> Result<(), Self::Error>;
-    /// Makes everything durable that was done before.
+    /// Makes all previous changes durable.
     async fn sync(&self) -> Result<(), Self::Error>;
 
     /// Returns the attributes of an open file.
     async fn file_attributes(&self, file: &Self::File) -> Result<NodeAttributes, Self::Error>;
-    /// Reads from an offset on. Returns the number of bytes, which is less than the buffer's only at the end of the
-    /// file.
+    /// Reads at an offset. Returns the number of bytes, less than the buffer's length only at the end of the file.
     async fn read(&self, file: &mut Self::File, offset: u64, buffer: &mut [u8]) -> Result<usize, Self::Error>;
-    /// Writes all of the data to an offset.
+    /// Writes all of the data at an offset.
     async fn write(&self, file: &mut Self::File, offset: u64, data: &[u8]) -> Result<(), Partial<Self::Error>>;
-    /// Writes all of the data to the end of the file, and returns its offset.
+    /// Appends all of the data to the file, and returns its offset.
     async fn append(&self, file: &mut Self::File, data: &[u8]) -> Result<u64, Partial<Self::Error>>;
     /// Truncates the file, or extends it with zeros.
     async fn set_size(&self, file: &mut Self::File, size_bytes: u64) -> Result<(), Self::Error>;

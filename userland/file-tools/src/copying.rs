@@ -20,7 +20,7 @@ use crate::walk::{Step, Walk, is_folder};
 
 /// Bytes per read and write.
 const BLOCK_BYTES: usize = 256 * 1024;
-/// Permission bits of a copy that keeps no others.
+/// Permission bits of a copy that keeps none.
 const PLAIN_PERMISSIONS: u32 = 0o777;
 
 /// Attributes that a copy keeps.
@@ -117,7 +117,7 @@ enum CopyError {
     NotAFile,
     /// The destination is a folder.
     FolderInTheWay,
-    /// The destination exists and is no folder.
+    /// The destination exists and is not a folder.
     NameInTheWay,
 }
 
@@ -231,7 +231,7 @@ impl Copier {
         self.copy_tree(&mut source, &mut target)
     }
 
-    /// Copies a node that is no folder.
+    /// Copies a node that is not a folder.
     fn copy_name(&mut self, source: &mut Side<'_>, kind: NodeKind, target: &mut Side<'_>) -> Outcome {
         match (kind, self.folders) {
             (NodeKind::Link, Folders::Copy) => self.copy_link(source, target),

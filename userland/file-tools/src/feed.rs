@@ -1,7 +1,7 @@
 //! Operands of a program: files, or standard input if none is given.
 //!
-//! Key types: [`Feed`] (all operands), [`Reader`] (one of them, block by block). [`for_each_path`] is for programs that
-//! work on paths and not on content. Deliberately not here: what is done with the bytes.
+//! Key types: [`Feed`] (all operands), [`Reader`] (one of them, block by block). [`for_each_path`] is for programs
+//! that work on paths rather than content. Deliberately not here: what is done with the bytes.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,12 +16,12 @@ use sip::exheap::ExVec;
 use stdio::{Input, Output, PipeBroken, report};
 use text::printable;
 
-/// Error that ends the work on an operand.
+/// Error that ends the processing of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A file cannot be read.
     File(AccessError),
-    /// Standard input ended too early.
+    /// Standard input ended unexpectedly.
     Input(PipeBroken),
     /// The reader of the output has ended.
     NoReader,
@@ -33,7 +33,7 @@ impl From<AccessError> for Error {
     }
 }
 
-/// A broken pipe is the program's output, unless said otherwise.
+/// A broken pipe is taken to be the program's output.
 impl From<PipeBroken> for Error {
     fn from(_: PipeBroken) -> Error {
         Error::NoReader
@@ -48,9 +48,9 @@ pub struct NoReader;
 pub struct Feed {
     /// The namespace at its root.
     pub namespace: Namespace,
-    /// The folder that paths start from.
+    /// The folder that relative paths start from.
     pub working_folder: String,
-    /// Paths of files; none, or `-` among them: standard input.
+    /// Paths of files; if empty, or for `-`: standard input.
     pub paths: Vec<String>,
     /// Standard input, if it is connected.
     pub input: Option<pipe::Exp<pipe::states::Ready>>,
@@ -109,8 +109,8 @@ impl Feed {
     }
 }
 
-/// Does something to each path, whose absolute form is in the second argument. A failure is reported, and the others
-/// follow. Gives the exit status.
+/// Calls `each` with each path and its absolute form. Reports failures and goes on with the other paths. Returns the
+/// exit status.
 pub fn for_each_path<E: fmt::Display>(
     working_folder: &str,
     paths: &[String],
@@ -159,7 +159,7 @@ impl Reader {
         Reader { source: Source::Input(input), spare: None }
     }
 
-    /// The file, if it is one.
+    /// Returns the file, if it is one.
     pub fn file(&mut self) -> Option<&mut OpenFile> {
         match &mut self.source {
             Source::File { file, .. } => Some(file),
@@ -167,14 +167,14 @@ impl Reader {
         }
     }
 
-    /// Goes on with the byte `offset` of the file. Standard input only goes forward, by itself.
+    /// Continues at byte `offset` of the file. Standard input cannot seek.
     pub fn seek(&mut self, to: u64) {
         if let Source::File { offset, .. } = &mut self.source {
             *offset = to;
         }
     }
 
-    /// The next bytes: a block and how many at its start count. `None` at the end.
+    /// Returns the next block and the number of valid bytes at its start; `None` at the end.
     pub fn block(&mut self) -> Result<Option<(ExVec<u8>, usize)>, Error> {
         match &mut self.source {
             Source::Input(input) => {
@@ -200,7 +200,7 @@ impl Reader {
         }
     }
 
-    /// Takes a block of [`block`](Reader::block) back, to be filled again.
+    /// Takes back a block of [`block`](Reader::block) for reuse.
     pub fn recycle(&mut self, block: ExVec<u8>) {
         if block.len() == BLOCK_BYTES {
             self.spare = Some(block);

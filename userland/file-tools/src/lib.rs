@@ -1,9 +1,9 @@
-//! What tools over files share.
+//! Shared code of command-line programs that work on files.
 //!
-//! [`feed`] reads the files of the command line or standard input, block by block; [`walk`] goes through trees, over a
-//! [`trail`] of open folders; [`copying`] and [`removing`] do so to a purpose; [`volume`] says which volume a path leads
-//! to, and [`kind_text`] how a name is shown. Neighbours: `client` (one file, one folder), `tool-kit` (screens and
-//! lines). Deliberately not here: anything that only one program does.
+//! [`feed`] reads the operands or standard input, block by block; [`walk`] traverses trees, over a [`trail`] of open
+//! folders; [`copying`] and [`removing`] build on it; [`volume`] resolves paths to volumes, and [`kind_text`] formats
+//! kinds and permissions. Neighbours: `client` (one file, one folder), `tool-kit` (screens and lines). Deliberately
+//! not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use client::access::AccessError;
 use client::namespace::Namespace;
 
-/// Every so many levels one folder is kept open, so that a path of the levels between stays short enough.
+/// Number of levels between folders that are kept open, so that a path across them is short enough.
 const STRIDE: usize = 8;
 
-/// A current folder, and the way to it from an open one.
+/// A current folder, and the path to it from an open one.
 pub struct Trail {
     base: Namespace,
     steps: Vec<Step>,
@@ -21,7 +21,7 @@ pub struct Trail {
 
 struct Step {
     name: String,
-    /// Bytes of the path above this folder.
+    /// Length in bytes of the path above this folder.
     above: usize,
     folder: Option<Namespace>,
 }

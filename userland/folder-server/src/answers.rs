@@ -1,4 +1,4 @@
-//! Errors and nodes of the host as those of the contracts.
+//! Maps errors and nodes of the host to those of the contracts.
 
 use contracts::directory::{NameError, NodeAttributes, NodeKind};
 use contracts::file::FileError;
@@ -63,7 +63,7 @@ pub(crate) fn file_error(error: Error) -> FileError {
     }
 }
 
-/// The kind in a mode.
+/// Returns the node kind in a mode.
 pub(crate) fn node_kind(mode: u32) -> NodeKind {
     match mode & Attributes::KIND {
         Attributes::DIRECTORY => NodeKind::Directory,
@@ -73,7 +73,7 @@ pub(crate) fn node_kind(mode: u32) -> NodeKind {
     }
 }
 
-/// The kind in an entry of a directory, if it has one.
+/// Returns the node kind in a directory entry, if it has one.
 pub(crate) fn entry_kind(entry: &Entry<'_>) -> Option<NodeKind> {
     match entry.kind {
         Entry::UNKNOWN => None,

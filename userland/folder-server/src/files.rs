@@ -1,7 +1,7 @@
 //! Open files.
 //!
-//! A file is opened to be read, and opened to be written with the first write: the host cannot run a program that is
-//! open to be written.
+//! A file is opened for reading, and for writing only at the first write: the host cannot execute a file that is open
+//! for writing.
 
 use alloc::rc::Rc;
 
@@ -10,9 +10,9 @@ use nine_p::{Attributes, Changes, errno, open_flags};
 use crate::session::{Error, Fid};
 use crate::walk::{Base, LastLink};
 
-/// A file as a client has it open.
+/// A file that a client has open.
 pub(crate) struct OpenFile {
-    /// Not open; the others are duplicates of it.
+    /// Not open; the other fids are duplicates of it.
     node: Fid,
     reader: Option<Rc<Fid>>,
     writer: Option<Rc<Fid>>,
@@ -20,20 +20,20 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens what the path leads to.
+    /// Opens the file at a path.
     pub(crate) async fn open(base: &Base, path: &str) -> Result<OpenFile, Error> {
         let found = base.find(path, LastLink::Follow).await?;
         let mode = found.fid.attributes().await?.mode;
         match mode & Attributes::KIND {
             Attributes::FILE => {}
             Attributes::DIRECTORY => return Err(Error::Host(errno::EISDIR)),
-            // Opening a device does something, and opening a pipe waits.
+            // Opening a device may have side effects, and opening a FIFO blocks.
             _ => return Err(Error::NotAFile),
         }
         let mut file = OpenFile { node: found.fid, reader: None, writer: None, appender: None };
         match file.opened(open_flags::READ).await {
             Ok(reader) => file.reader = Some(reader),
-            // A file that cannot be read may still be written.
+            // A file that cannot be read may still be writable.
             Err(refused @ Error::Host(errno::EACCES)) => {
                 file.writer = Some(file.opened(open_flags::WRITE).await.map_err(|_| refused)?);
             }
@@ -42,7 +42,7 @@ impl OpenFile {
         Ok(file)
     }
 
-    /// A file that was just created and is open to be read and written.
+    /// Wraps a file that was just created and is open for reading and writing.
     pub(crate) fn created(node: Fid, open: Fid) -> OpenFile {
         let open = Rc::new(open);
         OpenFile { node, reader: Some(Rc::clone(&open)), writer: Some(open), appender: None }
@@ -54,7 +54,7 @@ impl OpenFile {
         Ok(Rc::new(fid))
     }
 
-    /// An open fid, if there is one, still reaches a file that has no name.
+    /// Prefers an open fid, which reaches the file even after it was unlinked.
     pub(crate) async fn attributes(&self) -> Result<Attributes, Error> {
         self.reader.as_deref().or(self.writer.as_deref()).unwrap_or(&self.node).attributes().await
     }
@@ -99,7 +99,7 @@ impl OpenFile {
         let changes = Changes { valid: Changes::SIZE, size, ..Changes::default() };
         let writer = self.writer().await?;
         writer.set_attributes(changes).await?;
-        // So that it is synced, too.
+        // Marks it as written, so that it is synced, too.
         writer.write(0, &[]).await.map_err(|(error, _)| error)
     }
 }

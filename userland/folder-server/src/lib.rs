@@ -1,11 +1,12 @@
-//! The drivers of folders of the host: `Directory` and `File` for many clients, over a server of 9P2000.L.
+//! Shared server code of the drivers of host folders: `Directory` and `File` for many clients, over a 9P2000.L
+//! server.
 //!
-//! Key types: [`Transport`] (what a driver implements), [`Mount`] (the folder that it found), [`run`]. Nothing of the
-//! folder is cached: each request asks the host, so changes there show at the next one. [`session`] has the requests in
-//! flight and the fids, [`walk`] resolves paths and links, [`files`] opens files, [`watch`] notifies clients,
-//! [`answers`] maps errors, and [`volume`] joins them to the loops of the clients in `file-server`. Every client is a
-//! task on one thread. Deliberately not here: devices, and access control lists, for which the host has no place where
-//! it would enforce them.
+//! Key types: [`Transport`] (implemented by the driver), [`Mount`] (the folder that it found), [`run`]. Nothing of
+//! the folder is cached: each request asks the host, so changes there are visible to the next one. [`session`] has
+//! the requests in flight and the fids, [`walk`] resolves paths and links, [`files`] opens files, [`watch`] notifies
+//! clients, [`answers`] maps errors, and [`volume`] joins them to the request loops in `file-server`. Every client is
+//! a task on one thread. Deliberately not here: devices, and access control lists, for which the host has no place
+//! where it would enforce them.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,7 @@ use stdio::report;
 use session::Session;
 use volume::HostFolder;
 
-/// Time between two syncs of written files.
+/// Interval between syncs of written files, in milliseconds.
 const SYNC_AFTER_MS: u64 = 3_000;
 
 /// A folder that a driver found.
@@ -103,7 +104,7 @@ fn register(
     Ok(())
 }
 
-/// Makes what was written durable, also if no client asks for it.
+/// Makes written data durable even if no client requests it.
 async fn sync_regularly(volume: Rc<HostFolder>) {
     loop {
         executor::sleep_until(Deadline::after_ms(SYNC_AFTER_MS)).await;

@@ -48,11 +48,11 @@ pub trait Transport {
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// The host's error, a number of [`errno`].
+    /// The host's error, an [`errno`].
     Host(u32),
     /// The server's message is malformed.
     Broken,
-    /// The path, or a part of it, cannot be a name.
+    /// The path, or a part of it, is not a valid name.
     BadPath,
     /// A symbolic link leads out of the folder.
     LeadsOut,
@@ -62,9 +62,9 @@ pub(crate) enum Error {
     IntoItself,
     /// It is neither a file nor a directory.
     NotAFile,
-    /// It is nothing that this node or the host has.
+    /// This node or the host does not support it.
     NotSupported,
-    /// There is no memory.
+    /// Out of memory.
     Exhausted,
 }
 
@@ -87,8 +87,8 @@ impl fmt::Display for Error {
 /// The session with one server.
 pub(crate) struct Session {
     transport: Rc<dyn Transport>,
-    /// The free tags, each with its block once it was used. The last returned is taken first, so that there are as many
-    /// blocks as there ever were requests in flight.
+    /// The free tags, each with its block once it was used. Used as a stack, so that there are as many blocks as
+    /// there ever were requests in flight.
     blocks: Pool<(u16, Option<ExVec<u8>>)>,
     /// The negotiated maximum length of a message.
     message_bytes: Cell<usize>,
@@ -96,7 +96,7 @@ pub(crate) struct Session {
     free_fids: RefCell<Vec<u32>>,
     /// Open files that were written since the last sync.
     written: RefCell<BTreeMap<u32, Rc<Fid>>>,
-    /// Held while a task appends: the append and the offset that it went to are one step.
+    /// Held while a task appends, so that the append and finding its offset are one step.
     appending: Mutex<()>,
 }
 
@@ -287,7 +287,7 @@ impl Fid {
         self.call(&request, |reply| matches!(reply, Reply::Opened { .. }).then_some(())).await
     }
 
-    /// Creates a file in this directory. The fid then is that of the file, open to be read and written.
+    /// Creates a file in this directory. The fid then refers to the file, open for reading and writing.
     pub(crate) async fn create(&self, name: &[u8], mode: u32) -> Result<Qid, Error> {
         let flags = open_flags::READ_WRITE | open_flags::EXCLUSIVE;
         let request = Request::Create { fid: self.number, name: Text(name), flags, mode, group: 0 };
@@ -324,7 +324,7 @@ impl Fid {
         target.await
     }
 
-    /// Reads from the open file. It returns less than the buffer's length only at the end of the file.
+    /// Reads from the open file. Returns less than the buffer's length only at the end of the file.
     pub(crate) async fn read(&self, offset: u64, out: &mut [u8]) -> Result<usize, Error> {
         let mut done = 0;
         while done < out.len() {
@@ -349,7 +349,7 @@ impl Fid {
         Ok(done)
     }
 
-    /// Writes to the open file. The error has the number of bytes written before.
+    /// Writes to the open file. The error carries the number of bytes already written.
     pub(crate) async fn write(self: &Rc<Self>, offset: u64, data: &[u8]) -> Result<(), (Error, usize)> {
         self.session.note_written(self).await.map_err(|error| (error, 0))?;
         let mut done = 0;
@@ -371,7 +371,7 @@ impl Fid {
         Ok(())
     }
 
-    /// Appends to a file that is open to be appended to. Returns the offset.
+    /// Appends to a file opened for appending. Returns the offset.
     pub(crate) async fn append(self: &Rc<Self>, data: &[u8]) -> Result<u64, (Error, usize)> {
         let _appending = self.session.appending.lock().await;
         self.write(0, data).await?;
@@ -385,7 +385,7 @@ impl Fid {
         self.call(&request, |reply| matches!(reply, Reply::Synced {}).then_some(())).await
     }
 
-    /// Reads at most `count` bytes of entries of the open directory from an offset on; none at the end.
+    /// Reads at most `count` bytes of entries of the open directory at an offset; none at the end.
     pub(crate) async fn read_entries<R>(
         &self,
         offset: u64,
@@ -414,7 +414,7 @@ impl Fid {
         self.call(&request, |reply| matches!(reply, Reply::LinkMade { .. }).then_some(())).await
     }
 
-    /// Creates one more name in this directory.
+    /// Creates a hard link in this directory.
     pub(crate) async fn hard_link(&self, file: &Fid, name: &[u8]) -> Result<(), Error> {
         let request = Request::HardLink { directory: self.number, fid: file.number, name: Text(name) };
         self.call(&request, |reply| matches!(reply, Reply::Linked {}).then_some(())).await

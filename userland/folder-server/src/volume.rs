@@ -1,4 +1,4 @@
-//! The folder, as `file-server` serves it.
+//! The host folder as a [`Volume`] of `file-server`.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -19,11 +19,11 @@ use crate::session::{Error, Fid, Session};
 use crate::walk::{self, Base, LastLink};
 use crate::watch::{self, Watches};
 
-/// Bytes of names that are read at once.
+/// Bytes of directory entries per read.
 const ENTRIES_BYTES: usize = 16 << 10;
-/// Everybody may read a new directory, its owner may change it.
+/// Mode of a new directory: world-readable, writable by its owner.
 const DIRECTORY_PERMISSIONS: u32 = 0o755;
-/// Permissions that clients may set: no set-user-ID, set-group-ID or sticky bit appears on the host.
+/// Permissions that clients may set: set-user-ID, set-group-ID and sticky bits never reach the host.
 const PERMISSIONS: u32 = 0o777;
 
 /// The folder of the host.
@@ -37,7 +37,7 @@ pub(crate) struct HostFolder {
 pub(crate) struct Directory {
     base: Base,
     permit: Permit,
-    /// Only one task enumerates it, the others resolve paths.
+    /// Only one task enumerates it; the others only resolve paths.
     reading: RefCell<Option<Reading>>,
 }
 
@@ -60,7 +60,7 @@ impl Directory {
         Directory { base, permit, reading: RefCell::new(None) }
     }
 
-    /// Opens a directory to enumerate it from `cursor` on. The cursor is one of an open directory.
+    /// Opens a directory to enumerate it from `cursor` on, a cursor of an earlier enumeration.
     async fn open_to_read(&self, path: &str, cursor: u64) -> Result<Fid, Error> {
         let reading = self.reading.take();
         if let Some(reading) = reading.filter(|reading| cursor != 0 && reading.cursor == cursor && reading.path == path)
@@ -75,7 +75,8 @@ impl Directory {
         Ok(found.fid)
     }
 
-    /// The kind of what an entry names. Some file systems do not have it in their directories; then the node does.
+    /// Returns the kind of an entry. Some file systems do not store it in their directories; then the node is
+    /// queried.
     async fn kind_of(&self, path: &str, entry: &Entry<'_>) -> NodeKind {
         if let Some(kind) = answers::entry_kind(entry) {
             return kind;
@@ -261,7 +262,7 @@ impl Volume for HostFolder {
     }
 
     async fn set_acl(&self, _: Request<'_, Directory>, _: &str, _: &[u8]) -> Result<(), Error> {
-        // The host has no place for lists that it would enforce.
+        // The host has no place for lists where it would enforce them.
         Err(Error::NotSupported)
     }
 

@@ -1,7 +1,8 @@
-//! Path resolution. Symbolic links are followed here, one name at a time if need be, and never out of the folder.
+//! Path resolution. Symbolic links are followed here, one name at a time if necessary, and never out of the folder.
 //!
-//! A link's target is relative to the directory that has the link; `..` removes the last name of that path. An absolute
-//! target is a path of the host, so it leads out. Neighbour: `session`. Deliberately not here: operations on the nodes.
+//! A link's target is relative to the directory that holds the link; `..` removes the last name of that path. An
+//! absolute target is a path of the host, so it leads out. Neighbour: `session`. Deliberately not here: operations on
+//! the nodes.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -17,12 +18,12 @@ const MAX_LINKS: usize = 40;
 /// A name on the host.
 pub(crate) type Name = Vec<u8>;
 
-/// A directory where paths begin.
+/// A directory that paths are relative to.
 #[derive(Clone)]
 pub(crate) struct Base {
     root: Rc<Fid>,
     fid: Rc<Fid>,
-    /// Its path from the root, without links.
+    /// Absolute path, without links.
     names: Vec<Name>,
 }
 
@@ -33,11 +34,11 @@ pub(crate) enum LastLink {
     Keep,
 }
 
-/// What a path led to.
+/// The result of resolving a path.
 pub(crate) struct Found {
     pub(crate) fid: Fid,
     pub(crate) qid: Qid,
-    /// Its path from the root, without links.
+    /// Absolute path, without links.
     pub(crate) names: Vec<Name>,
 }
 
@@ -52,7 +53,7 @@ impl Base {
         Base { root: Rc::clone(root), fid: Rc::clone(root), names: Vec::new() }
     }
 
-    /// A directory that was found from here.
+    /// Makes a base of a directory found from here.
     pub(crate) fn below(&self, found: Found) -> Base {
         Base { root: Rc::clone(&self.root), fid: Rc::new(found.fid), names: found.names }
     }
@@ -95,7 +96,7 @@ impl Base {
         }
     }
 
-    /// Returns the directory that has the last name of a path, and the name.
+    /// Returns the parent directory of a path, and its last name.
     pub(crate) async fn place(&self, path: &str) -> Result<(Found, Name), Error> {
         let name = names_of(path)?.pop().ok_or(Error::BadPath)?;
         let (parent, _) = path::split_last(path).ok_or(Error::BadPath)?;
@@ -143,7 +144,7 @@ async fn walk(from: &Fid, names: &[Name], last: LastLink) -> Result<Walked, Erro
     Ok(Walked::All { fid: at, qid: found })
 }
 
-/// Walks a path without links. If there is one now, the host has just made it.
+/// Walks a path without links. A link found now was created by the host in the meantime.
 async fn walk_directly(from: &Fid, names: &[Name]) -> Result<Fid, Error> {
     match walk(from, names, LastLink::Follow).await? {
         Walked::All { fid, .. } => Ok(fid),

@@ -1,9 +1,9 @@
-//! Watching folders for clients that asked to be notified.
+//! Watches folders for clients that subscribed to changes.
 //!
-//! 9P has no notification, so a watched directory is polled, and differences from the last snapshot are announced: key
-//! functions [`subscribe`], [`look`] and [`changes`]. A slow client delays the next poll, so nothing is queued here.
-//! Deliberately not here: the host's own notification, which would need a call of the confined process that names any
-//! path of the host.
+//! 9P has no notification, so a watched directory is polled, and differences from the last snapshot are announced:
+//! key functions [`subscribe`], [`look`] and [`changes`]. A slow client delays the next poll, so nothing is queued
+//! here. Deliberately not here: the host's own notification, which would require the confined process to have a
+//! system call that names any path of the host.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -29,10 +29,10 @@ const MAX_WATCHES: usize = 64;
 const MAX_NODES: usize = 1024;
 /// Maximum number of changes that are announced one by one; more become one `Overflow`.
 const MAX_CHANGES: usize = 64;
-/// Minimum time between two polls, in nanoseconds and as a multiple of the time that a poll takes.
+/// Minimum time between two polls, in nanoseconds and as a multiple of the duration of a poll.
 const PAUSE_NS: u64 = 1_000_000_000;
 const PAUSE_PER_LOOK: u64 = 20;
-/// Bytes of names that are read at once.
+/// Bytes of directory entries per read.
 const ENTRIES_BYTES: usize = 16 << 10;
 
 type Events = namespace_events::Exp<states::Ready>;
@@ -88,7 +88,7 @@ async fn watch(base: &Base, path: &str, mut known: Snapshot, mut events: Events)
         let now = match looked {
             Ok(now) => now,
             Err(Error::Host(errno::ENOENT | errno::ENOTDIR | errno::ESTALE)) => Snapshot::new(),
-            // Too many names: clients have to look, once now and once when it can be watched again.
+            // Too many names: clients have to rescan, once now and once when it can be watched again.
             Err(Error::Exhausted) if is_too_large => continue,
             Err(Error::Exhausted) => {
                 is_too_large = true;
@@ -96,7 +96,7 @@ async fn watch(base: &Base, path: &str, mut known: Snapshot, mut events: Events)
                 events = next;
                 continue;
             }
-            // The host may answer again.
+            // The host may answer next time.
             Err(_) => continue,
         };
         let found = if core::mem::take(&mut is_too_large) {
@@ -147,7 +147,7 @@ async fn look(base: &Base, path: &str) -> Result<Snapshot, Error> {
             _ => continue,
         };
         for name in names(&folder).await? {
-            // What was removed since, or the user may not read, is not watched.
+            // Names removed since, or unreadable for the user, are not watched.
             let Ok((qids, Some(fid))) = folder.fid.walk(core::slice::from_ref(&name)).await else { continue };
             let (Some(&qid), Ok(known)) = (qids.first(), fid.attributes().await) else { continue };
             let text = name_text::to_text(&name);

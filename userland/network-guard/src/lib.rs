@@ -1,9 +1,9 @@
-//! What network stacks share: asking the rules on behalf of a client, and noting what was refused.
+//! Shared by network stacks: access checks on behalf of clients, with an audit of refusals.
 //!
-//! Key type: [`Guard`]. Neighbours: `network-rules`, which decides; the services `net-stack` and `host-sockets`, which
-//! ask before they do anything. Who asks is the principal that the other end of the client's channel speaks for at that
-//! moment, so an endpoint that was passed on asks for whoever has it now. Deliberately not here: what becomes of a
-//! listener or a connection later: whoever is given one may use it.
+//! Key type: [`Guard`]. Neighbours: `network-rules`, which decides; the services `net-stack` and `host-sockets`,
+//! which ask before they do anything. The principal checked is that of the other end of the client's channel at that
+//! moment, so an endpoint that was passed on acts for its current owner. Deliberately not here: later use of a
+//! listener or a connection: whoever is given one may use it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,9 +18,9 @@ use network_rules::{End, NamedPort, Rules};
 use sip::audit;
 use sip::channel::TypedEndpoint;
 
-/// The name in rules of the port that the system's web server takes connections at.
+/// Name in rules of the port of the system's web server.
 const WEB: &str = "web";
-/// What is asked for where there is no place to name.
+/// Object of an audit entry for actions without an address.
 const STACK: &str = "the network";
 
 /// Decides what the clients of one network stack may do.
@@ -29,9 +29,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard with these rules, in which `web` stands for the port `web_port`.
+    /// Creates a guard with these rules, in which `web` stands for the port `web_port`.
     ///
     /// # Errors
+    ///
     /// One sentence for people: what is wrong with which rule, and what to write instead.
     pub fn new(lines: &[String], web_port: i64) -> Result<Guard, String> {
         let port =
@@ -41,12 +42,12 @@ impl Guard {
         Ok(Guard { rules: RefCell::new(rules) })
     }
 
-    /// Whether who has the other end of `client` may do this at, or to, an end. What is refused is noted.
+    /// Whether the peer of `client` may do this at, or to, an address. Refusals are audited.
     pub fn allows<E: TypedEndpoint>(&self, client: &E, action: Action, end: &SocketAddress) -> bool {
         self.decide(client, action, &End::new(end.ip(), end.port))
     }
 
-    /// The same for what has no place.
+    /// As [`allows`](Guard::allows), for actions without an address.
     pub fn allows_action<E: TypedEndpoint>(&self, client: &E, action: Action) -> bool {
         self.decide(client, action, &End::NOWHERE)
     }

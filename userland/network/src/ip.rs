@@ -151,7 +151,7 @@ impl IpStack {
         }
     }
 
-    /// Sends an echo request of so many bytes, and waits for the reply with a timeout in milliseconds.
+    /// Sends an echo request with this many bytes of data, and waits for the reply with a timeout in milliseconds.
     ///
     /// # Errors
     /// The timeout passed, or the address cannot be reached.

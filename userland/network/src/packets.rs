@@ -20,8 +20,8 @@ pub fn sent(length: u32) -> Packet {
     Packet { received_ns: 0, length, flags: PacketFlags::empty(), segment_bytes: 0 }
 }
 
-/// Builds a batch. A packet for which memory runs out is dropped with its buffer; `None` if there is none for the
-/// batch.
+/// Builds a batch. A packet for which memory runs out is dropped with its buffer; `None` if there is no memory for
+/// the batch.
 pub fn pack(packets: impl ExactSizeIterator<Item = Filled>) -> Option<ExVec<Packet>> {
     let mut batch = ExVec::<Packet>::new(packets.len()).ok()?;
     let mut attached = 0;

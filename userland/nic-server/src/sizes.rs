@@ -1,4 +1,4 @@
-//! Which sizes buffers and packets may have.
+//! Size limits of buffers and packets.
 
 use contracts::Packet;
 

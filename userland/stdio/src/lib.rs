@@ -92,7 +92,7 @@ impl Output {
         }
     }
 
-    /// [`finish`](Output::finish) for the end of a program: `status`, or 1 where output was cut off. A reader
+    /// [`finish`](Output::finish) for the end of a program: returns `status`, or 1 if output was cut off. A reader
     /// that ended first has what it wanted (`... | head`), so that is not reported.
     pub fn finish_with(self, status: i32) -> i32 {
         match self.finish() {

@@ -1,7 +1,7 @@
-//! Command lines that a tool runs for its user, one after the other, each in a shell of its own.
+//! Runs command lines on behalf of a tool's user, one after the other, each in a shell of its own.
 //!
-//! Key type: [`Runner`]. What the commands print goes through the tool's own output. Deliberately not here: several at a
-//! time.
+//! Key type: [`Runner`]. The output of the commands goes through the tool's own output. Deliberately not here:
+//! parallel runs.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,15 +15,15 @@ use sip::process::{self, Child, EpitaphKind};
 use stdio::{Input, Output, PipeBroken, new_pipe};
 
 const SHELL: &str = "shell";
-/// The longest command line, in bytes: what the kernel takes as one parameter of a process.
+/// Maximum length of a command line in bytes: the kernel's limit for one parameter of a process.
 pub const MAX_COMMAND_BYTES: usize = 64 * 1024;
-/// What is added to the number of an end's kind, for a command that did not exit by itself.
+/// Added to the code of the kind of end, for a command that did not exit normally.
 const STATUS_DIED: i32 = 128;
 
-/// Why a command was not run to its end.
+/// Why a command did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// One sentence for people.
+    /// A sentence for people.
     Failed(String),
     /// The reader of the tool's output has ended.
     NoReader(PipeBroken),
@@ -36,10 +36,11 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// For commands that start from this folder.
+    /// Creates a runner of commands whose working folder this is.
     ///
     /// # Errors
-    /// One sentence: there is no shell.
+    ///
+    /// A sentence, if there is no shell.
     pub fn new(working_folder: &str) -> Result<Runner, String> {
         let manifest = client::programs::manifests()
             .filter_map(|bytes| Manifest::decode(&bytes).ok())
@@ -48,17 +49,18 @@ impl Runner {
         Ok(Runner { manifest, working_folder: String::from(working_folder) })
     }
 
-    /// Runs a command line to its end; gives its exit status.
+    /// Runs a command line to its end; returns its exit status.
     ///
     /// # Errors
-    /// Why it could not be run, or that nobody reads what it prints.
+    ///
+    /// If it could not be run, or if the reader of the output has ended.
     pub fn run(&self, namespace: &mut Namespace, command: &str, output: &mut Output) -> Result<i32, RunError> {
         let failed = |status: Status| RunError::Failed(format!("`{SHELL}` cannot be started: {}", status.text()));
         let (writer, reader) = new_pipe().map_err(failed)?;
         let child = self.create(namespace, command)?;
         let child = child.endpoint(self.slot("output")?, writer).and_then(Child::start).map_err(failed)?;
         let mut input = Input::new(reader);
-        // A shell that was ended cuts its pipe off; its epitaph tells more.
+        // A shell that was killed cuts its pipe off; its epitaph tells more.
         while let Ok(Some(block)) = input.block() {
             output.write(&block).map_err(RunError::NoReader)?;
         }
@@ -97,12 +99,12 @@ fn lacks(name: &str) -> RunError {
     RunError::Failed(format!("`{SHELL}` has no `{name}`, so it is no shell"))
 }
 
-/// A command line of these words, each quoted as it has to be.
+/// Builds a command line of these words, each quoted as necessary.
 pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// The command with `word`, quoted, in place of each `{}`; at its end where there is none.
+/// Returns the command with each `{}` replaced by `word`, quoted; without a `{}`, the word is appended.
 pub fn with_word(command: &str, word: &str) -> String {
     if command.contains("{}") { command.replace("{}", &quote(word)) } else { format!("{command} {}", quote(word)) }
 }

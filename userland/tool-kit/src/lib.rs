@@ -1,8 +1,8 @@
-//! What the tools of daily work share.
+//! Shared code of everyday tools.
 //!
 //! Key types: [`lines::Lines`] (a file or standard input, line by line), [`screen::Screen`] (a full-screen program's
-//! page and keys), [`command::Runner`] (command lines that a tool runs for its user), [`view::Rows`] (text laid out on a
-//! screen). Deliberately not here: anything that only one program does.
+//! pages and keys), [`command::Runner`] (command lines that a tool runs for its user), [`view::Rows`] (text layout on
+//! a screen). Deliberately not here: anything that only one program does.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! A file or standard input, line by line, of which one line at a time is held.
+//! Reads a file or standard input line by line, holding one line at a time.
 //!
-//! Deliberately not here: what a line means; it is bytes, UTF-8 or not.
+//! Deliberately not here: the meaning of a line; it is bytes, UTF-8 or not.
 
 use alloc::vec::Vec;
 
@@ -8,13 +8,13 @@ use file_tools::feed::{Error, INPUT_NAME, Reader};
 use stdio::report;
 use text::printable;
 
-/// The longest line, in bytes.
+/// Maximum length of a line in bytes.
 pub const MAX_LINE_BYTES: usize = 8 << 20;
 
 /// Why there is no next line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineError {
-    /// The source cannot be read.
+    /// The source could not be read.
     Read(Error),
     /// The line is longer than [`MAX_LINE_BYTES`].
     TooLong,
@@ -28,21 +28,22 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// From where the reader stands.
+    /// Starts at the reader's current position.
     pub fn new(reader: Reader) -> Lines {
         Lines { reader, pending: Pending::default(), ended: false }
     }
 
-    /// Whether [`next`](Lines::next) has to read first: then output that was gathered should be handed over, because
-    /// standard input may have nothing for long.
+    /// Whether [`next`](Lines::next) has to read first. Then buffered output should be flushed, because standard
+    /// input may block for long.
     pub fn will_read(&mut self) -> bool {
         !self.ended && self.pending.line_end().is_none()
     }
 
-    /// The next line without its end. `None` after the last.
+    /// Returns the next line without its terminator; `None` after the last.
     ///
     /// # Errors
-    /// What the source fails with, or that the line is too long.
+    ///
+    /// If the source fails, or the line is too long.
     #[expect(clippy::should_implement_trait, reason = "the line is borrowed from this")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         while self.will_read() {
@@ -59,8 +60,8 @@ impl Lines {
     }
 }
 
-/// Calls `each` for every line until it says that it wants no more. What goes wrong with one line is reported under
-/// `name`. Gives whether all went well; an error is for [`file_tools::feed::Feed`], which reports it.
+/// Calls `each` for every line until it wants no more. Failures on a line are reported under `name`. Returns whether
+/// everything succeeded; an error is for [`file_tools::feed::Feed`], which reports it.
 pub fn for_each_line(
     name: &str,
     reader: Reader,
@@ -84,56 +85,56 @@ pub fn for_each_line(
     }
 }
 
-/// Tells that a file has a line that is too long.
+/// Reports that a file has a line that is too long.
 pub fn report_too_long(name: &str) {
     let shown = if name == INPUT_NAME { "standard input".into() } else { printable(name.as_bytes()) };
     let mebibytes = MAX_LINE_BYTES >> 20;
     report::error(format_args!("{shown}: a line is longer than {mebibytes} MiB, so this is no text file"));
 }
 
-/// Whether the next line has to be read from the source first.
+/// Whether the next line has to be read from the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// It is there.
+    /// It is buffered.
     No,
-    /// It may take long: what was gathered for output should be handed over.
+    /// It may block for long: buffered output should be flushed.
     Perhaps,
 }
 
 /// Whether more lines are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
-    /// The next, please.
+    /// Continue with the next line.
     Wanted,
-    /// No more of this source.
+    /// Stop reading this source.
     Enough,
 }
 
-/// How reading lines ended.
+/// Outcome of reading lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All that was wanted was read.
+    /// All wanted lines were read.
     Complete,
-    /// It was reported why not.
+    /// It failed, which was reported.
     Failed,
 }
 
-/// Bytes that were read and not taken as lines yet.
+/// Bytes read but not yet returned as lines.
 #[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// Where the line begins that was taken last.
+    /// Start of the line returned last.
     last: usize,
-    /// Where it ends, without its line end.
+    /// Its end, without the terminator.
     last_end: usize,
-    /// Where the next line begins.
+    /// Start of the next line.
     start: usize,
-    /// No line end lies between `start` and here.
+    /// There is no line end between `start` and here.
     scanned: usize,
 }
 
 impl Pending {
-    /// Takes more bytes, if the line is not too long with them.
+    /// Appends bytes, unless they would make the line too long.
     fn push(&mut self, bytes: &[u8]) -> bool {
         self.bytes.drain(..self.start);
         self.scanned -= self.start;
@@ -171,7 +172,7 @@ impl Pending {
 mod tests {
     use super::*;
 
-    /// The lines of a text that comes in pieces.
+    /// Splits a text that arrives in pieces.
     fn lines(pieces: &[&str]) -> Vec<Vec<u8>> {
         let mut pending = Pending::default();
         let mut found = Vec::new();

@@ -1,7 +1,8 @@
-//! A full-screen program's terminal: pages go out, keys come in, and the size is asked for again and again.
+//! The terminal of a full-screen program: shows pages, receives keys, and polls the size.
 //!
-//! Key types: [`Screen`], [`PageText`]. Two channels lead to the console, so that a page can be shown while keys are
-//! waited for; the console gives the screen of before back when they close. Deliberately not here: what keys mean.
+//! Key types: [`Screen`], [`PageText`]. It uses two channels to the console, so that a page can be shown during a
+//! wait for keys; the console restores the previous screen when they close. Deliberately not here: the meaning of
+//! keys.
 
 use alloc::vec::Vec;
 
@@ -17,35 +18,35 @@ use sip::exheap::ExVec;
 use terminal::page::{CURSOR, INVERSE_OFF, INVERSE_ON, PAGE_START};
 
 const KEY_BYTES: usize = 1024;
-/// Interval at which the size of the terminal is asked for, and at which a page is tried again that the console refused.
+/// Interval in milliseconds at which the terminal size is polled, and at which a refused page is retried.
 const LOOK_MS: u64 = 250;
 
-/// Columns and rows of the terminal.
+/// Size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Cells of a row.
+    /// Columns of a row.
     pub columns: usize,
     /// Rows.
     pub rows: usize,
 }
 
-/// What happened at the terminal.
+/// Event at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Keys were pressed.
     Keys(Vec<Key>),
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resized,
-    /// Nothing until the deadline.
+    /// The deadline passed.
     Nothing,
     /// The terminal is gone.
     Gone,
 }
 
-/// Why a page is not shown.
+/// Why a page was not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShowError {
-    /// A line is edited, or another program shows its page.
+    /// A line is being edited, or another program shows its page.
     Busy,
     /// The console is gone.
     Gone,
@@ -66,10 +67,11 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// The terminal at the console; none where no person sits there.
+    /// Opens the console; `None` if it is not an interactive terminal.
     ///
     /// # Errors
-    /// Why the console cannot be opened.
+    ///
+    /// If the console cannot be opened.
     pub fn open(namespace: &mut Namespace) -> Result<Option<Screen>, AccessError> {
         let pages = open_console(namespace)?;
         let keyboard = Keyboard::Idle(open_console(namespace)?);
@@ -78,12 +80,12 @@ impl Screen {
         Ok(screen.look().then_some(screen))
     }
 
-    /// The size when it was last asked for.
+    /// The size at the last poll.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// Asks for the size. Whether a person sits there.
+    /// Polls the size. Returns whether it is an interactive terminal.
     fn look(&mut self) -> bool {
         let Some(pages) = self.pages.take() else { return false };
         match wait(pages.get_info(), REQUEST_LIMIT) {
@@ -98,10 +100,11 @@ impl Screen {
         }
     }
 
-    /// Shows a page in place of the one before.
+    /// Replaces the visible page.
     ///
     /// # Errors
-    /// That it is not this program's turn, or that there is no terminal any more.
+    ///
+    /// If another program has the screen, or there is no terminal any more.
     pub fn show(&mut self, page: &PageText) -> Result<(), ShowError> {
         let Some(pages) = self.pages.take() else { return Err(ShowError::Gone) };
         let Ok(block) = ExVec::from_slice(&page.bytes) else {
@@ -121,7 +124,8 @@ impl Screen {
         }
     }
 
-    /// [`show`](Screen::show), again and again until it is this program's turn. Whether there still is a terminal.
+    /// Retries [`show`](Screen::show) until no other program has the screen. Returns whether there still is a
+    /// terminal.
     pub fn show_in_turn(&mut self, page: &PageText) -> bool {
         loop {
             match self.show(page) {
@@ -132,7 +136,7 @@ impl Screen {
         }
     }
 
-    /// Waits for keys or another size.
+    /// Waits for keys or a resize.
     pub fn wait(&mut self, deadline: Deadline) -> Event {
         loop {
             let look = Deadline::after_ms(LOOK_MS);
@@ -176,7 +180,7 @@ impl Screen {
                 }
             }
             Ok(console::ImpReadyAfterRead::ReadFailed { error: console::ConsoleError::Busy, next, .. }) => {
-                // Somebody else's turn; the page is refused as well until it is over.
+                // Another program's turn; the page is refused as well until that is over.
                 self.keyboard = Keyboard::Idle(next);
                 sip::time::sleep_until(Deadline::after_ms(LOOK_MS));
                 Event::Resized
@@ -200,7 +204,7 @@ fn open_console(namespace: &mut Namespace) -> Result<console::Imp<states::Ready>
     })
 }
 
-/// The bytes of a page, written from its top.
+/// Builds the bytes of a page, from its top.
 pub struct PageText {
     bytes: Vec<u8>,
 }
@@ -212,12 +216,12 @@ impl Default for PageText {
 }
 
 impl PageText {
-    /// An empty page.
+    /// Creates an empty page.
     pub fn new() -> PageText {
         PageText { bytes: Vec::from([PAGE_START]) }
     }
 
-    /// Text; its control characters have no meaning and are shown as they come.
+    /// Appends text; its control characters have no effect and are shown.
     pub fn text(&mut self, text: &str) {
         let has_meaning = |byte: u8| matches!(byte, b'\n' | INVERSE_ON | INVERSE_OFF | CURSOR);
         for character in text.chars() {
@@ -229,19 +233,19 @@ impl PageText {
         }
     }
 
-    /// Text in inverted colours.
+    /// Appends text in inverse video.
     pub fn inverted(&mut self, text: &str) {
         self.bytes.push(INVERSE_ON);
         self.text(text);
         self.bytes.push(INVERSE_OFF);
     }
 
-    /// The cursor is shown here.
+    /// Puts the cursor here.
     pub fn cursor(&mut self) {
         self.bytes.push(CURSOR);
     }
 
-    /// The next row begins.
+    /// Ends the row.
     pub fn end_row(&mut self) {
         self.bytes.push(b'\n');
     }

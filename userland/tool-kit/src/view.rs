@@ -1,24 +1,24 @@
-//! Text as it stands on a screen: columns of characters, tabulators, control characters, rows of long lines.
+//! Text layout on a screen: character widths, tabs, control characters, rows of long lines.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use line_editor::character_width;
 
-/// Columns between two stops of the tabulator.
+/// Distance between tab stops in columns.
 const TAB_COLUMNS: usize = 8;
 
-/// Columns that a character takes behind `column` columns of its line.
+/// Width of a character at this column of its line.
 pub fn columns_of(character: char, column: usize) -> usize {
     if character == '\t' { TAB_COLUMNS - column % TAB_COLUMNS } else { character_width(character) }
 }
 
-/// Columns of a text that begins a line.
+/// Width in columns of a text at the start of a line.
 pub fn text_columns(text: &str) -> usize {
     text.chars().fold(0, |column, character| column + columns_of(character, column))
 }
 
-/// The byte of a line at or before which `column` lies.
+/// Returns the byte of a line at or before which `column` lies.
 pub fn byte_at_column(line: &str, column: usize) -> usize {
     let mut at = 0;
     for (byte, character) in line.char_indices() {
@@ -30,7 +30,7 @@ pub fn byte_at_column(line: &str, column: usize) -> usize {
     line.len()
 }
 
-/// Bytes of a line that stand on one row of so many columns, from byte `from` on; at least one character.
+/// Returns the end of the row of this width that begins at byte `from` of a line; it has at least one character.
 pub fn row_end(line: &str, from: usize, columns: usize) -> usize {
     let mut column = 0;
     for (offset, character) in line[from..].char_indices() {
@@ -42,7 +42,7 @@ pub fn row_end(line: &str, from: usize, columns: usize) -> usize {
     line.len()
 }
 
-/// Where the rows of a line begin, of which the first is 0.
+/// Returns where the rows of a line begin; the first is 0.
 pub fn row_starts(line: &str, columns: usize) -> Vec<usize> {
     let mut starts = Vec::from([0]);
     let mut end = row_end(line, 0, columns);
@@ -53,7 +53,8 @@ pub fn row_starts(line: &str, columns: usize) -> Vec<usize> {
     starts
 }
 
-/// The columns `left..left + columns` of a text, tabulators as blanks. A wide character that does not fit is left out.
+/// Returns the columns `left..left + columns` of a text with tabs expanded. A wide character that does not fit is
+/// omitted.
 pub fn window(text: &str, left: usize, columns: usize) -> String {
     let mut shown = String::new();
     let mut column = 0;
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(row_starts("abc", 3), [0]);
         assert_eq!(row_starts("", 3), [0]);
         assert_eq!(row_starts("a字b", 2), [0, 1, 4]);
-        // Even where nothing fits, each row has something.
+        // Even where nothing fits, each row has a character.
         assert_eq!(row_starts("字字", 1), [0, 3]);
     }
 

@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One request and its response.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,34 +10,34 @@ use web_message::{AnswerHead, HeadError, RequestHead};
 
 use crate::reply::{Body, Reply};
 
-/// Bytes of a piece of a request's body that are asked for at a time.
+/// Bytes of a request's body requested at a time.
 const PIECE_BYTES: u32 = 64 * 1024;
 
-/// A request that wants an answer. Dropped without one, it costs the client a 502.
+/// A request that awaits a response. Dropped without one, the client gets a 502.
 #[must_use = "dropped without an answer, the client is told that the application failed"]
 pub struct Exchange {
     head: RequestHead,
-    /// The head as it came.
+    /// The head as received.
     head_block: ExVec<u8>,
-    /// None when the server has closed it.
+    /// `None` once the server has closed it.
     channel: Option<Imp<states::Ready>>,
 }
 
-/// Tells that a request was answered. Nothing but answering gives one.
+/// Proof that a request was answered. Only answering creates one.
 #[derive(Debug)]
 pub struct Answered(());
 
-/// Nobody hears the answer, or not all of it: the client or the server is gone, the server refused the answer's head,
-/// or the application cut it off.
+/// The response was not delivered, or not completely: the client or the server is gone, the server refused the head
+/// of the response, or the application cut it off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone(());
 
-/// Why the body of a request cannot be had.
+/// Why the body of a request is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// It is longer than the application takes.
+    /// It is longer than the application accepts.
     TooLong,
-    /// The client is gone or too slow, or sent more than the server takes, or nonsense.
+    /// The client is gone or too slow, sent more than the server accepts, or sent a malformed body.
     Failed,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for BodyError {
 }
 
 impl BodyError {
-    /// The answer for it.
+    /// Converts to the error response.
     pub fn reply(self) -> Reply {
         let status = match self {
             BodyError::TooLong => 413,
@@ -66,12 +66,12 @@ impl Exchange {
         Ok(Exchange { head: RequestHead::parse(&head)?, head_block: head, channel: Some(channel) })
     }
 
-    /// What is asked for.
+    /// The head of the request.
     pub fn head(&self) -> &RequestHead {
         &self.head
     }
 
-    /// The whole body of the request, if it has at most `most` bytes.
+    /// Reads the whole body of the request, if it has at most `most` bytes.
     pub async fn body(&mut self, most: usize) -> Result<Vec<u8>, BodyError> {
         if self.head.content_length().is_some_and(|length| length > most as u64) {
             return Err(BodyError::TooLong);
@@ -86,7 +86,7 @@ impl Exchange {
         Ok(body)
     }
 
-    /// The next piece of the request's body: a block, and how many of its bytes are the body's. None at its end.
+    /// Reads the next piece of the request's body: a block, and its valid length. `None` at the end.
     pub async fn piece(&mut self) -> Result<Option<(ExVec<u8>, usize)>, BodyError> {
         use http_exchange::ImpReadyAfterReadBody::{Body, BodyFailed, ChannelClosed, EndOfBody};
         let channel = self.channel.take().ok_or(BodyError::Failed)?;
@@ -103,7 +103,7 @@ impl Exchange {
         piece
     }
 
-    /// Answers, all at once.
+    /// Sends a complete response.
     pub async fn reply(self, reply: Reply) -> Result<Answered, Gone> {
         use http_exchange::ImpReadyAfterReply::{ChannelClosed, Done, Failed};
         let head = block(reply.head.as_bytes())?;
@@ -118,7 +118,7 @@ impl Exchange {
         }
     }
 
-    /// Begins an answer whose length is not known yet.
+    /// Starts a response of unknown length.
     pub async fn begin(self, status: u16, head: &AnswerHead) -> Result<Answer, Gone> {
         use http_exchange::ImpReadyAfterBegin::{ChannelClosed, Done, Failed};
         let head = block(head.as_bytes())?;
@@ -128,8 +128,8 @@ impl Exchange {
         }
     }
 
-    /// Hands the request as it came and its channel to `work`, which may do all that the contract `HttpExchange`
-    /// allows, or let another program do it.
+    /// Hands the request as received, and its channel, to `work`, which may do everything that the contract
+    /// `HttpExchange` allows, or let another program do it.
     pub async fn by_hand<F: Future<Output = ()>>(
         self,
         work: impl FnOnce(ExVec<u8>, Imp<states::Ready>) -> F,
@@ -139,14 +139,14 @@ impl Exchange {
     }
 }
 
-/// An answer that was begun. Dropped without [`end`](Answer::end), it is cut off for the client to see.
+/// A response in progress. Dropped without [`end`](Answer::end), it is cut off visibly for the client.
 #[must_use = "dropped without `end`, the answer is cut off"]
 pub struct Answer {
     channel: Imp<states::Answering>,
 }
 
 impl Answer {
-    /// Sends the next bytes. Comes back when the server has taken them, which it does as fast as the client does.
+    /// Sends the next bytes. Completes when the server has accepted them, which depends on the speed of the client.
     pub async fn write(self, bytes: &[u8]) -> Result<Answer, Gone> {
         self.write_block(block(bytes)?, bytes.len()).await
     }
@@ -161,12 +161,12 @@ impl Answer {
         }
     }
 
-    /// Ends the answer before it is whole, for the client to see.
+    /// Cuts the response off visibly for the client.
     pub fn cut_off(self) -> Gone {
         Gone(())
     }
 
-    /// The answer is whole.
+    /// Ends the complete response.
     pub async fn end(self) -> Result<Answered, Gone> {
         use http_exchange::ImpAnsweringAfterEnd::{ChannelClosed, Done, Failed};
         match self.channel.end().receive_async().await {
@@ -176,7 +176,7 @@ impl Answer {
     }
 }
 
-/// Bytes as a block to send. Without room for one the request is given up, which the client hears from the server.
+/// Copies bytes to a block. Without memory for one the request is given up, which the server reports to the client.
 fn block(bytes: &[u8]) -> Result<ExVec<u8>, Gone> {
     ExVec::from_slice(bytes).map_err(|status| {
         stdio::report::error(format_args!("a request cannot be answered: {}", status.text()));

@@ -1,9 +1,9 @@
-//! What a program needs to answer requests of a web server, as a child process of it.
+//! Framework for programs that answer requests of a web server as its child process.
 //!
-//! [`serve`] takes requests and has each answered by an asynchronous function, many at a time on one thread. The
-//! function gets an [`Exchange`] and can only end by answering it: [`Answered`] comes from nowhere else. Neighbours:
-//! the contracts `WebApplication` and `HttpExchange` below, `web-message` for the texts. Deliberately not here: HTTP
-//! itself and the limits on what clients may do, which are the server's.
+//! [`serve`] accepts requests and has each answered by an asynchronous function, many concurrently on one thread. The
+//! function gets an [`Exchange`] and can only return by answering it: nothing else creates an [`Answered`].
+//! Neighbours: the contracts `WebApplication` and `HttpExchange` below, `web-message` for the texts. Deliberately not
+//! here: HTTP itself and the limits on clients, which are the server's.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,11 +24,11 @@ pub use exchange::{Answer, Answered, BodyError, Exchange, Gone};
 pub use reply::Reply;
 pub use web_message as message;
 
-/// Maximum requests in flight of one application; it takes no other meanwhile.
+/// Maximum requests in flight per application; it accepts no others meanwhile.
 pub const MAX_UNDER_WAY: usize = 64;
 
-/// Says that the application is ready and has each request answered by `answer`, until the server closes the
-/// channel and the last one is answered. Gives the exit status for `main`.
+/// Reports that the application is ready and has each request answered by `answer`, until the server closes the
+/// channel and the last one is answered. Returns the exit status for `main`.
 pub fn serve<A, F>(application: Exp<states::Start>, answer: A) -> i32
 where
     A: Fn(Exchange) -> F + 'static,
@@ -57,7 +57,7 @@ where
         executor::spawn(async move {
             let _place = place;
             match Exchange::new(head, exchange) {
-                // Who answered, and whether there still was somebody to hear it, makes no difference here.
+                // Whether the response was delivered makes no difference here.
                 Ok(exchange) => drop(answer(exchange).await),
                 Err(error) => report::error(format_args!("a request of the server cannot be read: {error}")),
             }

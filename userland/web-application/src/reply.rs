@@ -1,4 +1,4 @@
-//! A whole answer.
+//! A complete response.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,15 +8,15 @@ use core::fmt;
 use sip::exheap::ExVec;
 use web_message::{AnswerHead, Escaped, FAVICON, HeaderError, SetCookie};
 
-/// The bytes of an answer.
+/// The body of a response.
 pub(crate) enum Body {
-    /// Copied into a block when they are sent.
+    /// Copied into a block on sending.
     Bytes(Vec<u8>),
     /// The first bytes of a block.
     Block(ExVec<u8>, usize),
 }
 
-/// A whole answer, which [`Exchange::reply`](crate::Exchange::reply) sends. Its status is 200 if nothing else is said.
+/// A complete response, which [`Exchange::reply`](crate::Exchange::reply) sends. The default status is 200.
 #[must_use = "a reply does nothing until it is sent"]
 pub struct Reply {
     pub(crate) status: u16,
@@ -25,7 +25,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A page.
+    /// An HTML page.
     pub fn html(page: String) -> Reply {
         Reply::of("text/html; charset=utf-8", Body::Bytes(page.into_bytes()))
     }
@@ -46,7 +46,7 @@ impl Reply {
         Reply::of(content_type, Body::Block(block, count))
     }
 
-    /// A small page that says what was wrong, with the status for it.
+    /// A small error page with this status.
     pub fn error(status: u16, explanation: impl fmt::Display) -> Reply {
         let explanation = explanation.to_string();
         let text = Escaped(&explanation);
@@ -57,34 +57,34 @@ impl Reply {
         Reply::html(page).with_status(status)
     }
 
-    /// Nothing has that path.
+    /// 404 Not Found.
     pub fn not_found() -> Reply {
         Reply::error(404, "Nothing has that path here.")
     }
 
-    /// The path is asked for in a way that it does not answer to; `allowed` are those it does, with commas.
+    /// 405 Method Not Allowed; `allowed` lists the allowed methods, separated by commas.
     pub fn wrong_method(allowed: &'static str) -> Reply {
         let reply = Reply::error(405, format_args!("This path answers to {allowed}."));
-        // A list of methods is a value that a header can have.
+        // A list of methods is a valid header value.
         reply.with_header("allow", allowed).unwrap_or_else(|_| Reply::error(405, "Wrong method."))
     }
 
-    /// With this status instead.
+    /// Sets the status.
     pub fn with_status(self, status: u16) -> Reply {
         Reply { status, ..self }
     }
 
-    /// With one more header.
+    /// Adds a header.
     pub fn with_header(self, name: &str, value: &str) -> Result<Reply, HeaderError> {
         Ok(Reply { head: self.head.with(name, value)?, ..self })
     }
 
-    /// Has the browser remember a cookie.
+    /// Sets a cookie.
     pub fn with_cookie(self, cookie: &SetCookie) -> Reply {
         Reply { head: self.head.with_cookie(cookie), ..self }
     }
 
-    /// Has nobody keep the answer for another time.
+    /// Forbids caching of the response.
     pub fn not_kept(self) -> Reply {
         Reply { head: self.head.not_kept(), ..self }
     }

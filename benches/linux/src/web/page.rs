@@ -1,4 +1,4 @@
-//! The answers: pages round files, with advertisements, and the log of what is posted.
+//! Responses: pages that embed files, with advertisements, and the log of posted forms.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::Request;
 use ads::{Choice, Tables, VISITORS};
 
-/// The application's own code.
+/// The code of `web-spec`.
 #[path = "../../../../apps/web-spec/src/ads.rs"]
 #[allow(dead_code, reason = "the application resets its tables, and this does not")]
 mod ads;
@@ -20,24 +20,24 @@ const AD_ENDS: &[u8] = b"<!/WEB99CAD>";
 const BEFORE_FILE: &[u8] = b"<pre>\n";
 const AFTER_FILE: &[u8] = b"\n</pre></body></html>\n";
 
-/// What all connections share.
+/// State shared by all connections.
 pub(super) struct Shared {
-    /// The folder with the files.
+    /// Root folder of the files.
     pub(super) files: PathBuf,
     tables: Tables,
     posted: Mutex<Posted>,
 }
 
-/// What was posted.
+/// State changed by posted forms.
 #[derive(Default)]
 struct Posted {
     count: u64,
-    /// A line for each, one after the other.
+    /// The log, with one line for each form.
     log: Option<File>,
 }
 
 impl Shared {
-    /// What is posted is written to `log`.
+    /// Posted forms are logged to `log`.
     pub(super) fn new(files: PathBuf, log: &Path) -> io::Result<Shared> {
         let log = Some(File::create(log)?);
         Ok(Shared { files, tables: Tables::new(VISITORS, 0), posted: Mutex::new(Posted { count: 0, log }) })
@@ -47,7 +47,7 @@ impl Shared {
         Shared { files, tables: Tables::new(1, 0), posted: Mutex::default() }
     }
 
-    /// The file at a path below the folder.
+    /// Reads the file at a path below the folder.
     fn file(&self, path: &str) -> Option<Vec<u8>> {
         let path = path.trim_start_matches('/');
         let is_inside = path.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
@@ -55,18 +55,18 @@ impl Shared {
     }
 }
 
-/// What is sent.
+/// A response.
 pub(super) struct Answer {
     whole: Vec<u8>,
 }
 
 impl Answer {
-    /// One that another process has put together.
+    /// Wraps a complete response of another process.
     pub(super) fn whole(whole: Vec<u8>) -> Answer {
         Answer { whole }
     }
 
-    /// One that says no more than its status.
+    /// A response with only a status.
     pub(super) fn error(status: u16) -> Answer {
         let whole = format!("HTTP/1.1 {status} Failed\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n");
         Answer { whole: whole.into_bytes() }
@@ -81,19 +81,19 @@ impl Answer {
         Answer { whole }
     }
 
-    /// Sends it.
+    /// Sends the response.
     pub(super) fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
         output.write_all(&self.whole)?;
         output.flush()
     }
 }
 
-/// What was asked, and a file in a page.
+/// Responds with the request and a file, embedded in a page.
 pub(super) fn get(shared: &Shared, request: &Request) -> Answer {
     wrapped(shared, request, field(request.query(), "file").unwrap_or_default(), "", "")
 }
 
-/// The same with an advertisement for the visitor of the cookie.
+/// Like `get`, with an advertisement for the visitor in the cookie.
 pub(super) fn advertise(shared: &Shared, request: &Request) -> Answer {
     let number = |text: &str, name: &str| field(text, name)?.parse::<u32>().ok();
     let cookie = request.header("cookie").split(';').find_map(|one| one.trim().strip_prefix("my_cookie="));
@@ -110,7 +110,7 @@ pub(super) fn advertise(shared: &Shared, request: &Request) -> Answer {
     wrapped(shared, request, field(request.query(), "file").unwrap_or_default(), &picture, &head)
 }
 
-/// A line more in the log, and the file that was meant.
+/// Adds a line to the log, and responds with the requested file.
 pub(super) fn post(shared: &Shared, request: &Request) -> Answer {
     let form = String::from_utf8_lossy(&request.body);
     let number = |name: &str, most: u32| field(&form, name)?.parse::<u32>().ok().filter(|number| *number <= most);
@@ -138,13 +138,13 @@ pub(super) fn post(shared: &Shared, request: &Request) -> Answer {
     wrapped(shared, request, &path, "", head)
 }
 
-/// A page round a file, with the picture at the place that the file has for it.
+/// Builds a page that embeds a file, with the picture at the file's place for it.
 fn wrapped(shared: &Shared, request: &Request, path: &str, picture: &str, head: &str) -> Answer {
     let Some(file) = shared.file(path) else { return Answer::error(404) };
     let mut beginning = String::from(
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><link rel=\"icon\" href=\"data:,\">",
     );
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(
         beginning,
         "<title>Dynamic GET and POST</title></head><body>\n<p>SERVER_SOFTWARE = bench-linux behind nginx\n\
@@ -165,7 +165,7 @@ fn place_of_ad(file: &[u8]) -> Option<std::ops::Range<usize>> {
     Some(start..inside + find(&file[inside..], AD_ENDS)? + AD_ENDS.len())
 }
 
-/// The value of a field of a form. Those that are measured with have nothing encoded in them.
+/// Returns the value of a form field. The benchmark's forms contain no encoded characters.
 fn field<'a>(form: &'a str, name: &str) -> Option<&'a str> {
     form.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
 }
