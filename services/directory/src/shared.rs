@@ -267,8 +267,8 @@ impl Shared {
     }
 }
 
-/// Who serves a name may always see its list and hear when that changes, to hold to it itself, and take the name out and
-/// put it there again: otherwise a list could keep a volume from being unmounted.
+/// The server of a name may always see its list and watch it, to apply it itself, and may deregister and register the
+/// name: otherwise a list could keep a volume from being unmounted.
 fn is_of_provider(rights: &[Right]) -> bool {
     rights.iter().all(|right| matches!(right, Right::Read | Right::Notify | Right::Write | Right::Register))
 }

@@ -136,8 +136,8 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// Gives names lists from when they are made on, by absolute path, or by a pattern of those; for a tree with nothing
-    /// but its root. A path goes before patterns, and of these the first that matches counts.
+    /// Sets the lists that names have from their creation, by absolute path or by a pattern of paths; for a tree with
+    /// nothing but its root. A path takes precedence over patterns, and the first matching pattern over later ones.
     pub fn with_first_lists(mut self, lists: Vec<(String, Rc<List>)>) -> Tree<P> {
         self.first_lists = lists;
         self.give_first_list(Self::ROOT);
