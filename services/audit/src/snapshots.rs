@@ -8,10 +8,10 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Texts that are kept at most.
+/// Maximum number of cached texts.
 const MOST: usize = 8;
 
-/// Which text a client began with.
+/// Identifies the text that a client began with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number(u64);
 
@@ -24,7 +24,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// Takes a text that was read now.
+    /// Adds a text that was just read.
     pub fn take(&mut self, text: String) -> Number {
         if let Some((number, newest)) = self.texts.last()
             && **newest == *text

@@ -31,7 +31,7 @@ pub struct Shared {
     access: Access,
 }
 
-/// Where a bind goes.
+/// Where a bind leads.
 pub enum Target {
     /// To a folder of the tree.
     Folder(NodeId),
@@ -69,7 +69,7 @@ impl Shared {
         let _ = self.tree.borrow_mut().create_folder(Names::ROOT, path);
     }
 
-    /// Where the path leads, if the principal may bind to what is there.
+    /// Resolves a path that the principal may bind to.
     pub fn find(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<Target, NameError> {
         let tree = self.tree.borrow();
         match tree.resolve_past(root, text(asked)?, &mut self.pass(&tree, principal))? {
@@ -102,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// Does a change of names that the principal may make, and tells of it.
+    /// Makes a change of names that the principal may make, and notifies watchers.
     pub fn change(
         &self,
         root: NodeId,
@@ -196,7 +196,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the principal hear of changes of names at or below a path. The future that is given back serves it.
+    /// Subscribes the principal to changes at or below a path. The returned future serves the subscription.
     pub fn subscribe(
         &self,
         root: NodeId,
@@ -218,7 +218,7 @@ impl Shared {
         self.watchers.add(principal, tree.path_of(root), place.path, events).map_err(|_| NameError::Exhausted)
     }
 
-    /// Tells of what happened to a node all who may hear of it.
+    /// Notifies all watchers that may observe the node.
     pub fn tell(&self, change: Change, node: NodeId) {
         let tree = self.tree.borrow();
         self.watchers.changed(change, &tree.path_of(node), |who| self.may_observe(&tree, node, who));
@@ -243,13 +243,13 @@ impl Shared {
         allowed.map_err(|refusal| refused(principal, &place.path, &refusal))
     }
 
-    /// Whether the list that decides about a node gives the principal one of these rights.
+    /// Checks that the list governing a node grants the principal one of these rights.
     fn allow(&self, tree: &Names, node: NodeId, principal: &str, rights: &[Right]) -> Result<(), NameError> {
         let asked = self.ask(tree, node, principal, rights);
         asked.map_err(|refusal| refused(principal, &tree.path_of(node), &refusal))
     }
 
-    /// The same for a name that may not be there yet: it has the list that it will have.
+    /// Checks a name that may not exist yet, by the list that it will have.
     fn ask_at(&self, tree: &Names, place: &Place, principal: &str, rights: &[Right]) -> Result<(), Refusal> {
         match tree.list_before(place) {
             Some(_) if is_of_provider(rights) && tree.registrar_before(place) == Some(principal) => Ok(()),
@@ -267,8 +267,8 @@ impl Shared {
     }
 }
 
-/// Who serves a name may always see its list and hear when that changes, to hold to it itself, and take the name out and
-/// put it there again: otherwise a list could keep a volume from being unmounted.
+/// The server of a name may always see its list and watch it, to apply it itself, and may deregister and register the
+/// name: otherwise a list could keep a volume from being unmounted.
 fn is_of_provider(rights: &[Right]) -> bool {
     rights.iter().all(|right| matches!(right, Right::Read | Right::Notify | Right::Write | Right::Register))
 }

@@ -15,13 +15,13 @@ use manifest_model::pattern;
 
 use crate::access::List;
 
-/// Symbolic links that one resolution follows at most.
+/// Maximum number of symbolic links followed in one resolution.
 pub const LINK_LIMIT: usize = 16;
 
-/// Names that the tree holds at most, so that no registrar can use the service's memory up.
+/// Maximum number of names, so that no registrar can exhaust the service's memory.
 pub const NAME_LIMIT: usize = 65_536;
 
-/// Lists of providers that were taken out which the tree keeps at most; of more, the oldest are forgotten.
+/// Maximum number of kept lists of deregistered providers; the oldest are dropped.
 pub const KEPT_LISTS: usize = 256;
 
 /// A node of the tree. It stays valid as a value when its node is taken out, and then names nothing.
@@ -136,8 +136,8 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// Gives names lists from when they are made on, by absolute path, or by a pattern of those; for a tree with nothing
-    /// but its root. A path goes before patterns, and of these the first that matches counts.
+    /// Sets the lists that names have from their creation, by absolute path or by a pattern of paths; for a tree with
+    /// nothing but its root. A path takes precedence over patterns, and the first matching pattern over later ones.
     pub fn with_first_lists(mut self, lists: Vec<(String, Rc<List>)>) -> Tree<P> {
         self.first_lists = lists;
         self.give_first_list(Self::ROOT);
@@ -254,7 +254,7 @@ impl<P: Clone> Tree<P> {
         Ok(Walk::Folder(node))
     }
 
-    /// Where a node is, from the root on, with a leading `/`.
+    /// Returns the absolute path of a node.
     pub fn path_of(&self, node: NodeId) -> String {
         let mut parts = Vec::new();
         let mut at = node;
@@ -427,7 +427,7 @@ impl<P: Clone> Tree<P> {
         self.lists > 0
     }
 
-    /// The list that decides about a node, and whose own it is: the node's, or that of the nearest folder above.
+    /// Returns the list that governs a node and the node that has it: itself or the nearest folder above.
     pub fn list_of(&self, node: NodeId) -> Option<(NodeId, &Rc<List>)> {
         if !self.has_lists() {
             return None;

@@ -1,4 +1,4 @@
-//! Formats and checks FAT disks, and tells on its output what it did.
+//! Formats and checks FAT disks, and reports on standard output.
 //!
 //! The exit status is the outcome: 0 done or clean, 1 mended, 4 faulty, 8 failed, or 16 and more for one of the
 //! reasons of the contract `VolumeManager`; then the first line of the output says why. Deliberately not here: who
@@ -28,7 +28,7 @@ const STATUS_MENDED: i32 = 1;
 const STATUS_FAULTY: i32 = 4;
 /// The exit status where the machine gives nothing to work with.
 const STATUS_FAILED: i32 = 8;
-/// Requests to the disk that are under way at once; the others wait for a channel.
+/// Maximum number of concurrent disk requests; others wait for a channel.
 const CHANNELS: usize = 4;
 
 /// Formats or checks.
@@ -52,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     let status = match executor::block_on(work) {
         Ok(Ok(status)) => status,
         Ok(Err(refusal)) => {
-            // Whoever listens learns it from the status where the pipe is broken.
+            // If the pipe is broken, the exit status still tells.
             let _ = output.write(format!("{disk}: {}\n", refusal.sentence).as_bytes());
             refusal.status()
         }

@@ -1,4 +1,4 @@
-//! The contracts of a connection, as its client speaks them.
+//! The contracts of a connection, as its client uses them.
 
 use alloc::rc::Rc;
 
@@ -11,19 +11,18 @@ use sip::executor;
 use crate::failures::tcp_error;
 use crate::transfer::{Piece, Reading, Stream, Writing};
 
-/// The two ends of a connection.
+/// The two endpoints of a connection.
 #[derive(Clone, Copy)]
 pub struct Ends {
-    /// This one.
+    /// Local address.
     pub local: SocketAddress,
-    /// The other one.
+    /// Remote address.
     pub remote: SocketAddress,
 }
 
 type Client = tcp_connection::Exp<states::Ready>;
 
-/// Serves a connection until its client is gone. A block that a client lent goes home by itself where it is not
-/// returned.
+/// Serves a connection until its client is gone. A block lent by the client returns on its own when dropped here.
 pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
     let mut has_writer = false;
     loop {
@@ -100,7 +99,7 @@ async fn read(
     }
 }
 
-/// Nothing where the client is gone.
+/// Writes two blocks as one; `None` if the client is gone.
 async fn write_two(
     stream: &Stream,
     has_writer: bool,
@@ -128,7 +127,7 @@ fn open_writer(stream: &Rc<Stream>, has_writer: bool) -> Result<tcp_writer::Imp<
     Ok(importer)
 }
 
-/// Serves the writing half until its client is gone, which finishes it.
+/// Serves the write half until its client is gone, which shuts it down.
 async fn serve_writer(stream: Rc<Stream>, mut client: tcp_writer::Exp<tcp_writer::states::Ready>) {
     loop {
         let next = match client.receive_async().await {
@@ -155,7 +154,7 @@ async fn serve_writer(stream: Rc<Stream>, mut client: tcp_writer::Exp<tcp_writer
         }
     }
     if stream.finish().is_err() {
-        // The other end must not wait for an end of which it cannot be told.
+        // The peer must not wait for a FIN that cannot be sent.
         stream.abort();
     }
 }

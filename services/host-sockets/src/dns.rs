@@ -1,4 +1,4 @@
-//! The contract Dns: the host resolves names as it does for its own programs.
+//! The `Dns` contract: the host resolves names as it does for its own programs.
 
 use alloc::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::failures::dns_error;
 use crate::host::Host;
 
 const ADDRESS_BYTES: usize = 16;
-/// Addresses of a name that are asked for.
+/// Maximum number of addresses requested for a name.
 const MAX_ADDRESSES: usize = 64;
 const MAX_NAME_BYTES: usize = 253;
 

@@ -1,11 +1,11 @@
-//! The host's errors as the contracts name them.
+//! Maps the host's errors to those of the contracts.
 
 use contracts::dns::DnsError;
 use contracts::ip_configuration::IpError;
 use contracts::tcp::TcpError;
 use sip::device::sockets::Failure;
 
-/// For a connection, a listener or datagrams.
+/// Maps an error of a connection, listener or datagram socket.
 pub fn tcp_error(failure: Failure) -> TcpError {
     match failure {
         Failure::NotPermitted => TcpError::NotPermitted,
@@ -27,7 +27,7 @@ pub fn tcp_error(failure: Failure) -> TcpError {
     }
 }
 
-/// For a name.
+/// Maps an error of a name lookup.
 pub fn dns_error(failure: Failure) -> DnsError {
     match failure {
         Failure::NotFound => DnsError::NotFound,
@@ -38,7 +38,7 @@ pub fn dns_error(failure: Failure) -> DnsError {
     }
 }
 
-/// For questions about the network.
+/// Maps an error of a configuration query.
 pub fn ip_error(failure: Failure) -> IpError {
     match failure {
         Failure::NotPermitted => IpError::NotPermitted,

@@ -1,7 +1,7 @@
-//! The device `sockets0` as functions, and the task that hears its events.
+//! The `sockets0` device as functions, and the task that receives its events.
 //!
-//! Key types: [`Host`] (the device), [`Socket`] (one socket, closed when dropped). Every call but a look-up is done when
-//! it returns; what would have had to wait is tried again when the device tells that it can go on. Deliberately not
+//! Key types: [`Host`] (the device), [`Socket`] (one socket, closed when dropped). Every call except a name lookup
+//! completes when it returns; a call that would block is retried when the device reports readiness. Deliberately not
 //! here: contracts.
 
 use alloc::rc::Rc;
@@ -22,72 +22,72 @@ use sip::exheap::{ExVec, Lendable, Lent};
 use sip::{Deadline, Status, executor};
 use task_sync::Notify;
 
-/// Events taken at once at most.
+/// Maximum number of events taken at once.
 const MAX_EVENTS: usize = 256;
-/// After so many of them their work is done before the next ones are looked at.
+/// After this many events, their work is done before the next batch is read.
 const EVENTS_AT_ONCE: usize = 4;
-/// How long until events are asked for again where that failed, in milliseconds.
+/// Retry delay after a failed event request, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 10;
-/// Connections accepted at once at most.
+/// Maximum number of connections accepted at once.
 pub const MAX_ACCEPTED: usize = 16;
-/// Where answers that carry no name tell what a socket sent once more or had no room for.
+/// Offset of a socket's loss counter (retransmits or drops) in answers that carry no name.
 const LOST_AT: usize = NAME_AT;
 const CONTROL_BYTES: usize = RECORD_BYTES + MAX_ACCEPTED * ACCEPTED_BYTES;
 
-/// What a socket is for.
+/// Kind of a socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes to and from another end.
+    /// A connected byte stream.
     Connection,
-    /// Connections are accepted from it.
+    /// A listening socket.
     Listener,
-    /// Datagrams, or echo requests.
+    /// A socket for datagrams or echo requests.
     Datagrams,
 }
 
-/// What a connection is like at a moment.
+/// A snapshot of a connection's state.
 pub struct Described {
-    /// As in `SocketRecord`.
+    /// State number, as in `SocketRecord`.
     pub state: u16,
-    /// Bytes that wait to be read.
+    /// Bytes queued for reading.
     pub receive_queued: u32,
-    /// Bytes to be sent or acknowledged.
+    /// Bytes not yet sent or not yet acknowledged.
     pub send_queued: u32,
 }
 
-/// What is known of a socket between calls.
+/// State kept for a socket between calls.
 #[derive(Default)]
 struct Watch {
     token: Cell<u64>,
-    /// Whether the device tells when it can go on: from the first call on that would have had to wait.
+    /// Whether the device reports readiness: from the first call that would block.
     watched: Cell<bool>,
     blocked_to_read: Cell<bool>,
     blocked_to_write: Cell<bool>,
-    /// No more will come than what is there.
+    /// Nothing more will arrive beyond what is queued.
     ending: Cell<bool>,
-    /// Notified when it is no longer blocked.
+    /// Notified when reading no longer blocks.
     reader: Notify,
     writer: Notify,
 }
 
-/// The device.
+/// The host's socket device.
 pub struct Host {
-    /// Who may do what with it.
+    /// Access checks for its use.
     pub guard: Guard,
     device: Device,
     control: RefCell<Option<ExVec<u8>>>,
     watches: RefCell<Vec<Option<Rc<Watch>>>>,
-    /// Operations that the device finished while another was waited for: by their block's address.
+    /// Completions that arrived while another operation was awaited; keyed by their block's address.
     finished: RefCell<Vec<Completion>>,
-    /// Whoever waits for a look-up: the address of its block.
+    /// Tasks waiting for a lookup, each with the address of its block.
     looking_up: RefCell<Vec<(usize, Waker)>>,
-    /// The task that hears events, while the device has its request.
+    /// The task that receives events, while its request is with the device.
     hearing: RefCell<Option<Waker>>,
-    /// Whether something was done since it last looked.
+    /// Whether anything was done since that task last checked.
     active: Cell<bool>,
-    /// Whoever waits for a socket to be closed, because there can be no more.
+    /// Tasks waiting for a socket to close because the socket limit is reached.
     crowded: Notify,
-    /// What sockets of each kind that are closed sent once more or had no room for.
+    /// Retransmits or drops of closed sockets, by kind.
     lost: [Cell<u64>; 3],
 }
 
@@ -98,7 +98,7 @@ pub struct Accepted {
     pub remote: SocketAddress,
 }
 
-/// A command's record.
+/// A command record.
 pub struct Record(pub ExVec<u8>);
 
 impl Record {
@@ -108,7 +108,7 @@ impl Record {
         }
     }
 
-    /// The number at one of the places.
+    /// Returns the number at an offset.
     pub fn number(&self, at: usize) -> u64 {
         number_at(&self.0, at)
     }
@@ -126,22 +126,22 @@ impl Record {
     }
 }
 
-/// The name of a socket, as the device knows it.
+/// A socket name (address and port) in the device's format.
 #[derive(layout::Record)]
 #[record(bytes = 24, order = "little")]
 struct Name {
-    /// Of IPv6; one of IPv4 is mapped.
+    /// An IPv6 address; IPv4 addresses are mapped.
     address: [u8; 16],
-    /// The port.
+    /// Port number.
     port: u16,
-    /// The interface of a link-local address.
+    /// Interface of a link-local address.
     #[at(20)]
     scope: u32,
 }
 
 const _: () = assert!(Name::BYTES == NAME_BYTES);
 
-/// A connection that was accepted.
+/// Record of an accepted connection.
 #[derive(layout::Record)]
 #[record(bytes = 56, order = "little")]
 struct AcceptedRecord {
@@ -152,7 +152,7 @@ struct AcceptedRecord {
 
 const _: () = assert!(AcceptedRecord::BYTES == ACCEPTED_BYTES);
 
-/// What a socket has become ready for.
+/// Readiness event of a socket.
 #[derive(layout::Record)]
 #[record(bytes = 16, order = "little")]
 struct EventRecord {
@@ -177,7 +177,7 @@ fn number_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(number)
 }
 
-/// The name at a place of a record.
+/// Returns the socket name at an offset of a record.
 pub fn name_at(bytes: &[u8], at: usize) -> SocketAddress {
     let name = bytes.get(at..).and_then(Name::parse);
     name.map_or(SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 }, SocketAddress::from)
@@ -191,7 +191,7 @@ fn decoded(answer: u64) -> Result<usize, Failure> {
 }
 
 impl Host {
-    /// Opens the device. A predecessor's is closed before it can be opened.
+    /// Opens the device, waiting until a predecessor has closed it.
     pub fn open(device: &Declared<Device>, guard: Guard) -> Result<Rc<Host>, Status> {
         let device = device.open_when_free()?;
         Ok(Rc::new(Host {
@@ -208,19 +208,19 @@ impl Host {
         }))
     }
 
-    /// Hears events for all sockets, as long as the process lives.
+    /// Receives events for all sockets for the life of the process.
     pub async fn receive_events(self: Rc<Host>) {
         let mut block = None;
         loop {
             block = self.receive_event(block).await;
             if block.is_none() {
-                // No event is lost: each is told when the device, or memory for what it tells, is there again.
+                // No event is lost: each is reported once the device, or memory for its events, is available again.
                 executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
             }
         }
     }
 
-    /// Hears what there is, or what comes next: the block for it, to be used again. Nothing where that failed.
+    /// Receives pending events, or waits for the next; returns the block for reuse, `None` on failure.
     async fn receive_event(&self, block: Option<ExVec<u8>>) -> Option<ExVec<u8>> {
         let block = match block {
             Some(block) => block,
@@ -246,8 +246,8 @@ impl Host {
         Some(completion.block)
     }
 
-    /// Lets those that were woken do what they can, and then the clients to which they said something: an answer is on
-    /// its way before the next question is heard, from memory that the processor's cache still holds.
+    /// Lets woken tasks make progress, and then the clients that they sent messages to: an answer is on its way
+    /// before the next request is received, from memory that the processor's cache still holds.
     async fn work(&self) {
         executor::idle().await;
         if self.active.get() {
@@ -256,14 +256,14 @@ impl Host {
         }
     }
 
-    /// Waits for the request that hears events.
+    /// Waits for the event request to complete.
     async fn wait_for(&self, address: usize) -> Completion {
         loop {
             if let Some(completion) = self.take(address) {
                 return completion;
             }
             if self.active.replace(false) {
-                // Once all is done that can be, the device looks before this process waits.
+                // Once nothing else is runnable, the device polls before this process blocks.
                 executor::idle().await;
                 self.look();
                 continue;
@@ -281,7 +281,7 @@ impl Host {
     }
 
     fn look(&self) {
-        // The device takes a block with each operation, also with one that moves no bytes.
+        // The device takes a block with each operation, even with one that moves no bytes.
         if let Ok(block) = ExVec::<u8>::new(1) {
             let address = block.as_ptr() as usize;
             if self.device.submit(DeviceOperation::Flush, EVENTS, block, 0).is_ok() {
@@ -306,7 +306,7 @@ impl Host {
         }
     }
 
-    /// Takes the finished operation with the block at this address, if it is finished.
+    /// Takes the completion with the block at this address, if there is one.
     fn take(&self, address: usize) -> Option<Completion> {
         let mut finished = self.finished.borrow_mut();
         if let Some(index) = finished.iter().position(|one| one.block.as_ptr() as usize == address) {
@@ -330,7 +330,7 @@ impl Host {
         }
     }
 
-    /// Does an operation that completes at once: the block, and the answer.
+    /// Performs an operation that completes at once; returns the block and the result.
     pub fn perform(
         &self,
         operation: DeviceOperation,
@@ -353,7 +353,7 @@ impl Host {
         }
     }
 
-    /// Does a command that completes at once; `fill` writes its record, `read` reads the answer's.
+    /// Performs a command that completes at once; `fill` writes its record, `read` decodes the answer's.
     fn command<T>(
         &self,
         command: Command,
@@ -379,7 +379,7 @@ impl Host {
         told
     }
 
-    /// A look-up: the record and the list after it. `room` is for the list.
+    /// Performs a lookup and returns its record followed by the list. `room` is the space for the list, in bytes.
     pub async fn look_up(&self, command: Command, first: u64, text: &[u8], room: usize) -> Result<Record, Failure> {
         let bytes = RECORD_BYTES + room.max(text.len());
         let mut record = Record(ExVec::new(bytes).map_err(|_| Failure::Exhausted)?);
@@ -413,29 +413,29 @@ impl Host {
         Socket { host: Rc::clone(self), watch, kind, reset: Cell::new(false), closed: Cell::new(false) }
     }
 
-    /// What sockets of a kind that are closed sent once more or had no room for.
+    /// Returns the retransmits or drops of closed sockets of a kind.
     pub fn lost(&self, kind: Kind) -> u64 {
         self.lost[kind as usize].get()
     }
 
-    /// Takes connections at a name: the socket and the name it got.
+    /// Listens at an address; returns the socket and its bound address.
     pub fn listen(self: &Rc<Host>, local: &SocketAddress, backlog: u32) -> Result<(Socket, SocketAddress), Failure> {
         self.named(Command::Listen, local, backlog.into())
     }
 
-    /// A socket for datagrams at a name, and the name it got.
+    /// Opens a datagram socket; returns the socket and its bound address.
     pub fn bind(self: &Rc<Host>, local: &SocketAddress) -> Result<(Socket, SocketAddress), Failure> {
         self.named(Command::Bind, local, 0)
     }
 
-    /// A socket for echo requests of ICMP (4) or ICMPv6 (6).
+    /// Opens a socket for ICMP (4) or ICMPv6 (6) echo requests.
     pub fn open_echo(self: &Rc<Host>, version: u64) -> Result<Socket, Failure> {
         let fill = |record: &mut Record| record.set(FIRST_AT, version);
         let token = self.command(Command::OpenEcho, 0, fill, |record| record.number(TOKEN_AT))?;
         Ok(self.socket(token, Kind::Datagrams))
     }
 
-    /// Begins to connect.
+    /// Starts connecting.
     pub fn connect(self: &Rc<Host>, remote: &SocketAddress) -> Result<Socket, Failure> {
         let (socket, _) = self.named(Command::Connect, remote, 0)?;
         socket.watch.watched.set(true);
@@ -462,7 +462,7 @@ impl Host {
         Ok((self.socket(token, kind), name))
     }
 
-    /// Waits until a socket was closed: before that there can be no more.
+    /// Waits until a socket closes, when the socket limit is reached.
     pub async fn room(&self) {
         self.crowded.notified().await;
     }
@@ -473,7 +473,7 @@ pub struct Socket {
     host: Rc<Host>,
     watch: Rc<Watch>,
     kind: Kind,
-    /// Whether the other end is told of a reset when it is closed.
+    /// Whether closing it sends a reset to the peer.
     reset: Cell<bool>,
     closed: Cell<bool>,
 }
@@ -485,7 +485,7 @@ impl Drop for Socket {
 }
 
 impl Socket {
-    /// Closes it before its time. Whoever waits for it goes on, to no avail.
+    /// Closes the socket early. Tasks waiting for it wake up and fail.
     pub fn close(&self) {
         if self.closed.replace(true) {
             return;
@@ -495,7 +495,7 @@ impl Socket {
             *place = None;
         }
         let reset = u64::from(self.reset.get());
-        // The token is this value's own.
+        // The token belongs to this value alone.
         let closed = self.host.command(
             Command::Close,
             token,
@@ -515,17 +515,17 @@ impl Socket {
         self.watch.token.get()
     }
 
-    /// Lets closing it reset the connection, or not.
+    /// Sets whether closing the socket resets the connection.
     pub fn reset_when_closed(&self, reset: bool) {
         self.reset.set(reset);
     }
 
-    /// Whether a read now would find nothing, as far as is known.
+    /// Whether a read is known to block.
     pub fn would_block_to_read(&self) -> bool {
         self.watch.blocked_to_read.get()
     }
 
-    /// Reads into a block: the block, and how many bytes; 0 is the end.
+    /// Reads into a block; returns the block and the number of bytes, 0 at the end of the stream.
     pub fn read(&self, block: ExVec<u8>) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
         if self.watch.blocked_to_read.get() {
             return (Some(block), Err(Failure::WouldBlock));
@@ -537,7 +537,8 @@ impl Socket {
                 self.watch.watched.set(true);
                 self.watch.blocked_to_read.set(true);
             }
-            // That was all for now; unless an end is on its way, the device tells when there is more.
+            // A short read drained the socket; unless the end of the stream is near, the device reports when there is
+            // more.
             Ok(count) if count < bytes && count > 0 && self.watch.watched.get() && !self.watch.ending.get() => {
                 self.watch.blocked_to_read.set(true);
             }
@@ -546,7 +547,8 @@ impl Socket {
         (block, answer)
     }
 
-    /// Receives one datagram into a block: the block, and the datagram's length. Its sender is at the block's end.
+    /// Receives one datagram into a block; returns the block and the datagram's length. The sender is at the block's
+    /// end.
     pub fn read_datagram(&self, block: ExVec<u8>) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
         if self.watch.blocked_to_read.get() {
             return (Some(block), Err(Failure::WouldBlock));
@@ -559,7 +561,7 @@ impl Socket {
         (block, answer)
     }
 
-    /// Writes a part of a block: the block, and how many bytes of it.
+    /// Writes a range of a block; returns the block and the number of bytes written.
     pub fn write(
         &self,
         block: Lent<ExVec<u8>>,
@@ -578,23 +580,23 @@ impl Socket {
         (block.and_then(|block| Lent::claim(block).ok()), answer)
     }
 
-    /// Writes a part of a block of this process's own.
+    /// Writes a range of a block that this process owns.
     pub fn write_own(&self, block: ExVec<u8>, part: Range<usize>) -> Result<usize, Failure> {
         let address = block.as_ptr() as usize;
         self.host.perform(DeviceOperation::Write, self.token(), block, address, part).1
     }
 
-    /// Waits until it may be read from.
+    /// Waits until the socket is readable.
     pub async fn readable(&self) {
         self.watch.reader.until(|| !self.watch.blocked_to_read.get()).await;
     }
 
-    /// Waits until it may be written to.
+    /// Waits until the socket is writable.
     pub async fn writable(&self) {
         self.watch.writer.until(|| !self.watch.blocked_to_write.get()).await;
     }
 
-    /// Accepts connections that there are, at least one.
+    /// Accepts pending connections, at least one.
     pub fn accept(&self, most: usize) -> Result<Vec<Accepted>, Failure> {
         if self.watch.blocked_to_read.get() {
             return Err(Failure::WouldBlock);
@@ -621,7 +623,7 @@ impl Socket {
         records.map(|records| records.into_iter().map(accepted).collect())
     }
 
-    /// How connecting went: the local name.
+    /// Returns the local address of a completed connect, or its error.
     pub fn connected(&self) -> Result<SocketAddress, Failure> {
         let answer = self.host.command(Command::Connected, self.token(), |_| (), Record::name);
         if matches!(answer, Err(Failure::WouldBlock)) {
@@ -630,12 +632,12 @@ impl Socket {
         answer
     }
 
-    /// Ends the writing half.
+    /// Shuts down the write half.
     pub fn finish(&self) -> Result<(), Failure> {
         self.host.command(Command::Finish, self.token(), |_| (), |_| ())
     }
 
-    /// Sets options of a connection.
+    /// Sets TCP options of a connection.
     pub fn set_options(&self, no_delay: bool, keep_alive_s: u32) -> Result<(), Failure> {
         let fill = |record: &mut Record| {
             record.set(FIRST_AT, no_delay.into());
@@ -644,17 +646,17 @@ impl Socket {
         self.host.command(Command::SetOptions, self.token(), fill, |_| ())
     }
 
-    /// Whereto the next datagrams go.
+    /// Sets the destination of later datagrams.
     pub fn set_remote(&self, remote: &SocketAddress) -> Result<(), Failure> {
         self.host.command(Command::SetRemote, self.token(), |record| record.set_name(remote), |_| ())
     }
 
-    /// What it sent once more or had no room for so far.
+    /// Returns its retransmits or drops so far.
     pub fn lost_so_far(&self) -> u64 {
         self.host.command(Command::Describe, self.token(), |_| (), |record| record.number(LOST_AT)).unwrap_or(0)
     }
 
-    /// What a connection is like now.
+    /// Returns a snapshot of the connection's state.
     pub fn describe(&self) -> Result<Described, Failure> {
         self.host.command(
             Command::Describe,

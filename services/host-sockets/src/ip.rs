@@ -1,5 +1,4 @@
-//! The contract IpConfiguration: what the host tells of its network, of which nothing is changed from here, and what
-//! this process knows of its own sockets.
+//! The `IpConfiguration` contract: the host's network configuration, read-only, and this process's own sockets.
 
 use alloc::collections::BTreeMap;
 use alloc::rc::{Rc, Weak};
@@ -26,13 +25,13 @@ const TCP: u16 = 1;
 const UDP: u16 = 2;
 const LISTENING: u16 = 1;
 
-/// A socket that a client has.
+/// A client's socket.
 struct Entry {
     ends: Ends,
     socket: Holder,
 }
 
-/// Whose it is; nothing of it is used when that is gone.
+/// The owner of a socket; weak, so that an entry does not keep it open.
 enum Holder {
     Connection(Weak<Stream>),
     Listener(Weak<Socket>),
@@ -48,7 +47,7 @@ impl Holder {
         }
     }
 
-    /// What it sent once more or had no room for.
+    /// Retransmits or drops of the socket.
     fn lost(&self) -> u64 {
         match self {
             Holder::Connection(stream) => stream.upgrade().map_or(0, |stream| stream.socket.lost_so_far()),
@@ -58,7 +57,7 @@ impl Holder {
     }
 }
 
-/// What this process knows of its sockets.
+/// The table of this process's sockets, and its counters.
 #[derive(Default)]
 pub struct Known {
     entries: RefCell<BTreeMap<u64, Entry>>,
@@ -76,42 +75,42 @@ impl Known {
         number
     }
 
-    /// A connection: its number.
+    /// Adds a connection and returns its number.
     pub fn add(&self, stream: &Rc<Stream>, ends: Ends) -> u64 {
         self.insert(ends, Holder::Connection(Rc::downgrade(stream)))
     }
 
-    /// A listener.
+    /// Adds a listener and returns its number.
     pub fn add_listener(&self, socket: &Rc<Socket>, local: SocketAddress) -> u64 {
         self.insert(Ends { local, remote: nobody() }, Holder::Listener(Rc::downgrade(socket)))
     }
 
-    /// A socket for datagrams.
+    /// Adds a datagram socket and returns its number.
     pub fn add_datagrams(&self, datagrams: &Rc<Datagrams>, local: SocketAddress) -> u64 {
         self.insert(Ends { local, remote: nobody() }, Holder::Datagrams(Rc::downgrade(datagrams)))
     }
 
-    /// It is no more.
+    /// Removes a closed socket.
     pub fn remove(&self, number: u64) {
         self.entries.borrow_mut().remove(&number);
     }
 
-    /// A client connected.
+    /// Counts an outgoing connection.
     pub fn count_connected(&self) {
         self.connected.set(self.connected.get() + 1);
     }
 
-    /// A connection was accepted.
+    /// Counts an accepted connection.
     pub fn count_accepted(&self) {
         self.accepted.set(self.accepted.get() + 1);
     }
 
-    /// A connection ended by a reset.
+    /// Counts a connection that ended by a reset.
     pub fn count_reset(&self) {
         self.reset.set(self.reset.get() + 1);
     }
 
-    /// What happened to the sockets of clients. Malformed packets are seen by the host alone.
+    /// Returns the counters of the clients' sockets. Only the host sees malformed packets.
     fn counters(&self, host: &Host) -> NetCounters {
         let entries = self.entries.borrow();
         let lost = |kind: Kind| {
@@ -165,7 +164,7 @@ fn record_of(entry: &Entry) -> SocketRecord {
     }
 }
 
-/// A list of the host's, as records of the contract.
+/// Fetches one of the host's lists as records of the contract.
 async fn list<T: Plain>(host: &Host, command: Command, read: fn(&[u8]) -> T) -> Result<ExVec<T>, IpError> {
     let width = size_of::<T>();
     let mut room = 64;
@@ -185,7 +184,7 @@ async fn list<T: Plain>(host: &Host, command: Command, read: fn(&[u8]) -> T) -> 
     }
 }
 
-/// Numbers and byte arrays from the front of a record, one after the other.
+/// Reads numbers and byte arrays in sequence from the front of a record.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -280,7 +279,7 @@ pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: ip_configuration::E
                 Ok(counters) => next.counters(counters),
                 Err(_) => next.failed(IpError::Exhausted),
             },
-            // The host's network is the host's.
+            // The host's configuration is not changed from here.
             ExpReady::AddAddress { next, .. } => next.failed(IpError::NotSupported),
             ExpReady::RemoveAddress { next, .. } => next.failed(IpError::NotSupported),
             ExpReady::AddRoute { next, .. } => next.failed(IpError::NotSupported),

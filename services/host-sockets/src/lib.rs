@@ -1,11 +1,11 @@
-//! TCP, UDP, names and what is known of the network, by the sockets of the host: for the hosted machine, where a stack
-//! of this system's own would need privileges.
+//! TCP, UDP, DNS and network configuration over the host's sockets: for the hosted machine, where a network stack of
+//! the system's own would need privileges.
 //!
-//! Every client, listener and connection is a task on one thread; none waits but for its own messages and its own
-//! socket's events. Bytes are received straight into the block that goes to the client, and sent straight from the
-//! block that it lent. [`host`] is the device, [`tcp`], [`connection`] and [`transfer`] serve connections, [`udp`],
-//! [`dns`], [`ip`] and [`ping`] the rest, [`failures`] turns the host's errors into the contracts'. Who may do what
-//! is asked of `network-guard`. Deliberately not here: any protocol.
+//! Every client, listener and connection is a task on one thread and waits only for its own messages and its own
+//! socket's events. Data is received straight into the block that goes to the client, and sent straight from the
+//! block that it lent. [`host`] is the device; [`tcp`], [`connection`] and [`transfer`] serve connections, [`udp`],
+//! [`dns`], [`ip`] and [`ping`] the rest; [`failures`] maps the host's errors to those of the contracts.
+//! `network-guard` decides about access. Deliberately not here: any protocol.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ sip::startup!();
 
 type Provider = service_provider::Exp<service_provider::states::Start>;
 
-/// Serves until the one who hands over clients is gone.
+/// Serves until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let guard = match Guard::new(&startup.rule, startup.web_port) {
         Ok(guard) => guard,
@@ -53,7 +53,7 @@ pub fn main(startup: Startup) -> i32 {
     i32::from(executor::block_on(serve(startup, host)).is_err())
 }
 
-/// Whoever started this process tells people why it cannot serve.
+/// Reports why the service cannot start; the parent process shows it to the user.
 fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
     match ExVec::from_slice(explanation.as_bytes()) {
         Ok(block) => drop(provider.not_ready(error, block)),

@@ -1,4 +1,4 @@
-//! Echo requests of ICMP (RFC 792) and ICMPv6 (RFC 4443), over the host's unprivileged sockets for them.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443) echo requests over the host's unprivileged ping sockets.
 
 use alloc::rc::Rc;
 
@@ -15,23 +15,23 @@ use crate::udp::Datagrams;
 use provider::waiting::{self, Waited};
 
 const HEADER_BYTES: usize = 8;
-/// Most bytes that are sent after the header.
+/// Maximum payload after the header, in bytes.
 const MAX_BYTES: u32 = 65_535 - 40 - 8;
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/// An answer.
+/// An echo reply.
 pub struct Pong {
-    /// Who answered.
+    /// Address of the responder.
     pub address: [u8; 16],
-    /// How long it took.
+    /// Round-trip time, in nanoseconds.
     pub round_trip_ns: u64,
-    /// Bytes that came back after the header.
+    /// Payload bytes returned after the header.
     pub bytes: u32,
-    /// Hops that were left.
+    /// TTL or hop limit of the reply.
     pub hop_limit: u16,
 }
 
-/// Asks an address for an answer; nothing where the client is gone.
+/// Sends an echo request and waits for the reply; `None` if the client is gone.
 pub async fn ping<E: TypedEndpoint>(
     host: &Rc<Host>,
     address: [u8; 16],
@@ -58,7 +58,7 @@ pub async fn ping<E: TypedEndpoint>(
             Ok((answer, sender)) if is_answer(&answer, is_version_4, sequence) => {
                 let round_trip_ns = monotonic().saturating_sub(sent_ns);
                 let bytes = (answer.len() - HEADER_BYTES) as u32;
-                // There is no port: the device tells them in its place.
+                // There is no port: the device reports the hop limit in its place.
                 return Some(Ok(Pong { address: sender.address, round_trip_ns, bytes, hop_limit: sender.port }));
             }
             Ok(_) => continue,
@@ -73,7 +73,7 @@ pub async fn ping<E: TypedEndpoint>(
     }
 }
 
-/// When it was sent. The host fills in the identifier and the checksum.
+/// Sends an echo request and returns its send time. The host fills in the identifier and the checksum.
 fn send(socket: &Socket, address: [u8; 16], is_version_4: bool, bytes: u32, sequence: u16) -> Result<u64, Failure> {
     let mut request = ExVec::<u8>::new(HEADER_BYTES + bytes as usize).map_err(|_| Failure::Exhausted)?;
     request[0] = if is_version_4 { 8 } else { 128 };

@@ -1,4 +1,4 @@
-//! The contracts Tcp and TcpListener.
+//! The `Tcp` and `TcpListener` contracts.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -18,11 +18,11 @@ use crate::ip::Known;
 use crate::transfer::Stream;
 use provider::waiting::{self, Waited};
 
-/// How long a listener waits for a socket to be closed, where there can be no more, before it looks again: others
-/// on the host may have closed theirs.
+/// Retry interval of a listener at the socket limit, in milliseconds: other programs on the host may have closed
+/// sockets.
 const CROWDED_MS: u64 = 100;
 
-/// Serves one client of Tcp.
+/// Serves one `Tcp` client.
 pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: tcp::Exp<tcp::states::Start>) {
     let mut client = client.success();
     loop {
@@ -64,7 +64,7 @@ fn listen(
     Ok((importer, local))
 }
 
-/// Nothing where the client is gone.
+/// Connects; `None` if the client is gone.
 async fn connect<E: TypedEndpoint>(
     host: &Rc<Host>,
     known: &Rc<Known>,
@@ -94,7 +94,7 @@ async fn connect<E: TypedEndpoint>(
     Some(hand_over(known, socket, ends).map(|connection| (connection, local)))
 }
 
-/// Serves a connection, for whoever gets the channel.
+/// Starts serving a connection and returns the client's end of its channel.
 fn hand_over(known: &Rc<Known>, socket: Socket, ends: Ends) -> Result<Connection, TcpError> {
     let (importer, exporter) = tcp_connection::new_channel().map_err(|_| TcpError::Exhausted)?;
     let stream = Stream::new(socket);
@@ -137,7 +137,7 @@ async fn serve_listener(
     known.remove(number);
 }
 
-/// The next connection; nothing where the client is gone.
+/// Accepts the next connection; `None` if the client is gone.
 async fn accept<E: TypedEndpoint>(
     host: &Host,
     socket: &Socket,
@@ -154,7 +154,7 @@ async fn accept<E: TypedEndpoint>(
                 continue;
             }
             Err(Failure::WouldBlock) => waiting::wait(client, Deadline::NEVER, socket.readable()).await,
-            // Those that ask stay in the host's queue until there can be one more.
+            // Pending connections stay in the host's backlog until there is room.
             Err(Failure::TooManySockets | Failure::Exhausted) => {
                 waiting::wait(client, Deadline::after_ms(CROWDED_MS), host.room()).await
             }

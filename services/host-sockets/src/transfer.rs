@@ -1,4 +1,4 @@
-//! Moving bytes between a connection and the blocks of its client.
+//! Data transfer between a connection and its client's blocks.
 
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
@@ -11,61 +11,61 @@ use sip::channel::TypedEndpoint;
 use crate::host::Socket;
 use provider::waiting::{self, Waited};
 
-/// The smallest block that is read into, and the greatest.
+/// Minimum and maximum size of a receive block.
 const MIN_BLOCK_BYTES: usize = 1 << 10;
 const MAX_BLOCK_BYTES: usize = 64 << 10;
 
-/// A connection as its two channels share it.
+/// A connection, shared by its two channels.
 pub struct Stream {
-    /// The socket.
+    /// The connection's socket.
     pub socket: Socket,
-    /// Bytes of the next block to read into.
+    /// Size of the next receive block, in bytes.
     block_bytes: Cell<usize>,
-    /// A block into which nothing came.
+    /// An empty receive block kept for reuse.
     spare: RefCell<Option<ExVec<u8>>>,
-    /// Whether the other end has finished and all was read.
+    /// The peer has shut down its write half and all data was read.
     pub ended: Cell<bool>,
-    /// Whether this end has finished.
+    /// This end has shut down its write half.
     pub finished: Cell<bool>,
-    /// Why nothing can be read any more, or written.
+    /// Sticky error of reads, and of writes.
     read_failure: Cell<Option<Failure>>,
     write_failure: Cell<Option<Failure>>,
 }
 
-/// What a read gave.
+/// Result of a read.
 pub enum Reading {
-    /// So many bytes.
+    /// A block and the number of bytes in it.
     Data(ExVec<u8>, u32),
-    /// Nothing in that time.
+    /// Timed out.
     Nothing,
-    /// No more will come.
+    /// End of the stream.
     End,
-    /// It failed.
+    /// The read failed.
     Failed(Failure),
-    /// The client has gone.
+    /// The client is gone.
     Gone,
 }
 
-/// How much was written, and how it ended.
+/// Bytes written, and how the write ended.
 pub struct Written {
-    /// Bytes that are on their way.
+    /// Bytes queued for sending.
     pub bytes: u32,
-    /// How it ended.
+    /// Outcome of the write.
     pub end: Writing,
 }
 
 /// How a write ended.
 pub enum Writing {
-    /// All of it was taken.
+    /// All bytes were taken.
     Done,
-    /// It failed.
+    /// The write failed.
     Failed(Failure),
-    /// The client has gone.
+    /// The client is gone.
     Gone,
 }
 
 impl Stream {
-    /// A connection that stands. Until it is finished, closing it resets it.
+    /// Wraps an established connection. Until its write half is shut down, closing it sends a reset.
     pub fn new(socket: Socket) -> Rc<Stream> {
         socket.reset_when_closed(true);
         Rc::new(Stream {
@@ -79,7 +79,7 @@ impl Stream {
         })
     }
 
-    /// Ends the connection at once.
+    /// Aborts the connection.
     pub fn abort(&self) {
         self.read_failure.set(Some(Failure::Closed));
         self.write_failure.set(Some(Failure::Closed));
@@ -87,7 +87,7 @@ impl Stream {
         self.socket.close();
     }
 
-    /// Nothing more is written.
+    /// Shuts down the write half.
     pub fn finish(&self) -> Result<(), Failure> {
         if let Some(failure) = self.write_failure.get() {
             return Err(failure);
@@ -100,7 +100,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether the other end, or a host on the way, ended it.
+    /// Whether the connection was reset, by the peer or by the network.
     pub fn was_reset(&self) -> bool {
         let reset = Some(Failure::Reset);
         self.read_failure.get() == reset || self.write_failure.get() == reset
@@ -111,7 +111,7 @@ impl Stream {
         failure
     }
 
-    /// Reads what there is, at most `most` bytes; waits for it on behalf of a client.
+    /// Reads available data, at most `most` bytes, waiting for it on behalf of a client.
     pub async fn read<E: TypedEndpoint>(&self, client: &E, most: u32, timeout_ms: u32) -> Reading {
         if self.ended.get() {
             return Reading::End;
@@ -149,14 +149,14 @@ impl Stream {
             Some(block) => block,
             None => match ExVec::new(wanted) {
                 Ok(block) => block,
-                // It may be better next time; nothing of the connection is lost.
+                // A later read may succeed; the connection has lost nothing.
                 Err(_) => return Reading::Failed(Failure::Exhausted),
             },
         };
         match self.socket.read(block) {
             (_, Ok(0)) => {
                 self.ended.set(true);
-                // What was not sent so far is on its way all the same: both ends have finished then.
+                // Both ends have shut down, so unsent data still goes out.
                 self.socket.reset_when_closed(false);
                 Reading::End
             }
@@ -173,7 +173,7 @@ impl Stream {
         }
     }
 
-    /// A block that was filled is followed by a greater one, one that was hardly used by a smaller one.
+    /// Quadruples the block size after a full read and halves it after one that filled less than a quarter.
     fn adapt(&self, count: usize, room: usize) {
         let bytes = self.block_bytes.get();
         if count == room && room == bytes {
@@ -183,7 +183,7 @@ impl Stream {
         }
     }
 
-    /// Writes bytes of a block on behalf of a client.
+    /// Writes from a block on behalf of a client.
     pub async fn write<E: TypedEndpoint>(&self, client: &E, piece: &mut Piece, timeout_ms: u32) -> Written {
         self.write_after(client, 0, piece, timeout_ms).await
     }
@@ -199,7 +199,7 @@ impl Stream {
         if data.remaining > 0 && head.can_be_kept() && self.may_write().is_ok() {
             match head.keep(&self.socket) {
                 Ok(kept) => return self.write_after(client, kept, data, timeout_ms).await,
-                // There is no room for anything: the head waits for it, and the data after it.
+                // The send buffer is full: the head waits for space, and the data after it.
                 Err(Failure::WouldBlock) => {}
                 Err(failure) => return Written { bytes: 0, end: Writing::Failed(failure) },
             }
@@ -220,7 +220,7 @@ impl Stream {
         }
     }
 
-    /// Writes a piece after bytes that the device keeps, which go first.
+    /// Writes a piece after bytes buffered by the device, which go first.
     async fn write_after<E: TypedEndpoint>(
         &self,
         client: &E,
@@ -250,7 +250,7 @@ impl Stream {
                 Err(failure) => Self::note(failure, &self.write_failure),
             };
             if kept > 0 {
-                // What the device keeps can be neither taken back nor sent for somebody else.
+                // Data buffered by the device can be neither taken back nor sent on behalf of another.
                 self.write_failure.set(Some(failure));
             }
             return Written { bytes, end: Writing::Failed(failure) };
@@ -259,7 +259,7 @@ impl Stream {
     }
 }
 
-/// What is left to write of one block.
+/// The unwritten rest of a block.
 pub struct Piece {
     block: Option<Lent<ExVec<u8>>>,
     from: usize,
@@ -267,19 +267,19 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// So many bytes of a block from a place on; what lies outside of it is left out.
+    /// A range of `count` bytes of a block from an offset, clamped to the block.
     pub fn new(block: Lent<ExVec<u8>>, from: u32, count: u32) -> Piece {
         let from = (from as usize).min(block.len());
         let remaining = (count as usize).min(block.len() - from);
         Piece { block: Some(block), from, remaining }
     }
 
-    /// Whether it is short enough to be kept by the device until more comes.
+    /// Whether it is short enough for the device to buffer until more follows.
     fn can_be_kept(&self) -> bool {
         (1..=MAX_KEPT_BYTES).contains(&self.remaining)
     }
 
-    /// Lets the device keep it, to be sent with what comes next.
+    /// Lets the device buffer it, to be sent with the next write.
     fn keep(&mut self, socket: &Socket) -> Result<usize, Failure> {
         self.send(socket, MORE)
     }
@@ -292,14 +292,14 @@ impl Piece {
         answer
     }
 
-    /// So many bytes are gone.
+    /// Advances past bytes that were written.
     fn advance(&mut self, count: usize) {
         let count = count.min(self.remaining);
         self.from += count;
         self.remaining -= count;
     }
 
-    /// The block, to be returned.
+    /// Returns the block.
     pub fn into_block(self) -> Option<Lent<ExVec<u8>>> {
         self.block
     }

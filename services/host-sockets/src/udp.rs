@@ -1,4 +1,4 @@
-//! The contracts Udp and UdpSocket.
+//! The `Udp` and `UdpSocket` contracts.
 
 use alloc::rc::Rc;
 use core::cell::RefCell;
@@ -17,12 +17,12 @@ use crate::host::{self, Host, Socket};
 use crate::ip::Known;
 use provider::waiting::{self, Waited};
 
-/// The longest datagram there can be.
+/// Maximum length of a datagram.
 const MAX_DATAGRAM_BYTES: usize = 65_535;
-/// How long sending waits for room, in milliseconds; then the datagram is not sent.
+/// Timeout for a send to find buffer space, in milliseconds; the datagram is then not sent.
 const TIMEOUT_MS: u32 = 1_000;
 
-/// Serves one client of Udp.
+/// Serves one `Udp` client.
 pub async fn serve(host: Rc<Host>, known: Rc<Known>, client: udp::Exp<udp::states::Start>) {
     let mut client = client.success();
     while let ExpReady::Bind { local, next } = client.receive_async().await {
@@ -52,25 +52,25 @@ fn bind(host: &Rc<Host>, known: &Rc<Known>, local: &SocketAddress) -> Result<(Bo
     Ok((importer, local))
 }
 
-/// A socket for datagrams.
+/// A datagram socket.
 pub struct Datagrams {
     socket: Socket,
-    /// Where a datagram is received before its length is known.
+    /// Receive buffer for a datagram whose length is not yet known.
     room: RefCell<Option<ExVec<u8>>>,
 }
 
 impl Datagrams {
-    /// Takes over a socket.
+    /// Takes ownership of a socket.
     pub fn new(socket: Socket) -> Datagrams {
         Datagrams { socket, room: RefCell::new(None) }
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// Receives a datagram that is there, in a block of its own length.
+    /// Receives a queued datagram into a block of exactly its length.
     pub fn receive(&self) -> Result<(ExVec<u8>, SocketAddress), Failure> {
         let room = self.room.take();
         let room = match room {
@@ -81,7 +81,7 @@ impl Datagrams {
         let Some(room) = room else { return Err(Failure::Other) };
         let received = answer.and_then(|count| {
             let sender = host::name_at(&room, room.len() - SENDER_BYTES);
-            // One for which there is no memory is lost, as datagrams may be.
+            // Dropped if there is no memory for it, as UDP allows.
             let datagram = ExVec::from_slice(room.get(..count).unwrap_or(&[])).map_err(|_| Failure::Exhausted)?;
             Ok((datagram, sender))
         });
@@ -109,7 +109,8 @@ async fn serve_socket(host: &Host, datagrams: &Datagrams, mut client: udp_socket
                     match datagrams.receive() {
                         Err(Failure::WouldBlock) if timeout_ms == 0 => break None,
                         Err(Failure::WouldBlock) => {}
-                        // That an earlier datagram found nobody is told of one socket's; the next may come all the same.
+                        // An ICMP error for an earlier datagram is reported on the socket; later datagrams may still
+                        // arrive.
                         Err(Failure::ConnectionRefused | Failure::Unreachable) => continue,
                         other => break Some(other),
                     }
@@ -133,7 +134,7 @@ async fn serve_socket(host: &Host, datagrams: &Datagrams, mut client: udp_socket
     }
 }
 
-/// Sends a datagram: the block, and how it went. Nothing where the client is gone.
+/// Sends a datagram and returns the block and the result; `None` if the client is gone.
 async fn send<E: sip::channel::TypedEndpoint>(
     socket: &Socket,
     data: Lent<ExVec<u8>>,

@@ -1,8 +1,8 @@
-//! The list of what a store keeps, as the file `installed` in it.
+//! The store's index of installed programs, the file `installed`.
 //!
-//! Lines of text: a first line with the version of the form, a line for each program, a last line that counts them, so
-//! that a list that was cut is not taken for a whole one. A name may stand in two lines: a program of the system image
-//! was taken out, and another was installed under its name. Deliberately not here: the package files that it names.
+//! Text lines: the format version, a line per program, and a count, so that a truncated index is not taken for a
+//! whole one. A name may occur in two lines: a program of the system image was removed, and another was installed
+//! under its name. Deliberately not here: the package files that it names.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,9 +13,9 @@ use manifest_model::{Version, is_name};
 
 /// The first line.
 const HEAD: &str = "installed 1";
-/// Behind a program of which somebody agreed that it comes to have more than the one before.
+/// Marks a program whose additional reach, compared with its predecessor's, was approved.
 const MORE: &str = "more";
-/// Lines that a list has at most between its first and its last.
+/// Maximum number of program lines.
 const MAX_LINES: usize = 512;
 
 /// A program that is kept.

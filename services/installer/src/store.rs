@@ -29,7 +29,7 @@ pub trait Shelf: Medium {
     fn names(&mut self) -> Result<Vec<String>, Self::Error>;
 }
 
-/// What is kept, and where.
+/// The installed packages and their index.
 pub struct Store<S> {
     shelf: S,
     index: Index,
@@ -57,7 +57,7 @@ where
         Ok(Store { shelf, index, had_list })
     }
 
-    /// What is kept.
+    /// Returns the index.
     pub fn index(&self) -> &Index {
         &self.index
     }
@@ -92,7 +92,7 @@ where
     /// Takes the package file away that was brought, and is not to count.
     pub fn discard(&mut self, kept: &Kept) {
         if self.index.program(&kept.name).map(Kept::file) != Some(kept.file()) {
-            // It harms nobody.
+            // A leftover file is harmless.
             let _ = self.shelf.remove(&kept.file());
         }
     }
@@ -124,7 +124,7 @@ where
         Ok(())
     }
 
-    /// Takes out files that do not count. What cannot be taken out harms nobody.
+    /// Removes files that the index does not name. Failure to remove one is harmless.
     fn tidy(&mut self) {
         let counting: Vec<String> = self.index.kept.iter().map(Kept::file).collect();
         let beside = name_beside("");

@@ -211,7 +211,7 @@ fn counters(shared: &Shared) -> NetCounters {
     }
 }
 
-/// A network of a record; nothing where its bits make no sense.
+/// Parses a network from a record; fails if the prefix length is invalid.
 fn network_of(address: [u8; 16], prefix_bits: u32) -> Result<IpCidr, IpError> {
     let address = from_bytes(address);
     let most = if address.is_ipv4() { 32 } else { 128 };
@@ -246,19 +246,19 @@ fn route_of(record: &RouteRecord) -> Result<Route, IpError> {
     Ok(Route { network, gateway, learnt: false, until_ns: None })
 }
 
-/// The route that a client wants: its gateway is a neighbour.
+/// Builds a route from a client's record; its gateway must be on link.
 fn new_route(shared: &Shared, record: &RouteRecord) -> Result<Route, IpError> {
     let route = route_of(record)?;
     let is_near = shared.stack().addresses().iter().any(|own| own.network.contains_addr(&route.gateway));
     if is_near { Ok(route) } else { Err(IpError::BadAddress) }
 }
 
-/// Also a route whose gateway is no neighbour any more can be taken away.
+/// Removes a route, even if its gateway is no longer on link.
 fn remove_route(shared: &Shared, record: &RouteRecord) -> bool {
     route_of(record).is_ok_and(|route| shared.stack().remove_route(&route))
 }
 
-/// Nothing where the client is gone.
+/// Sends an echo request; `None` if the client is gone.
 async fn ping<E: TypedEndpoint>(
     shared: &Shared,
     address: IpAddr,

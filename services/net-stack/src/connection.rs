@@ -14,15 +14,15 @@ use crate::convert;
 use crate::shared::Shared;
 use crate::transfer::{self, Read, WriteFailure};
 
-/// One connection, of one client.
+/// A connection and its client.
 struct Connection {
     shared: Rc<Shared>,
     id: ConnectionId,
-    /// There is a channel to write on, so nothing is written on this one.
+    /// The write half has its own channel, so writes on this one fail.
     has_writer: Cell<bool>,
 }
 
-/// The connection goes with the last of its channels.
+/// Closed with the last of its channels.
 impl Drop for Connection {
     fn drop(&mut self) {
         self.shared.stack().release(self.id);
@@ -42,7 +42,7 @@ fn failed(failure: Failure) -> TcpError {
     convert::error(failure)
 }
 
-/// Does what the client asks next; nothing where it is gone.
+/// Handles the client's next request; `None` once the client is gone.
 async fn answer(
     connection: &Rc<Connection>,
     client: tcp_connection::Exp<states::Ready>,
@@ -75,7 +75,7 @@ async fn answer(
             }
         }
         ExpReady::GetAddresses { next } => {
-            // The ends outlast the connection's end as long as its client is there.
+            // The endpoints remain available after the connection ends, while its client exists.
             let ends = shared.stack().ends(id);
             let (local, remote) = ends?;
             next.addresses(convert::to_contract(local), convert::to_contract(remote))
@@ -115,7 +115,7 @@ async fn answer(
     })
 }
 
-/// So many bytes from there on, as far as there are.
+/// Returns `count` bytes from an offset, clamped to the data.
 fn part(data: &[u8], from: u32, count: u32) -> &[u8] {
     let rest = data.get(from as usize..).unwrap_or(&[]);
     &rest[..rest.len().min(count as usize)]
@@ -134,7 +134,7 @@ async fn write<E: TypedEndpoint>(
     transfer::write(&connection.shared, connection.id, client, pieces, timeout_ms, written).await
 }
 
-/// Serves the writing half until its client closes, which finishes it.
+/// Serves the write half until its client closes it, which sends a FIN.
 async fn serve_writer(connection: Rc<Connection>, client: tcp_writer::Exp<tcp_writer::states::Ready>) {
     let (shared, id) = (&connection.shared, connection.id);
     let mut client = client;
@@ -159,6 +159,6 @@ async fn serve_writer(connection: Rc<Connection>, client: tcp_writer::Exp<tcp_wr
             tcp_writer::ExpReady::ChannelClosed(_) => break,
         };
     }
-    // What fails here has failed for the reading half as well, which tells.
+    // The read half fails as well and reports it.
     let _ = shared.stack().finish(id);
 }

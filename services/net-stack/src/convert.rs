@@ -1,4 +1,4 @@
-//! Addresses and errors as the contracts have them and as the stack has them.
+//! Conversion of addresses and errors between the contracts and the stack.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use net_stack::{End, Failure, IpAddress, IpCidr, Route};
 use network::address;
 use network::address::Network;
 
-/// An end as contracts carry it. `scope` is that of the interface.
+/// Converts an endpoint for a contract. `scope` is that of the interface.
 pub fn to_contract(end: End) -> SocketAddress {
     let mut address = SocketAddress::new(IpAddr::from(end.address), end.port);
     if let IpAddress::Ipv6(own) = end.address
@@ -21,16 +21,16 @@ pub fn to_contract(end: End) -> SocketAddress {
     address
 }
 
-/// The number of the one interface there is.
+/// Index of the only interface.
 pub const INTERFACE: u32 = 1;
 
-/// The address and the port that a contract carried; no address: any.
+/// Converts a contract's address and port; `None` for the unspecified address.
 pub fn from_contract(address: &SocketAddress) -> (Option<IpAddress>, u16) {
     let is_any = address::is_unspecified(address.address);
     ((!is_any).then(|| address.ip().into()), address.port)
 }
 
-/// Why something failed, for clients.
+/// Maps a failure to a contract error.
 pub fn error(failure: Failure) -> TcpError {
     match failure {
         Failure::BadAddress | Failure::TooLong => TcpError::BadAddress,
@@ -44,7 +44,7 @@ pub fn error(failure: Failure) -> TcpError {
     }
 }
 
-/// The route that a person wrote as a network and the next host on the way.
+/// Parses a route: a network and its gateway.
 pub fn route(text: &str) -> Result<Route, String> {
     let wrong = |why: &dyn core::fmt::Display| format!("route {text}: {why}");
     let (network, gateway) = text.split_once('=').ok_or_else(|| wrong(&"write NETWORK/BITS=GATEWAY"))?;
@@ -57,7 +57,7 @@ pub fn route(text: &str) -> Result<Route, String> {
     Ok(Route { network, gateway: gateway.into(), learnt: false, until_ns: None })
 }
 
-/// The route to all networks that are not known.
+/// Returns the default route through a gateway.
 pub fn default_route(gateway: IpAddr) -> Route {
     let network = match gateway {
         IpAddr::V4(_) => IpCidr::new(IpAddress::v4(0, 0, 0, 0), 0),

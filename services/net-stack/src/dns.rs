@@ -16,9 +16,9 @@ use sip::exheap::ExVec;
 use crate::shared::Shared;
 use provider::waiting::{Waited, until, wait};
 
-/// How long a question is asked, of one version of IP.
+/// Timeout of a query for one IP version, in milliseconds.
 const TIMEOUT_MS: u32 = 10_000;
-/// The name of this machine for itself (RFC 6761).
+/// The loopback name (RFC 6761).
 const OWN_NAME: &str = "localhost";
 
 /// Serves one client.
@@ -45,7 +45,7 @@ fn pack(addresses: &[IpAddr]) -> Option<ExVec<HostAddress>> {
     ExVec::from_slice(&records).ok()
 }
 
-/// Nothing where the client is gone.
+/// Resolves a name; `None` if the client is gone.
 async fn resolve<E: TypedEndpoint>(
     shared: &Shared,
     name: &[u8],
@@ -80,14 +80,14 @@ async fn resolve<E: TypedEndpoint>(
     for is_version_6 in versions {
         match ask(shared, name, *is_version_6, client).await? {
             Ok(addresses) => found.extend(addresses.into_iter().map(IpAddr::from)),
-            // A name without addresses of one version may have those of the other.
+            // A name without addresses of one IP version may have some of the other.
             Err(error) => failed = worse(failed, error),
         }
     }
     Some(if found.is_empty() { Err(failed) } else { Ok(found) })
 }
 
-/// Of two reasons the one that may pass.
+/// Of two errors, returns the one that may be transient.
 fn worse(one: DnsError, other: DnsError) -> DnsError {
     if one == DnsError::NotFound { other } else { one }
 }

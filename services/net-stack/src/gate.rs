@@ -1,34 +1,33 @@
-//! How many readers get what has come between two exchanges of packets.
+//! Limits the number of readers served between two packet exchanges.
 //!
-//! Whoever reads a request makes work for others, and what is sent waits behind that work. Where all readers were
-//! answered at once, a long answer would wait for its next acknowledgement behind all requests that came meanwhile, each
-//! time anew. So a few are answered in each turn, in the order in which they had something to read, and the packets of
-//! answers that were begun go on in between.
+//! A reader that takes a request causes work, and packets to be sent queue behind that work. If all readers were
+//! served at once, a long response would wait for its next ACK behind every request that arrived meanwhile, again and
+//! again. So each turn serves a few readers in FIFO order, and responses already under way proceed in between.
 //!
-//! Key types: [`Gate`], [`Place`] (of one reader). The task that moves packets opens the gate for each of its turns.
-//! Deliberately not here: what is read.
+//! Key types: [`Gate`], [`Place`] (a reader's position). The task that exchanges packets opens the gate for each of
+//! its turns. Deliberately not here: what is read.
 
 use alloc::collections::VecDeque;
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
 
-/// Readers that are answered in a turn.
+/// Readers served per turn.
 const READERS: u64 = 8;
 
-/// Lets a few readers through in each turn.
+/// Admits a few readers per turn.
 #[derive(Default)]
 pub struct Gate {
-    /// The number of the next reader that comes.
+    /// Ticket of the next reader to arrive.
     next: Cell<u64>,
-    /// Readers with a smaller number may go through.
+    /// Readers with smaller tickets may enter.
     open_to: Cell<u64>,
-    /// Those from there on, in their order.
+    /// Wakers of queued readers from there on, in ticket order.
     waiting: RefCell<VecDeque<Waker>>,
-    /// Nobody takes turns at present.
+    /// No turns are being taken at present.
     is_unattended: Cell<bool>,
 }
 
-/// A reader's place in the order, once it has one.
+/// A reader's ticket, once it has one.
 #[derive(Default)]
 pub struct Place(Option<u64>);
 
@@ -40,18 +39,18 @@ impl Gate {
         self.call(READERS as usize);
     }
 
-    /// Lets everybody through until the next turn begins: there is none for a while.
+    /// Admits everyone until the next turn begins, which will not be soon.
     pub fn leave_open(&self) {
         self.is_unattended.set(true);
         self.call(usize::MAX);
     }
 
-    /// Whether readers wait for the next turn.
+    /// Whether readers are queued for the next turn.
     pub fn has_waiting(&self) -> bool {
         !self.waiting.borrow().is_empty()
     }
 
-    /// Whether the reader may go through.
+    /// Asks for admission.
     pub fn enter(&self, place: &mut Place, waker: &Waker) -> Entry {
         if self.is_unattended.get() || place.0.is_some_and(|number| number < self.open_to.get()) {
             return Entry::Open;
@@ -80,14 +79,14 @@ impl Gate {
     }
 }
 
-/// What a reader is to do.
+/// Answer to a reader that asks for admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It may read.
+    /// The reader may read.
     Open,
-    /// It is called when it may.
+    /// The reader is queued and will be woken.
     Waits,
-    /// So it is, and nobody waited before.
+    /// The reader is queued, and is the first.
     WaitsFirst,
 }
 
@@ -111,7 +110,7 @@ mod tests {
         assert_eq!(entries[8], Entry::WaitsFirst);
         assert!(entries[9..].iter().all(|entry| *entry == Entry::Waits) && gate.has_waiting());
         gate.open();
-        // Who comes now does not overtake those that wait.
+        // A new arrival does not overtake queued readers.
         assert_eq!(enter(&gate, &mut Place::default()), Entry::Waits);
         let through =
             places[8..].iter_mut().map(|place| enter(&gate, place)).filter(|entry| *entry == Entry::Open).count();

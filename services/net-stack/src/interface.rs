@@ -1,8 +1,8 @@
-//! The way to the interface's driver: batches of packets, and another driver when one ends.
+//! Connects to the interface's driver, exchanges batches of packets, and reconnects when the driver ends.
 //!
-//! Who owns a buffer: this process gives its driver empty ones to receive in and filled ones to send, and gets them
-//! back; when the driver ends, the kernel frees those it had, and new ones are made. One exchange moves what there is
-//! both ways; where there is nothing to move, there is none.
+//! Buffer ownership: this process gives its driver empty receive buffers and filled transmit buffers, and gets them
+//! back; when the driver ends, the kernel frees those it held, and new ones are allocated. One exchange moves packets
+//! in both directions; without packets there is no exchange.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -28,29 +28,29 @@ use task_sync::Notify;
 
 use crate::shared::{Block, Link, Shared};
 
-/// Buffers that are wanted in each direction; a driver may take fewer.
+/// Buffers per direction; a driver may take fewer.
 const PACKETS: u32 = 256;
-/// Bytes of an Ethernet header with a VLAN tag.
+/// Length of an Ethernet header with a VLAN tag, in bytes.
 const HEADER_BYTES: usize = 18;
-/// By so many bytes a buffer to send is longer than one to receive in, which tells the two apart.
+/// Excess length of a transmit buffer over a receive buffer, in bytes; it tells the two apart.
 const SENT_BYTES: usize = 16;
-/// How long to wait before a driver that ended is looked for again, at first and at most.
+/// Initial and maximum delay before reconnecting to a driver, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 1;
 const MAX_RETRY_MS: u64 = 10;
 
-/// An interface that was bound.
+/// A bound interface.
 pub struct Interface {
     pub hardware: EthernetAddress,
     pub mtu: usize,
     pub features: Features,
     pub link: Link,
-    /// Bytes of a buffer to send.
+    /// Length of a transmit buffer, in bytes.
     sent_bytes: usize,
     endpoint: nic_device::Imp<states::IoConfigureBegin>,
 }
 
 impl Interface {
-    /// Binds the interface, and waits for a driver that is just being started.
+    /// Binds the interface, waiting for a driver that is starting.
     pub async fn open(namespace: &mut Namespace, path: &str) -> Result<Interface, AccessError> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut pause_ms = AGAIN_AFTER_MS;
@@ -87,7 +87,7 @@ impl Interface {
         }
     }
 
-    /// Starts to send and receive.
+    /// Starts sending and receiving.
     ///
     /// # Errors
     /// The driver ended, does not answer, or takes no packets.
@@ -131,12 +131,12 @@ struct Running {
     events: nic_events::Imp<nic_events::states::Ready>,
     receive: usize,
     transmit: usize,
-    /// Bytes of a packet with its Ethernet header, at most.
+    /// Maximum length of a frame, with its Ethernet header, in bytes.
     frame_bytes: usize,
     sent_bytes: usize,
 }
 
-/// Moves packets as long as this process lives, over one driver after the other.
+/// Exchanges packets for the life of the process, reconnecting whenever the driver ends.
 pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, first: Interface) {
     let mut interface = first;
     loop {
@@ -169,36 +169,36 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
     }
 }
 
-/// What the driver said since it was last asked.
+/// Driver notifications since the last check.
 #[derive(Default)]
 struct News {
     received: Cell<bool>,
     has_ended: Cell<bool>,
-    /// Whether the task that moves packets waits to be told. While it does not it asks by itself, and a driver that is
-    /// not to tell anything has nothing to wait for.
+    /// Whether the packet task waits for a notification. While it does not, it polls by itself, and a driver without
+    /// notification requests has nothing to wait for.
     is_wanted: Cell<bool>,
     wanted: Notify,
 }
 
 impl News {
-    /// The driver may tell from now on.
+    /// Enables notifications.
     fn want(&self) {
         if !self.is_wanted.replace(true) {
             self.wanted.notify_all();
         }
     }
 
-    /// Waits until something is wanted.
+    /// Waits until notifications are enabled.
     async fn wanted(&self) {
         self.wanted.until(|| self.is_wanted.get()).await;
     }
 }
 
-/// Hears what the driver announces, until it ends.
+/// Receives the driver's notifications until it ends.
 async fn receive_events(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<nic_events::states::Ready>) {
     while let nic_events::ImpReady::NicEvent { e, next } = events.receive_async().await {
         if e != NicEventType::TransmitEvent || shared.stack().free_buffers() == 0 {
-            // Buffers of packets that were sent come with the next exchange, unless one is wanted now.
+            // Transmitted buffers return with the next exchange, unless one is wanted at once.
             news.received.set(true);
             shared.work.notify_one();
         }
@@ -209,11 +209,11 @@ async fn receive_events(shared: Rc<Shared>, news: Rc<News>, mut events: nic_even
     shared.work.notify_one();
 }
 
-/// Moves packets until the driver ends.
+/// Exchanges packets until the driver ends.
 async fn run(shared: &Rc<Shared>, running: Running) -> Result<(), AccessError> {
     let news = Rc::new(News::default());
     let ended = exchange(shared, &news, running).await;
-    // The task that hears is to hear that it has ended.
+    // The notification task must learn that the driver has ended.
     news.want();
     ended
 }
@@ -223,7 +223,7 @@ async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) -> Res
     drop(executor::spawn(receive_events(Rc::clone(shared), Rc::clone(news), events)));
     let mut empty: Vec<Filled> = Vec::new();
     for _ in 0..receive {
-        // With fewer buffers the interface loses more packets, that is all.
+        // With fewer buffers the interface only drops more packets.
         let Ok(buffer) = ExVec::new(frame_bytes) else { break };
         empty.push((packets::empty(), buffer));
     }
@@ -238,12 +238,12 @@ async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) -> Res
     let mut endpoint = endpoint;
     loop {
         shared.gate.open();
-        // What clients have asked meanwhile goes with this exchange, rather than each with one of its own.
+        // Batches what clients have requested meanwhile into this exchange, instead of one exchange each.
         executor::idle().await;
         shared.stack().serve();
         let mut given = core::mem::take(&mut empty);
         collect(shared, &mut given);
-        // While readers wait, an exchange lets those who work for the last ones have the processor.
+        // While readers are queued, an exchange yields the processor to those serving the last ones.
         if given.is_empty() && !news.received.take() && !shared.gate.has_waiting() {
             if news.has_ended.get() {
                 return Ok(());
@@ -278,21 +278,21 @@ async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) -> Res
     }
 }
 
-/// Adds what the stack has to send.
+/// Collects the packets that the stack has to send.
 fn collect(shared: &Shared, given: &mut Vec<Filled>) {
     let mut stack = shared.stack();
     while let Some(packet) = stack.take() {
         let record = Packet {
             flags: PacketFlags::CHECKSUM.when(packet.needs_checksum),
             segment_bytes: packet.segment_bytes,
-            // No packet is longer than its buffer, which is far shorter than that.
+            // A packet is no longer than its buffer, whose length fits.
             ..packets::sent(packet.length as u32)
         };
         given.push((record, packet.buffer.0));
     }
 }
 
-/// Waits until there is something to do.
+/// Waits until there is work.
 async fn wait(shared: &Shared, news: &News) {
     let next_ns = shared.stack().next_time_ns();
     let mut sleep = pin!(async {
@@ -304,7 +304,7 @@ async fn wait(shared: &Shared, news: &News) {
     let mut work = pin!(shared.work.notified());
     let mut has_waited = false;
     poll_fn(|context| {
-        // Whoever wakes this task has a reason that `serve` knows, if only an earlier time than the one waited for.
+        // Whatever woke this task is for `serve` to handle, even if only an earlier deadline.
         if core::mem::replace(&mut has_waited, true) || work.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }

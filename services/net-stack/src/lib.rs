@@ -1,8 +1,8 @@
 //! The network stack: `Tcp`, `Udp`, `Dns` and `IpConfiguration` for many clients, over one network interface.
 //!
-//! What packets mean is in the library `net-stack-core`; here are the channels. Each conversation is a task on one
-//! thread: `interface` moves packets, the others serve clients. When the interface's driver ends,
-//! sockets stay, and the interface is bound again. Who may do what is asked of `network-guard`.
+//! The protocols are in the library `net-stack-core`; the channels are here. Each conversation is a task on one
+//! thread: `interface` exchanges packets, the others serve clients. When the interface's driver ends, sockets stay
+//! open and the interface is bound again. `network-guard` decides about access.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ sip::startup!();
 
 type Provider = service_provider::Exp<service_provider::states::Start>;
 
-/// Serves until the one who hands over clients is gone.
+/// Serves until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     match sip::executor::block_on(serve(startup)) {
         Ok(status) => status,
@@ -52,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Whoever started this process tells people why it cannot serve.
+/// Reports why the service cannot start; the parent process shows it to the user.
 fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
     match ExVec::from_slice(explanation.as_bytes()) {
         Ok(block) => drop(provider.not_ready(error, block)),
@@ -61,7 +61,7 @@ fn refuse(provider: Provider, error: StartError, explanation: &str) -> i32 {
     1
 }
 
-/// What a person set.
+/// Settings from the parameters.
 struct Settings {
     addresses: Vec<Address>,
     routes: Vec<Route>,
@@ -138,7 +138,7 @@ async fn serve(startup: Startup) -> i32 {
     0
 }
 
-/// Gives the interface what a person set.
+/// Applies the settings to the interface.
 fn settle(shared: &Shared, settings: &Settings) {
     let mut stack = shared.stack();
     for address in &settings.addresses {

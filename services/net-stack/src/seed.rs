@@ -1,14 +1,14 @@
-//! The secret that sequence numbers and ports are made of.
+//! The secret from which sequence numbers and ports are derived.
 
 use client::namespace::Namespace;
 use client::random::Source;
 use sip::exheap::ExVec;
 
-/// Bytes of it.
+/// Length of the secret, in bytes.
 const BYTES: usize = 32;
 
-/// Draws the secret from the machine's source of random bytes. A machine without one has the time alone, which
-/// others can guess: then who can guess it can also disturb connections without seeing them.
+/// Draws the secret from the machine's random source. Without one it is derived from the time alone, which can be
+/// guessed: whoever guesses it can attack connections blindly.
 pub fn draw(namespace: &mut Namespace) -> [u8; BYTES] {
     let mut seed = [0; BYTES];
     seed[..8].copy_from_slice(&sip::time::monotonic().to_le_bytes());

@@ -1,4 +1,4 @@
-//! What all conversations share: the stack, who may do what, and a notification for the task that moves packets.
+//! State shared by all conversations: the stack, access checks, and a notification for the packet task.
 
 use core::cell::{Cell, RefCell, RefMut};
 
@@ -10,7 +10,7 @@ use task_sync::Notify;
 use crate::gate::Gate;
 use crate::interface::Interface;
 
-/// A buffer that the interface's driver takes.
+/// A packet buffer in the form that the driver takes.
 pub struct Block(pub ExVec<u8>);
 
 impl Buffer for Block {
@@ -19,20 +19,20 @@ impl Buffer for Block {
     }
 }
 
-/// What all conversations share.
+/// State shared by all conversations.
 pub struct Shared {
     stack: RefCell<Stack<Block>>,
-    /// Notified when the task that moves packets has something to do.
+    /// Notified when the packet task has work.
     pub work: Notify,
-    /// Who may read, and when.
+    /// Admission of readers.
     pub gate: Gate,
-    /// Who may do what.
+    /// Access checks.
     pub guard: Guard,
-    /// The interface as its driver described it last.
+    /// The interface as last described by its driver.
     pub link: Cell<Link>,
 }
 
-/// What a driver says of its interface.
+/// Properties of an interface.
 #[derive(Clone, Copy)]
 pub struct Link {
     pub hardware: [u8; 6],
@@ -58,7 +58,7 @@ impl Shared {
         }
     }
 
-    /// The stack, which is told the time. Not to be held while something is awaited.
+    /// Borrows the stack with its clock set. Never hold it across an await.
     pub fn stack(&self) -> RefMut<'_, Stack<Block>> {
         let mut stack = self.stack.borrow_mut();
         stack.set_time(sip::time::monotonic());

@@ -58,7 +58,7 @@ fn listen(
     Ok((importer, port))
 }
 
-/// Nothing where the client is gone.
+/// Connects; `None` if the client is gone.
 async fn connect(
     shared: &Rc<Shared>,
     remote: contracts::SocketAddress,
@@ -101,7 +101,7 @@ async fn connect(
 
 type Opened = (tcp_connection::Imp<tcp_connection::states::Ready>, contracts::SocketAddress, contracts::SocketAddress);
 
-/// Begins to serve a connection; it is still the caller's where that fails.
+/// Starts serving a connection; on failure the caller keeps it.
 fn open(shared: &Rc<Shared>, id: ConnectionId) -> Result<Opened, TcpError> {
     let (local, remote) = shared.stack().ends(id).ok_or(TcpError::Closed)?;
     let (importer, exporter) = tcp_connection::new_channel().map_err(|_| TcpError::Exhausted)?;
@@ -109,7 +109,7 @@ fn open(shared: &Rc<Shared>, id: ConnectionId) -> Result<Opened, TcpError> {
     Ok((importer, convert::to_contract(local), convert::to_contract(remote)))
 }
 
-/// Serves a listener until its channel closes.
+/// Accepts connections until the listener's channel closes.
 async fn take_connections(shared: Rc<Shared>, id: ListenerId, client: tcp_listener::Exp<tcp_listener::states::Ready>) {
     let mut client = client;
     while let tcp_listener::ExpReady::Accept { next } = client.receive_async().await {

@@ -1,4 +1,4 @@
-//! Reading from a connection into blocks, and writing from blocks that were lent.
+//! Reads from connections into blocks, and writes from lent blocks.
 
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
@@ -11,16 +11,16 @@ use crate::gate::{Entry, Place};
 use crate::shared::Shared;
 use provider::waiting::{Waited, until, until_or_never, wait};
 
-/// Most bytes that are read at once.
+/// Maximum number of bytes per read.
 const MAX_READ: usize = 256 << 10;
 
-/// What came of reading.
+/// Result of a read.
 pub enum Read {
     Data(ExVec<u8>, u32),
     Nothing,
     End,
     Failed(Failure),
-    /// The client has gone.
+    /// The client is gone.
     Gone,
 }
 
@@ -33,7 +33,7 @@ pub async fn read<E: TypedEndpoint>(shared: &Shared, id: ConnectionId, client: &
     let mut place = Place::default();
     let waited = wait(client, until(timeout_ms), async {
         result = poll_fn(|context| {
-            // Who does not wait for data is not made to wait for a turn.
+            // A non-blocking read does not queue for a turn.
             if timeout_ms > 0 && shared.stack().readable(id) > 0 {
                 match shared.gate.enter(&mut place, context.waker()) {
                     Entry::Open => {}
@@ -50,7 +50,7 @@ pub async fn read<E: TypedEndpoint>(shared: &Shared, id: ConnectionId, client: &
     });
     match waited.await {
         Waited::Gone => Read::Gone,
-        // What is there is not kept because its turn did not come in time.
+        // Data present is returned even if no turn came before the timeout.
         Waited::TimedOut => match poll_read(shared, id, most, Waker::noop()) {
             Poll::Ready(read) => read,
             Poll::Pending => Read::Nothing,
@@ -69,7 +69,7 @@ fn poll_read(shared: &Shared, id: ConnectionId, most: u32, waker: &Waker) -> Pol
             Err(_) => return Poll::Ready(Read::Failed(Failure::Exhausted)),
         },
     };
-    // With nothing there yet, the answer to reading one byte tells why, or wakes this task later.
+    // While there is no data, reading one byte returns the reason or registers the waker.
     let mut one = [0];
     let into = block.as_mut().map_or(&mut one[..], |block| block.as_mut_slice());
     match (stack.poll_read(id, into, waker), block) {
@@ -81,14 +81,14 @@ fn poll_read(shared: &Shared, id: ConnectionId, most: u32, waker: &Waker) -> Pol
     }
 }
 
-/// How writing ended before all was written.
+/// Why a write ended early.
 pub enum WriteFailure {
     Failed(Failure),
-    /// The client has gone.
+    /// The client is gone.
     Gone,
 }
 
-/// Writes all pieces, one after the other. `written` counts along. Without progress for so long it ends.
+/// Writes all pieces in order and counts the bytes in `written`. Fails after `timeout_ms` without progress.
 pub async fn write<E: TypedEndpoint>(
     shared: &Shared,
     id: ConnectionId,

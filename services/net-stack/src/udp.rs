@@ -77,7 +77,7 @@ async fn serve_socket(shared: &Shared, id: UdpId, mut client: udp_socket::Exp<ud
                         Ok(block) => {
                             next.datagram(block, datagram.data.len() as u32, convert::to_contract(datagram.remote))
                         }
-                        // It is lost, as datagrams may be.
+                        // Dropped for want of memory, as UDP allows.
                         Err(_) => next.failed(TcpError::Exhausted),
                     },
                 }

@@ -133,7 +133,7 @@ impl Registry {
         service.process = 0;
     }
 
-    /// One more start after the first.
+    /// Counts a restart.
     pub fn count_restart(&self, index: usize) {
         self.inner.lock().services[index].restarts += 1;
     }
@@ -164,19 +164,19 @@ impl Registry {
         self.enter(index, state, reason);
     }
 
-    /// Whether somebody wants to hear of changes from now on.
+    /// Enables or disables recording of changes.
     pub fn listen(&self, listening: bool) {
         let mut inner = self.inner.lock();
         inner.listening = listening;
         inner.changes = Vec::new();
     }
 
-    /// Changes since the last time.
+    /// Takes the changes recorded since the last call.
     pub fn take_changes(&self) -> Vec<Change> {
         core::mem::take(&mut self.inner.lock().changes)
     }
 
-    /// Waits until the service is ready or will not be.
+    /// Waits until the service is ready or has failed.
     pub fn wait_settled(&self, index: usize) {
         self.settled[index].wait();
     }
@@ -187,7 +187,7 @@ impl Registry {
         inner.services[index].wanted && !inner.closing
     }
 
-    /// Waits until what is wanted of the service changes, at most until the deadline.
+    /// Waits until the service's wanted state changes, or until the deadline.
     pub fn wait_command(&self, index: usize, deadline: sip::Deadline) {
         // Whether it was the command or the deadline, the caller looks at what is wanted.
         let _ = self.commands[index].wait_until(deadline);

@@ -27,16 +27,16 @@ const CONTROL: &str = "/service/manager/control";
 const RIGHT: &str = "control";
 const RULE: &str = "no [[bind]] rule allows it";
 
-/// How often changes are looked for while someone is subscribed, in milliseconds.
+/// Interval at which changes are polled while someone is subscribed, in milliseconds.
 const LOOK_MS: u64 = 50;
 
-/// How long who asks to start or stop a service is kept waiting for it, at most, in milliseconds.
+/// Timeout for a start or stop request to take effect, in milliseconds.
 const SETTLE_MS: u64 = 5_000;
 
-/// Subscribers at a time.
+/// Maximum number of subscribers.
 const SUBSCRIBER_LIMIT: usize = 64;
 
-/// Changes that wait for one subscriber; of more, the oldest are left out.
+/// Maximum number of changes queued per subscriber; the oldest are dropped.
 const QUEUE_LIMIT: usize = 256;
 
 /// Who hears of changes. Each is told on its own, so that one that takes nothing holds up no other.

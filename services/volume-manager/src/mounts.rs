@@ -29,9 +29,9 @@ use crate::error::{self, Error};
 use crate::places;
 use crate::waiting::{before, unless};
 
-/// How long a file system may take until it serves, in milliseconds: it may have to bring a volume in order.
+/// Timeout for a file system to start serving, in milliseconds; it may have to recover the volume.
 const READY_MS: u64 = 60_000;
-/// How long a file system may take to end after it has unmounted, in milliseconds.
+/// Timeout for a file system to exit after unmounting, in milliseconds.
 const ENDING_MS: u64 = 10_000;
 /// How long the numbers of a volume are waited for. Shorter than [`REQUEST_LIMIT`], which clients keep.
 const STATISTICS_LIMIT: Duration = Duration::from_secs(REQUEST_LIMIT.as_secs() / 2);
@@ -41,7 +41,7 @@ const WRITING_LIMIT: Duration = Duration::from_secs(BULK_LIMIT.as_secs() / 2);
 type Control = file_system::Imp<file_system::states::Ready>;
 type Provider = service_provider::Imp<service_provider::states::Ready>;
 
-/// Where a volume is in its life.
+/// State of a mounted volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Its file system is being started.

@@ -1,4 +1,4 @@
-//! Waiting for a future no longer than something else takes.
+//! Bounded waits for futures.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
@@ -6,12 +6,12 @@ use core::task::Poll;
 
 use sip::{Deadline, executor};
 
-/// The output of the future, or `None` if the deadline comes first; then it is dropped.
+/// Returns the future's output, or `None` at the deadline, which drops the future.
 pub(crate) async fn before<F: Future>(deadline: Deadline, future: F) -> Option<F::Output> {
     unless(executor::sleep_until(deadline), future).await
 }
 
-/// The output of the future, or `None` if the other one is ready first; then it is dropped.
+/// Returns the future's output, or `None` if `other` completes first, which drops the future.
 pub(crate) async fn unless<F: Future>(other: impl Future<Output = ()>, future: F) -> Option<F::Output> {
     let (mut future, mut other) = (pin!(future), pin!(other));
     poll_fn(|context| match future.as_mut().poll(context) {

@@ -1,14 +1,14 @@
-//! Addresses of the internet as text.
+//! IP addresses as text.
 
 use core::fmt::{self, Write};
 use core::net::{IpAddr, Ipv6Addr};
 
 use contracts::SocketAddress;
 
-/// Letters of the longest address.
+/// Length of the longest address.
 const MAX_LETTERS: usize = 45;
 
-/// The text of an address, without memory of its own.
+/// An address as text, without allocation.
 #[derive(Clone, Copy)]
 pub(crate) struct AddressText {
     letters: [u8; MAX_LETTERS],
@@ -16,10 +16,10 @@ pub(crate) struct AddressText {
 }
 
 impl AddressText {
-    /// The address of a client, without its port; one of IPv4 as that.
+    /// Formats a client's address without its port; mapped IPv4 addresses as IPv4.
     pub(crate) fn of(address: &SocketAddress) -> AddressText {
         let mut text = AddressText { letters: [0; MAX_LETTERS], used: 0 };
-        // There is room for any.
+        // Any address fits.
         let _ = write!(text, "{}", address.ip());
         text
     }
@@ -40,7 +40,7 @@ impl Write for AddressText {
     }
 }
 
-/// The address that a person wrote; the empty text is any address.
+/// Parses a configured address; the empty text is the unspecified address.
 pub(crate) fn parse(text: &str, port: u16) -> Option<SocketAddress> {
     let address = match text {
         "" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

@@ -1,4 +1,4 @@
-//! Sending answers: heads, pages and files.
+//! Sends responses: heads, pages and files.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -16,38 +16,38 @@ use crate::plan::Content;
 use crate::store::{FileChannel, StoreError, of_file};
 use crate::wire::{Gone, Wire};
 
-/// Bytes of a head without what an application says.
+/// Maximum length of a head without an application's fields, in bytes.
 pub(crate) const HEAD_BYTES: usize = 1024;
-/// Contents up to here are read in one piece and sent with the head, and kept for the next who asks.
+/// Contents up to this size are read whole, sent with the head, and cached.
 const WHOLE_BYTES: u64 = 64 << 10;
-/// Connections from which on pieces are short, and how long those are.
+/// Number of connections from which on pieces are short, and the length of a short piece.
 const CROWD: usize = 2000;
 const CROWD_PIECE_BYTES: usize = 16 << 10;
 
-/// With each 503 that has no time of its own.
+/// Sent with each 503 that has no `Retry-After` of its own.
 const RETRY_AFTER: &str = "retry-after: 1\r\n";
 
-/// What was sent, for the log.
+/// What was sent, for the access log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) status: u16,
     pub(crate) content_bytes: u64,
-    /// Whether the connection can go on.
+    /// Whether the connection persists.
     pub(crate) goes_on: bool,
 }
 
-/// An answer could not be sent to its end.
+/// A response was cut off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) status: u16,
 }
 
-/// What is asked for of a file was not sent.
+/// The requested content of a file was not sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unsent {
-    /// Not to its end.
+    /// The response was cut off.
     Cut(Cut),
-    /// Not at all: the file is not what it was when it was opened, and has to be looked at anew.
+    /// Nothing was sent: the file has changed since it was opened, and must be opened again.
     Changed,
 }
 
@@ -57,7 +57,7 @@ impl From<Cut> for Unsent {
     }
 }
 
-/// How an answer is to be given.
+/// How a response is sent.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner {
     pub(crate) is_head: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Manner {
     pub(crate) minor_version: u8,
 }
 
-/// The status line and the fields that all answers have.
+/// Writes the status line and the fields common to all responses.
 pub(crate) fn begin_head(server: &Server, head: &mut HeadWriter<'_>, status: u16, manner: Manner) {
     head.status(status);
     head.put(b"server: singularity\r\ndate: ");
@@ -79,7 +79,7 @@ pub(crate) fn begin_head(server: &Server, head: &mut HeadWriter<'_>, status: u16
     }
 }
 
-/// Sends a page that tells of a status. `fields` are further ones, each with its line's end.
+/// Sends a status page. `fields` are additional header fields, each with its CRLF.
 pub(crate) async fn send_page(
     server: &Server,
     wire: &mut Wire,
@@ -89,12 +89,12 @@ pub(crate) async fn send_page(
     fields: &str,
 ) -> Result<Sent, Cut> {
     let page = page::status(status, explanation);
-    // All that is unavailable here is so for a moment (RFC 9110, section 10.2.3).
+    // All unavailability here is temporary (RFC 9110, section 10.2.3).
     let fields = if status == 503 && fields.is_empty() { RETRY_AFTER } else { fields };
     send_text(server, wire, manner, status, &page, fields).await
 }
 
-/// Sends a page of HTML.
+/// Sends an HTML page.
 pub(crate) async fn send_text(
     server: &Server,
     wire: &mut Wire,
@@ -123,7 +123,7 @@ pub(crate) async fn send_text(
     Ok(Sent { status, content_bytes: content.len() as u64, goes_on: manner.keep_alive })
 }
 
-/// Sends an answer that is a head alone.
+/// Sends a response without content.
 pub(crate) async fn send_head(
     server: &Server,
     wire: &mut Wire,
@@ -143,7 +143,7 @@ pub(crate) async fn send_head(
     Ok(Sent { status, content_bytes: 0, goes_on: manner.keep_alive })
 }
 
-/// Sends what is asked for of an open file.
+/// Sends the requested content of an open file.
 pub(crate) async fn send_file(
     server: &Server,
     wire: &mut Wire,
@@ -174,7 +174,7 @@ pub(crate) async fn send_file(
     Ok(sent?)
 }
 
-/// Sends all of a file in the coding `gzip`, or as it is where that makes it no shorter.
+/// Sends a whole file with content coding `gzip`, or as it is if that is no shorter.
 async fn send_coded(server: &Server, wire: &mut Wire, manner: Manner, entry: &Rc<Entry>) -> Result<Sent, Unsent> {
     let cut = Cut { status: 200 };
     let coded = match server.coded.find(&entry.attributes) {
@@ -210,7 +210,7 @@ async fn send_coded(server: &Server, wire: &mut Wire, manner: Manner, entry: &Rc
     Ok(Sent { status: 200, content_bytes: content.len() as u64, goes_on: manner.keep_alive })
 }
 
-/// Writes the head of an answer with all of a file, or one part of it.
+/// Writes the head of a response with a whole file, or one part of it.
 fn file_head(
     server: &Server,
     manner: Manner,
@@ -264,7 +264,7 @@ async fn send_part(
     }
     let sent = Sent { status, content_bytes: range.length, goes_on: manner.keep_alive };
     let kept = server.cache.take_warm(entry);
-    // A long file is read as a whole only where it can be kept.
+    // A long file is read whole only if it can be cached.
     let is_short = entry.attributes.size_bytes <= WHOLE_BYTES.min(piece_bytes(server) as u64);
     let is_long_whole = !is_short && (kept.is_some() || part.is_none());
     let room = if is_long_whole { server.cache.room(entry.attributes.size_bytes) } else { None };
@@ -279,7 +279,7 @@ async fn send_part(
             Err(error) => return Ok(send_error(server, wire, manner, error).await?),
         };
         let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
-        // The file has at most as many bytes as the longest block.
+        // The file is no longer than the longest block.
         let data = (block, range.start as usize, range.length as usize);
         let (head, block) = wire.write_two(head, data).await.map_err(|Gone| cut)?;
         server.blocks.give(head);
@@ -300,7 +300,7 @@ async fn send_part(
     Ok(sent)
 }
 
-/// Sends what a reader gives, from its first piece on, which goes out with `head`.
+/// Sends a reader's pieces, the first together with `head`.
 async fn send_pieces(
     server: &Server,
     wire: &mut Wire,
@@ -334,7 +334,7 @@ async fn send_pieces(
     }
 }
 
-/// Sends several parts (RFC 9110, section 14.6).
+/// Sends a multipart response with several ranges (RFC 9110, section 14.6).
 async fn send_parts(
     server: &Server,
     wire: &mut Wire,
@@ -366,7 +366,7 @@ async fn send_parts(
     head.put(b"content-type: multipart/byteranges; boundary=");
     head.put(boundary.as_bytes());
     head.put(b"\r\n");
-    // The type of the content is told with each part.
+    // Each part carries its own content type.
     let rest = entry.fields.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     head.put(&entry.fields[rest..]);
     head.put(b"\r\n");
@@ -390,7 +390,7 @@ async fn send_parts(
     Ok(Sent { status: 206, content_bytes: length, goes_on: manner.keep_alive })
 }
 
-/// Tells the client why a file cannot be sent.
+/// Sends the error for a file that cannot be sent.
 pub(crate) async fn send_error(
     server: &Server,
     wire: &mut Wire,
@@ -410,7 +410,7 @@ pub(crate) async fn send_error(
     }
 }
 
-/// A block with the whole content of a file at its start.
+/// Returns a block with the whole content of a file at its start.
 async fn whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, StoreError> {
     match server.cache.take_warm(entry) {
         Some(block) => Ok(block),
@@ -424,13 +424,13 @@ async fn read_whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, Sto
     Ok(reader.first().await?.0)
 }
 
-/// Bytes of the pieces in which files are sent. A connection has two of them at most, one on its way and one that is read
-/// meanwhile; clients that take none must not use up all blocks, however many they are.
+/// Length of the pieces in which files are sent, in bytes. A connection holds at most two, one being sent and one
+/// being read; slow clients must not exhaust the blocks, however many they are.
 fn piece_bytes(server: &Server) -> usize {
     if server.connections.get() > CROWD { CROWD_PIECE_BYTES } else { PIECE_BYTES }
 }
 
-/// Reads a part of a file piece by piece, the next one while the one before is sent.
+/// Reads a range of a file in pieces, one ahead of the piece being sent.
 struct Reader<'a> {
     server: &'a Server,
     entry: Rc<Entry>,
@@ -447,18 +447,18 @@ impl<'a> Reader<'a> {
         Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes, asked: None }
     }
 
-    /// Whether all was given.
+    /// Whether all pieces were returned.
     fn is_done(&self) -> bool {
         self.offset == self.end
     }
 
-    /// The first piece.
+    /// Returns the first piece.
     async fn first(&mut self) -> Result<(ExVec<u8>, usize), StoreError> {
         self.ask().await?;
         self.next().await
     }
 
-    /// Asks for the next piece, without waiting for it.
+    /// Requests the next piece without waiting for it.
     async fn ask(&mut self) -> Result<(), StoreError> {
         let channel = match self.entry.take_channel() {
             Some(channel) => channel,
@@ -474,9 +474,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The piece that was asked for: its block and how long it is. Where the file system ended meanwhile, the file is
-    /// opened again once, and must be what it was. The last piece is given only where the file still is what it was,
-    /// so that whoever gets it has all of it as it was at one moment, as far as its size and time tell.
+    /// Returns the requested piece: its block and length. If the file system ended meanwhile, the file is opened
+    /// again once, and must be unchanged. The last piece is returned only if the file is unchanged, so that a
+    /// complete response is a consistent snapshot, as far as size and modification time tell.
     async fn next(&mut self) -> Result<(ExVec<u8>, usize), StoreError> {
         use contracts::file::ImpReadyAfterRead as Answer;
         let mut may_open = true;
@@ -510,7 +510,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Looks whether the file still is what it was. A file system that ended meanwhile has answered before.
+    /// Verifies that the file is unchanged. A file system that ended meanwhile has answered before.
     async fn verify(&self, channel: FileChannel) -> Result<(), StoreError> {
         use contracts::file::ImpReadyAfterGetAttributes as Answer;
         match channel.get_attributes().receive_async().await {
@@ -529,7 +529,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One more channel to the file.
+    /// Opens another channel to the file.
     async fn open(&self) -> Result<FileChannel, StoreError> {
         let opened = self.server.store.open_file(&self.entry.path).await?;
         if !self.entry.is_same(&opened.attributes) {

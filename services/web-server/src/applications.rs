@@ -23,9 +23,9 @@ use task_sync::Notify;
 use crate::Server;
 use crate::limited::limited;
 
-/// How long a program may take to say that it is ready.
+/// Timeout for a program to report ready, in milliseconds.
 const START_MS: u64 = 2000;
-/// Ends without an answer in a row from which on the program is not started at once.
+/// Consecutive ends without an answer after which restarts are delayed.
 const FAILURES_FOR_PAUSE: u32 = 8;
 const FIRST_PAUSE_MS: u64 = 100;
 const LONGEST_PAUSE_MS: u64 = 5000;
@@ -45,7 +45,7 @@ pub(crate) struct Progress {
     pub(crate) is_taken: Cell<bool>,
     /// When it did, by the monotonic clock.
     pub(crate) taken_ns: Cell<u64>,
-    /// Nobody waits for its answer any more.
+    /// The request was abandoned.
     has_ended: Cell<bool>,
 }
 
@@ -55,9 +55,9 @@ struct Waiting {
     progress: Rc<Progress>,
 }
 
-/// Why a request was not taken up.
+/// Why a request was not queued.
 pub(crate) enum Refusal {
-    /// The program fails again and again: it is tried again in so many seconds.
+    /// The program keeps failing; retried after this many seconds.
     Failing(u64),
     /// There are too many requests, or no memory.
     Busy,
@@ -187,12 +187,12 @@ impl Application {
         }
     }
 
-    /// Whether a request waits only because others are under way, each of which has a time of its own.
+    /// Whether the request is only queued behind others, each of which has its own time limit.
     pub(crate) fn is_busy_with_others(&self, progress: &Progress) -> bool {
         !progress.is_taken.get() && self.under_way.get() > 0
     }
 
-    /// A request took too long: ends the child that has it, or keeps it waiting.
+    /// Handles a request's timeout: stops the child that has it or delays it.
     pub(crate) fn stop(&self, progress: &Progress) {
         let number = progress.child.get();
         if (number == 0 || number == self.number.get())

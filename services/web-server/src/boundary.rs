@@ -1,8 +1,8 @@
-//! What separates the parts of an answer with several ranges (RFC 2046, section 5.1.1).
+//! Boundaries of multipart responses with several ranges (RFC 2046, section 5.1.1).
 //!
-//! Whoever may write a file that is served and can foretell the boundary can forge parts. So each answer has one of its
-//! own, of [`RANDOM_BYTES`] bytes of the machine's source of random bytes; without that there is none. Deliberately not
-//! here: how parts are sent.
+//! Someone who can write a served file and predict the boundary can forge parts. So each response has its own, of
+//! [`RANDOM_BYTES`] bytes from the machine's random source; without that source there is none. Deliberately not here:
+//! how parts are sent.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,17 +17,17 @@ use crate::store::{Store, StoreError};
 
 /// Random bytes in a boundary.
 const RANDOM_BYTES: usize = 16;
-/// Boundaries that are drawn at once.
+/// Boundaries drawn at once.
 const DRAWN: usize = 64;
 
-/// Random bytes that were drawn and not used yet.
+/// Random bytes drawn but not yet used.
 #[derive(Default)]
 pub(crate) struct Boundaries {
     drawn: RefCell<Vec<u8>>,
 }
 
 impl Boundaries {
-    /// A boundary that no other answer has; none where there are no random bytes.
+    /// Returns a unique boundary; `None` if there are no random bytes.
     pub(crate) async fn next(&self, store: &Store) -> Option<String> {
         if let Some(boundary) = self.take() {
             return Some(boundary);
@@ -49,7 +49,7 @@ impl Boundaries {
     }
 }
 
-/// Draws the bytes of several boundaries.
+/// Draws random bytes for several boundaries.
 async fn draw(store: &Store) -> Result<ExVec<u8>, StoreError> {
     let unavailable = StoreError::Unavailable;
     let (importer, exporter) = entropy::new_channel().map_err(|_| unavailable)?;

@@ -1,4 +1,4 @@
-//! Files that are open, for as long as what is known of them can be believed.
+//! Cache of open files and of their contents.
 //!
 //! Key types: [`Cache`], [`Entry`]. After [`VALID_NS`] a file is opened again by its path, so whoever changes it, or
 //! puts another in its place, waits no longer than that to see it served. Whole small files are kept in the blocks in
@@ -19,19 +19,19 @@ use crate::blocks::block_bytes;
 use crate::coded;
 use crate::store::{FileChannel, Opened};
 
-/// How long what is known of a file is believed.
+/// Time for which a file's attributes are trusted, in nanoseconds.
 const VALID_NS: u64 = 1_000_000_000;
-/// How long the content of a file is kept that is not opened again.
+/// Time for which the content of a file is cached that is not opened again, in nanoseconds.
 const KEPT_NS: u64 = 10_000_000_000;
-/// A file that was changed at most so many seconds ago may change again without its time telling it.
+/// A file changed within this many seconds may change again without a new modification time.
 const UNSETTLED_S: i64 = 2;
 const WAYS: usize = 4;
 const SETS: usize = 512;
-/// Channels to one file that are kept while nobody reads.
+/// Maximum number of idle channels per file.
 const MAX_CHANNELS: usize = 8;
-/// Bytes of contents that are kept, where nobody says how many.
+/// Default size of the content cache, in bytes.
 const MAX_WARM_BYTES: usize = 16 << 20;
-/// Blocks with the content of one file that are kept.
+/// Maximum number of cached content blocks per file.
 const MAX_WARM_BLOCKS: usize = 64;
 
 /// An open file.
@@ -266,7 +266,7 @@ impl Cache {
         self.cool(entry);
     }
 
-    /// Closes the files that are believed in no more, and after a while forgets their contents.
+    /// Closes expired files, and later drops their contents.
     pub(crate) fn sweep(&self, now_ns: u64) {
         for set in self.sets.borrow_mut().iter_mut() {
             set.retain(|Slot { entry, .. }| {
@@ -288,7 +288,7 @@ impl Cache {
         self.max_warm_bytes.set(bytes);
     }
 
-    /// Room for a long file as a whole, which counts with what is kept; none where there is too little.
+    /// Reserves cache space for a whole long file; `None` if there is too little.
     pub(crate) fn room(&self, bytes: u64) -> Option<Room<'_>> {
         let bytes = block_bytes(usize::try_from(bytes).ok()?)?;
         let held = self.warm_bytes.get() + bytes;

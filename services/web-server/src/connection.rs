@@ -21,26 +21,26 @@ use crate::plan::{self, Action, Content as Asked, Noted, Plan};
 use crate::store::StoreError;
 use crate::wire::{Gone, Wire};
 
-/// Content that nobody reads is passed over up to here, so that the connection can go on.
+/// Maximum unread content that is discarded so that the connection can persist.
 pub(crate) const MAX_IGNORED_BYTES: u64 = 64 << 10;
-/// Bytes of all heads together whose ends have not come; a client whose head is too much is sent away.
+/// Total size of all incomplete heads, in bytes; the client that exceeds it is disconnected.
 const MAX_HELD_BYTES: usize = 16 << 20;
-/// How often a file is opened for one request, where it changes again and again.
+/// Maximum number of times a file that keeps changing is opened for one request.
 const MAX_OPENINGS: u32 = 3;
 /// How long the rest of what a client sends is passed over after the last answer, so that it reads that answer before
 /// it hears that nobody listens (RFC 9112, section 9.6).
 const LINGER_MS: u64 = 1000;
 const MAX_LINGER_BYTES: usize = 1 << 20;
-/// What is told of content that is not framed as it must be.
+/// Reported for malformed content.
 pub(crate) const MALFORMED_CONTENT: &str = "a chunk of the content is out of the grammar";
 
-/// What came of waiting for a request.
+/// Result of waiting for a request.
 enum Head {
-    /// Its head is whole.
+    /// A complete head.
     Whole(Plan),
-    /// It makes no sense.
+    /// An invalid head.
     Rejected(Rejection),
-    /// None came, or the client is gone.
+    /// No request came, or the client is gone.
     None,
 }
 
@@ -190,14 +190,14 @@ async fn next_head(
     }
 }
 
-/// The memory that the start of a head takes whose end has not come.
+/// Memory held by an incomplete head.
 struct Held<'s> {
     server: &'s Server,
     bytes: usize,
 }
 
 impl Held<'_> {
-    /// Notes that it takes so many bytes now; false if that is too much, with those of all others.
+    /// Records its size; false if the total exceeds the limit.
     fn grow_to(&mut self, bytes: usize) -> bool {
         let all = self.server.held_bytes.get() - self.bytes + bytes;
         self.server.held_bytes.set(all);
@@ -418,7 +418,7 @@ enum Passed {
     Malformed,
 }
 
-/// Passes over the rest of a request's content.
+/// Discards the rest of a request's content.
 async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, mut reader: BodyReader) -> Passed {
     let mut passed = 0;
     let deadline = Deadline::after_ms(server.limits.header_time_ms.into());
@@ -443,7 +443,7 @@ async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, mut read
     Passed::Whole
 }
 
-/// Ends the connection so that the client gets the last answer.
+/// Lingers so that the client receives the last response before the close.
 async fn linger(wire: &mut Wire, input: &mut Input) {
     if wire.finish().await.is_err() {
         return;

@@ -20,24 +20,24 @@ use crate::input::{Input, More};
 use crate::limited::limited;
 use crate::wire::{Gone, Wire};
 
-/// How often a request is handed over anew that no child took.
+/// Maximum number of times that a request no child took is submitted.
 const MAX_TRIES: u32 = 3;
-/// Bytes in front of a chunk: the end of the one before, its size in hexadecimal, the line's end.
+/// Space in front of a chunk: the CRLF of the previous chunk, the size in hexadecimal, a CRLF.
 const CHUNK_HEAD_BYTES: usize = 32;
-/// Bytes that are given to an application at once.
+/// Maximum number of bytes passed to an application at once.
 const MAX_PIECE_BYTES: usize = 64 << 10;
-/// A client must send content at this many bytes a millisecond at least, after the time that a head may take.
+/// Minimum rate at which a client must send content after the head's timeout, in bytes per millisecond.
 const SLOWEST_BYTES_PER_MS: u64 = 1;
 
-/// A request's content, and how it is asked for.
+/// The content of a request, and its framing.
 pub(crate) struct Content<'a> {
-    /// Where it comes from.
+    /// Its source.
     pub(crate) input: &'a mut Input,
-    /// Which bytes of that it is.
+    /// Decodes the framing.
     pub(crate) reader: BodyReader,
-    /// The client waits to be told to send it.
+    /// The client sent `Expect: 100-continue` and waits.
     pub(crate) is_awaited: bool,
-    /// Why it cannot be read on.
+    /// Why reading stopped.
     error: Option<BodyError>,
     started: Deadline,
     received: u64,
@@ -49,14 +49,14 @@ impl<'a> Content<'a> {
         Content { input, reader, is_awaited, error: None, started: Deadline::after_ns(0), received: 0 }
     }
 
-    /// Whether another request can follow an answer that is given now: what is left is not awaited, and not too long
-    /// to be passed over.
+    /// Whether the connection can persist after a response sent at this point: the client is not waiting to send the
+    /// rest, and it is short enough to be discarded.
     fn lets_go_on(&self) -> bool {
         let is_too_long = self.reader.left().is_some_and(|left| left > MAX_IGNORED_BYTES);
         self.reader.has_ended() || !self.is_awaited && !is_too_long
     }
 
-    /// The next piece; empty at the end.
+    /// Returns the next piece; empty at the end.
     async fn next(&mut self, server: &Server, wire: &mut Wire, most: u32) -> Result<(ExVec<u8>, usize), ()> {
         loop {
             if self.reader.has_ended() {
@@ -92,7 +92,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Has a request answered. `head` is what the application is told of it.
+/// Has a request answered. `head` is what the application is given of its head.
 pub(crate) async fn answer(
     server: &Server,
     wire: &mut Wire,
@@ -149,21 +149,21 @@ pub(crate) async fn answer(
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 enum Failure {
     /// No child took the request.
     NotTaken,
-    /// The child ended, or answered what is no answer.
+    /// The child ended, or sent an invalid response.
     Broken,
-    /// The time was over.
+    /// The request timed out.
     TooSlow,
-    /// The time was over before the application took the request, as it had others to answer.
+    /// The request timed out before the application, busy with others, took it.
     Crowded,
-    /// The client sends more than it may.
+    /// The content exceeds the limit.
     TooLarge,
-    /// What the client sends is not framed as it must be.
+    /// The content's framing is malformed.
     Malformed,
-    /// A part of the answer was sent, and no more will be; or the client is gone.
+    /// Part of the response was sent and no more will be, or the client is gone.
     Cut(Cut),
 }
 
@@ -181,8 +181,8 @@ impl Talk<'_, '_> {
         Deadline::after_ms(self.server.limits.application_time_ms.into())
     }
 
-    /// What comes of waiting for the application, if it comes in time. A request that waited to be taken has all of
-    /// its time from then on.
+    /// Awaits the application within the time limit. For a request that queued, the limit counts from when it was
+    /// taken.
     async fn in_time<F: Future>(&self, waiting: F) -> Option<F::Output> {
         let mut waiting = pin!(waiting);
         let mut deadline = self.deadline();
@@ -214,13 +214,13 @@ impl Talk<'_, '_> {
                         Ok((_, 0)) => next.end_of_body(),
                         Ok((block, count)) => next.body(block, count as u32),
                         Err(()) => {
-                            // Where the next request begins is not known.
+                            // The start of the next request is unknown.
                             self.manner.keep_alive = false;
                             next.body_failed()
                         }
                     };
                 }
-                // Whatever an application makes of it, the client is told why.
+                // Whatever the application answers, the client is told what is wrong with its content.
                 ExpReady::Reply { next, .. } if self.content.error.is_some() => {
                     drop(next.failed());
                     return Err(self.content_failure());
@@ -265,7 +265,7 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Why the content could not be read on.
+    /// Returns why reading the content failed.
     fn content_failure(&self) -> Failure {
         match self.content.error {
             Some(BodyError::Malformed) => Failure::Malformed,
@@ -273,7 +273,7 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// A client that was never told to send its content may send it or not: where the next request begins is open.
+    /// A client that was never sent 100 may send its content or not, so the start of the next request is unknown.
     fn keep_alive_if_possible(&mut self) {
         self.manner.keep_alive &= self.content.lets_go_on();
     }
@@ -311,7 +311,7 @@ impl Talk<'_, '_> {
         answer::has_content(status) && !self.manner.is_head
     }
 
-    /// Without chunks the end of the connection is the end of the content.
+    /// Without chunked coding, the end of the connection delimits the content.
     fn goes_on_after_stream(&self, status: u16) -> bool {
         self.manner.keep_alive && (self.is_chunked() || !self.has_body(status))
     }
@@ -332,7 +332,7 @@ impl Talk<'_, '_> {
         Ok(())
     }
 
-    /// Sends the pieces of an answer until its end.
+    /// Streams the pieces of a response to its end.
     async fn stream(&mut self, mut exchange: Exp<states::Answering>, status: u16) -> Result<u64, Gone> {
         let mut content_bytes = 0;
         loop {
@@ -378,8 +378,8 @@ impl Talk<'_, '_> {
         head.put_hex(count as u64);
         head.put(b"\r\n");
         let used = head.finish().ok_or(Gone)?;
-        // The line's end behind the chunk goes where there is room for it in the application's block, which is the
-        // server's now; else it is sent by itself.
+        // The chunk's CRLF goes into the application's block, which the server owns by now, if there is room;
+        // otherwise it is sent by itself.
         let end = data.get_mut(count..count + 2).map(|end| end.copy_from_slice(b"\r\n"));
         let sent = if end.is_some() { count + 2 } else { count };
         let (mut before, _) = self.wire.write_two((before, used), (data, 0, sent)).await?;
@@ -403,7 +403,7 @@ impl Talk<'_, '_> {
     }
 }
 
-/// The fields of an application's answer as they are sent, if its head makes sense.
+/// Returns an application's header fields as they are sent; `None` if its head is invalid.
 fn checked(status: u16, head: &[u8]) -> Option<Vec<u8>> {
     if !application::is_status(status) {
         return None;

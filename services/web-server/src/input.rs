@@ -1,7 +1,7 @@
-//! What a client sent and nobody has looked at yet.
+//! Buffered input from a client.
 //!
-//! While nothing is there, nothing is held. What came in one piece is looked at where it lies, in the block that the
-//! stack gave; only what is in several is put together in memory of the server's own.
+//! Without data, it holds no memory. Data that arrived in one piece is parsed in place, in the block from the network
+//! stack; only data in several pieces is copied into the server's own memory.
 
 use alloc::vec::Vec;
 
@@ -9,10 +9,10 @@ use sip::exheap::ExVec;
 
 use crate::wire::{Gone, Read, Wire};
 
-/// Bytes that are asked for at once.
+/// Bytes requested per read.
 const READ_BYTES: u32 = 64 << 10;
 
-/// Bytes between the connection and who reads them.
+/// Buffer between the connection and its parsers.
 #[derive(Default)]
 pub(crate) struct Input {
     block: Option<ExVec<u8>>,
@@ -21,25 +21,25 @@ pub(crate) struct Input {
     end: usize,
 }
 
-/// Whether there is more.
+/// Result of waiting for more input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum More {
-    /// There is.
+    /// More data arrived.
     Data,
-    /// Nothing came in time.
+    /// Timed out.
     Nothing,
-    /// The client has finished.
+    /// The client has shut down its write half.
     End,
 }
 
 impl Input {
-    /// What is there.
+    /// Returns the buffered bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         let all = self.block.as_deref().unwrap_or(&self.joined);
         all.get(self.start..self.end).unwrap_or(&[])
     }
 
-    /// Bytes at the start are done with.
+    /// Discards `count` bytes from the front.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
         if self.start == self.end {
@@ -50,7 +50,7 @@ impl Input {
         }
     }
 
-    /// Waits for more, behind what is there.
+    /// Waits for more data and appends it.
     pub(crate) async fn read(&mut self, wire: &mut Wire, timeout_ms: u32) -> Result<More, Gone> {
         match wire.read(READ_BYTES, timeout_ms).await? {
             Read::Data(block, count) => {

@@ -1,4 +1,4 @@
-//! Taking connections.
+//! Accepts connections.
 
 use alloc::rc::Rc;
 
@@ -10,17 +10,17 @@ use crate::Server;
 use crate::address::AddressText;
 use crate::connection;
 
-/// Connections that wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: u32 = 1024;
 const FIRST_PAUSE_MS: u64 = 2;
 const LONGEST_PAUSE_MS: u64 = 100;
-/// So often it is tried without waiting longer each time: a stack that was just started again is there by then.
+/// Retries without backoff; enough for a network stack that restarts.
 const QUICK_TRIES: u32 = 50;
 
 type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
 
-/// Takes connections for as long as the process lives. When the network stack ends, listens again at the one that
-/// takes its place. `ready` is called when connections are taken for the first time.
+/// Accepts connections for the life of the process. When the network stack ends, listens again on its successor.
+/// Calls `ready` when the first listen succeeds.
 pub(crate) async fn run(server: Rc<Server>, address: SocketAddress, ready: impl FnOnce()) {
     let mut pause_ms = FIRST_PAUSE_MS;
     let mut tries = 0;
@@ -28,9 +28,9 @@ pub(crate) async fn run(server: Rc<Server>, address: SocketAddress, ready: impl 
     let mut ready = Some(ready);
     loop {
         match listen(&server, address).await {
-            // The stack's channel is kept: it may end what belongs to it.
+            // Holds the stack's channel: closing it may close the listener.
             Ok((_stack, listener, local)) => {
-                // Who asked for a port knows it, and may have a prompt already that words would fall into.
+                // A user who set the port knows it, and may be at a prompt that output would disturb.
                 if address.port == 0 || told.is_some() {
                     report::error(format_args!("serving {} at port {}", server.root_path, local.port));
                 }
@@ -72,7 +72,7 @@ async fn listen(
     }
 }
 
-/// Takes connections until the listener ends.
+/// Accepts connections until the listener ends.
 async fn accept(server: &Rc<Server>, mut listener: Listener) {
     loop {
         server.has_room().await;

@@ -1,8 +1,8 @@
-//! The access log: a line for each answer, gathered here and written now and then.
+//! The access log: a line per response, buffered and written periodically.
 //!
-//! A log that cannot be written, as when its volume is full, stops nobody: lines wait up to [`MAX_WAITING_BYTES`], and
-//! what comes then is counted and not kept. A log that has grown long becomes the one before, and a new one begins. The
-//! file is opened again every second, so that one that was renamed, as logrotate(8) does, is left alone from then on.
+//! A log that cannot be written, for example because its volume is full, blocks nobody: up to [`MAX_WAITING_BYTES`]
+//! of lines are buffered, and further ones are counted and dropped. A log that exceeds its maximum size is rotated.
+//! The file is opened again every second, so that it may be renamed as logrotate(8) does.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -24,35 +24,35 @@ use crate::blocks::PIECE_BYTES;
 use crate::plan::Noted;
 use crate::store::{FileChannel, StoreError};
 
-/// How often lines are written.
+/// Interval between writes, in milliseconds.
 const PAUSE_MS: u64 = 250;
-/// The file may have another name after this time.
+/// Interval after which the file is opened again, in milliseconds, as it may have been renamed.
 const OPEN_MS: u64 = 1000;
-/// How long it is waited before a log that could not be written is tried again.
+/// Retry delay after a failed write, in milliseconds.
 const LONG_PAUSE_MS: u64 = 2000;
 const MAX_WAITING_BYTES: usize = 4 << 20;
-/// What is put behind the name of the log before.
+/// Suffix of the rotated log.
 const BEFORE: &str = ".1";
 
-/// Lines that are on their way to the file.
+/// Lines waiting to be written.
 pub(crate) struct AccessLog {
     path: String,
-    /// Bytes after which a new one begins.
+    /// Size at which the log is rotated, in bytes.
     max_bytes: u64,
-    /// It could not have the name of the one before, which was said.
+    /// Rotation failed, and this was reported.
     cannot_begin_anew: Cell<bool>,
     waiting: RefCell<Vec<u8>>,
-    /// Memory for those that come while others are written.
+    /// Buffer for lines that arrive during a write.
     spare: Cell<Vec<u8>>,
-    /// Lines that were not kept, and were not told of yet.
+    /// Dropped lines not yet reported.
     lost: Cell<u64>,
-    /// Those that were told of.
+    /// Dropped lines already reported.
     told_lost: Cell<u64>,
     date: Cell<(i64, [u8; date::LOG_BYTES])>,
 }
 
 impl AccessLog {
-    /// A log to the file at this path of the namespace; without a path, none. A new one begins after so many bytes.
+    /// A log to the file at this path of the namespace, disabled if the path is empty. It is rotated at `max_bytes`.
     pub(crate) fn new(path: &str, max_bytes: u64) -> AccessLog {
         AccessLog {
             path: String::from(path),
@@ -66,7 +66,7 @@ impl AccessLog {
         }
     }
 
-    /// Notes an answer. `head` are the bytes that `noted` speaks of.
+    /// Logs a response. `head` is the request head that `noted` refers to.
     pub(crate) fn note(&self, server: &Server, address: &AddressText, head: &[u8], noted: Option<&Noted>, sent: Sent) {
         if self.path.is_empty() {
             return;
@@ -90,7 +90,7 @@ impl AccessLog {
         access_log::push(&mut waiting, &line);
     }
 
-    /// Lines that were not kept.
+    /// Returns the number of dropped lines.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.get() + self.told_lost.get()
     }
@@ -106,7 +106,7 @@ impl AccessLog {
     }
 }
 
-/// Writes what waits until the server ends, and then the rest.
+/// Writes buffered lines periodically until the server ends, and then the rest.
 pub(crate) async fn write_regularly(server: Rc<Server>) {
     let log = &server.log;
     if log.path.is_empty() {
@@ -144,7 +144,7 @@ pub(crate) async fn write_regularly(server: Rc<Server>) {
     }
 }
 
-/// Appends what waits; the file if that was done. What was not written waits on, as far as there is room.
+/// Appends the buffered lines; returns the file on success. Unwritten lines stay buffered, as far as there is room.
 async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
     let log = &server.log;
     let mut lines = log.waiting.replace(log.spare.take());
@@ -188,13 +188,12 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
     Some(file)
 }
 
-/// Gives the log the name of the one before, which is no more then, and opens a new one. Where it cannot have that
-/// name, it grows on.
+/// Rotates the log, replacing the previous one, and opens a new file. If the rename fails, the log keeps growing.
 async fn begin_anew(server: &Server) -> Option<FileChannel> {
     let log = &server.log;
     match server.store.rename(&log.path, &format!("{}{BEFORE}", log.path)).await {
         Ok(()) => {}
-        // It is still long when there is a file system again.
+        // It is still too long when the file system is back.
         Err(StoreError::Unavailable) => return None,
         Err(_) => {
             log.cannot_begin_anew.set(true);
@@ -204,7 +203,7 @@ async fn begin_anew(server: &Server) -> Option<FileChannel> {
     server.store.open_log(&log.path).await.ok()
 }
 
-/// Puts lines back in front of those that came meanwhile.
+/// Puts unwritten lines back in front of newer ones.
 fn keep(log: &AccessLog, lines: &[u8]) {
     if lines.is_empty() {
         return;
