@@ -1,9 +1,8 @@
-//! Bills of materials: what a package was made of, in the package itself.
+//! Bills of materials: what a package was built from, recorded in the package itself.
 //!
-//! Every crate that was compiled for an image, with its licence and a checksum of its source, and the compiler. A
-//! bill says nothing of when, where or by whom, so that the same sources give the same bill. Key types: [`Materials`]
-//! (from which bills are written), [`Bill`] (one that was read). Deliberately not here: which crates may take part,
-//! which `dependencies` judges.
+//! A bill lists every crate compiled for an image, with its licence and a checksum of its source, and the compiler.
+//! It names no time, place or person, so that the same sources give the same bill. Key types: [`Materials`] (writes
+//! bills), [`Bill`] (a parsed one). Deliberately not here: which crates are allowed, which `dependencies` decides.
 
 mod cyclonedx;
 
@@ -27,23 +26,23 @@ use crate::programs::{Body, Program};
 use crate::repository::Repository;
 use crate::stubs::{flags_in_words, stub_name};
 
-/// What all bills of a build are written from.
+/// Input shared by all bills of a build.
 pub struct Materials<'a> {
     repository: &'a Repository,
     metadata: &'a Metadata,
     checksums: &'a Checksums,
     compiler: String,
-    /// Checksums of the repository's crates by folder, each worked out once.
+    /// Checksums of the repository's crates by folder, computed once each.
     folders: RefCell<BTreeMap<PathBuf, String>>,
 }
 
-/// For what a crate was compiled.
+/// What a crate was compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// It is linked into the image.
+    /// Linked into the image.
     Image,
-    /// It runs while the image is built: a procedural macro, or what one uses.
+    /// Runs during the build: a procedural macro, or a dependency of one.
     Build,
 }
 
@@ -51,29 +50,29 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Material {
-    /// Its name.
+    /// Crate name.
     pub name: String,
-    /// Its version.
+    /// Crate version.
     pub version: String,
-    /// For what it was compiled.
+    /// What it was compiled for.
     pub part: Part,
-    /// Its folder in the repository; none for one from the registry.
+    /// Folder in the repository; `None` for a crate from the registry.
     pub folder: Option<String>,
-    /// Under which licences it may be used, as an SPDX expression; empty where it does not say.
+    /// Licence as an SPDX expression; empty if undeclared.
     pub licence: String,
-    /// SHA-256: of the crate file for one from the registry, else of all files of its folder with their names.
+    /// SHA-256: of the crate file for a registry crate, else of all files of the folder with their names.
     pub sha256: String,
 }
 
-/// What compiled an image.
+/// The compiler of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compiler {
-    /// What `rustc --version` says.
+    /// Output of `rustc --version`.
     pub rustc: String,
-    /// The triple that it compiled for.
+    /// Target triple.
     pub target: String,
-    /// With which flags and which profile, beside what names folders of the builder.
+    /// Flags and profile, without those that name the builder's folders.
     pub flags: String,
 }
 
@@ -81,9 +80,9 @@ pub struct Compiler {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bill {
-    /// SHA-256 of all that the image was made of. Two images with the same one and the same compiler are the same.
+    /// SHA-256 of all sources of the image. Equal sources and equal compilers give equal images.
     pub source: String,
-    /// What compiled it; none for a script.
+    /// The compiler; `None` for a script.
     pub compiler: Option<Compiler>,
     /// The crates, by name and version.
     #[serde(default)]
@@ -91,16 +90,16 @@ pub struct Bill {
 }
 
 impl<'a> Materials<'a> {
-    /// The materials of the stubs' workspace.
+    /// Collects the materials of the stubs' workspace.
     ///
     /// # Errors
-    /// The compiler does not say its version.
+    /// The compiler does not report its version.
     pub fn new(repository: &'a Repository, metadata: &'a Metadata, checksums: &'a Checksums) -> Outcome<Materials<'a>> {
         let compiler = rustc_version()?;
         Ok(Materials { repository, metadata, checksums, compiler, folders: RefCell::default() })
     }
 
-    /// The bill of a program, as it is put into its package.
+    /// Returns the bill of a program, in the form stored in its package.
     ///
     /// # Errors
     /// A source file cannot be read.
@@ -140,7 +139,7 @@ impl<'a> Materials<'a> {
         let folder = package.source.is_none().then(|| self.repository.shown(package.folder()).to_string());
         let sha256 = match folder {
             Some(_) => self.folder_checksum(package.folder())?,
-            // The builder refuses a crate without one.
+            // The builder refuses a crate without a checksum.
             None => self.checksums.of(package).unwrap_or_default().into(),
         };
         let licence = package.license.clone().unwrap_or_default();
@@ -159,21 +158,21 @@ impl<'a> Materials<'a> {
     }
 }
 
-/// Whether the checksum of a crate covers a file, by its path in the crate's folder.
+/// Whether a crate's checksum covers the file at `within`, relative to the crate's folder.
 pub fn covers(within: &Path) -> bool {
     let mut parts = within.iter().map(OsStr::to_string_lossy);
     parts.next().is_some_and(|first| !is_no_source(&first) && !OUTSIDE.contains(&&*first))
         && parts.all(|part| !is_no_source(&part))
 }
 
-/// The folder of another crate that lies in a crate's folder and has a file of that, by its path in the folder, in it: the
-/// checksum of a crate leaves those out, which have their own.
+/// Returns the innermost other crate nested in a crate's folder that contains the file `within`, relative to the
+/// folder. A crate's checksum leaves nested crates out; they have their own.
 pub fn inner_crate(folder: &Path, within: &Path) -> Option<PathBuf> {
     let above = within.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
     above.map(|above| folder.join(above)).find(|above| above.join("Cargo.toml").is_file())
 }
 
-/// Adds name, length and content of each source file below `folder`, in the order of names.
+/// Appends name, length and content of each source file below `folder`, in the order of names.
 fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
     let entries = std::fs::read_dir(folder).map_err(|error| Failure::file("read", folder, &error))?;
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -184,7 +183,7 @@ fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
             continue;
         }
         if path.is_dir() {
-            // A crate of its own has its own line.
+            // A nested crate has its own line.
             if !path.join("Cargo.toml").is_file() {
                 collect(&path, &shown, bytes)?;
             }
@@ -199,10 +198,10 @@ fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
     Ok(())
 }
 
-/// What lies beside the sources of a crate and takes no part in an image: what was built, tests.
+/// Folders beside a crate's sources that take no part in an image: build output, tests.
 const OUTSIDE: [&str; 4] = ["target", "tests", "benches", "examples"];
 
-/// An editor's files take no part either, wherever they are.
+/// Whether a name is an editor's file, which takes no part in an image anywhere.
 fn is_no_source(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~')
 }
@@ -211,7 +210,7 @@ fn rustc_version() -> Outcome<String> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(&compiler)
         .arg("--version")
-        // As cargo is started for images: rustup lets the folder that it is started in say which program it runs.
+        // As cargo is started for images: rustup chooses the toolchain by the current folder.
         .current_dir("/")
         .stdin(Stdio::null())
         .output();
@@ -222,7 +221,7 @@ fn rustc_version() -> Outcome<String> {
     }
 }
 
-/// A crate as a line of the bill.
+/// Formats a crate as a line of the bill.
 fn line(material: &Material) -> String {
     let Material { name, version, part, folder, licence, sha256 } = material;
     let part = match part {
@@ -250,7 +249,7 @@ impl Bill {
     /// Reads the bill of a package.
     ///
     /// # Errors
-    /// The package has none, or it is not of this form.
+    /// The package has none, or it is malformed.
     pub fn of(package: &PackageFile<'_>) -> Outcome<Bill> {
         let name = &package.manifest.name;
         if package.bill.is_empty() {
@@ -264,7 +263,7 @@ impl Bill {
     }
 }
 
-/// `sing bill`: prints the bill of a package, or of a program of the repository after it was built.
+/// `sing bill`: prints the bill of a package, or of a program of the repository, which is built first.
 ///
 /// # Errors
 /// There is no such program or package, it has no bill, or it does not build.
@@ -340,7 +339,7 @@ mod tests {
         }
         write("src/lib.rs", "b");
         let second = checksum();
-        // A module may be called so.
+        // A module may have such a name.
         write("src/tests/mod.rs", "");
         assert_ne!(checksum(), second);
         write("src/more.rs", "");

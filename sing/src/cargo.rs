@@ -1,6 +1,6 @@
-//! Calls cargo: builds with a progress line, and `cargo metadata` as typed data.
+//! Runs cargo: builds with a progress line, and `cargo metadata` as typed data.
 //!
-//! Deliberately not here: what is built and why; `builder` and `tests` know that.
+//! Deliberately not here: what is built and why; see `builder` and `test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
@@ -14,14 +14,14 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::{Progress, TICK};
 use crate::repository::Repository;
 
-/// The triple that images and the hosted machine are built for.
+/// Target triple of images and of the hosted machine.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// A cargo command for what others wrote: it reads no configuration of the folders that they come in (`.cargo/config.toml`
-/// may name programs to run, other sources of crates, and settings), and nothing turns on what is not stable.
+/// Returns a cargo command for untrusted sources: it ignores the `.cargo/config.toml` of their folders (which may
+/// name programs to run, other crate sources and settings), and no unstable feature is enabled.
 pub fn command_for_others() -> Command {
     let mut command = plain();
-    // Cargo looks for its configuration in the folder that it is started in, in those above, and in its own.
+    // Cargo searches for its configuration in the current folder, its ancestors and its own home.
     command.current_dir("/").env_remove("RUSTC_BOOTSTRAP");
     if let Ok(home) = std::path::absolute(home()) {
         command.env("CARGO_HOME", home);
@@ -29,15 +29,15 @@ pub fn command_for_others() -> Command {
     command
 }
 
-/// A cargo command for the system's own crates, with the configuration that its sources have: not that of the folder in
-/// which this tool was started, which may be somebody else's.
+/// Returns a cargo command for the system's own crates. It uses the configuration of their sources, not that of the
+/// current folder, which may be somebody else's.
 pub fn command(repository: &Repository) -> Command {
     let mut command = plain();
     command.current_dir(repository.base()).env("CARGO_TARGET_DIR", repository.cargo_target());
     command
 }
 
-/// A cargo command without what an outer `cargo run` left in the environment.
+/// Returns a cargo command without the environment that an outer `cargo run` sets.
 fn plain() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
@@ -49,46 +49,45 @@ fn plain() -> Command {
     command
 }
 
-/// The folder in which cargo keeps what it downloads.
+/// Returns cargo's home, where downloads are kept.
 pub fn home() -> PathBuf {
     let by_variable = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let usual = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
     by_variable.or_else(usual).unwrap_or_else(|| PathBuf::from(".cargo"))
 }
 
-/// Runs a `cargo build` to its end and returns the programs it made, by package name.
+/// Runs a `cargo build` to completion and returns the programs it built, by package name.
 ///
-/// Messages of the compiler are shown only when it fails. `expected` is about how many packages
-/// there are to build.
+/// Compiler messages are shown only on failure. `expected` is the approximate number of packages to build.
 ///
 /// # Errors
-/// Cargo cannot be started, or the build fails; the compiler's messages are in the failure.
+/// Cargo cannot be started, or the build fails; the failure holds the compiler's messages.
 pub fn build(command: Command, what: &str, expected: usize) -> Outcome<BTreeMap<String, PathBuf>> {
     build_with_artifacts(command, what, expected).map(|built| built.programs)
 }
 
-/// What a build made, or found made.
+/// Output of a build, fresh or up to date.
 #[derive(Debug, Default)]
 pub struct Built {
-    /// The programs by package name.
+    /// Programs by package name.
     pub programs: BTreeMap<String, PathBuf>,
-    /// Everything.
+    /// All artifacts.
     pub artifacts: Vec<Artifact>,
 }
 
-/// A crate that was compiled, now or at an earlier build.
+/// A compiled crate, from this build or an earlier one.
 #[derive(Debug)]
 pub struct Artifact {
-    /// Cargo's id of its package.
+    /// Cargo's package id.
     pub package_id: String,
-    /// What the compiler made of it.
+    /// Files that the compiler produced.
     pub files: Vec<PathBuf>,
 }
 
-/// As [`build`], with all that was made on the way.
+/// Like [`build`], but also returns the intermediate artifacts.
 ///
 /// # Errors
-/// As for that.
+/// As for [`build`].
 pub fn build_with_artifacts(mut command: Command, what: &str, expected: usize) -> Outcome<Built> {
     command.args(["--quiet", "--message-format=json-render-diagnostics"]).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -97,7 +96,7 @@ pub fn build_with_artifacts(mut command: Command, what: &str, expected: usize) -
     let collector = std::thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut errors) = errors {
-            // A pipe that breaks only shortens the text that is shown.
+            // A broken pipe only truncates the text shown.
             let _ = errors.read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).into_owned()
@@ -124,12 +123,12 @@ pub fn build_with_artifacts(mut command: Command, what: &str, expected: usize) -
     Err(Failure::new(format!("{what} did not build")).details(messages).remedy("correct the errors shown above"))
 }
 
-/// Hands each line of cargo's messages to `take`. While there is none, the progress is shown.
+/// Passes each line of cargo's messages to `take`; the progress line keeps updating between them.
 pub fn follow(output: impl Read + Send + 'static, progress: &mut Progress, mut take: impl FnMut(&str, &mut Progress)) {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let lines = BufReader::new(output).lines().map_while(Result::ok);
-        // The receiver takes all of them.
+        // The receiver drains the channel.
         lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
     });
     loop {
@@ -161,124 +160,124 @@ struct MessageTarget {
     kind: Vec<String>,
 }
 
-/// What `cargo metadata` says of a workspace and all it depends on.
+/// `cargo metadata` of a workspace and its dependencies.
 #[derive(Debug, Deserialize)]
 pub struct Metadata {
     /// Every package of the closure.
     pub packages: Vec<Package>,
-    /// Who uses whom; there is none when asked for the workspace alone.
+    /// The resolved graph; `None` for the workspace alone.
     pub resolve: Option<Resolve>,
-    /// Ids of the workspace's own packages.
+    /// Ids of the workspace members.
     pub workspace_members: Vec<String>,
 }
 
-/// One package.
+/// A package.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Package {
-    /// Cargo's id of it.
+    /// Cargo's package id.
     pub id: String,
-    /// Its name.
+    /// Package name.
     pub name: String,
-    /// Its version.
+    /// Package version.
     pub version: String,
-    /// Under which licences it may be used, as an SPDX expression.
+    /// Licence, as an SPDX expression.
     pub license: Option<String>,
-    /// Where it came from; none for one in this repository.
+    /// Source registry; `None` for a crate of this repository.
     pub source: Option<String>,
-    /// Its Cargo.toml.
+    /// Path of its Cargo.toml.
     pub manifest_path: PathBuf,
-    /// The edition of the language that it is written in.
+    /// Rust edition.
     pub edition: String,
-    /// What it builds.
+    /// Build targets.
     pub targets: Vec<Target>,
-    /// What it says it depends on.
+    /// Declared dependencies.
     pub dependencies: Vec<Dependency>,
 }
 
-/// Something a package builds.
+/// A build target of a package.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Target {
-    /// Its name.
+    /// Target name.
     pub name: String,
     /// `lib`, `bin`, `proc-macro`, `custom-build`, `test` and so on.
     pub kind: Vec<String>,
-    /// Its first source file.
+    /// Root source file.
     pub src_path: PathBuf,
 }
 
-/// A dependency as a Cargo.toml states it.
+/// A dependency as declared in a Cargo.toml.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Dependency {
-    /// Name of the package.
+    /// Package name.
     pub name: String,
-    /// None for a normal one, `dev` or `build`.
+    /// `None` for a normal dependency, else `dev` or `build`.
     pub kind: Option<String>,
-    /// The folder, when it is given by path.
+    /// Folder of a path dependency.
     pub path: Option<PathBuf>,
 }
 
-/// The resolved graph.
+/// The resolved dependency graph.
 #[derive(Debug, Deserialize)]
 pub struct Resolve {
-    /// One node for each package.
+    /// One node per package.
     pub nodes: Vec<Node>,
 }
 
 /// A package in the resolved graph.
 #[derive(Debug, Deserialize)]
 pub struct Node {
-    /// Cargo's id of the package.
+    /// Cargo's package id.
     pub id: String,
-    /// What it uses.
+    /// Resolved dependencies.
     pub deps: Vec<NodeDependency>,
-    /// Which of its features are on, for whichever packages.
+    /// Enabled features, unified over all dependents.
     pub features: Vec<String>,
 }
 
 /// An edge of the resolved graph.
 #[derive(Debug, Deserialize)]
 pub struct NodeDependency {
-    /// Under which name its source knows it.
+    /// Name by which the dependent's source refers to it.
     pub name: String,
-    /// The id of the package that is used.
+    /// Id of the dependency.
     pub pkg: String,
-    /// For what it is used.
+    /// Kinds of the dependency.
     pub dep_kinds: Vec<DependencyKind>,
 }
 
-/// For what a package is used.
+/// The kind of a dependency edge.
 #[derive(Debug, Deserialize)]
 pub struct DependencyKind {
-    /// None for a normal dependency, `dev` or `build`.
+    /// `None` for a normal dependency, else `dev` or `build`.
     pub kind: Option<String>,
 }
 
 impl Package {
-    /// Whether it has a target of this kind.
+    /// Whether the package has a target of this kind.
     pub fn has_target(&self, kind: &str) -> bool {
         self.target(kind).is_some()
     }
 
-    /// The first target of this kind.
+    /// Returns the first target of this kind.
     pub fn target(&self, kind: &str) -> Option<&Target> {
         self.targets.iter().find(|target| target.kind.iter().any(|each| each == kind))
     }
 
-    /// What others link: its library of whatever kind, or procedural macro.
+    /// Returns the target that dependents link: a library of any kind, or a procedural macro.
     pub fn library(&self) -> Option<&Target> {
         const OTHERS: [&str; 5] = ["bin", "example", "test", "bench", "custom-build"];
         self.targets.iter().find(|target| !target.kind.iter().any(|kind| OTHERS.contains(&kind.as_str())))
     }
 
-    /// The folder of its Cargo.toml.
+    /// Returns the folder of its Cargo.toml.
     pub fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(Path::new("."))
     }
 }
 
 impl Metadata {
-    /// Asks cargo about the workspace with this Cargo.toml and all it depends on, where rustc is given these flags: some
-    /// of them decide what `[target.'cfg(...)'.dependencies]` hold.
+    /// Runs `cargo metadata` on the workspace of `manifest` and its dependencies, with these rustc flags: some of
+    /// them decide which `[target.'cfg(...)'.dependencies]` apply.
     ///
     /// # Errors
     /// Cargo cannot be started or cannot resolve the dependencies.
@@ -288,7 +287,7 @@ impl Metadata {
         Metadata::query(command, manifest, &["--filter-platform", TARGET])
     }
 
-    /// Asks cargo about the packages of the workspace alone.
+    /// Runs `cargo metadata` on the workspace members alone.
     ///
     /// # Errors
     /// Cargo cannot be started or cannot read the workspace.
@@ -315,27 +314,28 @@ impl Metadata {
         })
     }
 
-    /// The package with this name among the workspace's own.
+    /// Returns the workspace member with this name.
     pub fn member(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name && self.workspace_members.contains(&package.id))
     }
 
-    /// Everything that building the package `id` compiles or runs, itself included.
+    /// Returns every package that building `id` compiles or runs, itself included.
     pub fn closure(&self, id: &str) -> Vec<&Package> {
         self.reached(id, |edge, _| edge.is_built())
     }
 
-    /// What of that is linked into what is built: not procedural macros and build scripts, nor what only they use.
+    /// Returns the part of the closure that is linked into the result: without procedural macros, build scripts and
+    /// their dependencies.
     pub fn linked(&self, id: &str) -> Vec<&Package> {
         self.reached(id, |edge, used| edge.is_linked() && !used.has_target("proc-macro"))
     }
 
-    /// A package in the resolved graph.
+    /// Returns a package's node in the resolved graph.
     pub fn node(&self, id: &str) -> Option<&Node> {
         self.resolve.iter().flat_map(|resolve| &resolve.nodes).find(|node| node.id == id)
     }
 
-    /// The packages that are reached from `id` by edges that are followed, itself included.
+    /// Returns the packages reachable from `id` along the edges that `is_followed` accepts, itself included.
     fn reached(&self, id: &str, is_followed: impl Fn(&NodeDependency, &Package) -> bool) -> Vec<&Package> {
         let packages: BTreeMap<&str, &Package> =
             self.packages.iter().map(|package| (package.id.as_str(), package)).collect();

@@ -1,10 +1,10 @@
-//! The audited list: which crates from outside this repository may take part in making an image, and for whose sake.
+//! The audited list: which external crates may take part in building an image, and on whose behalf.
 //!
-//! The list is `sing/allowed-dependencies.toml`: name, version, checksum (as in Cargo.lock), which crates may use it, with
-//! which features, whether it may run code while building (build script, procedural macro), and why it is trusted. What
-//! was read for one user's sake was not read as if any enemy might use it, so that each entry names its users.
-//! Neighbour: `source_rules` has the rules for the repository's own crates. Deliberately not here: the judgement itself; a
-//! person reads a crate and then adds its entry.
+//! The list is `sing/allowed-dependencies.toml`: name, version, checksum (as in Cargo.lock), which crates may use it,
+//! with which features, whether it may run code during the build (build script, procedural macro), and why it is
+//! trusted. An audit for one user does not cover arbitrary hostile use, so each entry names its users. Neighbour:
+//! `source_rules` has the rules for the repository's own crates. Deliberately not here: the audit itself; a person
+//! reads a crate and then adds its entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,7 +22,7 @@ use crate::source_rules::{self, Code};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllowList {
-    /// The crates on it.
+    /// The audited crates.
     #[serde(default)]
     pub dependency: Vec<Allowed>,
 }
@@ -33,9 +33,9 @@ pub struct AllowList {
 pub struct Allowed {
     /// Name on crates.io.
     pub name: String,
-    /// The exact version.
+    /// Exact version.
     pub version: String,
-    /// SHA-256 of the crate file, as Cargo.lock has it.
+    /// SHA-256 of the crate file, as in Cargo.lock.
     pub checksum: String,
     /// Whether it may run a build script.
     #[serde(default)]
@@ -43,26 +43,26 @@ pub struct Allowed {
     /// Whether it may be a procedural macro.
     #[serde(default)]
     pub proc_macro: bool,
-    /// The packages that may use it: crates of this repository as `./` and their folder, others by their names.
+    /// Packages that may use it: crates of this repository as `./` and their folder, others by name.
     pub used_by: Vec<String>,
-    /// The features that may be on.
+    /// Features that may be enabled.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Why it is there.
+    /// Why it is trusted.
     pub why: String,
 }
 
-/// Where crates on the list come from, as cargo writes it, whatever mirror it gets them from. A name and a version tell
-/// nothing of what another registry, or git, has under them.
+/// Source of the listed crates, as cargo writes it, whatever mirror it downloads from. Name and version say nothing
+/// about a crate from another registry or git.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
-/// Where the list lies in the repository.
+/// Path of the list in the repository.
 pub const LIST: &str = "sing/allowed-dependencies.toml";
 
 impl AllowList {
     /// Reads the repository's list.
     ///
     /// # Errors
-    /// The file is missing or not of this form.
+    /// The file is missing or malformed.
     pub fn read(repository: &Repository) -> Outcome<AllowList> {
         let path = repository.base().join(LIST);
         toml::from_str(&read_text(&path)?)
@@ -95,7 +95,7 @@ impl Checksums {
     /// Reads a Cargo.lock.
     ///
     /// # Errors
-    /// The file is missing or not of cargo's form.
+    /// The file is missing or malformed.
     pub fn read(lock: &Path) -> Outcome<Checksums> {
         let file: LockFile = toml::from_str(&read_text(lock)?).map_err(|error| {
             Failure::new(format!("{} is not a lock file of cargo", lock.display())).details(error.to_string())
@@ -107,27 +107,27 @@ impl Checksums {
         Ok(Checksums(with_checksum.collect()))
     }
 
-    /// The checksum of a package from a registry.
+    /// Returns the checksum of a package from a registry.
     pub fn of(&self, package: &Package) -> Option<&str> {
         self.0.get(&(package.name.clone(), package.version.clone())).map(String::as_str)
     }
 }
 
-/// What the rules are applied to, and with.
+/// Inputs of the dependency check.
 pub struct Rules<'a> {
-    /// The stubs' workspace.
+    /// Metadata of the stubs' workspace.
     pub metadata: &'a Metadata,
     /// The audited list.
     pub list: &'a AllowList,
-    /// What Cargo.lock says of content.
+    /// The checksums of Cargo.lock.
     pub checksums: &'a Checksums,
     /// Where crates of the trusted base lie.
     pub repository: &'a Repository,
 }
 
 impl Rules<'_> {
-    /// Checks everything that building these stubs of programs compiles or runs. Returns the complaints, each one
-    /// sentence; none when all is well.
+    /// Checks everything that building these program stubs compiles or runs. Returns the complaints, one sentence
+    /// each; empty if there are none.
     pub fn complaints<'p>(&self, stubs: impl Iterator<Item = (&'p Package, &'p Program)>) -> Vec<String> {
         let mut judged: BTreeMap<(&str, Code), &Package> = BTreeMap::new();
         for (stub, program) in stubs {
@@ -152,7 +152,7 @@ impl Rules<'_> {
         complaint.into_iter().chain(self.use_complaints(package)).collect()
     }
 
-    /// What is wrong with how a package uses others, and with the features that are on in it.
+    /// Checks a package's dependencies and enabled features.
     fn use_complaints(&self, user: &Package) -> Vec<String> {
         let Some(node) = self.metadata.node(&user.id) else {
             return vec![format!("cargo does not say what {} {} uses", user.name, user.version)];
@@ -165,7 +165,7 @@ impl Rules<'_> {
         for edge in node.deps.iter().filter(|edge| edge.is_built()) {
             let used = self.metadata.packages.iter().find(|package| package.id == edge.pkg);
             let Some(used) = used.filter(|used| used.source.is_some()) else { continue };
-            // One without an entry has its own complaint.
+            // A crate without an entry has its own complaint.
             if self.list.entry(used).is_some_and(|entry| !entry.used_by.contains(&called)) {
                 complaints.push(format!("{LIST} does not say that {called} may use {} {}", used.name, used.version));
             }
@@ -173,7 +173,7 @@ impl Rules<'_> {
         complaints
     }
 
-    /// What a package is called in `used-by`.
+    /// Returns the name of a package in `used-by`.
     fn user_name(&self, user: &Package) -> String {
         match user.source {
             Some(_) => user.name.clone(),
@@ -181,8 +181,8 @@ impl Rules<'_> {
         }
     }
 
-    /// The crates from outside that building these programs uses, as entries of the list: those on it with their reasons,
-    /// others with an empty reason for the auditor to fill in.
+    /// Renders the external crates used by building these programs as entries of the list: audited ones with their
+    /// reasons, others with an empty reason for the auditor to fill in.
     pub fn rendered_closure<'a>(&self, programs: impl Iterator<Item = &'a Package>) -> String {
         let stubs: BTreeSet<&str> = programs.map(|program| program.id.as_str()).collect();
         let closure: BTreeSet<&str> =
@@ -224,7 +224,7 @@ impl Rules<'_> {
     }
 }
 
-/// What is wrong with a crate from outside the repository.
+/// Checks a crate from outside the repository.
 fn outside_complaint(package: &Package, list: &AllowList, checksums: &Checksums) -> Option<String> {
     let crate_name = format!("crate {} {}", package.name, package.version);
     let Some(entry) = list.entry(package) else {
@@ -245,7 +245,7 @@ fn outside_complaint(package: &Package, list: &AllowList, checksums: &Checksums)
     None
 }
 
-/// What is wrong with the features that are on in a crate from outside.
+/// Checks the enabled features of an external crate.
 fn feature_complaint(package: &Package, features: &[String], list: &AllowList) -> Option<String> {
     let entry = list.entry(package)?;
     let feature = features.iter().find(|feature| !entry.features.contains(feature))?;

@@ -1,7 +1,7 @@
-//! Programs of the host that some commands and tests need, and how they are installed.
+//! Host programs that some commands and tests need, and how to install them.
 //!
-//! Nothing is installed in silence: what, with which package manager and for what is said before. `--no-install`
-//! forbids it, for this process and all that it starts ([`forbid_installing`]).
+//! Nothing is installed silently: the tool, its purpose and the package manager are announced first. `--no-install`
+//! forbids it, for this process and all its children ([`forbid_installing`]).
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -10,31 +10,31 @@ use std::process::{Command, Stdio};
 
 use crate::failure::{Failure, Outcome};
 
-/// The variable that forbids installing; the option `--no-install` sets it.
+/// Environment variable that forbids installing; set by `--no-install`.
 const FORBIDDEN: &str = "SING_NO_INSTALL";
 
-/// Where a program of the host is, if it is installed.
+/// Returns the path of a host program, if it is installed.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // The tools of file systems lie in folders that are not on every user's path.
+    // File-system tools lie in folders that are not on every user's path.
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// A program of the host that comes in a package, whose name differs between systems.
+/// A host program that comes in a package, whose name differs between distributions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
-    /// The program.
+    /// Program name.
     pub program: &'static str,
-    /// What it is needed for, as a noun.
+    /// Purpose, as a noun.
     purpose: &'static str,
-    /// Debian and its children.
+    /// Package on Debian and its derivatives.
     apt: &'static str,
-    /// Fedora and its relatives.
+    /// Package on Fedora and its relatives.
     dnf: &'static str,
-    /// Arch.
+    /// Package on Arch.
     pacman: &'static str,
-    /// Alpine.
+    /// Package on Alpine.
     apk: &'static str,
 }
 
@@ -51,7 +51,7 @@ impl Tool {
     /// The debugger.
     pub const GDB: Tool =
         Tool { program: "gdb", purpose: "debugging", apt: "gdb", dnf: "gdb", pacman: "gdb", apk: "gdb" };
-    /// What makes bootable images, and all that it needs for both kinds of firmware.
+    /// Makes bootable images, with all it needs for BIOS and UEFI.
     pub const GRUB: Tool = Tool {
         program: "grub-mkrescue",
         purpose: "a bootable image",
@@ -64,7 +64,7 @@ impl Tool {
     pub const XORRISO: Tool = Tool { program: "xorriso", ..Tool::GRUB };
     /// Makes the file system that UEFI boots from.
     pub const MTOOLS: Tool = Tool { program: "mformat", ..Tool::GRUB };
-    /// Linux's own tools for ext2.
+    /// Linux's ext2 tools.
     pub const MKE2FS: Tool = Tool {
         program: "mke2fs",
         purpose: "tests of ext2 disks",
@@ -73,7 +73,7 @@ impl Tool {
         pacman: "e2fsprogs",
         apk: "e2fsprogs",
     };
-    /// Linux's own tools for FAT.
+    /// Linux's FAT tools.
     pub const MKFS_FAT: Tool = Tool {
         program: "mkfs.fat",
         purpose: "tests of FAT disks",
@@ -82,7 +82,7 @@ impl Tool {
         pacman: "dosfstools",
         apk: "dosfstools",
     };
-    /// Reads and writes FAT without a kernel that knows it.
+    /// Reads and writes FAT without kernel support.
     pub const MCOPY: Tool = Tool {
         program: "mcopy",
         purpose: "tests of FAT disks",
@@ -91,7 +91,7 @@ impl Tool {
         pacman: "mtools",
         apk: "mtools",
     };
-    /// A client of web servers.
+    /// HTTP client.
     pub const CURL: Tool = Tool {
         program: "curl",
         purpose: "tests of the web server",
@@ -100,7 +100,7 @@ impl Tool {
         pacman: "curl",
         apk: "curl",
     };
-    /// A client of web servers.
+    /// HTTP client.
     pub const WGET: Tool = Tool {
         program: "wget",
         purpose: "tests of the web server",
@@ -109,7 +109,7 @@ impl Tool {
         pacman: "wget",
         apk: "wget",
     };
-    /// A client that asks web servers as fast as it can.
+    /// HTTP load generator.
     pub const WRK: Tool =
         Tool { program: "wrk", purpose: "tests of the web server", apt: "wrk", dnf: "wrk", pacman: "wrk", apk: "wrk" };
     /// Python, for its web server.
@@ -121,7 +121,7 @@ impl Tool {
         pacman: "python",
         apk: "python3",
     };
-    /// Python with its library for clients of web servers.
+    /// Python with its `requests` library.
     pub const REQUESTS: Tool = Tool {
         program: "python3",
         purpose: "tests of the web server",
@@ -130,7 +130,7 @@ impl Tool {
         pacman: "python python-requests",
         apk: "python3 py3-requests",
     };
-    /// A browser; too big to be installed for a test.
+    /// A browser; too large to be installed for a test.
     pub const CHROMIUM: Tool = Tool {
         program: "chromium",
         purpose: "tests of the web server",
@@ -139,7 +139,7 @@ impl Tool {
         pacman: "chromium",
         apk: "chromium",
     };
-    /// What looks at captured packets.
+    /// Packet capture analyser.
     pub const TSHARK: Tool = Tool {
         program: "tshark",
         purpose: "tests of the network stack",
@@ -148,7 +148,7 @@ impl Tool {
         pacman: "wireshark-cli",
         apk: "tshark",
     };
-    /// What gives addresses and tells of names in a network.
+    /// DHCP and DNS server.
     pub const DNSMASQ: Tool = Tool {
         program: "dnsmasq",
         purpose: "tests of the network stack",
@@ -157,7 +157,7 @@ impl Tool {
         pacman: "dnsmasq",
         apk: "dnsmasq",
     };
-    /// Linux's own tool for networks.
+    /// Linux's network configuration tool.
     pub const IP: Tool = Tool {
         program: "ip",
         purpose: "tests of the network stack",
@@ -166,7 +166,7 @@ impl Tool {
         pacman: "iproute2",
         apk: "iproute2",
     };
-    /// Linux's own tool for partition tables.
+    /// Linux's partition table tool.
     pub const SFDISK: Tool = Tool {
         program: "sfdisk",
         purpose: "tests of partitions",
@@ -177,10 +177,10 @@ impl Tool {
     };
 }
 
-/// A system's package manager.
+/// A distribution's package manager.
 struct Manager {
     program: &'static str,
-    /// Brings its lists up to date, for managers that keep some.
+    /// Arguments that refresh its package lists; empty if it keeps none.
     update: &'static [&'static str],
     install: &'static [&'static str],
     packages: fn(&Tool) -> &'static str,
@@ -198,10 +198,10 @@ const MANAGERS: [Manager; 4] = [
     Manager { program: "apk", update: &[], install: &["add", "-q"], packages: |tool| tool.apk },
 ];
 
-/// Where the program is, after an attempt to install it when this is root.
+/// Returns the program's path, after trying to install it when run as root.
 ///
 /// # Errors
-/// It is not there; the failure says what to type.
+/// It is missing; the failure says what to type.
 pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     if let Some(path) = find(tool.program) {
         return Ok(path);
@@ -213,7 +213,7 @@ pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     })
 }
 
-/// Whether this user may make network namespaces with interfaces in them, as root may.
+/// Whether this user may create network namespaces with interfaces in them, as root may.
 pub fn can_make_networks() -> bool {
     let name = format!("sing-{}", std::process::id());
     let ip = |words: &[&str]| {
@@ -229,7 +229,7 @@ pub fn can_make_networks() -> bool {
     ip(&["netns", "delete", &name]) && can
 }
 
-/// What a person can do to have a tool.
+/// Returns advice on how to get a tool.
 pub fn remedy(tool: &Tool) -> String {
     match manager() {
         Some(manager) => format!("type: {}", typed(tool, manager)),
@@ -237,17 +237,17 @@ pub fn remedy(tool: &Tool) -> String {
     }
 }
 
-/// The package manager of this host.
+/// Returns the package manager of this host.
 fn manager() -> Option<&'static Manager> {
     MANAGERS.iter().find(|manager| find(manager.program).is_some())
 }
 
-/// Whether the program is there, after an attempt to install it when this is root.
+/// Whether the program is there, after trying to install it when run as root.
 pub fn ensure(tool: &Tool) -> bool {
     require(tool).is_ok()
 }
 
-/// Whether Python has its library for clients of web servers, after an attempt to install it when this is root.
+/// Whether Python has its `requests` library, after trying to install it when run as root.
 pub fn ensure_requests() -> bool {
     let is_there = || {
         let mut command = Command::new("python3");
@@ -261,10 +261,10 @@ pub fn ensure_requests() -> bool {
     is_there()
 }
 
-/// Forbids this process and all that it starts to install anything: it begins anew with a variable that says so.
+/// Forbids this process and all its children to install anything: it restarts itself with `SING_NO_INSTALL` set.
 ///
 /// # Errors
-/// The tool cannot be started again.
+/// The tool cannot be restarted.
 pub fn forbid_installing() -> Outcome<()> {
     if !may_install() {
         return Ok(());
@@ -275,7 +275,7 @@ pub fn forbid_installing() -> Outcome<()> {
     Err(Failure::file("start", &tool, &error))
 }
 
-/// Whether installing is not forbidden.
+/// Whether installing is permitted.
 pub fn may_install() -> bool {
     !is_forbidden(std::env::var_os(FORBIDDEN).as_deref())
 }
@@ -284,8 +284,8 @@ fn is_forbidden(variable: Option<&OsStr>) -> bool {
     variable.is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Installs a tool when this is root, the host has a package manager that is known, and it is not forbidden. Whether it
-/// worked shows in that the tool is there.
+/// Installs a tool if this is root, the host has a known package manager, and installing is permitted. Success shows
+/// only in the tool's presence.
 pub fn install(tool: &Tool) {
     let may = rustix::process::geteuid().is_root() && may_install();
     let Some(manager) = manager().filter(|_| may) else { return };
@@ -303,13 +303,13 @@ pub fn install(tool: &Tool) {
             .is_ok_and(|status| status.success())
     };
     if !run(manager.install, packages) && !manager.update.is_empty() {
-        // The lists of packages may be old or missing.
+        // The package lists may be stale or missing.
         run(manager.update, "");
         run(manager.install, packages);
     }
 }
 
-/// What is said before a tool is installed. End-to-end tests know its first words.
+/// Returns the announcement before a tool is installed. End-to-end tests match its first words.
 fn announcement(tool: &Tool, manager: &Manager) -> String {
     format!(
         "installing {} with {}: {} needs {}, which is missing (--no-install forbids this)",
@@ -320,7 +320,7 @@ fn announcement(tool: &Tool, manager: &Manager) -> String {
     )
 }
 
-/// The command that a person types to install a tool.
+/// Returns the shell command that installs a tool.
 fn typed(tool: &Tool, manager: &Manager) -> String {
     let words: Vec<&str> = manager.install.iter().copied().filter(|word| !matches!(*word, "-qq" | "-q")).collect();
     format!("sudo {} {} {}", manager.program, words.join(" "), (manager.packages)(tool))

@@ -1,8 +1,8 @@
-//! `sing new`: a program of a kind, with all that it needs to be built, tested and run.
+//! `sing new`: creates a program of a given kind, ready to be built, tested and run.
 //!
-//! Key types: [`Kind`] (what there are templates of), [`Plan`] (the files of a new program). The templates lie in
-//! `sing/templates`. Neighbour: [`names`] knows which names will do.
-//! Deliberately not here: building; a new program is found by its manifest like any other.
+//! Key types: [`Kind`] (the kinds with templates), [`Plan`] (the files of a new program). The templates lie in
+//! `sing/templates`. Neighbour: [`names`] decides which names are valid. Deliberately not here: building; a new
+//! program is found by its manifest like any other.
 
 pub mod names;
 
@@ -29,7 +29,7 @@ pub enum Kind {
     Webapp,
 }
 
-/// Templates of a folder's files: the path in the new folder, and the text.
+/// Templates of a folder's files: path in the new folder, and text.
 type Templates = &'static [(&'static str, &'static str)];
 
 macro_rules! templates {
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// The folder in which programs of this kind lie.
+    /// Returns the folder for programs of this kind.
     fn folder(self, place: Place) -> &'static str {
         match self {
             _ if place == Place::Own => workspace::PROGRAMS,
@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// Whether it has a contract of its own, and a command that talks it.
+    /// Whether it has a contract of its own, and a command that uses it.
     fn has_contract(self) -> bool {
         matches!(self, Kind::Service | Kind::Driver)
     }
@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// The crates that it uses, beside the one with its contract.
+    /// Returns its dependencies, beside the crate with its contract.
     fn crates(self) -> &'static [&'static str] {
         match self {
             Kind::App => &["client", "contracts", "path", "sip", "stdio"],
@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// How a person sees it run.
+    /// Returns the commands of a first run.
     fn first_run(self, name: &str) -> String {
         let run = match self {
             Kind::App => format!("-c '{name} Ada'"),
@@ -116,26 +116,26 @@ impl Kind {
     }
 }
 
-/// Where a new program goes.
+/// Where a new program is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Among the programs that come with the system.
+    /// Among the system's own programs.
     System,
-    /// Into a workspace of one's own.
+    /// In a separate workspace.
     Own,
 }
 
-/// The files of a new program, by their paths from the root of the repository or workspace.
+/// Files of a new program, by path relative to the repository or workspace.
 #[derive(Debug)]
 pub struct Plan {
-    /// The folders that must not be there yet.
+    /// Folders that must not exist yet.
     pub folders: Vec<PathBuf>,
     /// Path and text of each file.
     pub files: Vec<(PathBuf, String)>,
 }
 
 impl Plan {
-    /// The files of a program of this kind.
+    /// Returns the files of a program of this kind.
     pub fn new(kind: Kind, name: &str, publisher: &str, place: Place) -> Plan {
         let mut plan = Plan { folders: Vec::new(), files: Vec::new() };
         let words = Words::new(kind, name, publisher);
@@ -181,23 +181,23 @@ impl Plan {
         self.folders.push(folder.to_path_buf());
     }
 
-    /// Writes all files below `root`, or none where something is there already.
+    /// Writes all files below `root`, or none if something exists already.
     ///
     /// # Errors
-    /// A folder or the system manifest is there, or a file cannot be written.
+    /// A folder or the system manifest exists, or a file cannot be written.
     pub fn write(&self, root: &Path) -> Outcome<()> {
         let systems = self.files.iter().map(|(path, _)| path).filter(|path| path.starts_with("systems"));
         if let Some(path) = self.folders.iter().chain(systems).find(|path| root.join(path).exists()) {
             return Err(Failure::new(format!("there is {} already", path.display()))
                 .remedy("give the program another name, or remove that"));
         }
-        // Manifests last: the workspace takes in a folder as soon as it has a Cargo.toml.
+        // Manifests last: the workspace picks up a folder as soon as it has a Cargo.toml.
         let (last, first): (Vec<_>, Vec<_>) = self.files.iter().partition(|(path, _)| path.ends_with("Cargo.toml"));
         first.into_iter().chain(last).try_for_each(|(path, text)| write_whole(&root.join(path), text.as_bytes()))
     }
 }
 
-/// What stands in the places of a template.
+/// Substitutions of a template's placeholders.
 struct Words(Vec<(&'static str, String)>);
 
 impl Words {
@@ -225,7 +225,7 @@ impl Words {
 /// `sing new`.
 ///
 /// # Errors
-/// The name cannot be used, something of that name is there, or a file cannot be written.
+/// The name is invalid or taken, or a file cannot be written.
 pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
     let (kind, name, publisher) = (arguments.kind, arguments.name.as_str(), arguments.publisher.as_str());
     names::check_program(name)?;
@@ -263,14 +263,14 @@ pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
     Ok(0)
 }
 
-/// A workspace of one's own.
+/// A separate workspace.
 struct Own {
     root: PathBuf,
     is_new: bool,
 }
 
-/// The workspace that a new program goes to: the one around the current folder, or one of the program's name in the
-/// current folder; none inside the sources of the system.
+/// Returns the workspace of a new program: the one around the current folder, or one of the program's name in the
+/// current folder; `None` inside the system's sources.
 fn own_root(repository: &Repository, name: &str) -> Outcome<Option<Own>> {
     if repository.is_own() {
         return Ok(Some(Own { root: repository.root().to_path_buf(), is_new: false }));
@@ -289,16 +289,16 @@ fn own_root(repository: &Repository, name: &str) -> Outcome<Option<Own>> {
     Ok(Some(Own { root, is_new: true }))
 }
 
-/// Writes the files of a workspace that is new.
+/// Writes the files of a new workspace.
 fn begin_workspace(repository: &Repository, own: Option<&Own>) -> Outcome<()> {
     let Some(own) = own.filter(|own| own.is_new) else { return Ok(()) };
-    // The versions that the system was tested with.
+    // Pins the dependency versions that the system was tested with.
     let lock = read_text(&repository.base().join("Cargo.lock"))?;
     let files = workspace::files(repository.base(), lock);
     files.into_iter().try_for_each(|(path, text)| write_whole(&own.root.join(path), text.as_bytes()))
 }
 
-/// Whether a server can have the contract that the templates make for it, beside those that are `known`.
+/// Refuses a contract from the templates that clashes with those in `known`.
 fn check_contract(words: &Words, known: &[String]) -> Outcome<()> {
     let text: String = CONTRACT.iter().filter(|(path, _)| path.ends_with(".contract")).map(|(_, text)| *text).collect();
     let [contract, module] = ["{{Type}}", "{{module}}"].map(|place| words.put_into(place));
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// Whether a library forbids what no SIP may have.
+    /// Whether a library forbids what no SIP may contain.
     fn attributes_of(text: &str, path: &Path) -> bool {
         let attributes = crate::attributes::inner_attributes(text);
         let is_library = path.ends_with("lib.rs");
@@ -393,7 +393,7 @@ mod tests {
         }
     }
 
-    /// The words of a command as a shell takes them.
+    /// Splits a command into words, as a shell does.
     fn words_of(command: &str) -> Vec<&str> {
         let quoted = command.split('\'').enumerate();
         quoted
@@ -411,7 +411,7 @@ mod tests {
             let told = parsed.unwrap_or_else(|error| panic!("{said}: {error}"));
             let crate::command_line::Command::Run(run) = told.command else { panic!("{said} runs nothing") };
             assert_eq!(run.system.as_deref(), Some(Path::new("tea-pot2")), "{said}");
-            // The system that was made tells the same at its head.
+            // The generated system manifest repeats it in its header.
             let plan = Plan::new(kind, "tea-pot2", "acme", Place::System);
             let (_, system) = plan.files.iter().find(|(path, _)| path.starts_with("systems")).expect("a system");
             let told = system.split('`').map(words_of).filter(|words| words.starts_with(&["cargo", "sing"]));

@@ -1,9 +1,9 @@
-//! Where things are: the programs and systems that a person works on, the sources of the system itself, and the folders
-//! that the tool writes.
+//! Paths: the programs and systems that a user works on, the sources of the system itself, and the tool's output
+//! folders.
 //!
-//! In a clone all of this is one tree. A workspace of one's own, which `sing new` makes elsewhere, has programs and systems
-//! and refers to the sources of the tool's version: those of the clone that the tool was built in, or those that an
-//! installed tool brings along ([`sources`]).
+//! In a clone all of this is one tree. A separate workspace, as made by `sing new`, has programs and systems and
+//! refers to the sources of the tool's version: those of the clone that the tool was built in, or those bundled with
+//! an installed tool ([`sources`]).
 
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,10 @@ pub const PROGRAM_FOLDERS: [&str; 10] = [
     "benches",
 ];
 
-/// Folders of a workspace of one's own in which programs are looked for.
+/// Folders of a separate workspace that are searched for programs.
 pub const OWN_PROGRAM_FOLDERS: [&str; 1] = [workspace::PROGRAMS];
 
-/// What the tool works on.
+/// The clone or workspace that the tool works on.
 #[derive(Debug, Clone)]
 pub struct Repository {
     root: PathBuf,
@@ -36,10 +36,10 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The clone or workspace around the current folder, or else the sources that belong to the tool.
+    /// Finds the clone or workspace around the current folder, or else the sources that belong to the tool.
     ///
     /// # Errors
-    /// There are none.
+    /// There is none.
     pub fn find() -> Outcome<Repository> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::new(format!("the current folder cannot be read: {error}")))?;
@@ -63,72 +63,72 @@ impl Repository {
         Ok(Repository { root, base, cargo_target: given_target(&here).unwrap_or(target) })
     }
 
-    /// The clone at `root`; `here` is what a relative CARGO_TARGET_DIR is relative to.
+    /// The clone at `root`; a relative CARGO_TARGET_DIR is relative to `here`.
     fn at(root: &Path, here: &Path) -> Repository {
         let cargo_target = given_target(here).unwrap_or_else(|| root.join("target"));
         Repository { root: root.to_path_buf(), base: root.to_path_buf(), cargo_target }
     }
 
-    /// A workspace of one's own in a test.
+    /// A test's separate workspace.
     #[cfg(test)]
     pub(crate) fn own_of_tests(root: &Path, base: &Path) -> Repository {
         Repository { root: root.to_path_buf(), base: base.to_path_buf(), cargo_target: base.join("target") }
     }
 
-    /// A folder of a test's own as a repository.
+    /// A test's folder as a repository.
     #[cfg(test)]
     pub(crate) fn of_tests(root: &Path) -> Repository {
         Repository::at(root, root)
     }
 
-    /// The folder with the Cargo.toml of what a person works on.
+    /// Returns the folder with the Cargo.toml of the user's programs.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The folder with the sources of the system: kernel, runtime, contracts and the programs that come with it.
+    /// Returns the folder with the system's sources: kernel, runtime, contracts and bundled programs.
     pub fn base(&self) -> &Path {
         &self.base
     }
 
-    /// Whether this is a workspace of one's own beside those sources.
+    /// Whether this is a workspace separate from those sources.
     pub fn is_own(&self) -> bool {
         self.root != self.base
     }
 
-    /// The workspaces that crates come from, once each.
+    /// Returns the workspaces that crates come from, without duplicates.
     pub fn workspaces(&self) -> Vec<&Path> {
         if self.is_own() { vec![&self.base, &self.root] } else { vec![&self.root] }
     }
 
-    /// The folders in which programs are looked for.
+    /// Returns the folders that are searched for programs.
     pub fn program_folders(&self) -> Vec<PathBuf> {
         let own = OWN_PROGRAM_FOLDERS.iter().filter(|_| self.is_own()).map(|folder| self.root.join(folder));
         PROGRAM_FOLDERS.iter().map(|folder| self.base.join(folder)).chain(own).collect()
     }
 
-    /// Cargo's own output folder.
+    /// Returns cargo's output folder.
     pub fn cargo_target(&self) -> &Path {
         &self.cargo_target
     }
 
-    /// A path in the folder that everything this tool makes lies in.
+    /// Returns a path in the folder of all the tool's output.
     pub fn output(&self, path: &str) -> PathBuf {
         self.cargo_target.join("sing").join(path)
     }
 
-    /// A path as people read it: relative to the root when it lies inside, or to the system's sources.
+    /// Displays a path relative to the root or to the system's sources, if it lies inside.
     pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).or_else(|_| path.strip_prefix(&self.base)).unwrap_or(path).display()
     }
 
-    /// A system manifest by its path, or by its bare name in `systems/`.
+    /// Resolves a system manifest given by path, or by bare name in `systems/`.
     ///
     /// # Errors
     /// There is no such file.
     pub fn system_manifest(&self, given: &Path) -> Outcome<PathBuf> {
         let is_bare_name = given.components().count() == 1 && given.extension().is_none();
-        // One's own goes before one of the same name that comes with the system.
+        // The user's own system takes precedence over a bundled one of the same name.
         let folders = [&self.root, &self.base].map(|folder| folder.join("systems").join(given).with_extension("toml"));
         if let Some(by_name) = folders.into_iter().find(|path| is_bare_name && path.is_file()) {
             return Ok(by_name);
@@ -138,7 +138,7 @@ impl Repository {
         }
         let known = self.system_names();
         let otherwise = format!("give a file or one of: {}", known.join(", "));
-        // Nothing is known of what other folders have.
+        // Other folders are not searched for similar names.
         let near = if is_bare_name { known.as_slice() } else { &[] };
         Err(Failure::new(format!("there is no system manifest {}", given.display())).remedy(spelling::meant(
             &given.to_string_lossy(),
@@ -147,8 +147,8 @@ impl Repository {
         )))
     }
 
-    /// What the files that are made of a system manifest are called. Of those that lie elsewhere than in `systems/`
-    /// the path is told apart too, because two systems of one name are two systems.
+    /// Returns the base name of the files made from a system manifest. For manifests outside `systems/` it includes a
+    /// digest of the path, so that two systems of one name stay distinct.
     pub fn system_outputs(&self, manifest: &Path) -> String {
         let stem = manifest.file_stem().map_or_else(|| "system".into(), |stem| stem.to_string_lossy().into_owned());
         let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -160,7 +160,7 @@ impl Repository {
         format!("{stem}-{}", &crate::keys::hexadecimal(&digest)[..16])
     }
 
-    /// Names of the system manifests in `systems/`, in alphabetical order.
+    /// Returns the names of the system manifests in `systems/`, sorted.
     pub fn system_names(&self) -> Vec<String> {
         let folders = self.workspaces().into_iter().map(|folder| folder.join("systems"));
         let mut names: Vec<String> = folders
@@ -175,7 +175,7 @@ impl Repository {
     }
 }
 
-/// What the variable says of cargo's output folder.
+/// Returns cargo's output folder as set in the environment.
 fn given_target(here: &Path) -> Option<PathBuf> {
     std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty()).map(|folder| here.join(folder))
 }
@@ -184,10 +184,10 @@ fn is_root(folder: &Path) -> bool {
     folder.join("abi/src/table.rs").is_file() && folder.join("Cargo.toml").is_file()
 }
 
-/// Writes a file so that a reader sees the old content or the new, never a part.
+/// Writes a file atomically: a reader sees the old content or the new, never a part.
 ///
 /// # Errors
-/// The folder cannot be made or the file not be written.
+/// The folder cannot be created or the file not written.
 pub fn write_whole(path: &Path, content: &[u8]) -> Outcome<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
@@ -201,7 +201,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Outcome<()> {
     })
 }
 
-/// Writes a file unless it already holds exactly this, so that cargo does not see a change.
+/// Writes a file unless it already has this content, so that cargo sees no change.
 ///
 /// # Errors
 /// As for [`write_whole`].
@@ -240,7 +240,7 @@ mod tests {
             .map(|name| {
                 let path = folder.path().join(name).join("hosted.toml");
                 write_whole(&path, b"").expect("a file");
-                // However it is spelled.
+                // However the path is spelt.
                 let again = folder.path().join(name).join("..").join(name).join("hosted.toml");
                 assert_eq!(repository.system_outputs(&path), repository.system_outputs(&again));
                 repository.system_outputs(&path)
@@ -264,7 +264,7 @@ mod tests {
         assert!(misspelled.contains("name one whose manifest.toml is in programs"), "{misspelled}");
         let names = own.system_names();
         assert!(names.contains(&"tea-pot".into()) && names.contains(&"bare".into()), "{names:?}");
-        // One's own goes first, and what is made of it is told apart.
+        // The user's own comes first, and its outputs have distinct names.
         let mine = own.system_manifest(Path::new("hosted")).expect("there are two");
         assert_eq!(mine, folder.path().join("systems/hosted.toml"));
         assert_ne!(own.system_outputs(&mine), "hosted");

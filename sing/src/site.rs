@@ -1,9 +1,8 @@
-//! `sing run --web`: what is served, as disks of a machine, and how the machine is reached.
+//! `sing run --web`: turns the content to serve into a machine's disks, and determines where the machine is reached.
 //!
-//! A folder is served live; for a system of one's own, which knows nothing of it, it becomes an image (`site::image`). An
-//! image is used as it is, once it is known that it can be mounted (`site::volume`). The access log lies on a disk of its
-//! own.
-//! Deliberately not here: starting the machine (`run`).
+//! A folder is served live; for a user's own system, which does not expect a folder, it becomes an image
+//! (`site::image`). An image is used as it is, once it is known to be mountable (`site::volume`). The access log has
+//! a disk of its own. Deliberately not here: starting the machine (`run`).
 
 mod access_log;
 mod applications;
@@ -25,29 +24,29 @@ use crate::repository::Repository;
 use crate::run;
 use crate::tap;
 
-/// The port where none is asked for.
+/// Default port.
 const PORT: u16 = 8080;
-/// The port that a machine with an address of its own serves at.
+/// Port of a machine with an address of its own.
 pub const GUEST_PORT: u16 = 80;
 
-/// What a folder that is served is called inside.
+/// Name of the served folder inside the machine.
 const FOLDER: &str = "site";
 
 /// A site that a machine can serve.
 #[derive(Debug)]
 pub struct Site {
-    /// The arguments of a run that serves it.
+    /// Arguments of the run that serves it.
     pub arguments: RunArguments,
-    /// What is said to a person before the machine starts.
+    /// Announcement before the machine starts.
     pub announcement: String,
-    /// The host's address and port that it is served at, where it is one.
+    /// Host address and port of the site, if it is served there.
     place: Option<(IpAddr, u16)>,
-    /// The machine's own address and port, where it has one that is known.
+    /// The machine's own address and port, if known.
     machine: Option<SocketAddr>,
 }
 
 impl Site {
-    /// Where this host reaches it, if that is known.
+    /// Where this host reaches the site, if known.
     pub fn reached_at(&self) -> Option<SocketAddr> {
         let Some((address, port)) = self.place else { return self.machine };
         let local = match address {
@@ -58,24 +57,23 @@ impl Site {
         Some(SocketAddr::new(local, port))
     }
 
-    /// Looks whether its port can be had.
+    /// Checks that the port is available.
     ///
     /// # Errors
-    /// It cannot.
+    /// It is not.
     pub fn check_port(&self) -> Outcome<()> {
         self.place.map_or(Ok(()), |(address, port)| check_port(address, port))
     }
 }
 
-/// Makes the disks of what `--web` names, and the arguments of the run.
+/// Makes the disks for the argument of `--web`, and the arguments of the run.
 ///
 /// # Errors
-/// It is neither a folder nor an image that can be mounted, address or port cannot be had, or an image cannot be
-/// written.
+/// It is neither a folder nor a mountable image, the address or port is unavailable, or an image cannot be written.
 pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) -> Outcome<Site> {
     let port = arguments.port.unwrap_or(PORT);
     let is_hosted = matches!(arguments.machine, None | Some(MachineName::Hosted));
-    // Over TAP a machine has an address of its own, and none of the host's ports is used.
+    // Over TAP a machine has an address of its own, and no host port is used.
     let place = arguments.tap.is_none().then(|| (host_address(arguments), port));
     if let Some((address, port)) = place {
         check_port(address, port)?;
@@ -90,7 +88,7 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (false, Some(_)) => ("web-bare", GUEST_PORT),
         (false, None) => ("web-bare", own_port),
     };
-    // A system of one's own serves what it says itself.
+    // A user's own system decides for itself what it serves.
     let live = live_folder(given).filter(|_| arguments.system.is_none());
     let root = if live.is_some() { format!("/fs/{FOLDER}") } else { "/fs/disk0".into() };
     let address = place.map(|(address, _)| address);
@@ -123,15 +121,15 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
     Ok(Site { arguments, announcement, place, machine })
 }
 
-/// The address of the host that a site is served at: its own programs' alone, unless another is asked for.
+/// Returns the host address of the site: loopback, unless another is requested.
 fn host_address(arguments: &RunArguments) -> IpAddr {
     arguments.listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
-/// The network of a bare machine to which a port of this host leads.
+/// Returns a bare machine's network with a host port forwarded to it.
 ///
 /// # Errors
-/// QEMU cannot forward from the address that is asked for.
+/// QEMU cannot forward from the requested address.
 pub fn forwarded(arguments: &RunArguments, port: u16) -> Outcome<Network> {
     match host_address(arguments) {
         IpAddr::V4(address) => {
@@ -144,7 +142,7 @@ pub fn forwarded(arguments: &RunArguments, port: u16) -> Outcome<Network> {
     }
 }
 
-/// What is said of a site at an address of the host.
+/// Returns the announcement of a site at a host address.
 fn served_at_host(address: IpAddr, port: u16) -> String {
     if address.is_unspecified() {
         format!("serving http://localhost:{port}/, and to other hosts at every address of this one")
@@ -155,7 +153,7 @@ fn served_at_host(address: IpAddr, port: u16) -> String {
     }
 }
 
-/// What is given to `--folder` where a folder is to be served.
+/// Returns the argument of `--folder` if a folder is to be served.
 fn live_folder(given: &Path) -> Option<OsString> {
     let followed = given.as_os_str().as_bytes().strip_suffix(b":follow").map(OsStr::from_bytes);
     let (path, options) = match followed {
@@ -170,7 +168,7 @@ fn live_folder(given: &Path) -> Option<OsString> {
     })
 }
 
-/// The disk for what is served.
+/// Returns the disk with the content to serve.
 fn disk(repository: &Repository, given: &Path) -> Outcome<PathBuf> {
     let without_access = given.as_os_str().as_bytes().strip_suffix(b":ro").map(OsStr::from_bytes);
     let path = match without_access {
@@ -188,7 +186,7 @@ fn disk(repository: &Repository, given: &Path) -> Outcome<PathBuf> {
     Ok(given.to_path_buf())
 }
 
-/// Looks whether the port can be had before anything is built for it.
+/// Checks that the port is available before anything is built for it.
 fn check_port(address: IpAddr, port: u16) -> Outcome<()> {
     let Err(error) = TcpListener::bind((address, port)) else { return Ok(()) };
     let what = match error.kind() {

@@ -1,8 +1,8 @@
-//! Puts systems together: reads every manifest, builds and packs the programs a system manifest
-//! names, and writes the system image that the hosted machine starts from.
+//! Assembles systems: reads every manifest, builds and packs the programs that a system manifest names, and writes
+//! the system image that a machine starts from.
 //!
-//! Key types: [`Catalogue`] (all manifests of the repository), [`Ready`] (a system that can start).
-//! Deliberately not here: how images are built (`builder`).
+//! Key types: [`Catalogue`] (all manifests of the repository), [`Ready`] (a system that can start). Deliberately not
+//! here: how images are built (`builder`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,26 +25,26 @@ use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
 use crate::{keys, promises, terminal};
 
-/// The systems that are meant where none is named, and of what.
+/// Default systems, each with what it is the default for.
 pub const DEFAULTS: [(&str, &str); 3] =
     [(HOSTED, "of the hosted machine"), (HOSTED_TAP, "of it with --tap"), (BARE, "of bare machines")];
-/// The default of the hosted machine.
+/// Default system of the hosted machine.
 pub const HOSTED: &str = "hosted";
-/// The same with a network stack of its own.
+/// Default of the hosted machine with a network stack of its own.
 pub const HOSTED_TAP: &str = "hosted-tap";
-/// The default of bare machines.
+/// Default system of bare machines.
 pub const BARE: &str = "bare";
 
-/// Every program of the repository with its manifest, checked.
+/// Every program of the repository with its checked manifest.
 pub struct Catalogue {
-    /// The programs as they were found.
+    /// The programs found.
     pub programs: Programs,
     manifests: BTreeMap<String, ProgramManifest>,
     broken: BTreeMap<String, Failure>,
 }
 
 impl Catalogue {
-    /// Reads and checks all manifests; broken ones are kept apart.
+    /// Reads and checks all manifests; broken ones are kept separately.
     ///
     /// # Errors
     /// The contracts have errors, or cargo cannot read the workspace.
@@ -66,7 +66,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// The manifest of a program.
+    /// Returns the manifest of a program.
     ///
     /// # Errors
     /// There is no such program, or its manifest is broken.
@@ -82,12 +82,12 @@ impl Catalogue {
         }
     }
 
-    /// The manifests that are right.
+    /// Returns the valid manifests.
     pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         self.manifests.values().map(|manifest| &manifest.manifest)
     }
 
-    /// What is wrong with the others.
+    /// Returns the errors of the broken manifests.
     pub fn failures(&self) -> impl Iterator<Item = &Failure> {
         self.programs.broken().map(|(_, failure)| failure).chain(self.broken.values())
     }
@@ -102,8 +102,8 @@ impl Catalogue {
         let read = |path: &Path| -> Outcome<SystemFile> {
             Ok(SystemFile { file: repository.shown(path).to_string(), text: read_text(path)? })
         };
-        // A system is based on another of the same folder, one that this tool wrote on another of the person's; or on one
-        // that comes with the system.
+        // The base is looked up in the same folder (for a manifest that this tool wrote: in `systems/` of the
+        // workspace), then among the bundled systems.
         let is_written = path.starts_with(repository.output(""));
         let folder = if is_written { repository.root().join("systems") } else { path.with_file_name("") };
         let folders = [folder, repository.base().join("systems")];
@@ -121,7 +121,7 @@ impl Catalogue {
 /// Reads and checks the manifest at `path`, which may name the contracts visible from `folder`.
 ///
 /// # Errors
-/// It has errors; all of them are in the failure.
+/// It has errors; the failure lists all of them.
 pub fn check_manifest(
     repository: &Repository,
     units: &ContractUnits,
@@ -159,7 +159,7 @@ pub fn pack(
     Ok(Packed { name: name.clone(), path, image_bytes: image.len(), bytes })
 }
 
-/// The image of a program is refused. An image holds tags of its contracts, and people know their names.
+/// Reports a refused image. Images hold contract tags only; the message adds the contracts' names.
 fn refused(repository: &Repository, program: &Program, error: &PackageError) -> Failure {
     let name = &program.name;
     let contract = match error {
@@ -179,37 +179,37 @@ fn refused(repository: &Repository, program: &Program, error: &PackageError) -> 
     }
 }
 
-/// A package that was written.
+/// A written package.
 pub struct Packed {
-    /// Name of the program.
+    /// Program name.
     pub name: String,
-    /// Where the package lies.
+    /// Path of the package.
     pub path: PathBuf,
-    /// Bytes of the image file in it; 0 for a script.
+    /// Size of the image file in the package, in bytes; 0 for a script.
     pub image_bytes: usize,
-    /// The package.
+    /// Content of the package.
     pub bytes: Vec<u8>,
 }
 
-/// Who signs what is built here: the development key, a root.
+/// Returns the signer of everything built here: the development key, a root.
 ///
 /// # Errors
-/// The key file cannot be read or made.
+/// The key file cannot be read or created.
 pub fn signer(repository: &Repository) -> Outcome<Signer> {
     Ok(Signer::root(SecretKey::from_bytes(&keys::development_seed(repository)?)))
 }
 
-/// What a system starts on.
+/// The platform that a system runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
     /// A process of this host.
     Hosted,
-    /// A machine without any other operating system.
+    /// A bare machine, without another operating system.
     Bare,
 }
 
 impl Platform {
-    /// The program that has the kernel in it.
+    /// Returns the path of the program that contains the kernel.
     fn program(self, repository: &Repository) -> PathBuf {
         match self {
             Platform::Hosted => repository.cargo_target().join("release/singularity-hosted"),
@@ -228,21 +228,21 @@ impl Platform {
 /// A system that can start.
 #[derive(Debug, Clone)]
 pub struct Ready {
-    /// The system image.
+    /// Path of the system image.
     pub image: PathBuf,
-    /// The hosted machine, or the kernel of a bare one.
+    /// Path of the hosted machine, or of a bare machine's kernel.
     pub machine: PathBuf,
 }
 
-/// Whether a system was given as an image and not by its manifest.
+/// Whether a system was given as an image rather than by its manifest.
 pub fn is_image(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "system")
 }
 
-/// The system at `path` as every command means it: built as by [`prepare`], with what was changed in it since.
+/// Returns the system at `path` as every command means it: built as by [`prepare`], with later changes applied.
 ///
 /// # Errors
-/// As for that; or what was changed does not fit any more.
+/// As for [`prepare`], or a change no longer fits.
 pub fn current(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
     let ready = prepare(repository, path, platform, unsafe_tests)?;
     if is_image(path) {
@@ -252,10 +252,10 @@ pub fn current(repository: &Repository, path: &Path, platform: Platform, unsafe_
     Ok(Ready { image, ..ready })
 }
 
-/// The same system as its manifests describe it, without building it.
+/// Returns the same system as its manifests describe it, without building it.
 ///
 /// # Errors
-/// Something is wrong with it, or what was changed does not fit.
+/// The system has an error, or a change does not fit.
 pub fn described(repository: &Repository, catalogue: &Catalogue, path: &Path) -> Outcome<Installed> {
     if is_image(path) {
         let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
@@ -276,11 +276,11 @@ pub fn described(repository: &Repository, catalogue: &Catalogue, path: &Path) ->
     changes.examined(promises::as_built(catalogue, system, key)?)
 }
 
-/// Builds what the system manifest at `path` needs, without what was changed in it since, unless nothing has changed since the last time. Of a system image
-/// there is nothing to build but the machine.
+/// Builds the system manifest at `path`, without later changes, unless it is up to date. For a system image only the
+/// machine is built.
 ///
 /// # Errors
-/// Something is wrong with the system, or does not build.
+/// The system has an error, or does not build.
 pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
     if is_image(path) {
         let _lock = builder::lock(repository)?;
@@ -294,7 +294,7 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
         Platform::Hosted => format!("systems/{name}.stamp"),
         Platform::Bare => format!("systems/{name}.bare.stamp"),
     });
-    // What this person trusts and has revoked is part of the system too.
+    // The user's trusted roots and revocations are part of the system too.
     let mut own = Trust::default();
     Store::of_user().add_to(&mut own)?;
     let settings = format!("{} {unsafe_tests:?} {own:?}", path.display());
@@ -329,8 +329,8 @@ fn build_system(
     promises::hold(&catalogue, &system)?;
     let names = system.programs();
     let selected: Vec<&Program> = names.iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<_>>()?;
-    // Programs and machines have output folders of their own. The crates that every program uses are compiled one after
-    // the other, which leaves processors for the machine.
+    // Programs and machines have separate output folders, so both builds can run at once. The crates that every
+    // program uses compile one after the other, which leaves processors for the machine.
     let (built, machine) = std::thread::scope(|scope| {
         let machine = scope.spawn(|| platform.build(repository));
         let built = builder::build_programs(repository, &catalogue.programs, &selected, unsafe_tests);
@@ -349,8 +349,8 @@ fn build_system(
     write_if_changed(&ready.image, &image)
 }
 
-/// Adds whom a system trusts that is built here: who builds the programs of the repository is their publisher, whatever
-/// name they are under; and whom this person trusts.
+/// Adds the trusted keys of a system built here: the builder of the repository's programs is their publisher, under
+/// every name; and the user's own roots.
 fn add_trust(catalogue: &Catalogue, system: &mut SystemManifest, key: PublicKey) -> Outcome<()> {
     let mut publishers = vec!["singularity"];
     for name in system.programs() {
@@ -365,7 +365,7 @@ fn add_trust(catalogue: &Catalogue, system: &mut SystemManifest, key: PublicKey)
     Store::of_user().add_to(&mut system.trust)
 }
 
-/// Builds the hosted machine with the kernel in it.
+/// Builds the hosted machine, kernel included.
 fn build_hosted(repository: &Repository) -> Outcome<()> {
     let mut command = cargo::command(repository);
     command.args(["build", "--release", "--package", "boot-hosted", "--manifest-path"]);

@@ -1,8 +1,9 @@
-//! Runs a machine in QEMU: carries its console and its debug text, and takes its exit status.
+//! Runs a machine in QEMU: carries its console and debug output, and takes its exit status.
 //!
-//! Console and debug text each have a socket, and so has the control channel, over which a machine is asked to end. The last byte on the debug socket is the exit status, if the
-//! machine has ended QEMU by the device that is there for it; else it has failed. Deliberately not here: the
-//! machine's parts (`qemu`), and how a stream goes over a serial line (`terminal`).
+//! Console, debug output and the control channel, over which a machine is asked to shut down, have a socket each. The
+//! last byte on the debug socket is the exit status if the machine ended QEMU through its exit device; otherwise the
+//! machine failed. Deliberately not here: the machine's parts (`qemu`), and the framing of a stream on a serial line
+//! (`terminal`).
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -28,49 +29,49 @@ use crate::bare::terminal::RawTerminal;
 use crate::failure::{Failure, Outcome};
 use crate::service::{self, Service};
 
-/// Added to a signal's number it is the exit status of what the signal ended.
+/// Exit status of a process ended by a signal, less the signal's number.
 const ENDED_BY_SIGNAL: i32 = 128;
 
-/// Exit status when nobody reads what the machine writes, as of a program that is ended for that.
+/// Exit status when the reader of the machine's output is gone: that of a process ended by SIGPIPE.
 const ENDED_BY_CLOSED_PIPE: u8 = 141;
-/// A machine gets this long to shut down after a signal, as a hosted one does.
+/// Time limit for shutdown after a signal, as for a hosted machine.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(25);
-/// How often it is asked meanwhile.
+/// Interval between shutdown requests.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// A signal that follows the first one within this time is the same request, as from timeout(1).
+/// A signal within this time of the first one is the same request, as from timeout(1).
 const SAME_REQUEST: Duration = Duration::from_millis(200);
-/// How often the start of QEMU is looked at.
+/// Polling interval while QEMU starts.
 const LOOK: Duration = Duration::from_millis(1);
-/// On the debug channel: the machine takes input from now on.
+/// Debug channel: the machine now accepts input.
 const TAKES_INPUT: u8 = 1;
 
-/// On the debug channel, last of all: the machine starts anew.
+/// Debug channel, last byte: the machine restarts.
 const STARTS_ANEW: u8 = 2;
 
 /// How a machine's run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// With an exit status.
+    /// It exited with this status.
     Status(u8),
-    /// It wants to be started anew.
+    /// It asks to be restarted.
     Restart,
 }
 
-/// What happened while a machine ran.
+/// An event while a machine runs.
 #[derive(Debug)]
 enum Event {
-    /// QEMU has closed the debug channel, on which this was the last byte.
+    /// QEMU closed the debug channel; this was its last byte.
     Ended(Option<u8>),
-    /// Nobody reads what the machine writes any more.
+    /// The reader of the machine's output is gone.
     OutputGone,
-    /// The host wants this program to end.
+    /// A signal asked this program to end.
     Signal(i32),
 }
 
 /// Runs a machine to its end, on this program's standard streams.
 ///
 /// # Errors
-/// It cannot be started, or stops without an exit status.
+/// It cannot be started, or ends without an exit status.
 pub fn run(hardware: &Hardware, service: Option<&Service>) -> Outcome<End> {
     let guest = Guest::start(hardware)?;
     let (sender, events) = channel();
@@ -89,19 +90,19 @@ pub fn run(hardware: &Hardware, service: Option<&Service>) -> Outcome<End> {
     outcome
 }
 
-/// What is sent to a machine.
+/// The kind of input sent to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
-    /// Keys of a person's terminal.
+    /// Keystrokes of a terminal.
     Keys,
-    /// A stream of any bytes, with an end.
+    /// A byte stream with an end.
     Stream,
 }
 
-/// A machine that runs.
+/// A running machine.
 pub struct Guest {
     qemu: Child,
-    /// The sockets and what QEMU says lie in it.
+    /// Holds the sockets and QEMU's messages.
     folder: TempDir,
     console: UnixStream,
     debug: UnixStream,
@@ -109,10 +110,10 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a machine. Nothing is taken from its console before [`Guest::show`].
+    /// Starts a machine. Its console is not read before [`Guest::show`].
     ///
     /// # Errors
-    /// QEMU is not there or does not start.
+    /// QEMU is missing or does not start.
     pub fn start(hardware: &Hardware) -> Outcome<Guest> {
         let program = qemu::find()?;
         let folder = tempfile::Builder::new().prefix("sing-").tempdir().map_err(cannot_start)?;
@@ -124,7 +125,7 @@ impl Guest {
             .arg("attached")
             .arg(program)
             .args(hardware.arguments(paths.each_ref().map(AsRef::as_ref))?)
-            // Keys that signal are for this program alone, which then ends the machine.
+            // Signals from the keyboard go to this program alone, which then shuts the machine down.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -144,8 +145,7 @@ impl Guest {
         }
     }
 
-    /// Shows what the machine writes on standard output, and its debug text on standard error. It gets no
-    /// input.
+    /// Copies the machine's console to standard output and its debug output to standard error. It gets no input.
     ///
     /// # Errors
     /// The host has no more threads or descriptors.
@@ -160,12 +160,12 @@ impl Guest {
         Ok(Shown([console, debug]))
     }
 
-    /// Ends the machine.
+    /// Kills the machine.
     pub fn end(mut self) {
         end(&mut self.qemu);
     }
 
-    /// Carries bytes between the machine and this program's streams until it ends.
+    /// Carries bytes between the machine and this program's streams until the machine ends.
     fn carry(
         mut self,
         input_kind: Option<Input>,
@@ -179,7 +179,7 @@ impl Guest {
         let gone = sender.clone();
         let output = thread::spawn(move || {
             if let Err(OutputClosed) = show_console(output, &mut std::io::stdout(), &of_output) {
-                // Who would hear of it has ended with the machine.
+                // The receiver is gone if the machine has ended.
                 let _ = gone.send(Event::OutputGone);
             }
         });
@@ -191,7 +191,7 @@ impl Guest {
                 None => Box::new(errors),
             };
             let last = show_debug(debug, &mut errors, &ready);
-            // All that can be shown is shown before the end is told.
+            // All output is shown before the end is reported.
             drop(errors);
             sender.send(Event::Ended(last))
         });
@@ -205,7 +205,7 @@ impl Guest {
             match self.next_event(events, asked) {
                 Event::Ended(last) => {
                     let end = self.ended(last);
-                    // All that the machine wrote is shown before its exit status counts.
+                    // The console is drained before the exit status counts.
                     let _ = output.join();
                     return end.map(|end| with_signal(end, asked, service));
                 }
@@ -231,8 +231,8 @@ impl Guest {
         }
     }
 
-    /// What happens next. A machine that was asked to end is asked again, as it may not have been there to hear it; if it
-    /// has not done so in time, the signal comes once more.
+    /// Returns the next event. A shutdown request is repeated, since the machine may not have been ready for the
+    /// first; when the time limit expires, the signal is reported once more.
     fn next_event(&mut self, events: &Receiver<Event>, asked: Option<Asked>) -> Event {
         let Some(asked) = asked else { return events.recv().unwrap_or(Event::Ended(None)) };
         loop {
@@ -244,13 +244,13 @@ impl Guest {
                     eprintln!("sing: the machine did not shut down within {SHUTDOWN_LIMIT:?}; it is ended as it is");
                     return Event::Signal(asked.signal);
                 }
-                // One that has ended has no button.
+                // Fails if the machine has ended meanwhile.
                 Err(RecvTimeoutError::Timeout) => drop(self.control.press_power_button()),
             }
         }
     }
 
-    /// The end of a machine that has closed its debug channel.
+    /// Interprets the end of a machine that has closed its debug channel.
     fn ended(&mut self, last: Option<u8>) -> Outcome<End> {
         let ended = self.qemu.wait().map_err(cannot_start)?;
         if last == Some(STARTS_ANEW) && ended.success() {
@@ -261,7 +261,7 @@ impl Guest {
     }
 }
 
-/// A machine was asked to end.
+/// A pending shutdown request.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     signal: i32,
@@ -272,24 +272,24 @@ fn status_of(signal: i32) -> u8 {
     u8::try_from(ENDED_BY_SIGNAL + signal).unwrap_or(u8::MAX)
 }
 
-/// The end of a machine that may have been asked to end: of a service it is its own.
+/// Result of a run that may have been asked to shut down; a service that was asked keeps the machine's own status.
 fn with_signal(end: End, asked: Option<Asked>, service: Option<&Service>) -> End {
     match (asked, service) {
         (Some(asked), None) => End::Status(status_of(asked.signal)),
-        // It ends although it wanted to start anew.
+        // It shut down, although it asked to restart.
         (Some(_), Some(_)) if end == End::Restart => End::Status(0),
         _ => end,
     }
 }
 
-/// What a machine writes while it is being shown.
+/// Threads that show a machine's output.
 pub struct Shown([JoinHandle<()>; 2]);
 
 impl Shown {
-    /// Waits until all of it was shown.
+    /// Waits until all output is shown.
     pub fn finish(self) {
         for thread in self.0 {
-            // One that failed has nothing more to show.
+            // A failed thread has nothing more to show.
             let _ = thread.join();
         }
     }
@@ -299,7 +299,7 @@ fn copy(stream: &UnixStream) -> Outcome<UnixStream> {
     stream.try_clone().map_err(cannot_start)
 }
 
-/// Ends QEMU. That it has ended by itself is as good.
+/// Kills QEMU; it may have exited by itself.
 fn end(qemu: &mut Child) {
     let _ = qemu.kill();
     let _ = qemu.wait();
@@ -309,15 +309,15 @@ fn cannot_start(error: std::io::Error) -> Failure {
     Failure::new(format!("the machine cannot be started: {error}"))
 }
 
-/// The last line that QEMU said, without its own name.
+/// Returns the last line of QEMU's messages, without QEMU's name.
 fn last_words(folder: &Path) -> String {
     let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
     let line = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
     line.split_once("qemu-system-x86_64: ").map_or(line, |(_, words)| words).to_string()
 }
 
-/// Whether the machine itself has ended QEMU: the device for that makes an odd number of what is written
-/// to it, and QEMU's own failures are 1.
+/// Whether the machine itself ended QEMU: its exit device turns the written value into an odd status, and QEMU's own
+/// failures are 1.
 fn is_orderly(ended: ExitStatus) -> bool {
     ended.code().is_some_and(|code| code > 1 && code % 2 == 1)
 }
@@ -335,7 +335,7 @@ fn died(ended: ExitStatus, last: Option<u8>, words: &str) -> Failure {
         .remedy("see what it said last, or run it under `cargo sing debug`")
 }
 
-/// Waits until QEMU has come to each listener; nothing when it ends before.
+/// Waits until QEMU has connected to each listener; `None` if it exits first.
 fn accept_all(listeners: &[UnixListener], qemu: &mut Child) -> std::io::Result<Option<[UnixStream; 3]>> {
     let mut came = Vec::new();
     for listener in listeners {
@@ -357,22 +357,22 @@ fn accept_all(listeners: &[UnixListener], qemu: &mut Child) -> std::io::Result<O
     Ok(<[UnixStream; 3]>::try_from(came).ok())
 }
 
-/// Nobody reads what the machine writes.
+/// The reader of the machine's output is gone.
 #[derive(Debug, PartialEq, Eq)]
 struct OutputClosed;
 
-/// Shows what the machine writes, until it ends.
+/// Copies the machine's console until it ends.
 fn show_console(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>) -> Result<(), OutputClosed> {
     let mut buffer = [0; 16384];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        // A console that writes is set up. Nobody listens after the first time.
+        // A console that writes is set up. Nobody receives after the first time.
         let _ = takes_input.send(());
         to.write_all(&buffer[..count]).and_then(|()| to.flush()).map_err(|_| OutputClosed)?;
     }
     Ok(())
 }
 
-/// Shows debug text until the machine ends; gives the last byte, which is not shown as it may be the exit
+/// Copies debug output until the machine ends; returns the last byte, which is withheld since it may be the exit
 /// status.
 fn show_debug(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>) -> Option<u8> {
     let mut buffer = [0; 4096];
@@ -381,19 +381,19 @@ fn show_debug(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>
         let mut shown = Vec::with_capacity(count + 1);
         for &byte in &buffer[..count] {
             if byte == TAKES_INPUT {
-                // Nobody listens after the first time.
+                // Nobody receives after the first time.
                 let _ = takes_input.send(());
             }
             text.feed(byte, &mut shown);
         }
-        // Debug text that cannot be shown is no reason to stop the machine.
+        // Failing to show debug output is no reason to stop the machine.
         let _ = to.write_all(&shown).and_then(|()| to.flush());
     }
     text.last
 }
 
-/// Tells text from an exit status behind it: a byte is held until another one comes. Only the end of a
-/// line is not, so that a person sees lines when they are whole.
+/// Separates text from a trailing exit status: each byte is held back until another follows, except a newline, so
+/// that complete lines show at once.
 struct DebugText {
     held: Option<u8>,
     last: Option<u8>,
@@ -421,7 +421,7 @@ impl DebugText {
     }
 }
 
-/// Sends input to the machine, a stream in the form that has an end.
+/// Sends input to the machine; a stream is framed, to mark its end.
 fn send_input(from: &mut impl Read, mut to: impl Write, kind: Input) {
     let mut buffer = [0; 4096];
     loop {
@@ -436,7 +436,7 @@ fn send_input(from: &mut impl Read, mut to: impl Write, kind: Input) {
             Input::Stream => to.write_all(&serial::quote(&buffer[..count])),
         };
         if sent.is_err() {
-            // A machine that has ended takes nothing.
+            // A machine that has ended takes no input.
             return;
         }
     }
@@ -445,7 +445,7 @@ fn send_input(from: &mut impl Read, mut to: impl Write, kind: Input) {
     }
 }
 
-/// Has the signals that end programs end the machine first.
+/// Turns the signals that end programs into events, so that the machine shuts down first.
 fn watch_signals(sender: Sender<Event>) -> Outcome<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(cannot_start)?;
     thread::spawn(move || signals.forever().try_for_each(|signal| sender.send(Event::Signal(signal))));
@@ -456,7 +456,7 @@ fn watch_signals(sender: Sender<Event>) -> Outcome<()> {
 mod tests {
     use super::*;
 
-    /// What is shown of the pieces, the status, and whether input was asked for.
+    /// Returns the text shown for the pieces, the status, and whether input was requested.
     fn debug(pieces: &[&[u8]]) -> (String, Option<u8>, bool) {
         struct Pieces<'a>(std::slice::Iter<'a, &'a [u8]>);
         impl Read for Pieces<'_> {

@@ -1,7 +1,7 @@
-//! QEMU's command line for the machines that the system knows: `microvm`, whose devices are at fixed
-//! addresses, and `q35`, a PC with PCI.
+//! QEMU command lines for the supported machines: `microvm`, whose devices are at fixed addresses, and `q35`, a PC
+//! with PCI.
 //!
-//! Deliberately not here: running it, and what the machine does.
+//! Deliberately not here: running QEMU, and what the machine does.
 
 use std::ffi::OsString;
 use std::net::SocketAddrV4;
@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 use crate::folder::Folder;
 use crate::host_tools::{self, Tool};
 
-/// The kinds of machine.
+/// Machine types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Few devices, no PCI; starts fastest.
@@ -21,33 +21,33 @@ pub enum Kind {
     Q35,
 }
 
-/// Virtio devices that QEMU's microvm has room for: 32 lines of its I/O APICs, less those of a PC's own devices.
+/// Maximum virtio devices of QEMU's microvm: 32 I/O APIC lines, less those of a PC's own devices.
 pub const MAX_MICROVM_DEVICES: usize = 24;
 /// Functions of a PCI device.
 const FUNCTIONS: usize = 8;
-/// The first PCI device whose functions are folders; below it QEMU puts disks and all else.
+/// First PCI device number for host folders; QEMU puts disks and everything else below it.
 const FIRST_FOLDER_DEVICE: usize = 0x10;
 
-/// The firmware that starts a microvm in half the time of the usual one.
+/// Firmware that starts a microvm in half the time of the default.
 const SMALL_FIRMWARE: &str = "qboot.rom";
 
-/// Whether it lies where QEMU looks: in the folder of data beside its programs.
+/// Whether the small firmware is in QEMU's data folder beside its programs.
 fn has_small_firmware() -> bool {
     let program = host_tools::find(Tool::QEMU.program).and_then(|program| program.canonicalize().ok());
     let prefix = program.as_deref().and_then(Path::parent).and_then(Path::parent);
     prefix.is_some_and(|prefix| prefix.join("share/qemu").join(SMALL_FIRMWARE).is_file())
 }
 
-/// What a machine's network card is connected to.
+/// Backend of a machine's network card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Network {
-    /// A network that QEMU makes up, from which the host's can be reached.
+    /// QEMU's user-mode network, from which the host's can be reached.
     User,
-    /// The same; a port of this host leads to one of the machine.
+    /// The same, with a host port forwarded to the machine.
     Forwarded {
-        /// The address of this host and the port there.
+        /// Host address and port.
         host: SocketAddrV4,
-        /// The port of the machine.
+        /// Guest port.
         guest_port: u16,
     },
     /// A TAP interface of the host.
@@ -55,7 +55,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// QEMU's word for it.
+    /// Returns the QEMU `-netdev` option.
     fn backend(&self) -> String {
         match self {
             Network::User => "user,id=net0".into(),
@@ -65,46 +65,46 @@ impl Network {
     }
 }
 
-/// A machine to be started.
+/// A machine's configuration.
 #[derive(Debug, Clone)]
 pub struct Hardware {
-    /// Its kind.
+    /// Machine type.
     pub kind: Kind,
-    /// Its processors.
+    /// Number of processors.
     pub processors: u16,
-    /// Its memory.
+    /// Memory, in MiB.
     pub mebibytes: u32,
-    /// Whether the host's processor executes its instructions.
+    /// Whether KVM executes its instructions.
     pub kvm: bool,
-    /// Its disks.
+    /// Disks.
     pub disks: Vec<Disk>,
-    /// Folders of the host.
+    /// Host folders.
     pub folders: Vec<Folder>,
-    /// Its network card, if it has one.
+    /// Network card, if any.
     pub network: Option<Network>,
     /// The kernel, without symbols.
     pub kernel: PathBuf,
-    /// What the kernel is handed.
+    /// The boot image handed to the kernel.
     pub boot_image: PathBuf,
-    /// Further arguments for QEMU.
+    /// Further QEMU arguments.
     pub more: Vec<OsString>,
 }
 
-/// Where QEMU is, after an attempt to install it.
+/// Returns the path of QEMU, after trying to install it.
 ///
 /// # Errors
-/// It is not there; the failure says what to type.
+/// It is missing; the failure says what to type.
 pub fn find() -> Outcome<PathBuf> {
     host_tools::require(&Tool::QEMU)
 }
 
 impl Hardware {
-    /// Refuses a microvm with more devices than it has room for; a PC has room for all that a system drives.
+    /// Refuses a microvm with too many devices; a PC has room for all that a system drives.
     ///
     /// # Errors
-    /// They are too many; the failure says how many there may be.
+    /// There are too many; the failure names the maximum.
     pub fn refuse_too_many_devices(&self) -> Outcome<()> {
-        // The source of random bytes is always there.
+        // The entropy device is always present.
         let others = self.disks.len() + usize::from(self.network.is_some()) + 1;
         let devices = others + self.folders.len();
         if self.kind != Kind::Microvm || devices <= MAX_MICROVM_DEVICES {
@@ -119,7 +119,8 @@ impl Hardware {
         .remedy(format!("give at most {room} folders, or start a PC with `--machine qemu`")))
     }
 
-    /// QEMU's arguments. Console and debug text go to the first two sockets, and from the third it takes orders.
+    /// Returns QEMU's arguments. The first two sockets carry console and debug output; the third is the control
+    /// channel.
     ///
     /// # Errors
     /// A path cannot be written as an argument.
@@ -145,7 +146,7 @@ impl Hardware {
         words.add("-serial chardev:console -device isa-debugcon,iobase=0xe9,chardev=debug");
         words.add("-device isa-debug-exit,iobase=0x501,iosize=0x04");
         words.0.extend(["-kernel".into(), self.kernel.clone().into()]);
-        // QEMU reads several modules from this argument, with commas between them.
+        // QEMU splits this argument at commas into several modules.
         words.with_file("-initrd", "", &self.boot_image, "")?;
         self.add_devices(&mut words)?;
         words.0.extend_from_slice(&self.more);
@@ -168,7 +169,7 @@ impl Hardware {
         }
         for (number, folder) in self.folders.iter().enumerate() {
             let access = if folder.is_read_only { ",readonly=on" } else { "" };
-            // Owners and permissions are the host's; what the user may not give is left out.
+            // Owners and permissions are the host's; changes that the user may not make are ignored.
             let after = format!(",security_model=none,multidevs=remap{access}");
             words.with_file("-fsdev", &format!("local,id=folder{number},path="), &folder.path, &after)?;
             let name = &folder.name;
@@ -198,7 +199,7 @@ impl Words {
         self.0.extend(words.split(' ').map(OsString::from));
     }
 
-    /// An option whose value has a path in it.
+    /// Appends an option whose value contains a path.
     fn with_file(&mut self, option: &str, before: &str, path: &Path, after: &str) -> Outcome<()> {
         self.0.push(option.into());
         self.0.push(with_path(before, path, after)?);
@@ -206,10 +207,10 @@ impl Words {
     }
 }
 
-/// A value with a path in it, whose commas are doubled, as QEMU wants it.
+/// Returns a value that contains a path, with commas doubled, as QEMU requires.
 ///
 /// # Errors
-/// The path is not text.
+/// The path is not UTF-8.
 pub fn with_path(before: &str, path: &Path, after: &str) -> Outcome<OsString> {
     let text = path.to_str().ok_or_else(|| {
         Failure::new(format!("the path {} is not text", path.display())).remedy("give the file another name")
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn a_microvm_with_too_many_devices_is_refused() {
         let folder = Folder { name: "f".into(), path: "d".into(), is_read_only: false, follows_links: false };
-        // Two disks, a card and random bytes are there.
+        // With two disks, a card and the entropy device.
         let with =
             |count| Hardware { folders: vec![folder.clone(); count], ..hardware(Kind::Microvm, Some(Network::User)) };
         with(20).refuse_too_many_devices().expect("there is room for them");

@@ -1,10 +1,10 @@
-//! What was changed in a system after it was built: packages that came in or took the place of others, and programs that
-//! were taken out. The list is kept, not its result: it is applied again whenever the system is built anew, so that a
-//! changed source and an installed package both show in the one image that every command means by the system.
+//! Changes to a system after it was built: packages installed or upgraded, and programs removed. The list of changes
+//! is kept, not its result: it is replayed whenever the system is rebuilt, so that a changed source and an installed
+//! package both show in the one image that every command takes for the system.
 //!
-//! Key type: [`Changes`]. They lie in `installed/NAME` of the tool's output folder, `changes.json` and a file for each
-//! package; the image that comes of them is `installed/NAME.system`. Deliberately not here: the judgement, which is the
-//! crate `install`'s.
+//! Key type: [`Changes`]. They are stored in `installed/NAME` of the tool's output folder: `changes.json` and one
+//! file per package; the resulting image is `installed/NAME.system`. Deliberately not here: the verdict on a change,
+//! which is the crate `install`'s.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use crate::{keys, systems};
 
 const LIST: &str = "changes.json";
 
-/// The changes of a system, in the order in which they were made.
+/// Changes to a system, in the order in which they were made.
 #[derive(Debug, Clone)]
 pub struct Changes {
-    /// What the system is called among the files of the tool.
+    /// The system's name among the tool's files.
     name: String,
     folder: PathBuf,
     image: PathBuf,
@@ -35,7 +35,7 @@ pub struct Changes {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct List {
-    /// The system manifest.
+    /// Path of the system manifest.
     manifest: PathBuf,
     changes: Vec<Change>,
 }
@@ -43,48 +43,48 @@ struct List {
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The program that it is about.
+    /// The program it affects.
     pub program: String,
-    /// What is done.
+    /// The operation.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What is done with a program.
+/// An operation on a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum What {
-    /// It comes into the system.
+    /// Installs the program.
     Install {
         /// Its version.
         version: String,
-        /// The file beside the list.
+        /// File name of the package beside the list.
         package: String,
         /// See [`Request::Install`].
         at_boot: bool,
         /// See [`Request::Install`].
         allow: Vec<String>,
     },
-    /// A newer version takes the place of the older one.
+    /// Replaces an older version with a newer one.
     Upgrade {
         /// The newer version.
         version: String,
-        /// The file beside the list.
+        /// File name of the package beside the list.
         package: String,
         /// See [`Request::Upgrade`].
         more: bool,
     },
-    /// It is taken out of the system.
+    /// Removes the program from the system.
     Uninstall,
 }
 
-/// A change that does not fit the system as it is now built.
+/// A change that no longer fits the system as built.
 #[derive(Debug)]
 pub struct Misfit {
     system: String,
-    /// The program that the change is about.
+    /// The program that the change affects.
     pub program: String,
-    /// What speaks against it.
+    /// Why it does not fit.
     pub report: Report,
 }
 
@@ -114,10 +114,10 @@ impl std::fmt::Display for Change {
 }
 
 impl Changes {
-    /// The changes of the system with this manifest; none where nothing was changed.
+    /// Reads the changes to the system with this manifest; empty if there are none.
     ///
     /// # Errors
-    /// The list is there and cannot be read.
+    /// The list exists but cannot be read.
     pub fn of(repository: &Repository, manifest: &Path) -> Outcome<Changes> {
         let name = repository.system_outputs(manifest);
         let all = repository.output("installed");
@@ -139,45 +139,45 @@ impl Changes {
         Ok(Changes { name: name.into(), folder, image: all.join(format!("{name}.system")), list })
     }
 
-    /// The same where the list may be damaged, to take all of it back.
+    /// Like [`Changes::of`], but tolerates a damaged list, so that it can be discarded.
     pub fn of_damaged(repository: &Repository, manifest: &Path) -> Changes {
         let (all, name) = (repository.output("installed"), repository.system_outputs(manifest));
         let image = all.join(format!("{name}.system"));
         Changes { folder: all.join(&name), image, name, list: List::default() }
     }
 
-    /// The image that comes of the changes.
+    /// Returns the path of the image with the changes applied.
     pub fn path(&self) -> &Path {
         &self.image
     }
 
-    /// Manifests of all systems that something was changed in.
+    /// Returns the manifests of all systems that have changes.
     pub fn manifests(repository: &Repository) -> BTreeSet<PathBuf> {
         let folders = std::fs::read_dir(repository.output("installed")).into_iter().flatten().flatten();
         let lists = folders.filter_map(|entry| std::fs::read(entry.path().join(LIST)).ok());
         lists.filter_map(|bytes| serde_json::from_slice::<List>(&bytes).ok()).map(|list| list.manifest).collect()
     }
 
-    /// One after the other.
+    /// Returns the changes in order.
     pub fn all(&self) -> &[Change] {
         &self.list.changes
     }
 
-    /// Whether the system is as it is built.
+    /// Whether the system is unchanged since its build.
     pub fn is_empty(&self) -> bool {
         self.list.changes.is_empty()
     }
 
-    /// Whether one is about this program.
+    /// Whether a change affects this program.
     pub fn has(&self, program: &str) -> bool {
         self.list.changes.iter().any(|change| change.program == program)
     }
 
-    /// The image that every command means by the system: the built one where nothing was changed, or else what comes of
-    /// the changes, made again where the built one is newer.
+    /// Returns the image that every command takes for the system: the built one if there are no changes, else the
+    /// changed one, remade if the built one is newer.
     ///
     /// # Errors
-    /// A change does not fit the built system any more, or a file cannot be read or written.
+    /// A change no longer fits the built system, or a file cannot be read or written.
     pub fn image(&self, repository: &Repository, built: &Path) -> Outcome<PathBuf> {
         if self.is_empty() {
             return Ok(built.to_path_buf());
@@ -188,7 +188,7 @@ impl Changes {
         };
         if !is_current() {
             let _lock = builder::lock(repository)?;
-            // Another run may have made it while this one waited.
+            // Another run may have made it while this one waited for the lock.
             if !is_current() {
                 self.make(&systems::signer(repository)?.key, built)?;
             }
@@ -196,22 +196,22 @@ impl Changes {
         Ok(self.image.clone())
     }
 
-    /// Applies the changes to the built image, and writes what comes of it; whoever calls holds the builder's lock.
+    /// Applies the changes to the built image and writes the result; the caller holds the builder's lock.
     ///
     /// # Errors
     /// As for [`Changes::image`].
     pub fn make(&self, key: &SecretKey, built: &Path) -> Outcome<()> {
-        // Taken before, so that a file that changes meanwhile shows.
+        // Taken first, so that a file that changes meanwhile is noticed.
         let inputs = Fingerprint::of_files(&[built.to_path_buf(), self.folder.join(LIST)]);
         let bytes = std::fs::read(built).map_err(|error| Failure::file("read", built, &error))?;
         write_whole(&self.image, &self.applied(bytes, key)??)?;
         inputs.with_outputs(std::slice::from_ref(&self.image)).keep(&self.stamp())
     }
 
-    /// The bytes of a built system image with the changes done.
+    /// Returns the bytes of a built system image with the changes applied.
     ///
     /// # Errors
-    /// A package cannot be read; inside: a change does not fit.
+    /// A package cannot be read; the inner error: a change does not fit.
     pub fn applied(&self, built: Vec<u8>, key: &SecretKey) -> Outcome<Result<Vec<u8>, Misfit>> {
         let mut bytes = built;
         for change in self.all() {
@@ -224,7 +224,7 @@ impl Changes {
         Ok(Ok(bytes))
     }
 
-    /// The same of what manifests say of a system, before it is built.
+    /// Like [`Changes::applied`], but on the manifests of a system that is not built yet.
     ///
     /// # Errors
     /// A package cannot be read, or a change does not fit.
@@ -242,11 +242,11 @@ impl Changes {
         Misfit { system: self.name.clone(), program: change.program.clone(), report }
     }
 
-    /// The changes with one more, which was accepted; `is_built` tells whether the built system has a program. What was
-    /// installed and is taken out again leaves nothing.
+    /// Returns the changes with an accepted request appended; `is_built` tells whether the built system has a
+    /// program. Uninstalling what was installed leaves no change behind.
     ///
     /// # Errors
-    /// The package cannot be kept.
+    /// The package cannot be stored.
     pub fn with(&self, request: &Request<'_>, is_built: impl Fn(&str) -> bool) -> Outcome<Changes> {
         let mut after = self.clone();
         let change = match request {
@@ -270,10 +270,10 @@ impl Changes {
         Ok(after)
     }
 
-    /// Keeps the list: from now on these are the changes of the system.
+    /// Writes the list, which makes these the system's changes.
     ///
     /// # Errors
-    /// A file cannot be written; the old list is in force then.
+    /// A file cannot be written; the old list stays in force.
     pub fn keep(&self) -> Outcome<()> {
         let path = self.folder.join(LIST);
         if self.is_empty() {
@@ -286,7 +286,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Removes packages of changes that were taken back. One that stays takes room and is of no consequence.
+    /// Removes packages that no change refers to. A leftover only takes up disk space.
     fn remove_unused(&self) {
         let used: BTreeSet<&str> = self.all().iter().filter_map(Change::file).collect();
         for path in std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -298,12 +298,12 @@ impl Changes {
         }
     }
 
-    /// Takes all changes back.
+    /// Discards all changes.
     ///
     /// # Errors
     /// A file cannot be removed.
     pub fn remove(&self) -> Outcome<()> {
-        // The list first: without it the rest counts for nothing.
+        // The list goes first: without it the remaining files have no effect.
         let removals = [self.folder.join(LIST), self.image.clone()].map(|path| (std::fs::remove_file(&path), path));
         let folder = (std::fs::remove_dir_all(&self.folder), self.folder.clone());
         for (removed, path) in removals.into_iter().chain([folder]) {
@@ -321,7 +321,7 @@ impl Changes {
         self.folder.join("stamp")
     }
 
-    /// Keeps a package by its digest; gives its program's name and version, and the name of the file.
+    /// Stores a package under its digest; returns its program's name and version, and the file name.
     fn keep_package(&self, bytes: &[u8]) -> Outcome<(String, String, String)> {
         let package = Package::parse(bytes).map_err(|error| Failure::new(format!("this is no package: {error}")))?;
         let file = format!("{}.package", keys::hexadecimal(&package_check::sha256(bytes)));
@@ -339,7 +339,7 @@ impl Changes {
 }
 
 impl Change {
-    /// The file of its package, if it has one.
+    /// Returns the file name of the change's package, if it has one.
     fn file(&self) -> Option<&str> {
         match &self.what {
             What::Install { package, .. } | What::Upgrade { package, .. } => Some(package),
@@ -391,7 +391,7 @@ mod tests {
             again.make(&signer.key, &built).expect("it fits");
             assert_eq!(programs(&std::fs::read(&again.image).expect("the image")), ["bench-install"]);
         }
-        // What is taken out again leaves no change.
+        // Uninstalling what was installed leaves no change.
         let none = again.with(&Request::Uninstall { name: "bench-install" }, |_| false).expect("a list");
         none.keep().expect("it is removed");
         assert!(at().is_empty() && !again.image.exists() && !again.folder.exists());
@@ -405,13 +405,13 @@ mod tests {
         let good = package(&signer).expect("a package");
         let install = Request::Install { package: &good, at_boot: false, allow: &[] };
         let changed = changes.with(&install, |_| false).expect("it is kept");
-        // The built system has the program by now.
+        // Case: the built system has gained the program meanwhile.
         let (with_it, _) = install::changed(&empty(&signer), &install, &signer.key).expect("it fits");
         let misfit = changed.applied(with_it.clone(), &signer.key).expect("files").expect_err("it is there already");
         let text = Failure::from(misfit).to_string();
         assert!(text.contains("what was changed of `bench-install` does not fit the system `mine`"), "{text}");
         assert!(text.contains("`cargo sing uninstall bench-install --system mine`"), "{text}");
-        // A built program that is taken out stays out.
+        // Uninstalling a built program is kept as a change.
         let without = changes.with(&Request::Uninstall { name: "bench-install" }, |_| true).expect("a list");
         let image = without.applied(with_it, &signer.key).expect("files").expect("it fits");
         assert!(package_check::verify_system(&image).expect("an image").packages.is_empty());

@@ -1,10 +1,9 @@
-//! `sing install`, `upgrade`, `uninstall`, `verify`, `explain` and `package`: changes of system images, judged before
-//! they are made.
+//! `sing install`, `upgrade`, `uninstall`, `verify`, `explain` and `package`: changes to system images, checked
+//! before they are made.
 //!
-//! The judging is the crate `install`'s. What is changed in a system that is named, or given by its manifest, is kept
-//! apart from what is built ([`changes`]) and applied to it whenever it is built again; every command means the result
-//! by the system. Key type: [`Image`] (which file of a system is meant).
-//! Deliberately not here: installing into a running system.
+//! The checks are the crate `install`'s. Changes to a system that is given by its name or manifest are kept apart
+//! from the build ([`changes`]) and reapplied after every build; every command takes the result for the system. Key
+//! type: [`Image`] (which file of a system is meant). Deliberately not here: installing into a running system.
 
 pub mod changes;
 mod folder;
@@ -32,7 +31,7 @@ use crate::systems::{self, Platform};
 use changes::Changes;
 pub use folder::Folder;
 
-/// `sing package`: the package file of a program of the repository, for others to install.
+/// `sing package`: writes the package file of a program of the repository, for others to install.
 ///
 /// # Errors
 /// There is no such program, it does not build, or the file cannot be written.
@@ -51,7 +50,7 @@ pub fn package(repository: &Repository, arguments: &PackageArguments) -> Outcome
 /// `sing install`.
 ///
 /// # Errors
-/// Something speaks against it, or a file cannot be read or written.
+/// The change is refused, or a file cannot be read or written.
 pub fn install(repository: &Repository, arguments: &InstallArguments) -> Outcome<u8> {
     let package = read(&arguments.package)?;
     let request = Request::Install { package: &package, at_boot: arguments.at_boot, allow: &arguments.allow };
@@ -75,10 +74,10 @@ pub fn uninstall(repository: &Repository, arguments: &UninstallArguments) -> Out
     change(repository, &arguments.change, &Request::Uninstall { name: &arguments.name })
 }
 
-/// `sing verify`: the whole system again.
+/// `sing verify`: checks the whole system again.
 ///
 /// # Errors
-/// Something in it is wrong, or it cannot be read.
+/// The system has an error, or cannot be read.
 pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u8> {
     let image = Image::find(repository, &arguments.system)?;
     let path = &image.path(repository)?;
@@ -180,17 +179,17 @@ fn change(repository: &Repository, arguments: &ChangeArguments, request: &Reques
     Ok(0)
 }
 
-/// Whether a change is only judged.
+/// Whether a change is made or only checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Write {
     Nothing,
     Change,
 }
 
-/// Changes a system image file; the inner error is a report of what speaks against it.
+/// Changes a system image file; the inner error is the report of why the change is refused.
 ///
 /// # Errors
-/// The file cannot be read or written; it is as it was.
+/// The file cannot be read or written; it is unchanged.
 pub fn change_file(
     path: &Path,
     request: &Request<'_>,
@@ -199,7 +198,7 @@ pub fn change_file(
     change_to(path, &read(path)?, request, key)
 }
 
-/// Lets the file at `path` become what the request makes of the image `old`.
+/// Replaces the file at `path` by the image `old` with the request applied.
 fn change_to(
     path: &Path,
     old: &[u8],
@@ -226,27 +225,27 @@ fn read(path: &Path) -> Outcome<Vec<u8>> {
     std::fs::read(path).map_err(|error| Failure::file("read", path, &error))
 }
 
-/// Which file the image of a system is.
+/// The image file of a system.
 #[derive(Debug)]
 enum Image {
-    /// The one that was given.
+    /// A file given by path.
     Given(PathBuf),
-    /// That of a system that was named, built by now.
+    /// The image of a named system, already built.
     Named {
-        /// What it was named.
+        /// The name given.
         name: PathBuf,
         /// Its manifest.
         manifest: PathBuf,
-        /// The file as it was built.
+        /// The image as built.
         built: PathBuf,
     },
 }
 
 impl Image {
-    /// The image of a system that was named or given, built now if need be.
+    /// Finds the image of a system given by name or path; builds it if necessary.
     fn find(repository: &Repository, given: &Path) -> Outcome<Image> {
         if systems::is_image(given) {
-            // A link goes on to lead to the file that is changed.
+            // A symbolic link stays and keeps pointing to the changed file.
             return Ok(Image::Given(given.canonicalize().unwrap_or_else(|_| given.to_path_buf())));
         }
         let manifest = repository.system_manifest(given)?;
@@ -254,8 +253,8 @@ impl Image {
         Ok(Image::Named { name: given.to_path_buf(), manifest, built })
     }
 
-    /// Keeps out others who change the same file, until it is dropped. Those who work with this output folder are kept
-    /// out by its lock; a file that was given may be changed with others too.
+    /// Locks the file against concurrent changes until the guard is dropped. Within this output folder the builder's
+    /// lock does that; a file given by path may be shared with other output folders.
     fn lock(&self) -> Outcome<Option<File>> {
         let Image::Given(path) = self else { return Ok(None) };
         let folder = folder_of(path);
@@ -266,7 +265,7 @@ impl Image {
         locked.map(Some).map_err(|error| Failure::file("lock the folder", folder, &error))
     }
 
-    /// The file that is read: of a named system, with what was changed in it.
+    /// Returns the file to read: for a named system, with its changes applied.
     fn path(&self, repository: &Repository) -> Outcome<PathBuf> {
         match self {
             Image::Given(path) => Ok(path.clone()),
@@ -274,8 +273,8 @@ impl Image {
         }
     }
 
-    /// Changes it, if that is to be written; the inner error is a report of what speaks against it, and then nothing was
-    /// changed. The builder's lock is held.
+    /// Changes the image, if `write` asks for it; the inner error is the report of why the change is refused, and
+    /// nothing is changed then. The caller holds the builder's lock.
     fn change(
         &self,
         repository: &Repository,
@@ -294,7 +293,7 @@ impl Image {
         }
     }
 
-    /// What to say of it after a change.
+    /// Returns the message after a change.
     fn told(&self) -> String {
         match self {
             Image::Given(path) => {
@@ -310,7 +309,7 @@ impl Image {
         }
     }
 
-    /// How to come by a sound one.
+    /// Returns advice on how to get an intact image.
     fn remedy(&self) -> String {
         match self {
             Image::Given(_) => "let `cargo sing build --system NAME` or `cargo sing install` write it again".into(),
@@ -322,7 +321,7 @@ impl Image {
     }
 }
 
-/// Changes a named system: the change is kept, and the image made again with it.
+/// Changes a named system: stores the change, and remakes the image with it.
 fn change_named(
     changes: &Changes,
     built: &Path,
@@ -336,7 +335,7 @@ fn change_named(
             Ok((_, report)) => report,
             Err(report) => return Ok(Err(report)),
         },
-        // Taking back what does not fit any more is the way out.
+        // Uninstalling a change that no longer fits is the way out.
         (Err(misfit), Request::Uninstall { name }) if misfit.program == *name => Report::default(),
         (Err(misfit), _) => return Err(misfit.into()),
     };
@@ -346,7 +345,7 @@ fn change_named(
     };
     if write == Write::Change {
         let after = changes.with(request, is_built)?;
-        // What does not fit in its whole is not kept.
+        // A list that does not fit as a whole is not stored.
         after.applied(as_built.clone(), key)??;
         after.keep()?;
         if !after.is_empty() {
@@ -392,7 +391,7 @@ pub(crate) mod tests {
         Signer::root(SecretKey::from_bytes(&[5; 32]))
     }
 
-    /// The image of a system without programs.
+    /// Returns the image of a system without programs.
     pub(crate) fn empty(signer: &Signer) -> Vec<u8> {
         let system = SystemManifest {
             name: "empty".into(),
@@ -429,7 +428,7 @@ pub(crate) mod tests {
         assert_eq!(names(folder.path()), ["empty.system"]);
     }
 
-    /// A repository with a built system in which nothing has been changed.
+    /// Returns a repository with a built, unchanged system.
     fn built(folder: &Path, signer: &Signer) -> (Repository, Image) {
         let built = folder.join("built.system");
         std::fs::write(&built, empty(signer)).expect("a file");
@@ -459,7 +458,7 @@ pub(crate) mod tests {
         let bytes = std::fs::read(after).expect("the image");
         assert_eq!(package_check::verify_system(&bytes).expect("an image").packages, [good.as_slice()]);
         assert_eq!(std::fs::read(before).expect("the built one"), empty(&signer));
-        // The second sees what the first has installed, and says so.
+        // The second request sees the first one's result and reports it.
         let report = install(&good, Write::Change).expect_err("it is there already");
         assert!(report.to_string().contains("bench-install"), "{report}");
         let request = Request::Uninstall { name: "bench-install" };
@@ -513,7 +512,7 @@ pub(crate) mod tests {
         let mut judged = 0;
         for name in repository.system_names() {
             let path = repository.system_manifest(name.as_ref()).expect("there is one");
-            // Without a primary instance it is no system to be run, only what others are based on.
+            // Without a primary instance it cannot run; it is only a base of others.
             let system = catalogue.system(&repository, &path).unwrap_or_else(|error| panic!("{name}: {error}"));
             if system.primary.is_none() {
                 continue;

@@ -1,9 +1,8 @@
-//! Files with a secret key: made whole or not at all, readable by their owner only, never replaced.
+//! Secret-key files: written atomically, readable by their owner only, never replaced.
 //!
-//! Such a file is a line `secret` with 64 digits. The word is there because a public key has 64 digits too, and
-//! whoever takes one for the other publishes the secret; files with the digits alone are read all the same.
-//! Deliberately not here: which keys there are, and what to do about one that cannot be used; `store` and the
-//! development key know that.
+//! Such a file is a line `secret` with 64 digits. The word is there because a public key has 64 digits too, and a
+//! mix-up would publish the secret; files with the digits alone are accepted all the same. Deliberately not here:
+//! which keys exist, and what to do about an unusable one; see `store` and the development key.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -12,17 +11,17 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
 
-/// Bytes of the secret that an Ed25519 key is derived from.
+/// Bytes of the seed that an Ed25519 key is derived from.
 pub const SEED_BYTES: usize = 32;
-/// What a file with a secret begins with.
+/// Prefix of a secret-key file.
 const MARK: &str = "secret";
 
-/// What can be done about a key that cannot be used.
+/// Advice for an unusable key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// It is made anew by itself.
+    /// Delete it: it is regenerated automatically.
     Delete,
-    /// It is somebody's own: systems trust it, and nothing else can sign in its place.
+    /// Restore it: systems trust this key, and nothing else can sign in its place.
     Restore,
 }
 
@@ -43,10 +42,10 @@ impl Remedy {
     }
 }
 
-/// Reads the secret of a file; nothing if there is no such file.
+/// Reads the seed from a file; `None` if there is no such file.
 ///
 /// # Errors
-/// The file cannot be read, others may read it, or it is not a key.
+/// The file cannot be read, is readable by others, or is not a key.
 pub fn read(path: &Path, remedy: Remedy) -> Outcome<Option<[u8; SEED_BYTES]>> {
     let failed = |error: std::io::Error| Failure::file("read the key", path, &error);
     let mut file = match File::open(path) {
@@ -66,12 +65,12 @@ pub fn read(path: &Path, remedy: Remedy) -> Outcome<Option<[u8; SEED_BYTES]>> {
     })
 }
 
-/// Whether a text is that of a file with a secret and says so.
+/// Whether a text is that of a secret-key file with the prefix.
 pub fn is_marked(text: &str) -> bool {
     digits_of(text).is_some()
 }
 
-/// The secret in the text of such a file.
+/// Parses the seed from the text of a secret-key file.
 pub fn seed_of(text: &str) -> Option<[u8; SEED_BYTES]> {
     super::bytes(digits_of(text).unwrap_or(text.trim()))?.try_into().ok()
 }
@@ -80,44 +79,44 @@ fn digits_of(text: &str) -> Option<&str> {
     text.trim().strip_prefix(MARK)?.strip_prefix(' ').map(str::trim)
 }
 
-/// Makes a file with a new secret in a private folder; there must be none of this name yet.
+/// Creates a file with a new secret in a private folder; the name must be free.
 ///
 /// # Errors
-/// There is one, or it cannot be made; then there is nothing of this name, or what there was.
+/// It exists, or cannot be created; the name is then as before.
 pub fn create(path: &Path) -> std::io::Result<()> {
     let line = format!("{MARK} {}\n", super::hexadecimal(&random::<SEED_BYTES>()?));
     create_with(path, |file| file.write_all(line.as_bytes()))
 }
 
-/// The file gets its name when its content is on the disk, so that nobody finds an empty or half a key.
+/// The file gets its name after its content is on disk, so that nobody finds an empty or partial key.
 fn create_with(path: &Path, write: impl FnOnce(&mut File) -> std::io::Result<()>) -> std::io::Result<()> {
     let beside = written_beside(path, write)?;
-    // Unlike renaming this fails where the name is taken.
+    // Unlike rename, this fails if the name is taken.
     let made = std::fs::hard_link(&beside, path);
-    // A second name of the key hurts nobody in a private folder.
+    // A second link to the key in a private folder is harmless.
     let _ = std::fs::remove_file(&beside);
     made.and_then(|()| sync_folder_of(path))
 }
 
-/// Gives a file of a private folder these bytes: whole or not at all, for its owner alone.
+/// Atomically replaces a file of a private folder by these bytes, readable by its owner alone.
 ///
 /// # Errors
-/// It cannot be written; it is as it was.
+/// It cannot be written; it is unchanged.
 pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let beside = written_beside(path, |file| file.write_all(content))?;
     if let Err(error) = std::fs::rename(&beside, path) {
-        // The first error is the one to be told.
+        // The first error is the one to report.
         let _ = std::fs::remove_file(&beside);
         return Err(error);
     }
     sync_folder_of(path)
 }
 
-/// Writes a file beside the path, to get its name when it is whole, and gives its own name.
+/// Writes a temporary file beside the path, to be renamed when complete; returns its path.
 fn written_beside(path: &Path, write: impl FnOnce(&mut File) -> std::io::Result<()>) -> std::io::Result<PathBuf> {
     private_folder(folder_of(path))?;
     let beside = name_beside(path)?;
-    // `create_new` and the mode at once: at no moment does the file lie there for others to read.
+    // `create_new` together with the mode: the file is never readable by others.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     if let Err(error) = write(&mut file).and_then(|()| file.sync_all()) {
         let _ = std::fs::remove_file(&beside);
@@ -134,7 +133,7 @@ fn sync_folder_of(path: &Path) -> std::io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// A name in the same folder that no other run of the tool takes, and that is no key's.
+/// Returns a temporary name in the same folder, unique among runs of the tool and never a key's.
 fn name_beside(path: &Path) -> std::io::Result<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -142,10 +141,10 @@ fn name_beside(path: &Path) -> std::io::Result<PathBuf> {
     Ok(path.with_file_name(name))
 }
 
-/// Makes a folder that only its owner may look into, unless there is one. Folders above it are as usual.
+/// Creates a folder that only its owner may access, unless it exists. Parents get the usual permissions.
 ///
 /// # Errors
-/// It cannot be made.
+/// It cannot be created.
 pub fn private_folder(folder: &Path) -> std::io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -160,7 +159,7 @@ pub fn private_folder(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Random bytes of the host, fit for secrets.
+/// Returns random bytes from the host, suitable for secrets.
 ///
 /// # Errors
 /// The host has none.

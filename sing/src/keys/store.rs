@@ -1,11 +1,11 @@
-//! A person's keys: in the folder that `SING_KEYS` names, else `~/.config/singularity/keys`.
+//! A user's key store: the folder named by `SING_KEYS`, else `~/.config/singularity/keys`.
 //!
-//! `NAME.key` is a secret key (readable by its owner only), `NAME.public` its public half for others,
-//! `NAME.certificates` its chain, `trusted` and `revoked` are lists of lines, which nobody else may write. What is
-//! trusted and revoked here holds for every system that is built for this person. A store that is not there is empty;
-//! reading never makes it. `SING_KEYS` set to nothing: there is no store.
+//! `NAME.key` is a secret key (readable by its owner only), `NAME.public` its public half for distribution,
+//! `NAME.certificates` its chain; `trusted` and `revoked` are line-based lists that nobody else may write. Trust and
+//! revocations recorded here apply to every system built for this user. A missing store counts as empty; reading
+//! never creates it. With `SING_KEYS` set to the empty string there is no store.
 //!
-//! Deliberately not here: what is printed (`commands`), files with secrets (`secret`), and the development key.
+//! Deliberately not here: output (`commands`), secret-key files (`secret`), and the development key.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::{read_text, write_whole};
 use crate::spelling;
 
-/// The environment variable that names the folder.
+/// Environment variable that names the folder.
 const VARIABLE: &str = "SING_KEYS";
 
 /// A folder of keys.
@@ -31,7 +31,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store of whoever runs the tool.
+    /// Returns the store of the user running the tool.
     pub fn of_user() -> Store {
         let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
         let folder = match std::env::var_os(VARIABLE) {
@@ -44,15 +44,15 @@ impl Store {
         Store { folder: folder.filter(|folder| !folder.as_os_str().is_empty()) }
     }
 
-    /// The store in a folder.
+    /// Returns the store in `folder`.
     pub fn at(folder: &Path) -> Store {
         Store { folder: Some(folder.to_path_buf()) }
     }
 
-    /// Where the store is, or would be.
+    /// Returns the store's folder, which need not exist.
     ///
     /// # Errors
-    /// There can be none.
+    /// No store is configured.
     pub fn folder(&self) -> Outcome<&Path> {
         self.folder.as_deref().ok_or_else(|| {
             Failure::new("there is no folder for keys")
@@ -68,10 +68,10 @@ impl Store {
         Ok(self.folder()?.join(format!("{name}.{kind}")))
     }
 
-    /// Makes a key, and a file with its public half.
+    /// Generates a key and writes a file with its public half.
     ///
     /// # Errors
-    /// There is one of this name, or a file cannot be made.
+    /// A key of this name exists, or a file cannot be created.
     pub fn make(&self, name: &str) -> Outcome<PublicKey> {
         let path = self.file(name, "key")?;
         secret::create(&path).map_err(|error| match error.kind() {
@@ -86,23 +86,23 @@ impl Store {
         Ok(key)
     }
 
-    /// Where the public half of the key of this name is for others.
+    /// Returns the path of the named key's public half.
     ///
     /// # Errors
-    /// It cannot be the name of a key, or there is no store.
+    /// The name is not a valid key name, or there is no store.
     pub fn public_file(&self, name: &str) -> Outcome<PathBuf> {
         self.file(name, "public")
     }
 
-    /// Whether there is a key of this name, usable or not.
+    /// Whether a key of this name exists, usable or not.
     pub fn has(&self, name: &str) -> bool {
         self.file(name, "key").is_ok_and(|path| path.exists())
     }
 
-    /// The secret key of this name.
+    /// Reads the named secret key.
     ///
     /// # Errors
-    /// There is none, others may read it, or it is damaged.
+    /// It does not exist, is readable by others, or is damaged.
     pub fn secret(&self, name: &str) -> Outcome<SecretKey> {
         let path = self.file(name, "key")?;
         match secret::read(&path, Remedy::Restore)? {
@@ -116,7 +116,7 @@ impl Store {
         }
     }
 
-    /// The name of the key whose secret these bytes are; for what is about to be published.
+    /// Returns the name of the key whose secret is `bytes`; checks content that is about to be published.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -125,7 +125,7 @@ impl Store {
             return Ok(None);
         }
         for name in self.names()? {
-            // A secret that others may read is one all the same.
+            // A secret readable by others is still a secret.
             let text = std::fs::read_to_string(self.file(&name, "key")?).unwrap_or_default();
             if secret::seed_of(&text).as_ref() == Some(bytes) {
                 return Ok(Some(name));
@@ -134,16 +134,16 @@ impl Store {
         Ok(None)
     }
 
-    /// The certificates of the key of this name; none where it has none.
+    /// Returns the named key's certificate chain; empty if it has none.
     ///
     /// # Errors
-    /// They are damaged.
+    /// The chain is damaged.
     pub fn chain(&self, name: &str) -> Outcome<Vec<Certificate>> {
         let path = self.file(name, "certificates")?;
         if path.exists() { read_chain(&path) } else { Ok(Vec::new()) }
     }
 
-    /// The key of this name with its certificates.
+    /// Returns the named key with its certificates.
     ///
     /// # Errors
     /// As for `secret` and `chain`.
@@ -151,10 +151,10 @@ impl Store {
         Ok(Signer { key: self.secret(name)?, chain: self.chain(name)? })
     }
 
-    /// Keeps the certificates of a file for the key of this name.
+    /// Stores the certificates in `from` as the chain of the named key.
     ///
     /// # Errors
-    /// The file has no certificates, or the first is of another key.
+    /// The file has no certificates, or the first certifies another key.
     pub fn import(&self, name: &str, from: &Path) -> Outcome<Vec<Certificate>> {
         let key = self.secret(name)?.public();
         let chain = read_chain(from)?;
@@ -176,15 +176,15 @@ impl Store {
         Ok(chain)
     }
 
-    /// Certifies a key: with the key `issuer`, whose own certificates come after the new one.
+    /// Certifies a key with the key `issuer`, whose own chain is appended to the new certificate.
     ///
     /// # Errors
-    /// The issuer is none, may not certify that, or has too many certificates of its own.
+    /// The issuer does not exist, may not grant this, or its own chain is too long.
     pub fn certify(&self, issuer: &str, key: PublicKey, grant: Grant<'_>) -> Outcome<Vec<Certificate>> {
         let Grant { publishers, may, rights } = grant;
         let Signer { key: secret, chain } = self.signer(issuer)?;
         if let Some(own) = chain.first() {
-            // Nobody is sent off with a certificate that every system refuses.
+            // Never issue a certificate that every system refuses.
             if own.may != May::Certify {
                 return Err(Failure::new(format!(
                     "the certificate of `{issuer}` allows it to sign packages, not to certify"
@@ -203,7 +203,7 @@ impl Store {
                     .remedy("certify without --native, or with a key that has the right"));
             }
         }
-        // Below a certifier there must be room for one more.
+        // A certifier's chain must leave room for one more certificate.
         let room = if may == May::Certify { CHAIN_MAX - 1 } else { CHAIN_MAX };
         if chain.len() >= room {
             return Err(Failure::new(format!(
@@ -219,7 +219,7 @@ impl Store {
         Ok([vec![certificate], chain].concat())
     }
 
-    /// The roots that this person trusts.
+    /// Returns the roots that this user trusts.
     ///
     /// # Errors
     /// The list is damaged.
@@ -240,7 +240,7 @@ impl Store {
         })
     }
 
-    /// What this person has revoked.
+    /// Returns this user's revocations.
     ///
     /// # Errors
     /// The list is damaged.
@@ -248,7 +248,7 @@ impl Store {
         self.list("revoked", Revoked::parse)
     }
 
-    /// Trusts a root from now on; whether it was not there before.
+    /// Adds a trusted root; returns whether it is new.
     ///
     /// # Errors
     /// The list is damaged or cannot be written.
@@ -267,7 +267,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Revokes a certificate or a key from now on; whether it was not before.
+    /// Revokes a certificate or a key; returns whether the revocation is new.
     ///
     /// # Errors
     /// The list is damaged or cannot be written.
@@ -280,10 +280,10 @@ impl Store {
         Ok(true)
     }
 
-    /// Adds what this person trusts and has revoked to what a system says.
+    /// Adds this user's trusted roots and revocations to a system's.
     ///
     /// # Errors
-    /// A list is damaged, or the system or a list has a secret in the place of a public key.
+    /// A list is damaged, or the system or a list has a secret in place of a public key.
     pub fn add_to(&self, trust: &mut Trust) -> Outcome<()> {
         if self.folder.is_none() {
             return Ok(());
@@ -307,7 +307,7 @@ impl Store {
         Ok(())
     }
 
-    /// The names of the secret keys, sorted.
+    /// Returns the names of the secret keys, sorted.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -320,7 +320,7 @@ impl Store {
         let mut names = Vec::new();
         for entry in entries {
             let name = entry.map_err(|error| Failure::file("read", folder, &error))?.file_name();
-            // What cannot be the name of a key was not made here.
+            // A file without a valid key name was not created here.
             let name = name.to_str().and_then(|name| name.strip_suffix(".key")).filter(|name| is_name(name));
             names.extend(name.map(String::from));
         }
@@ -330,8 +330,8 @@ impl Store {
 
     fn list<T>(&self, name: &str, read: impl Fn(&str) -> Option<T>) -> Outcome<Vec<T>> {
         let path = self.folder()?.join(name);
-        // Only where there certainly is none, nothing is revoked: not where this person may not look, and not where a
-        // link leads nowhere.
+        // Only a file that certainly does not exist means no revocations: not one behind a permission error, and not
+        // a dangling link.
         match std::fs::symlink_metadata(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             found => found.map_err(|error| Failure::file("read", &path, &error))?,
@@ -349,7 +349,7 @@ impl Store {
         lines.map(entry).collect()
     }
 
-    /// Keeps other runs of the tool from changing a list, until it is dropped.
+    /// Locks the lists against other runs of the tool until the guard is dropped.
     fn lock(&self) -> Outcome<File> {
         let folder = self.folder()?;
         let locked = secret::private_folder(folder).and_then(|()| File::open(folder)).and_then(|file| {
@@ -359,7 +359,7 @@ impl Store {
         locked.map_err(|error| Failure::file("lock the folder", folder, &error))
     }
 
-    /// Adds a line to a list, which nobody else changes.
+    /// Appends a line to a list; the caller holds the lock.
     fn append(&self, name: &str, line: &str) -> Outcome<()> {
         let path = self.folder()?.join(name);
         let old = match std::fs::read_to_string(&path) {
@@ -372,7 +372,7 @@ impl Store {
     }
 }
 
-/// Whoever may write a list of keys trusts in this person's name.
+/// Refuses a list that others may write: they could trust keys in this user's name.
 fn refuse_writers(path: &Path) -> Outcome<()> {
     let metadata = std::fs::metadata(path).map_err(|error| Failure::file("read", path, &error))?;
     if metadata.mode() & 0o022 == 0 {
@@ -382,10 +382,10 @@ fn refuse_writers(path: &Path) -> Outcome<()> {
         .remedy(format!("look through it, and run chmod go-w {}", path.display())))
 }
 
-/// Reads a file of certificates, each a line of hexadecimal.
+/// Reads a certificate file: one certificate per line, in hexadecimal.
 ///
 /// # Errors
-/// It cannot be read, or a line is no certificate.
+/// It cannot be read, or a line is not a certificate.
 pub fn read_chain(path: &Path) -> Outcome<Vec<Certificate>> {
     let mut bytes = Vec::new();
     for line in read_text(path)?.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -398,7 +398,7 @@ pub fn read_chain(path: &Path) -> Outcome<Vec<Certificate>> {
     Certificate::chain(&bytes).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-/// Writes a file of certificates, with words for people.
+/// Writes a certificate file, with explanatory comments.
 ///
 /// # Errors
 /// It cannot be written.
@@ -406,7 +406,7 @@ pub fn write_chain(path: &Path, chain: &[Certificate]) -> Outcome<()> {
     write_whole(path, chain_text(chain).as_bytes())
 }
 
-/// What a file of certificates holds.
+/// Returns the content of a certificate file.
 pub fn chain_text(chain: &[Certificate]) -> String {
     let line = |certificate: &Certificate| {
         format!("# {}\n{}\n", super::commands::described(certificate), super::hexadecimal(&certificate.encode()))
@@ -641,7 +641,7 @@ mod tests {
         let revoked = Vec::from([Revoked::Key(PublicKey(seed))]);
         refused(store.add_to(&mut Trust { revoked, ..Trust::default() }), "the secret half of your key `acme`");
         store.add_to(&mut Trust::in_key(key)).expect("the public half may be known");
-        // Nor one that others may read.
+        // Nor is one that others may read.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("a mode");
         assert_eq!(store.owner_of_secret(&seed), Ok(Some("acme".into())));
     }
