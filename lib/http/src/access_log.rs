@@ -1,27 +1,27 @@
-//! Lines of an access log, in the combined format that tools for such logs read.
+//! Lines of an access log, in the combined log format.
 
 use alloc::vec::Vec;
 
-/// What is told of a request.
+/// Fields of an access log line.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// The address of the other end.
+    /// The peer's address.
     pub address: &'a str,
-    /// When it was answered, as [`date::log`](crate::date::log) writes it.
+    /// Time of the response, as [`date::log`](crate::date::log) writes it.
     pub date: &'a [u8],
-    /// Method, target and minor version, where the request could be read.
+    /// Method, target and minor version, if the request could be parsed.
     pub request: Option<(&'a str, &'a str, u8)>,
-    /// The status of the answer.
+    /// The response status.
     pub status: u16,
-    /// Bytes of content that were sent.
+    /// Bytes of content sent.
     pub content_bytes: u64,
-    /// The field `Referer`.
+    /// The `Referer` field.
     pub referer: Option<&'a [u8]>,
-    /// The field `User-Agent`.
+    /// The `User-Agent` field.
     pub user_agent: Option<&'a [u8]>,
 }
 
-/// Adds a line.
+/// Appends a line.
 pub fn push(log: &mut Vec<u8>, line: &Line<'_>) {
     log.extend_from_slice(line.address.as_bytes());
     log.extend_from_slice(b" - - [");
@@ -51,7 +51,7 @@ pub fn push(log: &mut Vec<u8>, line: &Line<'_>) {
     log.push(b'\n');
 }
 
-/// What would end a field or a line early is written as `\x22`; so is what is not printable ASCII.
+/// Writes bytes that would end a field or a line early as `\x22`, and all that is not printable ASCII.
 fn push_escaped(log: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'"' && *byte != b'\\';

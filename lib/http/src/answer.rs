@@ -1,6 +1,6 @@
-//! The head of an answer, written straight into the block that is sent.
+//! Serializes the head of a response, straight into the block that is sent.
 
-/// Writes into bytes, as far as they reach.
+/// Writes into bytes, and stops at their end.
 #[derive(Debug)]
 pub struct HeadWriter<'a> {
     bytes: &'a mut [u8],
@@ -14,7 +14,7 @@ impl<'a> HeadWriter<'a> {
         HeadWriter { bytes, used: 0, overflowed: false }
     }
 
-    /// Adds bytes as they are.
+    /// Appends bytes unchanged.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) {
         let end = self.used + bytes.len();
@@ -27,21 +27,21 @@ impl<'a> HeadWriter<'a> {
         }
     }
 
-    /// Adds a number in decimal.
+    /// Appends a number in decimal.
     pub fn put_number(&mut self, number: u64) {
         let mut digits = [0; 20];
         let start = write_digits(&mut digits, number, 10);
         self.put(&digits[start..]);
     }
 
-    /// Adds a number in hexadecimal.
+    /// Appends a number in hexadecimal.
     pub fn put_hex(&mut self, number: u64) {
         let mut digits = [0; 20];
         let start = write_digits(&mut digits, number, 16);
         self.put(&digits[start..]);
     }
 
-    /// Adds the status line.
+    /// Appends the status line.
     pub fn status(&mut self, status: u16) {
         match status {
             200 => self.put(b"HTTP/1.1 200 OK\r\n"),
@@ -55,7 +55,7 @@ impl<'a> HeadWriter<'a> {
         }
     }
 
-    /// Adds a field whose name and value are known to be well-formed.
+    /// Appends a field whose name and value are known to be well-formed.
     pub fn field(&mut self, name: &str, value: &[u8]) {
         self.put(name.as_bytes());
         self.put(b": ");
@@ -63,7 +63,7 @@ impl<'a> HeadWriter<'a> {
         self.put(b"\r\n");
     }
 
-    /// Adds a field whose value is a number.
+    /// Appends a field whose value is a number.
     pub fn number_field(&mut self, name: &str, value: u64) {
         self.put(name.as_bytes());
         self.put(b": ");
@@ -71,13 +71,13 @@ impl<'a> HeadWriter<'a> {
         self.put(b"\r\n");
     }
 
-    /// How many bytes were written; none if there was no room for all.
+    /// Returns the number of bytes written; `None` if there was no room for all.
     pub fn finish(self) -> Option<usize> {
         (!self.overflowed).then_some(self.used)
     }
 }
 
-/// Writes digits at the end of `into`: where they start.
+/// Writes digits at the end of `into`; returns where they start.
 fn write_digits(into: &mut [u8; 20], mut number: u64, base: u64) -> usize {
     let mut at = into.len();
     loop {
@@ -90,7 +90,7 @@ fn write_digits(into: &mut [u8; 20], mut number: u64, base: u64) -> usize {
     }
 }
 
-/// What a status says in words (RFC 9110, section 15).
+/// Returns the reason phrase of a status (RFC 9110, section 15).
 pub fn reason(status: u16) -> &'static str {
     match status {
         100 => "Continue",
@@ -144,7 +144,7 @@ pub fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Whether an answer with this status has content (RFC 9112, section 6.3).
+/// Returns whether a response with this status has content (RFC 9112, section 6.3).
 pub fn has_content(status: u16) -> bool {
     !matches!(status, 100..=199 | 204 | 304)
 }

@@ -1,4 +1,4 @@
-//! What a web application and the server tell each other: lines of text (contract `HttpExchange`).
+//! The text protocol between a web application and the server (contract `HttpExchange`).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 use crate::request::Request;
 use crate::text::{is_token_byte, trim};
 
-/// Bytes of the head of an application's answer at most.
+/// Maximum size of the head of an application's response, in bytes.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// The head of an application's answer makes no sense.
+/// The head of an application's response is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHead;
 
-/// What is written of a request for an application: see the contract.
+/// Serializes a request head for an application: see the contract.
 pub fn request_head(request: &Request<'_, '_>, path: &str, address: &str, into: &mut Vec<u8>) {
     for line in [request.method_text, path, request.query.unwrap_or(""), address] {
         into.extend_from_slice(line.as_bytes());
@@ -31,13 +31,13 @@ pub fn request_head(request: &Request<'_, '_>, path: &str, address: &str, into: 
     }
 }
 
-/// Whether an application may answer with this status: those below 200 are not the end of an answer.
+/// Returns whether an application may respond with this status: those below 200 are interim.
 pub fn is_status(status: u16) -> bool {
     (200..=599).contains(&status)
 }
 
-/// Checks the head of an application's answer and adds its fields to `into` as they are sent. Fields that are the
-/// server's are left out.
+/// Validates the head of an application's response and appends its fields to `into` as they are sent. Fields reserved
+/// for the server are left out.
 pub fn answer_head(head: &[u8], into: &mut Vec<u8>) -> Result<(), BadHead> {
     if head.len() > MAX_HEAD_BYTES || core::str::from_utf8(head).is_err() {
         return Err(BadHead);
@@ -63,7 +63,7 @@ pub fn answer_head(head: &[u8], into: &mut Vec<u8>) -> Result<(), BadHead> {
     Ok(())
 }
 
-/// How the content is framed and what becomes of the connection is the server's to say.
+/// Returns whether a field is reserved for the server, which decides about framing and the connection.
 fn is_servers(name: &[u8]) -> bool {
     const SERVERS: [&[u8]; 9] = [
         b"content-length",

@@ -1,46 +1,46 @@
-//! The content of a request, as it comes piece by piece (RFC 9112, sections 6 and 7).
+//! Incremental decoding of request content (RFC 9112, sections 6 and 7).
 //!
-//! Key type: [`BodyReader`], which is given bytes and says which of them are content. It holds no bytes itself.
+//! Key type: [`BodyReader`], which is fed bytes and returns which of them are content. It buffers nothing itself.
 
 use core::ops::Range;
 
 use crate::request::Framing;
 use crate::text::is_token_byte;
 
-/// Bytes of all chunk extensions of a request together, which nobody here reads.
+/// Maximum total size of all chunk extensions of a request in bytes; they are ignored.
 const MAX_EXTENSION_BYTES: usize = 4096;
-/// Bytes of the trailer section, which nobody here reads.
+/// Maximum size of the trailer section in bytes; it is ignored.
 const MAX_TRAILER_BYTES: usize = 8192;
-/// Digits of a chunk size, with zeros in front.
+/// Maximum digits of a chunk size, leading zeros included.
 const MAX_SIZE_DIGITS: u8 = 16;
 
-/// Why the content cannot be read on. Where the next request begins is not known then.
+/// Why the content cannot be decoded. Where the next request begins is then unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// It is not framed as it must be.
+    /// Its framing is malformed.
     Malformed,
-    /// It is longer than it may be.
+    /// It exceeds the limit.
     TooLarge,
 }
 
-/// What a look at some bytes gave.
+/// The result of decoding some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes that are done with, those of `data` among them; what follows them is to be looked at again.
+    /// Bytes consumed, those of `data` among them; what follows must be passed in again.
     pub consumed: usize,
     /// Which of them are content; may be empty.
     pub data: Range<usize>,
-    /// Whether the request ends behind the consumed bytes.
+    /// Whether the request ends after the consumed bytes.
     pub ended: bool,
 }
 
-/// Reads the content of one request.
+/// Decodes the content of one request.
 #[derive(Clone, Debug)]
 pub struct BodyReader {
     state: State,
-    /// Bytes of content that may still come.
+    /// Content bytes still allowed.
     allowed: u64,
-    /// The size of the chunk whose extension is passed over.
+    /// Size of the chunk whose extension is being skipped.
     pending: u64,
     extension_bytes: usize,
     trailer_bytes: usize,
@@ -48,56 +48,56 @@ pub struct BodyReader {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// So many bytes are still to come.
+    /// Bytes remaining.
     Length(u64),
     /// Within a chunk size.
     Size {
         value: u64,
         digits: u8,
     },
-    /// Behind a chunk size, or the value of an extension, and white space.
+    /// After a chunk size or extension value, and white space.
     BeforeExtension,
     /// Within an extension.
     Extension(Extension),
-    /// The carriage return behind a chunk size or extension was there.
+    /// After the carriage return of a chunk size line.
     SizeEnd {
         value: u64,
     },
-    /// Within the data of a chunk.
+    /// Within chunk data: bytes remaining.
     Data(u64),
     DataReturn,
     DataEnd,
-    /// At the start of a line of the trailer section.
+    /// At the start of a trailer line.
     TrailerStart,
     TrailerName,
     TrailerValue,
     TrailerEnd,
-    /// The carriage return of the empty line was there.
+    /// After the carriage return of the final empty line.
     LastEnd,
     Ended,
 }
 
-/// Where in a chunk extension (RFC 9112, section 7.1.1). Nobody here wants one, but who lets anything pass for one reads
-/// other lines than who does not.
+/// Position in a chunk extension (RFC 9112, section 7.1.1). Extensions are ignored, but a lenient parser would find
+/// other line ends than a strict one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extension {
-    /// Behind `;`.
+    /// After `;`.
     Start,
     Name,
-    /// Behind a name and white space.
+    /// After a name and white space.
     NameEnd,
-    /// Behind `=`.
+    /// After `=`.
     ValueStart,
     Value,
     Quoted,
-    /// Behind a backslash within quotes.
+    /// After a backslash within quotes.
     Escaped,
-    /// Behind the closing quote.
+    /// After the closing quote.
     QuotedEnd,
 }
 
 impl BodyReader {
-    /// Reads content that is framed like this and has at most `max_bytes` bytes.
+    /// Creates a decoder for content with this framing and at most `max_bytes` bytes.
     pub fn new(framing: Framing, max_bytes: u64) -> Result<BodyReader, BodyError> {
         let state = match framing {
             Framing::None | Framing::Length(0) => State::Ended,
@@ -108,12 +108,12 @@ impl BodyReader {
         Ok(BodyReader { state, allowed: max_bytes, pending: 0, extension_bytes: 0, trailer_bytes: 0 })
     }
 
-    /// Whether all of it was read.
+    /// Returns whether all content has been decoded.
     pub fn has_ended(&self) -> bool {
         self.state == State::Ended
     }
 
-    /// How many bytes are still to come, where the head told.
+    /// Returns the number of bytes still to come, if the head gives a length.
     pub fn left(&self) -> Option<u64> {
         match self.state {
             State::Length(left) => Some(left),
@@ -122,7 +122,7 @@ impl BodyReader {
         }
     }
 
-    /// Looks at the next bytes, up to the end of the next run of content at most.
+    /// Decodes the next bytes, up to the end of the next run of content at most.
     pub fn next(&mut self, bytes: &[u8]) -> Result<Piece, BodyError> {
         let mut at = 0;
         loop {
@@ -146,7 +146,7 @@ impl BodyReader {
         }
     }
 
-    /// Whether the content, or what follows of it in `bytes`, is not framed as it must be.
+    /// Returns whether the content, or what follows of it in `bytes`, is malformed.
     pub fn is_malformed(mut self, mut bytes: &[u8]) -> bool {
         loop {
             match self.next(bytes) {
@@ -168,7 +168,7 @@ impl BodyReader {
         Ok(())
     }
 
-    /// The state behind a byte of framing.
+    /// Returns the state after a framing byte.
     fn after(&mut self, byte: u8) -> Result<State, BodyError> {
         match (self.state, byte) {
             (State::Size { value, digits }, _) => self.after_size(value, digits, byte),
@@ -214,7 +214,7 @@ impl BodyReader {
         }
     }
 
-    /// The state behind a byte of an extension.
+    /// Returns the state after a byte of an extension.
     fn after_extension(&mut self, within: Extension, byte: u8) -> Result<State, BodyError> {
         use Extension::{Escaped, Name, NameEnd, Quoted, QuotedEnd, Start, Value, ValueStart};
         let next = match (within, byte) {

@@ -1,30 +1,30 @@
-//! Conditional requests (RFC 9110, section 13): whether what a client has is still what there is.
+//! Conditional requests (RFC 9110, section 13): whether a client's copy is still current.
 
 use crate::date;
 use crate::request::{Method, Request};
 use crate::text::list_members;
 
-/// What there is.
+/// Validators of the current representation.
 #[derive(Clone, Copy, Debug)]
 pub struct Validators<'a> {
-    /// The entity tag, with its quotes, and `W/` in front if it is weak.
+    /// Entity tag with its quotes, and `W/` in front if it is weak.
     pub etag: &'a [u8],
-    /// Seconds since 1970-01-01 00:00 UTC of the last change.
+    /// Last modification, in seconds since 1970-01-01 00:00 UTC.
     pub modified_s: i64,
 }
 
-/// What becomes of a request.
+/// The result of evaluating the preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is answered as if there were no condition.
+    /// Respond as if there were no condition.
     Serve,
-    /// 304.
+    /// 304 Not Modified.
     NotModified,
-    /// 412.
+    /// 412 Precondition Failed.
     Failed,
 }
 
-/// Judges a request for something that is there. `now` is in seconds since 1970-01-01 00:00 UTC.
+/// Evaluates the preconditions of a request for an existing resource. `now` is in seconds since 1970-01-01 00:00 UTC.
 pub fn judge(request: &Request<'_, '_>, there: Validators<'_>, now: i64) -> Verdict {
     let mut conditions = Conditions::default();
     for (name, value) in request.headers() {
@@ -42,7 +42,7 @@ pub fn judge(request: &Request<'_, '_>, there: Validators<'_>, now: i64) -> Verd
 const IF_MATCH: &str = "if-match";
 const IF_NONE_MATCH: &str = "if-none-match";
 
-/// The conditions that a request has.
+/// The conditions of a request.
 #[derive(Default)]
 struct Conditions<'b> {
     matches: bool,
@@ -51,13 +51,13 @@ struct Conditions<'b> {
     unmodified_since: Since<'b>,
 }
 
-/// A date that a condition names.
+/// The date of a condition.
 #[derive(Default)]
 enum Since<'b> {
     #[default]
     None,
     One(&'b [u8]),
-    /// Several are no date (sections 13.1.3 and 13.1.4).
+    /// Several dates are no valid date (sections 13.1.3 and 13.1.4).
     Several,
 }
 
@@ -72,7 +72,7 @@ impl<'b> Since<'b> {
 }
 
 impl Conditions<'_> {
-    /// The order of section 13.2.2.
+    /// Evaluates in the order of section 13.2.2.
     fn judge(&self, request: &Request<'_, '_>, there: Validators<'_>, now: i64) -> Verdict {
         if self.matches {
             if !any_tag(request, IF_MATCH, |tag| strong_equal(tag, there.etag)) {
@@ -93,18 +93,18 @@ impl Conditions<'_> {
     }
 }
 
-/// Whether ranges are to be served of what there is: without `If-Range`, or where it names this very state (section
+/// Returns whether to honour `Range`: there is no `If-Range`, or it matches the current representation (section
 /// 13.1.5).
 pub fn range_applies(request: &Request<'_, '_>, there: Validators<'_>, now: i64) -> bool {
     let Some(condition) = request.header("if-range") else { return true };
     if condition.contains(&b'"') {
         return strong_equal(condition, there.etag);
     }
-    // A date is a strong validator when the last change is a while ago (section 8.8.2.2).
+    // A date is a strong validator if the last change is some time ago (section 8.8.2.2).
     moment(condition, now) == Some(there.modified_s) && now > there.modified_s + 60
 }
 
-/// Whether a tag of the fields with this name, which together are one list (section 5.3), is as wanted.
+/// Returns whether any tag in the fields with this name, which together form one list (section 5.3), matches.
 fn any_tag(request: &Request<'_, '_>, name: &str, equals: impl Fn(&[u8]) -> bool) -> bool {
     let mut values = request.headers().filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value);
     // No tag made here has a comma in it.

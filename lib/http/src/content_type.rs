@@ -1,9 +1,9 @@
-//! What kind of content a file has, after its name.
+//! Content types by file name extension.
 
-/// What is told of a file whose name says nothing.
+/// Content type of a file with an unknown extension.
 pub const UNKNOWN: &str = "application/octet-stream";
 
-/// Extensions in small letters, sorted, and what they say.
+/// Lower-case extensions, sorted, and their content types.
 const TYPES: &[(&str, &str)] = &[
     ("7z", "application/x-7z-compressed"),
     ("aac", "audio/aac"),
@@ -62,7 +62,7 @@ const TYPES: &[(&str, &str)] = &[
 
 const MAX_LETTERS: usize = 11;
 
-/// The content type of a file with this path.
+/// Returns the content type of a file with this path.
 pub fn of(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or("");
     let Some((_, extension)) = name.rsplit_once('.') else { return UNKNOWN };
@@ -74,7 +74,7 @@ pub fn of(path: &str) -> &'static str {
     found.map_or(UNKNOWN, |index| TYPES[index].1)
 }
 
-/// Whether content of this type gets much shorter when it is compressed.
+/// Returns whether content of this type compresses well.
 pub fn is_compressible(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or("");
     kind.starts_with("text/")

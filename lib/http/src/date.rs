@@ -1,4 +1,4 @@
-//! Dates as they are in header fields (RFC 9110, section 5.6.7) and in access logs.
+//! Date formats of header fields (RFC 9110, section 5.6.7) and of access logs.
 
 const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const LONG_DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -7,9 +7,9 @@ const SECONDS_OF_DAY: i64 = 86_400;
 /// 9999-12-31 23:59:59, the last second with four digits for the year.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// Bytes of a date in a header field.
+/// Length of a date in a header field, in bytes.
 pub const HEADER_BYTES: usize = 29;
-/// Bytes of a date in an access log.
+/// Length of a date in an access log, in bytes.
 pub const LOG_BYTES: usize = 26;
 
 struct Fields {
@@ -22,12 +22,11 @@ struct Fields {
     second_of_day: u32,
 }
 
-/// What a second since 1970-01-01 00:00 UTC is called; seconds before that and behind the year 9999 are not told apart.
+/// Converts seconds since 1970-01-01 00:00 UTC to a calendar date, clamped to that moment and the year 9999.
 fn fields(second: i64) -> Fields {
     let second = second.clamp(0, LAST_SECOND);
     let days = second / SECONDS_OF_DAY;
-    // Years that begin in March have the leap day at their end; 400 of them have 146,097 days. Day 0 of this count
-    // is 0000-03-01.
+    // Counting years from March puts the leap day at their end; 400 years have 146,097 days. Day 0 is 0000-03-01.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
@@ -44,7 +43,7 @@ fn fields(second: i64) -> Fields {
     }
 }
 
-/// Days from 1970-01-01 to a day, or none if there is no such day.
+/// Returns the days from 1970-01-01 to a date; `None` if it does not exist.
 fn days_to(year: i64, month: usize, day: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days_of_month = match month {
@@ -63,7 +62,7 @@ fn days_to(year: i64, month: usize, day: i64) -> Option<i64> {
     Some(era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468)
 }
 
-/// A date as a header field has it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Formats a date for a header field: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub fn header(second: i64) -> [u8; HEADER_BYTES] {
     let fields = fields(second);
     let mut text = *b"Sun, 06 Nov 1994 08:49:37 GMT";
@@ -75,7 +74,7 @@ pub fn header(second: i64) -> [u8; HEADER_BYTES] {
     text
 }
 
-/// A date as an access log has it: `06/Nov/1994:08:49:37 +0000`.
+/// Formats a date for an access log: `06/Nov/1994:08:49:37 +0000`.
 pub fn log(second: i64) -> [u8; LOG_BYTES] {
     let fields = fields(second);
     let mut text = *b"06/Nov/1994:08:49:37 +0000";
@@ -86,7 +85,7 @@ pub fn log(second: i64) -> [u8; LOG_BYTES] {
     text
 }
 
-/// A date as a listing has it: `1994-11-06 08:49`.
+/// Formats a date for a listing: `1994-11-06 08:49`.
 pub fn listing(second: i64) -> [u8; 16] {
     let fields = fields(second);
     let mut text = *b"1994-11-06 08:49";
@@ -111,8 +110,8 @@ fn digits(text: &mut [u8], mut number: u32) {
     }
 }
 
-/// Seconds since 1970-01-01 00:00 UTC of a date in a header field, in one of the three forms. `now` tells the century
-/// of a year of two digits.
+/// Parses a date in a header field, in any of the three formats, to seconds since 1970-01-01 00:00 UTC. `now`
+/// determines the century of a two-digit year.
 pub fn parse(text: &str, now: i64) -> Option<i64> {
     let (first, rest) = text.split_once(' ')?;
     match first.strip_suffix(',') {
@@ -138,7 +137,7 @@ fn parse_rfc850(text: &str, now: i64) -> Option<i64> {
     let month = month.strip_prefix('-')?.strip_suffix('-')?;
     let this_year = i64::from(fields(now).year);
     let year = this_year - this_year % 100 + number(year)?;
-    // More than fifty years ahead is the century before.
+    // More than fifty years ahead means the previous century.
     let year = if year > this_year + 50 { year - 100 } else { year };
     moment(year, month, number(day)?, time.strip_prefix(' ')?)
 }

@@ -1,14 +1,14 @@
-//! Content in the coding `gzip` (RFC 1952; RFC 9110, section 8.4.1.3).
+//! Content coding `gzip` (RFC 1952; RFC 9110, section 8.4.1.3).
 
 use alloc::vec::Vec;
 
 use crate::request::Request;
 use crate::text::{list_members, trim};
 
-/// How hard it is tried: from 6 on, pages get hardly shorter and the time doubles.
+/// Compression level: from 6 on, pages hardly shrink further and the time doubles.
 const LEVEL: u8 = 5;
 
-/// The content in the coding `gzip`.
+/// Compresses content with `gzip`.
 pub fn compress(content: &[u8]) -> Vec<u8> {
     // No name, no time; extra flags 0; operating system 255, unknown.
     const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
@@ -17,12 +17,12 @@ pub fn compress(content: &[u8]) -> Vec<u8> {
     coded.extend_from_slice(&HEADER);
     coded.extend_from_slice(&compressed);
     coded.extend_from_slice(&crc32fast::hash(content).to_le_bytes());
-    // The length is told modulo 2^32.
+    // ISIZE is the length modulo 2^32.
     coded.extend_from_slice(&(content.len() as u32).to_le_bytes());
     coded
 }
 
-/// Whether a client takes content in the coding `gzip` (RFC 9110, section 12.5.3). Several fields are one list.
+/// Returns whether a client accepts the coding `gzip` (RFC 9110, section 12.5.3). Several fields form one list.
 pub fn is_accepted(request: &Request<'_, '_>) -> bool {
     accepts_gzip(
         request.headers().filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")).map(|(_, value)| value),
@@ -51,7 +51,8 @@ fn accepts_gzip<'b>(values: impl Iterator<Item = &'b [u8]>) -> bool {
 /// The weight `q=1`, in thousandths.
 const FULL_WEIGHT: u16 = 1000;
 
-/// The weight in thousandths if the parameter is one; `Some(None)` if it is one out of the grammar (RFC 9110, 12.4.2).
+/// Returns the weight in thousandths if the parameter is one; `Some(None)` if it is a malformed one (RFC 9110,
+/// 12.4.2).
 fn weight(parameter: &[u8]) -> Option<Option<u16>> {
     let [b'q' | b'Q', b'=', value @ ..] = parameter else { return None };
     let (whole, fraction) = match value {

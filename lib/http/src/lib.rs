@@ -1,11 +1,11 @@
-//! HTTP/1.1 as a server speaks it, and a client (RFC 9110 and RFC 9112), without channels, clocks and files.
+//! HTTP/1.1 for servers and clients (RFC 9110 and RFC 9112), without channels, clocks and files.
 //!
-//! [`request`] reads the head of a request, [`body`] what follows it, [`target`] turns its path into names,
-//! [`conditional`] and [`range`] say what of a file is asked for. [`answer`] writes the head of an answer, [`date`],
-//! [`content_type`], [`page`], [`listing`] and [`gzip`] make what is in it, [`application`] reads the head that an
-//! application gives, [`access_log`] tells what was answered. For clients, [`url`] says where and what to ask, and
-//! [`response`] reads the answer. Everything here may be given any bytes: it answers, or says what is wrong.
-//! Deliberately not here: what to serve; that is the server's.
+//! [`request`] parses the head of a request, [`body`] decodes its content, [`target`] turns its path into names,
+//! [`conditional`] and [`range`] evaluate what is asked of a file. [`answer`] serializes the head of a response,
+//! [`date`], [`content_type`], [`page`], [`listing`] and [`gzip`] produce its parts, [`application`] parses the head
+//! that an application gives, [`access_log`] formats log lines. For clients, [`url`] parses where and what to
+//! request, and [`response`] parses the response. Everything here accepts arbitrary bytes: it returns a result or an
+//! error. Deliberately not here: what to serve; that is the server's.
 #![no_std]
 #![forbid(unsafe_code)]
 

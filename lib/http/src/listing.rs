@@ -1,4 +1,4 @@
-//! A page that shows what is in a folder.
+//! The page that lists a folder.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,20 +7,20 @@ use core::fmt::Write;
 use crate::date;
 use crate::text::{push_escaped, push_percent_encoded};
 
-/// A name in a folder.
+/// A folder entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The name.
+    /// Its name.
     pub name: String,
     /// Whether it is a folder.
     pub is_folder: bool,
-    /// Bytes of content, if known.
+    /// Size of the content in bytes, if known.
     pub size_bytes: Option<u64>,
-    /// Seconds since 1970-01-01 00:00 UTC of the last change, if known.
+    /// Last modification in seconds since 1970-01-01 00:00 UTC, if known.
     pub modified_s: Option<i64>,
 }
 
-/// The page of the folder at `path` (decoded, with `/` at both ends). `left_out`: not all names are there.
+/// Renders the page of the folder at `path` (decoded, with `/` at both ends). `left_out`: some names are missing.
 pub fn page(path: &str, mut names: Vec<Name>, left_out: bool) -> String {
     names.sort_by(|left, right| (!left.is_folder, &left.name).cmp(&(!right.is_folder, &right.name)));
     let mut page = String::with_capacity(512 + names.len() * 128);
@@ -48,7 +48,7 @@ pub fn page(path: &str, mut names: Vec<Name>, left_out: bool) -> String {
 
 fn row(page: &mut String, name: &Name) {
     let slash = if name.is_folder { "/" } else { "" };
-    // A name with a colon would read as a scheme without the dot in front.
+    // Without the dot in front, a name with a colon would read as a scheme.
     page.push_str("<tr><td><a href=\"./");
     push_percent_encoded(page, name.name.as_bytes());
     page.push_str(slash);

@@ -1,4 +1,4 @@
-//! Pages that the server itself answers with.
+//! Pages that the server generates itself.
 
 use alloc::string::String;
 use core::fmt::Write;
@@ -6,7 +6,7 @@ use core::fmt::Write;
 use crate::answer::reason;
 use crate::text::push_escaped;
 
-/// A page that tells of a status. `explanation` is for people; may be empty.
+/// Renders the page for a status. `explanation` is for people; may be empty.
 pub fn status(status: u16, explanation: &str) -> String {
     let mut page = String::with_capacity(256);
     let words = reason(status);

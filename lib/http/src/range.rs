@@ -1,35 +1,35 @@
-//! Ranges of bytes (RFC 9110, section 14).
+//! Range requests (RFC 9110, section 14).
 
 use alloc::vec::Vec;
 
 use crate::text::list_members;
 
-/// Ranges that one request is answered with at most; for more, all of the content is sent.
+/// Maximum ranges per request; for more, the whole content is sent.
 pub const MAX_RANGES: usize = 16;
 
-/// So many bytes from an offset on; at least one.
+/// A byte range of at least one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// How many.
+    /// Number of bytes.
     pub length: u64,
 }
 
-/// What a `Range` field asks for.
+/// The ranges that a `Range` field requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// All of it: the field is none that is understood, or asks for too much.
+    /// All of the content: the field is not understood, or asks for too much.
     Whole,
     /// One range.
     One(ByteRange),
-    /// Several, in the order in which they were asked for.
+    /// Several, in the order requested.
     Many(Vec<ByteRange>),
-    /// 416: none of them is there.
+    /// 416 Range Not Satisfiable: none of them lies within the content.
     NotSatisfiable,
 }
 
-/// Reads the value of a `Range` field, for content of `size` bytes.
+/// Parses a `Range` field, for content of `size` bytes.
 pub fn parse(value: &[u8], size: u64) -> Ranges {
     let Some(set) = value.split_at_checked(6).filter(|(unit, _)| unit.eq_ignore_ascii_case(b"bytes=")) else {
         return Ranges::Whole;
@@ -58,13 +58,13 @@ pub fn parse(value: &[u8], size: u64) -> Ranges {
         (0, _) => Ranges::Whole,
         (_, None) => Ranges::NotSatisfiable,
         (_, Some(one)) if more.is_empty() => Ranges::One(one),
-        // Section 14.2: ranges that overlap much are an attack or a mistake.
+        // Section 14.2: many overlapping ranges are an attack or a mistake.
         _ if more.iter().fold(0u64, |sum, range| sum.saturating_add(range.length)) > size => Ranges::Whole,
         _ => Ranges::Many(more),
     }
 }
 
-/// One range: none if it is not written as one, none within if it is not there.
+/// Parses one range: `None` if it is malformed, `Some(None)` if it is unsatisfiable.
 fn parse_one(member: &[u8], size: u64) -> Option<Option<ByteRange>> {
     let dash = member.iter().position(|byte| *byte == b'-')?;
     let (first, last) = (&member[..dash], &member[dash + 1..]);
@@ -81,7 +81,7 @@ fn parse_one(member: &[u8], size: u64) -> Option<Option<ByteRange>> {
     Some((first < size).then(|| ByteRange { start: first, length: end - first }))
 }
 
-/// A number; one that is too great is the greatest.
+/// Parses a number, saturating.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;

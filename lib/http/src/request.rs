@@ -1,67 +1,68 @@
-//! The head of a request: request line and header fields (RFC 9112, sections 2 to 6).
+//! The request head: request line and header fields (RFC 9112, sections 2 to 6).
 //!
-//! Key types: [`Request`], [`Rejection`]; [`parse`] makes one of the two of bytes. Where RFC 9112 lets a server choose
-//! between mending and refusing what could be read in two ways, this refuses: two parties on the way of a request
-//! that read it differently are what request smuggling lives on (section 11.2). Deliberately not here: what any
-//! header means beyond where the request ends and whether the connection stays.
+//! Key types: [`Request`], [`Rejection`]; [`parse`] turns bytes into one of the two. Where RFC 9112 lets a server
+//! choose between repairing and rejecting an ambiguous message, this rejects: request smuggling depends on two
+//! parties that parse a request differently (section 11.2). Deliberately not here: what any header means beyond where
+//! the request ends and whether the connection stays open.
 
 use core::mem::MaybeUninit;
 
 use crate::text::{is_host, list_members};
 
-/// Header fields that a request may have.
+/// Maximum header fields of a request.
 pub const MAX_HEADERS: usize = 100;
 
-/// Where the fields of a head are noted while it is read.
+/// Storage for the fields of a head while it is parsed.
 pub type HeaderSpace<'b> = [MaybeUninit<httparse::Header<'b>>; MAX_HEADERS];
 
-/// A space for [`parse`].
+/// Returns storage for [`parse`].
 pub const fn header_space<'b>() -> HeaderSpace<'b> {
     [const { MaybeUninit::uninit() }; MAX_HEADERS]
 }
 
-/// What a request asks to be done (RFC 9110, section 9).
+/// Request method (RFC 9110, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// The content.
+    /// Transfer the content.
     Get,
-    /// What Get would say, without the content.
+    /// As GET, without the content.
     Head,
-    /// Something of the resource's own.
+    /// Resource-specific processing.
     Post,
-    /// To replace the content.
+    /// Replace the content.
     Put,
-    /// To take the resource away.
+    /// Delete the resource.
     Delete,
-    /// What can be asked.
+    /// Describe the options.
     Options,
-    /// To change a part of the content (RFC 5789).
+    /// Modify the content (RFC 5789).
     Patch,
-    /// To tell back what came.
+    /// Echo the request.
     Trace,
-    /// A tunnel.
+    /// Open a tunnel.
     Connect,
-    /// Anything else.
+    /// Any other.
     Other,
 }
 
-/// How far the content of a request goes (RFC 9112, section 6.3).
+/// Framing of the content (RFC 9112, section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// There is none.
     None,
-    /// So many bytes.
+    /// `Content-Length`.
     Length(u64),
-    /// In chunks, the last of which is empty.
+    /// Chunked, up to the empty last chunk.
     Chunked,
 }
 
-/// Why a request is not served. After the answer the connection ends: where the next request begins is not known.
+/// Why a request is rejected. The connection is closed after the response, since where the next request begins is
+/// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The status of the answer.
+    /// The response status.
     pub status: u16,
-    /// For people: what was wrong.
+    /// Human-readable reason.
     pub reason: &'static str,
 }
 
@@ -74,37 +75,37 @@ pub struct Request<'h, 'b> {
     pub method_text: &'b str,
     /// The target as it was sent.
     pub target: &'b str,
-    /// The path within it, as it was sent: begins with `/`, or is `*`.
+    /// The path within it, as sent: begins with `/`, or is `*`.
     pub path: &'b str,
-    /// What follows `?`, as it was sent.
+    /// The query behind `?`, as sent.
     pub query: Option<&'b str>,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub minor_version: u8,
-    /// Host and port that the request is for; empty if it does not say.
+    /// Host and port that the request is for; empty if not given.
     pub host: &'b str,
-    /// The content.
+    /// Framing of the content.
     pub framing: Framing,
-    /// Whether the client wants to ask more on this connection.
+    /// Whether the connection persists.
     pub keep_alive: bool,
-    /// Whether the client waits to be told before it sends the content.
+    /// Whether the client waits for `100 Continue` before it sends the content.
     pub expects_continue: bool,
-    /// Bytes of the head, with the empty line.
+    /// Length of the head with the empty line, in bytes.
     pub head_bytes: usize,
     headers: &'h [httparse::Header<'b>],
 }
 
 impl<'h, 'b> Request<'h, 'b> {
-    /// The fields in the order in which they came: name as sent, value without white space around it.
+    /// Returns the fields in the order received: name as sent, value trimmed.
     pub fn headers(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> + use<'h, 'b> {
         self.headers.iter().map(|header| (header.name, header.value))
     }
 
-    /// The value of the first field with this name.
+    /// Returns the value of the first field with this name.
     pub fn header(&self, name: &str) -> Option<&'b [u8]> {
         self.headers().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The value of the field with this name, if there is one alone and it is text.
+    /// Returns the value of the field with this name, if there is exactly one and it is text.
     pub fn single(&self, name: &str) -> Option<&'b str> {
         let mut values = self.headers().filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value);
         let first = values.next()?;
@@ -112,7 +113,7 @@ impl<'h, 'b> Request<'h, 'b> {
     }
 }
 
-/// Reads a head from the start of `bytes`; `None` as long as it is not whole. A head of more than `max_bytes` is
+/// Parses a head from the start of `bytes`; `None` while it is incomplete. A head of more than `max_bytes` is
 /// rejected.
 pub fn parse<'h, 'b>(
     bytes: &'b [u8],
@@ -161,17 +162,17 @@ pub fn parse<'h, 'b>(
     }))
 }
 
-/// Looks for the end of a head in bytes that come piece by piece, each byte once.
+/// Finds the end of a head in bytes that arrive piecemeal, scanning each byte once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EndFinder {
     scanned: usize,
 }
 
 impl EndFinder {
-    /// Whether `bytes`, which begin with those of the call before, hold an empty line behind a line that is not
-    /// empty.
+    /// Returns whether `bytes`, which begin with those of the previous call, contain an empty line after a non-empty
+    /// one.
     pub fn found(&mut self, bytes: &[u8]) -> bool {
-        // The line feeds in front may belong to the part that was looked at.
+        // The preceding line feeds may belong to the part already scanned.
         let from = self.scanned.saturating_sub(3);
         self.scanned = bytes.len();
         let rest = bytes.get(from..).unwrap_or(&[]);
@@ -184,7 +185,7 @@ struct Fields<'b> {
     host: Option<&'b str>,
     length: Option<u64>,
     has_transfer_encoding: bool,
-    /// The last transfer coding is `chunked`, and no other is named.
+    /// `chunked` is the last transfer coding, and the only one.
     only_chunked: bool,
     unknown_coding: bool,
     close: bool,
@@ -248,7 +249,7 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// RFC 9110, section 8.6: digits only. A list of equal lengths could be mended; it is refused.
+    /// RFC 9110, section 8.6: digits only. A list of equal lengths could be repaired; it is rejected.
     fn take_length(&mut self, value: &[u8]) -> Result<(), Rejection> {
         if self.length.is_some() {
             return Err(reject(400, "there are several content-length fields"));
@@ -333,7 +334,7 @@ fn split_target(method: Method, target: &str) -> Result<TargetParts<'_>, Rejecti
 
 fn split_absolute(target: &str) -> Result<(Option<&str>, &str), Rejection> {
     const SCHEME: &str = "http://";
-    // RFC 9110, section 7.4: what is to be had over a secured connection only is not given over this one.
+    // RFC 9110, section 7.4: a resource of https must not be served over an insecure connection.
     if target.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://")) {
         return Err(reject(421, "this connection is not a secured one"));
     }
@@ -371,7 +372,8 @@ const fn reject(status: u16, reason: &'static str) -> Rejection {
 
 const BARE_LINE_FEED: Rejection = reject(400, "a line ends without a carriage return");
 
-/// A line feed alone may be read as the end of a line (RFC 9112, section 2.2), or not: that is two readings.
+/// Returns whether there is a line feed without a carriage return. It may be taken for the end of a line (RFC 9112,
+/// section 2.2) or not, so it is ambiguous.
 fn has_bare_line_feed(bytes: &[u8]) -> bool {
     let mut before = 0;
     bytes.iter().any(|&byte| {
@@ -381,8 +383,8 @@ fn has_bare_line_feed(bytes: &[u8]) -> bool {
     })
 }
 
-/// RFC 9110, section 15.6.6, if it is a version at all; nothing as long as it may become one, so that it makes no
-/// difference in which pieces it comes.
+/// RFC 9110, section 15.6.6, if it is a version at all; `None` while it may still become one, so that the result does
+/// not depend on how the bytes are split.
 fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
     const FORM: &[u8; 8] = b"HTTP/0.0";
     let start = empty_lines(bytes);
@@ -397,8 +399,8 @@ fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
     (version.len() >= FORM.len()).then_some(reject(505, "the version of HTTP is not 1.0 or 1.1"))
 }
 
-/// RFC 6585, section 5, unless a line before the first field that is too much ends wrong: that would have been seen if
-/// the head had come line by line.
+/// RFC 6585, section 5, unless a line before the first excess field ends wrong: that would have been detected if the
+/// head had come line by line.
 fn too_many_fields(bytes: &[u8]) -> Rejection {
     let start = empty_lines(bytes);
     let feeds = bytes[start..].iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -406,12 +408,12 @@ fn too_many_fields(bytes: &[u8]) -> Rejection {
     if has_bare_line_feed(&bytes[..end]) { BARE_LINE_FEED } else { reject(431, "there are too many header fields") }
 }
 
-/// Bytes of the empty lines in front of a request.
+/// Returns the length of the empty lines in front of a request.
 fn empty_lines(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
 }
 
-/// RFC 9110, section 15.5.15, where it is the target that is too long; else RFC 6585, section 5.
+/// RFC 9110, section 15.5.15, if the target is too long; otherwise RFC 6585, section 5.
 fn too_large(bytes: &[u8], max_bytes: usize) -> Rejection {
     let start = empty_lines(bytes);
     let looked_at = &bytes[start.min(bytes.len())..bytes.len().min(max_bytes.max(start))];

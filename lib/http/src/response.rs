@@ -1,25 +1,25 @@
-//! The head of an answer, as a client reads it (RFC 9112, sections 4 and 6.3).
+//! The response head, as a client parses it (RFC 9112, sections 4 and 6.3).
 //!
-//! Key type: [`Response`]; [`parse`] makes one of bytes. What could be read in two ways is refused, as
-//! [`crate::request`] does. Neighbour: [`crate::body`] reads what follows. Deliberately not here: what a status means.
+//! Key type: [`Response`]; [`parse`] turns bytes into one. Ambiguous heads are rejected, as in [`crate::request`].
+//! Neighbour: [`crate::body`] decodes what follows. Deliberately not here: what a status means.
 
 use core::fmt;
 
 use crate::request::{Framing, HeaderSpace};
 use crate::text::list_members;
 
-/// Why an answer is not understood. Shown, it is the rest of a sentence that begins with the address.
+/// Why a response is rejected. Displayed as the rest of a sentence that begins with the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseError {
     /// It is not HTTP.
     NotHttp,
-    /// Its head is longer than it may be.
+    /// Its head exceeds the limit.
     TooLong,
-    /// It has more fields than may be.
+    /// It has too many fields.
     TooManyHeaders,
-    /// How far its content goes is said wrongly, or twice.
+    /// Its length is malformed, or given twice.
     BadLength,
-    /// Its content is sent in a way that is not known here.
+    /// Its transfer coding is unknown.
     UnknownCoding,
 }
 
@@ -35,12 +35,12 @@ impl fmt::Display for ResponseError {
     }
 }
 
-/// How far the content of an answer goes.
+/// How the end of a response's content is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// As with a request.
+    /// As in a request.
     Framed(Framing),
-    /// Until the server finishes the connection.
+    /// Until the server closes the connection.
     UntilEnd,
 }
 
@@ -49,30 +49,30 @@ pub enum Extent {
 pub struct Response<'h, 'b> {
     /// 100 to 999.
     pub status: u16,
-    /// For people: what the server says of the status.
+    /// Human-readable reason phrase.
     pub reason: &'b str,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub minor_version: u8,
-    /// Bytes of the head, with the empty line.
+    /// Length of the head with the empty line, in bytes.
     pub head_bytes: usize,
     headers: &'h [httparse::Header<'b>],
 }
 
 impl<'h, 'b> Response<'h, 'b> {
-    /// The fields in the order in which they came: name as sent, value without white space around it.
+    /// Returns the fields in the order received: name as sent, value trimmed.
     pub fn headers(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> + use<'h, 'b> {
         self.headers.iter().map(|header| (header.name, header.value))
     }
 
-    /// The value of the first field with this name.
+    /// Returns the value of the first field with this name.
     pub fn header(&self, name: &str) -> Option<&'b [u8]> {
         self.headers().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// How far the content goes; `to_head`: the request's method was HEAD.
+    /// Returns how the content is delimited; `to_head`: the request's method was HEAD.
     ///
     /// # Errors
-    /// It is said wrongly.
+    /// The framing is malformed.
     pub fn extent(&self, to_head: bool) -> Result<Extent, ResponseError> {
         let named = |name: &'static str| {
             self.headers().filter(move |(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -100,14 +100,14 @@ impl<'h, 'b> Response<'h, 'b> {
 
 fn length(digits: &[u8]) -> Option<u64> {
     let digits = core::str::from_utf8(crate::text::trim(digits)).ok()?;
-    // `parse` would take a plus.
+    // `parse` would accept a plus sign.
     digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Reads a head from the start of `bytes`; `None` as long as it is not whole.
+/// Parses a head from the start of `bytes`; `None` while it is incomplete.
 ///
 /// # Errors
-/// It is none, or longer than `max_bytes`.
+/// It is malformed, or longer than `max_bytes`.
 pub fn parse<'h, 'b>(
     bytes: &'b [u8],
     space: &'h mut HeaderSpace<'b>,

@@ -1,4 +1,4 @@
-//! From the path of a request to the path of a file.
+//! Converts the path of a request to the path of a file.
 
 use alloc::string::String;
 
@@ -8,9 +8,9 @@ use crate::text::push_percent_encoded;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPath;
 
-/// Decodes a path as it was sent (RFC 3986, section 2.1) into `into`, which is emptied before: parts separated by one
-/// `/` each, with one in front; without `.` and `..`; with `/` at the end where it had one, or ended in such a part.
-/// What leads above the root, is not UTF-8 or has control characters is a bad path. An escaped `/` is one.
+/// Decodes a path as sent (RFC 3986, section 2.1) into `into`, which is cleared first: parts separated by one `/`
+/// each, with one in front; without `.` and `..`; with a trailing `/` if it had one, or ended in such a part. A path
+/// that leads above the root, is not UTF-8 or has control characters is rejected. An escaped `/` counts as one.
 pub fn decode(path: &str, into: &mut String) -> Result<(), BadPath> {
     into.clear();
     if !path.starts_with('/') {
@@ -30,7 +30,7 @@ pub fn decode(path: &str, into: &mut String) -> Result<(), BadPath> {
     flatten(into)
 }
 
-/// Whether decoding would change nothing.
+/// Returns whether decoding would change nothing.
 fn is_plain(path: &[u8]) -> bool {
     let mut before = 0;
     path.iter().all(|&byte| {
@@ -61,7 +61,7 @@ fn hex(digit: u8) -> Result<u8, BadPath> {
     char::from(digit).to_digit(16).map(|value| value as u8).ok_or(BadPath)
 }
 
-/// Takes out empty parts, `.` and `..`.
+/// Removes empty parts, `.` and `..`.
 fn flatten(path: &mut String) -> Result<(), BadPath> {
     let mut flat = String::with_capacity(path.len());
     let mut ends_in_folder = false;
@@ -84,15 +84,15 @@ fn flatten(path: &mut String) -> Result<(), BadPath> {
     Ok(())
 }
 
-/// Whether a decoded path has a part that begins with a dot: such names are not served, but `.well-known` in the root
-/// (RFC 8615).
+/// Returns whether a decoded path has a part that begins with a dot: such names are not served, except `.well-known`
+/// in the root (RFC 8615).
 pub fn is_hidden(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     let first_is_hidden = parts.next().is_some_and(|first| first.starts_with('.') && first != ".well-known");
     first_is_hidden || parts.any(|part| part.starts_with('.'))
 }
 
-/// Adds a decoded path to what goes into a head or page: escaped again.
+/// Appends a decoded path, percent-encoded for a head or page.
 pub fn encode(path: &str, into: &mut String) {
     push_percent_encoded(into, path.as_bytes());
 }

@@ -1,13 +1,13 @@
-//! Small things of the grammar of RFC 9110 that several modules need.
+//! Grammar helpers of RFC 9110 shared by several modules.
 
 use alloc::string::String;
 
-/// Members of a list that are not empty, without white space around them (RFC 9110, section 5.6.1).
+/// Returns the non-empty members of a list, trimmed (RFC 9110, section 5.6.1).
 pub(crate) fn list_members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(trim).filter(|member| !member.is_empty())
 }
 
-/// Without spaces and tabs around it.
+/// Trims spaces and tabs.
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
@@ -18,12 +18,12 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Whether a byte may be in a token (RFC 9110, section 5.6.2).
+/// Returns whether a byte may occur in a token (RFC 9110, section 5.6.2).
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Whether it reads as host and port (RFC 3986, section 3.2.2), or is empty.
+/// Returns whether text is a valid host with optional port (RFC 3986, section 3.2.2), or empty.
 pub(crate) fn is_host(text: &str) -> bool {
     let (name, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
@@ -42,7 +42,7 @@ fn is_ip_literal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b'v'))
 }
 
-/// Adds text to a page of HTML, so that it stands for itself.
+/// Appends text to an HTML page, escaped.
 pub(crate) fn push_escaped(page: &mut String, text: &str) {
     for letter in text.chars() {
         match letter {
@@ -56,7 +56,7 @@ pub(crate) fn push_escaped(page: &mut String, text: &str) {
     }
 }
 
-/// Adds bytes as a part of a path in a URI: all but the unreserved ones are escaped (RFC 3986, section 2.3).
+/// Appends bytes as a part of a URI path, percent-encoding all but unreserved characters (RFC 3986, section 2.3).
 pub(crate) fn push_percent_encoded(into: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in bytes {

@@ -1,25 +1,25 @@
-//! Addresses of pages as a client needs them (RFC 3986, RFC 9110 section 4.2): where to connect, and what to ask for.
+//! URLs as a client needs them (RFC 3986, RFC 9110 section 4.2): where to connect, and what to request.
 //!
-//! Key type: [`Url`]. Deliberately not here: what a host's name may be made of; whoever connects knows.
+//! Key type: [`Url`]. Deliberately not here: which host names are valid; that is the resolver's.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The longest address that is taken, in bytes.
+/// Maximum length of a URL, in bytes.
 pub const MAX_BYTES: usize = 8192;
 
-/// Why text is no address that can be asked. Shown, it is the rest of a sentence that begins with the text.
+/// Why text is no usable URL. Displayed as the rest of a sentence that begins with the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlError {
-    /// It begins with `https`.
+    /// The scheme is `https`.
     Encrypted,
-    /// It begins with another scheme than `http`.
+    /// The scheme is neither `http` nor `https`.
     OtherScheme,
-    /// There is no host in it.
+    /// It has no host.
     NoHost,
-    /// A name or password stands in front of the host.
+    /// A user name or password precedes the host.
     Credentials,
     /// It is longer than [`MAX_BYTES`].
     TooLong,
@@ -37,20 +37,20 @@ impl fmt::Display for UrlError {
     }
 }
 
-/// An address of `http`.
+/// An `http` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Host and, where one was written, port: `example.org:8080`, `[2001:db8::1]`.
+    /// Host and, if given, port: `example.org:8080`, `[2001:db8::1]`.
     pub authority: String,
-    /// Path and query as they are sent; begins with `/`.
+    /// Path and query as sent; begins with `/`.
     pub target: String,
 }
 
 impl Url {
-    /// Reads what a person writes: `http://` may be left out.
+    /// Parses what a person types: `http://` may be left out.
     ///
     /// # Errors
-    /// It cannot be asked for.
+    /// It is no usable URL.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let text = text.trim();
         if text.len() > MAX_BYTES {
@@ -62,11 +62,10 @@ impl Url {
         }
     }
 
-    /// The address that `reference` (RFC 3986, section 4.1) means on the page at this one: what an answer's
-    /// `Location` has.
+    /// Resolves `reference` (RFC 3986, section 4.1), such as a `Location` field, against this URL.
     ///
     /// # Errors
-    /// It cannot be asked for.
+    /// It is no usable URL.
     pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
         let reference = reference.trim();
         if reference.len() > MAX_BYTES {
@@ -100,7 +99,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// The scheme of an address and what follows its colon.
+/// Splits off the scheme of a URL.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -121,7 +120,7 @@ fn with_scheme(scheme: &str, rest: &str) -> Result<Url, UrlError> {
 fn after_slashes(rest: &str) -> Result<Url, UrlError> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, target) = rest.split_at(end);
-    // A colon with nothing behind it stands for the usual port (RFC 3986, section 3.2.3).
+    // A colon without a port stands for the default port (RFC 3986, section 3.2.3).
     let authority = authority.strip_suffix(':').unwrap_or(authority);
     if authority.contains('@') {
         return Err(UrlError::Credentials);
@@ -134,7 +133,7 @@ fn after_slashes(rest: &str) -> Result<Url, UrlError> {
     Ok(Url { authority: authority.to_string(), target: clean_target(&target) })
 }
 
-/// A target without `.` and `..` in its path, in which only bytes are left that may stand in the line of a request.
+/// Returns a target without `.` and `..` in its path, and with only bytes that may occur in a request line.
 fn clean_target(target: &str) -> String {
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let mut cleaned = String::new();

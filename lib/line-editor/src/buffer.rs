@@ -1,16 +1,16 @@
-//! The line as text with a cursor: motions and changes, kill ring and undo. Knows no screen.
+//! The line as text with a cursor: motions and changes, kill ring and undo. Independent of the screen.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::layout::joins_previous;
 
-/// Killed texts that are remembered.
+/// Maximum entries of the kill ring.
 const KILL_RING: usize = 16;
-/// Changes that can be undone.
+/// Maximum undo steps.
 const UNDO_DEPTH: usize = 200;
 
-/// What the last command was, for commands that join with their like.
+/// Kind of the last command, for commands that merge with their like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Insert,
@@ -69,7 +69,7 @@ impl Buffer {
         self.last = if text == " " { Last::Other } else { Last::Insert };
     }
 
-    /// Puts `text` in place of the bytes from `start` to the cursor.
+    /// Replaces the bytes from `start` to the cursor with `text`.
     pub fn replace_before_cursor(&mut self, start: usize, text: &str) {
         let start = if self.text.is_char_boundary(start) { start.min(self.cursor) } else { self.cursor };
         self.remember();
@@ -131,12 +131,12 @@ impl Buffer {
         self.kill(self.cursor, self.word_right())
     }
 
-    /// Inserts what was killed last.
+    /// Inserts the most recent kill.
     pub fn yank(&mut self) -> bool {
         self.yank_entry(0)
     }
 
-    /// After a yank: puts the kill before that in its place.
+    /// After a yank: replaces it with the previous kill.
     pub fn yank_older(&mut self) -> bool {
         let Last::Yank { start, length, ring } = self.last else { return false };
         self.text.replace_range(start..start + length, "");

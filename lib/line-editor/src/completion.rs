@@ -1,14 +1,14 @@
-//! What a completion is answered with, and how a list of candidates is laid out.
+//! Completion candidates, and the layout of a list of them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::layout::text_width;
 
-/// One way to go on from what was typed.
+/// A completion candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What takes the place of the part that was typed; quoted as the line needs it.
+    /// Replaces the part that was typed; quoted as the line needs it.
     pub text: String,
     /// What the list of candidates shows.
     pub label: String,
@@ -16,7 +16,7 @@ pub struct Candidate {
     pub suffix: &'static str,
 }
 
-/// The longest text that all candidates begin with.
+/// Returns the longest common prefix of all candidates.
 pub fn common_prefix(candidates: &[Candidate]) -> &str {
     let Some((first, others)) = candidates.split_first() else { return "" };
     let mut length = first.text.len();

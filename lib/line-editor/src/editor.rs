@@ -11,9 +11,9 @@ use crate::keys::{Decoder, Key};
 use crate::layout::Place;
 use crate::paint::{Highlighter, Painter, Pastes, Style};
 
-/// Columns below which a terminal is not believed.
+/// Minimum plausible width of a terminal, in columns.
 const COLUMNS_MIN: usize = 8;
-/// Lines that the history keeps.
+/// Maximum lines of the history.
 const HISTORY_LINES: usize = 1000;
 
 /// What the owner has to act on. After all but [`Event::CompletionWanted`] the editor is idle until
@@ -22,7 +22,7 @@ const HISTORY_LINES: usize = 1000;
 pub enum Event {
     /// The line was entered.
     Line(String),
-    /// Ctrl-C: the line is given up.
+    /// Ctrl-C: the line is abandoned.
     Cancelled,
     /// Ctrl-D on an empty line.
     EndOfInput,
@@ -41,9 +41,9 @@ struct Search {
     query: String,
     /// Index of the line found.
     found: Option<usize>,
-    /// The last step found nothing.
+    /// Whether the last step found nothing.
     failed: bool,
-    /// What the line was before.
+    /// The line before the search.
     before: String,
 }
 
@@ -64,12 +64,12 @@ pub struct Editor {
     draft: String,
     /// Row of the cursor below the row in which the prompt begins.
     cursor_row: usize,
-    /// The screen does not show the line as it is: many keys that come at once are drawn once.
+    /// Whether the screen is out of date: many keys that arrive at once are drawn once.
     stale: bool,
 }
 
 impl Editor {
-    /// An idle editor for a terminal of so many columns, without colours.
+    /// Creates an idle editor for a terminal of that many columns, without colours.
     pub fn new(columns: usize) -> Editor {
         Editor {
             decoder: Decoder::new(),
@@ -88,7 +88,7 @@ impl Editor {
         }
     }
 
-    /// Tells of the terminal's width; effective at the next drawing.
+    /// Sets the terminal's width; takes effect at the next drawing.
     pub fn set_columns(&mut self, columns: usize) {
         self.columns = columns.max(COLUMNS_MIN);
     }
@@ -99,13 +99,13 @@ impl Editor {
         self.highlighter = highlighter;
     }
 
-    /// Turns colours off, as they are at first.
+    /// Turns colours off, the initial state.
     pub fn set_plain(&mut self) {
         self.colours = false;
         self.highlighter = None;
     }
 
-    /// The history. Lines are added by whoever reads them: not every line that is read belongs there.
+    /// Returns the history. The caller adds lines: not every line belongs there.
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
@@ -144,8 +144,8 @@ impl Editor {
         self.draw(out);
     }
 
-    /// Takes bytes from the terminal, up to and including the first one that makes an event: the
-    /// answer tells how many it took. What it shows is appended to `out`.
+    /// Processes bytes from the terminal, up to and including the first one that makes an event; returns the number
+    /// consumed, and the event. Output is appended to `out`.
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Option<Event>) {
         for (offset, &byte) in input.iter().enumerate() {
             for key in self.decoder.push(byte).into_iter().flatten() {
@@ -242,7 +242,7 @@ impl Editor {
         None
     }
 
-    /// Keys that only concern the line. Whether anything changed.
+    /// Handles keys that only concern the line; returns whether anything changed.
     fn edit(&mut self, key: Key) -> bool {
         let buffer = &mut self.buffer;
         match key {
@@ -310,7 +310,7 @@ impl Editor {
         Event::Cancelled
     }
 
-    /// Leaves the line as it stands and goes to the row below it.
+    /// Leaves the line as it is and moves to the row below it.
     fn leave(&mut self, out: &mut Vec<u8>) {
         self.stale |= self.search.take().is_some();
         self.go_to_end(out);
@@ -419,7 +419,7 @@ impl Editor {
         }
     }
 
-    /// Where the cursor is for a byte offset of the line.
+    /// Returns the cell of a byte offset of the line.
     fn place_of(&self, offset: usize) -> Place {
         let start = Place::default().after_text(&self.shown_prompt(), self.columns);
         start.after_text(self.buffer.text().get(..offset).unwrap_or(""), self.columns)

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::string::String;
 
-/// Lines, oldest first; the oldest are forgotten when there are too many.
+/// Lines, oldest first; at the limit the oldest is dropped.
 #[derive(Clone, Debug)]
 pub struct History {
     lines: VecDeque<String>,
@@ -27,12 +27,12 @@ impl History {
         self.lines.push_back(String::from(line));
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Bytes of a terminal, one at a time, to keys.
+//! Decodes bytes of a terminal to keys.
 //!
 //! Understands UTF-8 and the escape sequences of xterm, rxvt, the Linux console and those that
 //! follow them. An unknown sequence is one [`Key::Unknown`], never text in the line.
@@ -34,23 +34,23 @@ pub enum Key {
     WordLeft,
     /// An arrow with Ctrl, Alt or Shift.
     WordRight,
-    /// To the begin.
+    /// Home.
     Home,
-    /// To the end.
+    /// End.
     End,
-    /// A page up.
+    /// Page Up.
     PageUp,
-    /// A page down.
+    /// Page Down.
     PageDown,
     /// Pasted text follows.
     PasteStart,
     /// The end of pasted text.
     PasteEnd,
-    /// A sequence that no key here has.
+    /// An unknown sequence.
     Unknown,
 }
 
-/// Longest escape sequence that is remembered; a longer one is read to its end and is unknown.
+/// Maximum escape sequence kept, in bytes; a longer one is read to its end and is unknown.
 const SEQUENCE_BYTES: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,19 +74,19 @@ enum State {
     },
 }
 
-/// Reads keys. A byte can end at most one key and begin another, hence the pair in [`Decoder::push`].
+/// Decodes keys. A byte can end at most one key and begin another, hence the pair in [`Decoder::push`].
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
 }
 
 impl Decoder {
-    /// Before the first byte.
+    /// Creates a decoder.
     pub fn new() -> Decoder {
         Decoder { state: State::Ground }
     }
 
-    /// Takes one byte; gives the keys that it completes, first one first.
+    /// Decodes one byte; returns the keys that it completes, in order.
     pub fn push(&mut self, byte: u8) -> [Option<Key>; 2] {
         match self.state {
             State::Utf8 { mut bytes, length, wanted, alt } => {

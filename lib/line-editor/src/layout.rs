@@ -1,4 +1,4 @@
-//! Where characters come to stand on a screen of so many columns.
+//! Positions of characters on a screen of a given width.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -13,7 +13,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the cursor stands after `character` was shown here.
+    /// Returns the cursor's cell after `character` is written here.
     pub fn after(self, character: char, columns: usize) -> Place {
         if character == '\n' {
             return Place { row: self.row + 1, column: 0 };
@@ -25,7 +25,7 @@ impl Place {
         Place { row: self.row, column: self.column + width }
     }
 
-    /// Where the cursor stands after all of `text`.
+    /// Returns the cursor's cell after all of `text`.
     pub fn after_text(self, text: &str, columns: usize) -> Place {
         text.chars().fold(self, |place, character| place.after(character, columns))
     }
@@ -36,17 +36,17 @@ impl Place {
     }
 }
 
-/// Columns that a character takes as it is shown; a control character is shown as `^` and a letter.
+/// Returns the width of a character in columns as shown; a control character is shown as `^` and a letter.
 pub fn width(character: char) -> usize {
     character.width().unwrap_or(2)
 }
 
-/// Columns of a text on one row.
+/// Returns the width of a text in columns.
 pub fn text_width(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// Whether a character shares a cell with the one before it.
+/// Returns whether a character shares a cell with the one before it.
 pub fn joins_previous(previous: Option<char>, character: char) -> bool {
     match previous {
         None => false,

@@ -1,12 +1,12 @@
-//! Bytes for the terminal: the only place that writes escape sequences.
+//! Terminal output: the only place that writes escape sequences.
 
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-/// How a part of the line looks where colours are wanted.
+/// Style of a part of the line where colours are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As it comes.
+    /// Unstyled.
     Plain,
     /// The prompt.
     Prompt,
@@ -18,11 +18,11 @@ pub enum Style {
     Text,
     /// A variable.
     Variable,
-    /// A sign such as `|`.
+    /// An operator such as `|`.
     Operator,
     /// A comment.
     Comment,
-    /// Something that cannot stand there.
+    /// A syntax error.
     Wrong,
 }
 
@@ -33,7 +33,7 @@ pub struct Span {
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
-    /// How it looks.
+    /// Its style.
     pub style: Style,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Painter<'a> {
         self.sequence(format_args!("2J"));
     }
 
-    /// Asks the terminal to mark pasted text, so that a pasted line end does not enter the line.
+    /// Turns bracketed paste on or off, so that a pasted line end does not enter the line.
     pub fn mark_pastes(&mut self, wanted: Pastes) {
         let letter = if wanted == Pastes::Marked { 'h' } else { 'l' };
         self.sequence(format_args!("?2004{letter}"));
@@ -143,7 +143,7 @@ impl<'a> Painter<'a> {
     }
 }
 
-/// Whether the terminal marks pasted text.
+/// Whether bracketed paste is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pastes {
     Marked,

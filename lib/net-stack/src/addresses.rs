@@ -1,19 +1,19 @@
-//! The interface's own addresses, and which of them a packet is sent from.
+//! The interface's own addresses, and source address selection.
 
 use alloc::vec::Vec;
 
 use smoltcp::wire::{IpAddress, IpCidr, Ipv4Address, Ipv6Address};
 
-/// Where an address comes from.
+/// How an address was configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Somebody set it.
+    /// Statically.
     Set,
-    /// A DHCP server lent it.
+    /// Leased from a DHCP server.
     Dhcp,
-    /// The interface made it for its link, of its hardware address.
+    /// Link-local, derived from the hardware address.
     Link,
-    /// The interface made it of what a router tells, and of its hardware address.
+    /// Autoconfigured from a router advertisement and the hardware address (SLAAC).
     Router,
 }
 
@@ -22,18 +22,18 @@ pub enum Origin {
 pub struct Address {
     /// The address and its network.
     pub network: IpCidr,
-    /// Where it comes from.
+    /// How it was configured.
     pub origin: Origin,
 }
 
-/// Most addresses of the interface.
+/// Maximum number of addresses of the interface.
 pub(crate) const MOST: usize = 6;
 
-/// The addresses.
+/// The interface's address table.
 #[derive(Default)]
 pub(crate) struct Addresses {
     table: Vec<Address>,
-    /// Those in the table that nothing new is to be sent from.
+    /// Deprecated addresses: not used as the source of new traffic.
     old: Vec<IpAddress>,
 }
 
@@ -52,7 +52,7 @@ impl Addresses {
         self.old.retain(|old| table.iter().any(|own| own.network.address() == *old));
     }
 
-    /// Notes whether an address is one that nothing new is to be sent from.
+    /// Marks an address as deprecated, or clears the mark.
     pub(crate) fn set_old(&mut self, address: &IpAddress, is_old: bool) {
         self.old.retain(|old| old != address);
         if is_old && self.has(address) {
@@ -60,22 +60,22 @@ impl Addresses {
         }
     }
 
-    /// Whether an address is one of the interface's.
+    /// Returns whether an address is assigned to the interface.
     pub(crate) fn has(&self, address: &IpAddress) -> bool {
         self.table.iter().any(|own| own.network.address() == *address)
     }
 
-    /// Whether what is sent to an address stays in this machine.
+    /// Returns whether traffic to an address stays in this machine.
     pub(crate) fn is_here(&self, address: &IpAddress) -> bool {
         is_loopback(address) || self.has(address)
     }
 
-    /// Whether an address is on the link.
+    /// Returns whether an address is on-link.
     pub(crate) fn is_neighbour(&self, address: &IpAddress) -> bool {
         self.table.iter().any(|own| own.network.contains_addr(address))
     }
 
-    /// Whether all hosts on the link are meant.
+    /// Returns whether an address is a broadcast address.
     pub(crate) fn is_broadcast(&self, address: &IpAddress) -> bool {
         let IpAddress::Ipv4(address) = address else { return false };
         let of = |own: &Address| match own.network {
@@ -85,7 +85,7 @@ impl Addresses {
         address.is_broadcast() || self.table.iter().filter_map(of).any(|broadcast| broadcast == *address)
     }
 
-    /// The address that a packet to there is sent from; none where there is none of that version.
+    /// Selects the source address for a destination; `None` if there is no address of that IP version.
     pub(crate) fn source_for(&self, destination: &IpAddress) -> Option<IpAddress> {
         if self.is_here(destination) {
             return Some(*destination);
@@ -94,7 +94,7 @@ impl Addresses {
         let is_of_link = |own: &Address| is_link_local(&own.network.address());
         let stays_on_link = is_link_local(destination) || is_group_of_link(destination);
         let candidates = self.table.iter().filter(same_version).filter(|own| stays_on_link || !is_of_link(own));
-        // The first of those that rank highest (RFC 6724, 5).
+        // The first of the highest-ranked ones (RFC 6724, 5).
         let rank = |own: &Address| {
             let is_old = self.old.contains(&own.network.address());
             (own.network.contains_addr(destination), is_of_link(own) == stays_on_link, !is_old)
@@ -105,7 +105,7 @@ impl Addresses {
     }
 }
 
-/// Whether this is how a machine calls itself.
+/// Returns whether this is a loopback address.
 pub(crate) fn is_loopback(address: &IpAddress) -> bool {
     match address {
         IpAddress::Ipv4(address) => address.is_loopback(),
@@ -113,7 +113,7 @@ pub(crate) fn is_loopback(address: &IpAddress) -> bool {
     }
 }
 
-/// Whether an address has a meaning on its link alone.
+/// Returns whether an address has link-local scope.
 pub(crate) fn is_link_local(address: &IpAddress) -> bool {
     match address {
         IpAddress::Ipv4(address) => address.is_link_local(),
@@ -121,12 +121,12 @@ pub(crate) fn is_link_local(address: &IpAddress) -> bool {
     }
 }
 
-/// Whether an address is that of a group of hosts on the link.
+/// Returns whether an address is a link-local multicast group.
 fn is_group_of_link(address: &IpAddress) -> bool {
     matches!(address, IpAddress::Ipv6(address) if address.segments()[0] == 0xff02)
 }
 
-/// Whether an address is one host's.
+/// Returns whether an address is unicast.
 pub(crate) fn is_one_host(address: &IpAddress) -> bool {
     match address {
         IpAddress::Ipv4(address) => {
@@ -136,7 +136,7 @@ pub(crate) fn is_one_host(address: &IpAddress) -> bool {
     }
 }
 
-/// Whether an address stands for its whole network, or for all hosts of it. Where there are only two, each is one host's
+/// Returns whether an address is the network or broadcast address of its network. Both addresses of a /31 are hosts
 /// (RFC 3021).
 pub(crate) fn is_whole_network(network: &IpCidr) -> bool {
     let IpCidr::Ipv4(own) = network else { return false };

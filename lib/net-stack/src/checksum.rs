@@ -1,13 +1,13 @@
-//! The Internet checksum (RFC 1071), and where it is in a packet.
+//! The Internet checksum (RFC 1071), and its offset in a packet.
 
 use smoltcp::wire::IpProtocol;
 
 use crate::packet::IpHeader;
 
-/// The one's complement sum of bytes, on top of another sum. Not complemented.
+/// Returns the one's complement sum of `bytes`, added to `start`. Not complemented.
 pub(crate) fn sum(bytes: &[u8], start: u16) -> u16 {
-    // A sum of longer words folds to the sum of their 16-bit words, and the order of bytes in a word does not matter
-    // as long as it is the same for all: so the processor's own is taken, in its longest words, four at a time.
+    // A sum of longer words folds to the sum of their 16-bit words, and byte order does not matter as long as it is
+    // the same for all. So native order and the longest words are used, four at a time.
     let (total, bytes) = sum_of_long_words(bytes);
     let mut total = u64::from(fold(total));
     let mut chunks = bytes.chunks_exact(4);
@@ -20,7 +20,7 @@ pub(crate) fn sum(bytes: &[u8], start: u16) -> u16 {
     add(u16::from_be(fold(total)), start)
 }
 
-/// The one's complement sum of as many bytes as there are whole fours of long words in, and the rest of them.
+/// Returns the one's complement sum of all whole groups of four long words, and the remaining bytes.
 fn sum_of_long_words(bytes: &[u8]) -> (u64, &[u8]) {
     let (fours, rest) = bytes.as_chunks::<32>();
     let mut sums = [0_u64; 4];
@@ -32,7 +32,7 @@ fn sum_of_long_words(bytes: &[u8]) -> (u64, &[u8]) {
     (sums.into_iter().fold(0, add_long), rest)
 }
 
-/// What is carried out of a word is carried in again at its lower end.
+/// Adds with end-around carry.
 fn add_long(one: u64, other: u64) -> u64 {
     let (sum, is_carried) = one.overflowing_add(other);
     sum + u64::from(is_carried)
@@ -45,12 +45,12 @@ fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
-/// The one's complement sum of two sums.
+/// Returns the one's complement sum of two sums.
 pub(crate) fn add(one: u16, other: u16) -> u16 {
     fold(u64::from(one) + u64::from(other))
 }
 
-/// The sum of the pseudo header of what an IP packet carries.
+/// Returns the sum of the pseudo header for the payload of an IP packet.
 pub(crate) fn pseudo(packet: &[u8], header: &IpHeader) -> u16 {
     let addresses = header.addresses(packet);
     let length = header.payload_bytes as u32;
@@ -58,7 +58,7 @@ pub(crate) fn pseudo(packet: &[u8], header: &IpHeader) -> u16 {
     tail.iter().fold(sum(addresses, 0), |total, word| add(total, *word))
 }
 
-/// Where the checksum is in what the packet carries; nothing where this part of the stack does not know the protocol.
+/// Returns the offset of the checksum in the payload; `None` if this part of the stack does not know the protocol.
 fn field(protocol: IpProtocol) -> Option<usize> {
     match protocol {
         IpProtocol::Tcp => Some(16),
@@ -68,27 +68,27 @@ fn field(protocol: IpProtocol) -> Option<usize> {
     }
 }
 
-/// Whether the checksum of a packet's TCP, UDP or ICMPv6 is right.
+/// Verifies the TCP, UDP or ICMPv6 checksum of a packet.
 pub(crate) fn is_right(packet: &[u8], header: &IpHeader) -> bool {
     let payload = header.payload(packet);
     let Some(place) = field(header.protocol).and_then(|at| payload.get(at..at + 2)) else { return false };
     if header.protocol == IpProtocol::Udp && place == [0, 0] {
-        // None was made, which is allowed with IPv4 alone.
+        // No checksum, which only IPv4 permits.
         return header.is_version_4();
     }
     sum(payload, pseudo(packet, header)) == u16::MAX
 }
 
-/// Who makes the checksum of a packet to send.
+/// Who computes the checksum of an outgoing packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maker {
-    /// This stack.
+    /// This stack, in software.
     Stack,
-    /// The network interface, which needs the sum of the pseudo header in the field.
+    /// The network interface (checksum offload), which expects the pseudo-header sum in the field.
     Interface,
 }
 
-/// Fills in the checksum of a packet's TCP or UDP.
+/// Fills in the TCP or UDP checksum of a packet.
 pub(crate) fn fill(packet: &mut [u8], header: &IpHeader, maker: Maker) {
     let Some(at) = field(header.protocol).map(|at| header.header_bytes + at) else { return };
     if packet.len() < at + 2 {
@@ -99,7 +99,7 @@ pub(crate) fn fill(packet: &mut [u8], header: &IpHeader, maker: Maker) {
     let value = match maker {
         Maker::Interface => pseudo,
         Maker::Stack => match !sum(header.payload(packet), pseudo) {
-            // With UDP 0 says that there is none.
+            // In UDP, 0 means no checksum.
             0 if header.protocol == IpProtocol::Udp => u16::MAX,
             value => value,
         },

@@ -1,47 +1,47 @@
-//! What a stack has done since it was made.
+//! Statistics of a stack since it was created.
 
-/// Counts; they only grow.
+/// Counters; they only increase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that came.
+    /// Packets received.
     pub received_packets: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Packets that were given out to be sent.
+    /// Packets handed out for transmission.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Bytes handed out for transmission.
     pub sent_bytes: u64,
-    /// Packets that came and were of no use: for nobody, of no known kind, or with no room left for them.
+    /// Received packets dropped: no matching socket, unknown protocol, or no room.
     pub dropped: u64,
-    /// Packets that were not sent because no buffer was free.
+    /// Packets not sent for want of a free buffer.
     pub without_buffer: u64,
-    /// Packets that came and were malformed, or whose checksum was wrong.
+    /// Received packets that were malformed or failed their checksum.
     pub malformed: u64,
-    /// Connections that were made from here.
+    /// Connections opened actively.
     pub tcp_connected: u64,
-    /// Connections that were made from elsewhere.
+    /// Connections opened passively.
     pub tcp_accepted: u64,
-    /// Connections that were refused or forgotten because too many waited.
+    /// Connections refused or dropped because a backlog was full.
     pub tcp_overflowed: u64,
-    /// Connections that ended by a reset of the other end.
+    /// Connections reset by the peer.
     pub tcp_reset: u64,
-    /// Segments with data that were sent once more.
+    /// Data segments retransmitted.
     pub tcp_retransmitted: u64,
-    /// Sockets of TCP that were looked at for packets and timers. Divided by the packets it tells whether a packet
-    /// costs more where there are more connections.
+    /// TCP sockets visited for packets and timers. Divided by the packets, this shows whether the cost per packet
+    /// grows with the number of connections.
     pub tcp_looked_at: u64,
-    /// Datagrams that found their socket full.
+    /// Datagrams dropped because the socket's receive queue was full.
     pub udp_overflowed: u64,
-    /// Errors that were sent because nobody was at the port of a datagram.
+    /// ICMP port-unreachable errors sent for datagrams.
     pub udp_refused: u64,
-    /// Errors that came and were about a packet of this machine that is still of interest.
+    /// ICMP errors accepted: they quote a packet of this machine that is still relevant.
     pub errors_believed: u64,
-    /// Errors that came and were about nothing that this machine has under way.
+    /// ICMP errors ignored: they match nothing that this machine has in flight.
     pub errors_ignored: u64,
-    /// Packets that were put together of parts.
+    /// Packets reassembled from fragments.
     pub joined: u64,
-    /// Parts of packets that were lost: they overlapped, came without the rest, or there was no room.
+    /// Fragments dropped: overlapping, incomplete at the timeout, or no room.
     pub parts_lost: u64,
-    /// Addresses that this machine has, or was about to have, and somebody else on the link claims.
+    /// Duplicate addresses: owned or tentative here, and claimed by another host on the link.
     pub duplicate_addresses: u64,
 }

@@ -1,4 +1,4 @@
-//! Asking a DHCP server for an address: smoltcp's client, with a view of the link of its own.
+//! DHCP client: smoltcp's, with a view of the link of its own.
 
 use alloc::vec::Vec;
 
@@ -14,25 +14,25 @@ use crate::output::{Buffer, Output};
 use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::udp;
 
-/// Where the options of a message begin, behind its cookie (RFC 2131, 2).
+/// Offset of the options in a message, after the magic cookie (RFC 2131, 2).
 const OPTIONS_AT: usize = 240;
-/// Numbers of options (RFC 2132, 3).
+/// Option numbers (RFC 2132, 3).
 const PAD: u8 = 0;
 const ROUTERS: u8 = 3;
 const END: u8 = 255;
 const ADDRESS_BYTES: usize = 4;
 
-/// A moment as smoltcp counts: microseconds.
+/// Converts a time to smoltcp's unit, microseconds.
 fn instant(now_ns: u64) -> Instant {
     Instant::from_micros(i64::try_from(now_ns / 1000).unwrap_or(i64::MAX))
 }
 
 fn nanoseconds(instant: Instant) -> u64 {
-    // Rounded up, or what is due at the end of a microsecond would be asked for again and again until then.
+    // Rounded up; otherwise what is due at the end of a microsecond would be polled repeatedly until then.
     u64::try_from(instant.total_micros()).unwrap_or(0).saturating_mul(1000)
 }
 
-/// What a server lent.
+/// A lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lease {
     pub(crate) network: IpCidr,
@@ -40,14 +40,14 @@ pub(crate) struct Lease {
     pub(crate) name_servers: Vec<IpAddress>,
 }
 
-/// A change of what a server lent.
+/// A change of the lease.
 #[derive(Debug)]
 pub(crate) enum Change {
     Lent(Lease),
     Over,
 }
 
-/// The link as the client sees it.
+/// The link as seen by the client.
 struct Link<'a, B> {
     output: &'a mut Output<B>,
     input: Option<&'a [u8]>,
@@ -95,7 +95,7 @@ impl<B: Buffer> Device for Link<'_, B> {
     }
 }
 
-/// A client of DHCP.
+/// The DHCP client.
 pub(crate) struct Dhcp {
     interface: Interface,
     set: SocketSet<'static>,
@@ -114,14 +114,14 @@ impl Dhcp {
         Dhcp { interface, set, handle, next_ns: Some(0) }
     }
 
-    /// The interface is another one, or was away: the address is asked for again.
+    /// Requests the address again, because the interface was replaced or the link was down.
     pub(crate) fn begin_again(&mut self, hardware: EthernetAddress) {
         self.interface.set_hardware_addr(HardwareAddress::Ethernet(hardware));
         self.set.get_mut::<dhcpv4::Socket>(self.handle).reset();
         self.next_ns = Some(0);
     }
 
-    /// Takes a frame with an answer of a server.
+    /// Processes a frame with a server's reply.
     pub(crate) fn receive_answer<B: Buffer>(&mut self, output: &mut Output<B>, frame: &[u8], checked: Checked) {
         match readable(frame, checked) {
             Some(frame) => self.receive(output, &frame),
@@ -129,7 +129,7 @@ impl Dhcp {
         }
     }
 
-    /// Takes a frame that may be for the client.
+    /// Processes a frame that may be for the client.
     pub(crate) fn receive<B: Buffer>(&mut self, output: &mut Output<B>, frame: &[u8]) {
         let now = instant(output.now_ns);
         self.interface.poll_ingress_single(now, &mut Link { output, input: Some(frame) }, &mut self.set);
@@ -140,7 +140,7 @@ impl Dhcp {
         self.next_ns
     }
 
-    /// Does what is due; what changed.
+    /// Does what is due; returns what changed.
     pub(crate) fn serve<B: Buffer>(&mut self, output: &mut Output<B>) -> Option<Change> {
         if self.next_ns.is_none_or(|time_ns| time_ns > output.now_ns) || !output.has_room() {
             return None;
@@ -173,8 +173,9 @@ impl Dhcp {
     }
 }
 
-/// A server's answer as smoltcp reads it: without the checksum, which is looked at here because the interface may have
-/// done so before, and with one router, because smoltcp takes several for none. Nothing where the checksum is wrong.
+/// Converts a server's reply to what smoltcp parses: without the checksum, which is verified here because the
+/// interface may already have done so, and with a single router, because smoltcp takes several for none. `None` if
+/// the checksum is wrong.
 fn readable(frame: &[u8], checked: Checked) -> Option<Vec<u8>> {
     let packet = frame.get(ETHERNET_BYTES..)?;
     let header = IpHeader::read(packet)?;
@@ -188,7 +189,7 @@ fn readable(frame: &[u8], checked: Checked) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Routers are told in the order in which they are to be taken (RFC 2132, 3.5).
+/// Routers are listed in order of preference (RFC 2132, 3.5).
 fn keep_first_router(options: &mut [u8]) {
     let mut rest = options;
     loop {

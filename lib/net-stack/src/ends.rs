@@ -1,4 +1,4 @@
-//! One end of a connection, and why something about it failed.
+//! One end of a connection, and errors of sockets and names.
 
 use smoltcp::wire::{IpAddress, IpEndpoint};
 
@@ -12,7 +12,7 @@ pub struct End {
 }
 
 impl End {
-    /// An end.
+    /// Creates an end.
     pub fn new(address: impl Into<IpAddress>, port: u16) -> End {
         End { address: address.into(), port }
     }
@@ -24,36 +24,36 @@ impl From<End> for IpEndpoint {
     }
 }
 
-/// Why a name has no address.
+/// Why a name did not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFailure {
-    /// There is no such name, or it has no such addresses.
+    /// There is no such name (NXDOMAIN), or it has no such addresses.
     NotFound,
-    /// No name server answered in time.
+    /// No name server responded in time.
     TimedOut,
-    /// The name servers cannot or will not answer, or there are none.
+    /// The name servers cannot or will not resolve it, or there are none.
     Failed,
 }
 
-/// Why something about a socket failed.
+/// Why an operation on a socket failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The address is not one of this machine's, or makes no sense.
+    /// The address is not one of this machine's, or is invalid.
     BadAddress,
-    /// Somebody else has that port.
+    /// Another socket is bound to that port.
     AddressInUse,
-    /// Nobody listens at the other end.
+    /// Nobody listens at the remote end.
     Refused,
-    /// The other end ended the connection without finishing it.
+    /// The peer reset the connection.
     Reset,
     /// No answer came in time.
     TimedOut,
-    /// There is no way to that network or host.
+    /// There is no route to that network or host.
     Unreachable,
-    /// This end was finished or aborted before, or is gone.
+    /// This end was shut down or aborted, or is gone.
     Closed,
-    /// There is no memory, port or socket left for this.
+    /// Out of memory, ports or sockets.
     Exhausted,
-    /// What is to be sent is too long for one datagram.
+    /// Too long for one datagram.
     TooLong,
 }

@@ -1,9 +1,10 @@
 //! IP, TCP and UDP over one network interface: packets and the time go in, packets and sockets come out.
 //!
-//! Key type: [`Stack`]. The state machine of a TCP connection is the crate `tcp`'s, packet formats are smoltcp's; what
-//! is round them is here: a table from a packet's two ends to its connection (`tcp`), who is due when, neighbours and
-//! routes (`neighbours`, `routes`), datagrams (`udp`), echoes (`echo`). Nothing here waits: who asks for what is not there yet leaves a `Waker`.
-//! Deliberately not here: channels, threads, clocks and the network interface itself.
+//! Key type: [`Stack`]. The state machine of a TCP connection is the crate `tcp`'s, packet formats are smoltcp's;
+//! here is what surrounds them: the table from a packet's two ends to its connection and the timers (`tcp`),
+//! neighbours and routes (`neighbours`, `routes`), datagrams (`udp`), echoes (`echo`). Nothing here blocks: a caller
+//! that polls for something not yet there leaves a `Waker`. Deliberately not here: channels, threads, clocks and the
+//! network interface itself.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

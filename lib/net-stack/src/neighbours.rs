@@ -62,8 +62,8 @@ impl<B> Neighbours<B> {
         Neighbours { table: BTreeMap::new(), known: VecDeque::new(), asked: VecDeque::new(), waiting: 0 }
     }
 
-    /// What to do with a packet for a neighbour. Of one that is to be asked, it is noted that it is being asked;
-    /// packets of neighbours that are forgotten for it come back.
+    /// Returns what to do with a packet for a neighbour, and marks an unresolved one as being resolved; also returns
+    /// the packets of entries evicted for it.
     pub(crate) fn look_up(&mut self, address: &IpAddress, now_ns: u64) -> (Answer, VecDeque<Outgoing<B>>) {
         if let Some(neighbour) = self.table.get_mut(address) {
             let may_ask = now_ns >= neighbour.asked_ns + TIMEOUT_NS;
@@ -100,8 +100,8 @@ impl<B> Neighbours<B> {
         lost
     }
 
-    /// Keeps a packet until the neighbour answers, of all neighbours so many at most. Those that are lost for it come
-    /// back: the neighbour's own oldest one, or those of the neighbours that have not answered for longest.
+    /// Queues a packet until the neighbour is resolved, at most `most` of all neighbours. Returns the packets dropped
+    /// for it: the neighbour's own oldest one, or those of the neighbours that have been unresolved for longest.
     pub(crate) fn keep(&mut self, address: &IpAddress, packet: Outgoing<B>, most: usize) -> Vec<Outgoing<B>> {
         let mut lost = Vec::new();
         if self.table.get(address).is_some_and(|neighbour| neighbour.waiting.len() >= MAX_WAITING) {
@@ -133,8 +133,8 @@ impl<B> Neighbours<B> {
         Some(lost)
     }
 
-    /// Notes a neighbour's hardware address; what waited for it can be sent there. Of those nobody asked for, only
-    /// those are noted that are to be.
+    /// Records a neighbour's hardware address and returns the packets queued for it. An unsolicited one is recorded
+    /// only if the caller wants that.
     pub(crate) fn learn(
         &mut self,
         address: IpAddress,

@@ -1,6 +1,6 @@
-//! Views of packets: what the table of connections must know of one before its state machine sees it.
+//! Packet views: what connection lookup must know of a packet before a state machine sees it.
 //!
-//! Deliberately not here: anything beyond the headers of Ethernet, IP, TCP and UDP.
+//! Deliberately not here: anything beyond the Ethernet, IP, TCP and UDP headers.
 
 use alloc::vec::Vec;
 
@@ -8,14 +8,14 @@ use smoltcp::wire::{IpAddress, IpProtocol, Ipv4Address, Ipv6Address};
 
 use crate::ends::End;
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header, in bytes.
 pub(crate) const ETHERNET_BYTES: usize = 14;
-/// Bytes of a header of IPv6.
+/// Length of an IPv6 header, in bytes.
 const HEADER_6_BYTES: usize = 40;
-/// Headers between that and what a packet carries, at most.
+/// Maximum IPv6 extension headers before the payload.
 const MAX_EXTENSIONS: usize = 8;
 
-/// What the header of an IP packet says, as far as it is true: its lengths lie within the packet.
+/// A validated IP header: its lengths lie within the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IpHeader {
     pub(crate) source: IpAddress,
@@ -24,17 +24,17 @@ pub(crate) struct IpHeader {
     pub(crate) hop_limit: u8,
     pub(crate) header_bytes: usize,
     pub(crate) payload_bytes: usize,
-    /// Of a part of a packet.
+    /// Present in a fragment.
     pub(crate) fragment: Option<Fragment>,
 }
 
-/// Numbers of headers of IPv6 that are no protocol's.
+/// Next-header values of IPv6 extension headers.
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;
 
-/// Which part of a packet this is.
+/// Position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub(crate) identifier: u32,
@@ -56,8 +56,8 @@ fn version_6_address(bytes: &[u8]) -> Ipv6Address {
     Ipv6Address::from(octets)
 }
 
-/// Goes through what is between the header of a packet of IPv6 and what it carries (RFC 8200, 4): what that is, where
-/// it begins, and which part it is. Nothing where a header makes no sense, or forbids to go on.
+/// Walks the extension headers of an IPv6 packet (RFC 8200, 4); returns the protocol, the offset of the payload, and
+/// the fragment. `None` if a header is malformed, or demands that the packet be discarded.
 fn extensions(packet: &[u8]) -> Option<(u8, usize, Option<Fragment>)> {
     let (mut next, mut at) = (packet[6], HEADER_6_BYTES);
     for number in 0..MAX_EXTENSIONS {
@@ -68,7 +68,7 @@ fn extensions(packet: &[u8]) -> Option<(u8, usize, Option<Fragment>)> {
                 let header = packet.get(at..at + bytes)?;
                 let may_go_on = match next {
                     HOP_BY_HOP => number == 0 && may_skip(&header[2..]),
-                    // It is for somebody else on the way.
+                    // Not yet at its final destination.
                     ROUTING => header[3] == 0,
                     _ => may_skip(&header[2..]),
                 };
@@ -89,30 +89,30 @@ fn extensions(packet: &[u8]) -> Option<(u8, usize, Option<Fragment>)> {
     None
 }
 
-/// The header of a part of a packet of IPv6 (RFC 8200, section 4.5).
+/// IPv6 fragment header (RFC 8200, section 4.5).
 #[derive(layout::Record)]
 #[record(bytes = 8, order = "big")]
 struct FragmentHeader {
-    /// Kind of the header that follows.
+    /// Next header.
     next: u8,
-    /// Which part it is.
+    /// Offset and flags.
     #[at(2)]
     place: FragmentPlace,
-    /// Whose part it is.
+    /// Identification.
     identifier: u32,
 }
 
 #[layout::bits(u16)]
 struct FragmentPlace {
-    /// Another part comes behind it.
+    /// More fragments follow.
     #[bit(0)]
     more: bool,
-    /// Where it begins, in units of eight bytes.
+    /// Offset, in units of eight bytes.
     #[bits(3..=15)]
     eighths: u16,
 }
 
-/// Whether options that are not known here may be passed over: their two highest bits tell.
+/// Returns whether unrecognized options may be skipped, by their two highest bits.
 fn may_skip(options: &[u8]) -> bool {
     let mut rest = options;
     while let Some((kind, after)) = rest.split_first() {
@@ -132,7 +132,7 @@ fn may_skip(options: &[u8]) -> bool {
 }
 
 impl IpHeader {
-    /// Reads the header of a packet. Nothing where it is none.
+    /// Parses the header of a packet; `None` if it is malformed.
     pub(crate) fn read(packet: &[u8]) -> Option<IpHeader> {
         match packet.first()? >> 4 {
             4 => IpHeader::read_version_4(packet),
@@ -178,8 +178,7 @@ impl IpHeader {
         })
     }
 
-    /// Reads the header of a packet of which an error quotes the beginning, and the packet's length. What it carries
-    /// is not there as a whole.
+    /// Parses the header of a packet quoted in an error, and the packet's length. Its payload is truncated.
     pub(crate) fn read_quoted(quoted: &[u8]) -> Option<(IpHeader, usize)> {
         let (source, destination, protocol, hop_limit, header_bytes, length) = match quoted.first()? >> 4 {
             4 => {
@@ -203,12 +202,12 @@ impl IpHeader {
         Some((header, length))
     }
 
-    /// Whether there is more in the header than smoltcp reads.
+    /// Returns whether there are extension headers, which smoltcp does not parse.
     pub(crate) fn has_extensions(&self) -> bool {
         !self.is_version_4() && self.header_bytes > HEADER_6_BYTES
     }
 
-    /// The packet of IPv6 with nothing between its header and what it carries.
+    /// Returns the IPv6 packet without its extension headers.
     pub(crate) fn without_extensions(&self, packet: &[u8]) -> Vec<u8> {
         let mut plain = packet[..HEADER_6_BYTES].to_vec();
         plain[4..6].copy_from_slice(&(self.payload_bytes as u16).to_be_bytes());
@@ -221,23 +220,23 @@ impl IpHeader {
         matches!(self.source, IpAddress::Ipv4(_))
     }
 
-    /// Source and destination, as they lie in the packet.
+    /// Returns source and destination, as they lie in the packet.
     pub(crate) fn addresses<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         if self.is_version_4() { &packet[12..20] } else { &packet[8..40] }
     }
 
-    /// What the packet carries.
+    /// Returns the payload.
     pub(crate) fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         &packet[self.header_bytes..self.header_bytes + self.payload_bytes]
     }
 
-    /// The packet without what an interface put behind it.
+    /// Returns the packet without link-layer padding.
     pub(crate) fn whole<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         &packet[..self.header_bytes + self.payload_bytes]
     }
 }
 
-/// What the header of a TCP segment says.
+/// A parsed TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) source_port: u16,
@@ -252,7 +251,7 @@ pub(crate) struct Segment {
     pub(crate) data_bytes: usize,
 }
 
-/// What each segment begins with (RFC 9293, section 3.1).
+/// TCP header (RFC 9293, section 3.1).
 #[derive(layout::Record)]
 #[record(bytes = 20, order = "big")]
 struct SegmentHeader {
@@ -274,13 +273,13 @@ struct Control {
     reset: bool,
     #[bit(4)]
     ack: bool,
-    /// Length of the header with its options, in units of four bytes.
+    /// Data offset, in units of four bytes.
     #[bits(12..=15)]
     header_words: u8,
 }
 
 impl Segment {
-    /// Reads the header of a segment. Nothing where it is none.
+    /// Parses the header of a segment; `None` if it is malformed.
     pub(crate) fn read(segment: &[u8]) -> Option<Segment> {
         let header = SegmentHeader::parse(segment)?;
         let SegmentHeader { source_port, destination_port, sequence, acknowledged, control, window } = header;
@@ -300,12 +299,12 @@ impl Segment {
         (header_bytes >= SegmentHeader::BYTES && found.source_port != 0 && found.destination_port != 0).then_some(found)
     }
 
-    /// The ends as the receiver sees them: its own first.
+    /// Returns the ends as seen by the receiver: its own first.
     pub(crate) fn ends(&self, header: &IpHeader) -> (End, End) {
         (End::new(header.destination, self.destination_port), End::new(header.source, self.source_port))
     }
 
-    /// How far the segment goes in the space of sequence numbers.
+    /// Returns the length of the segment in sequence space.
     pub(crate) fn sequence_bytes(&self) -> u32 {
         self.data_bytes as u32 + u32::from(self.is_syn) + u32::from(self.is_fin)
     }

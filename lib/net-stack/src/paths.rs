@@ -1,17 +1,17 @@
-//! How long packets may be on the way to a host, where that is less than on the link (RFC 1191, RFC 8201).
+//! Path MTU discovery: hosts whose path MTU is below the link's (RFC 1191, RFC 8201).
 
 use alloc::collections::BTreeMap;
 
 use smoltcp::wire::IpAddress;
 
-/// How long it is believed; then longer packets are tried again.
+/// Lifetime of an entry in nanoseconds; then larger packets are tried again.
 const BELIEVED_NS: u64 = 600_000_000_000;
-/// Hosts that are known; with more, the one known longest is forgotten.
+/// Maximum number of entries; at the limit the oldest is dropped.
 const MOST: usize = 256;
-/// What is never gone below: with less, whoever forges errors makes a connection crawl.
+/// Minimum path MTU accepted: otherwise forged errors could slow a connection to a crawl.
 const MIN_4: usize = 552;
 const MIN_6: usize = 1280;
-/// What routers that do not say how much they carry may carry.
+/// Plateau values for routers that do not report a next-hop MTU.
 const USUAL: [usize; 4] = [8166, 4352, 1492, 1006];
 
 #[derive(Default)]
@@ -20,14 +20,14 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// The longest packet to a host, where it is known to be less than the link's.
+    /// Returns the path MTU to a host, if it is known to be below the link's.
     pub(crate) fn mtu(&self, to: &IpAddress, now_ns: u64) -> Option<usize> {
         let (mtu, until_ns) = self.table.get(to)?;
         (*until_ns > now_ns).then_some(*mtu)
     }
 
-    /// Notes that a packet of so many bytes did not get through, but one of `mtu` bytes would; false: that is nothing
-    /// new, or makes no sense.
+    /// Records that a packet of `length` bytes did not get through, but one of `mtu` bytes would; returns `false` if
+    /// that is not news, or is implausible.
     pub(crate) fn lower(&mut self, to: IpAddress, length: usize, mtu: usize, now_ns: u64) -> bool {
         let least = if matches!(to, IpAddress::Ipv4(_)) { MIN_4 } else { MIN_6 };
         let said = match mtu {

@@ -1,14 +1,14 @@
-//! Numbers that nobody else can foretell: initial sequence numbers, ports and identifiers are made of them.
+//! Unpredictable numbers, for initial sequence numbers, ports and identifiers.
 //!
-//! Who can foretell the initial sequence number of a connection can write into it without seeing its packets (RFC
-//! 6528). Deliberately not here: where the seed comes from.
+//! An attacker who can predict the initial sequence number of a connection can inject data without seeing its packets
+//! (RFC 6528). Deliberately not here: where the seed comes from.
 
 use sha2::{Digest, Sha256};
 use smoltcp::wire::IpAddress;
 
 use crate::ends::End;
 
-/// A secret, and how many numbers were made of it.
+/// A generator: its secret, and how many numbers were drawn.
 pub(crate) struct Random {
     seed: [u8; 32],
     counter: u64,
@@ -21,8 +21,8 @@ impl Random {
         Random { seed, counter: 0, left: [0; 4], used: 4 }
     }
 
-    /// The first sequence number of a connection: a clock of 4 us, from where nobody else can tell for these two ends
-    /// (RFC 6528, section 3).
+    /// Returns the initial sequence number of a connection: a 4 us clock plus a secret offset for its two ends (RFC
+    /// 6528, section 3).
     pub(crate) fn first_number(&self, local: End, remote: End, now_ns: u64) -> u32 {
         let mut hash = Sha256::new().chain_update(b"first sequence number").chain_update(self.seed);
         for end in [local, remote] {
@@ -38,7 +38,7 @@ impl Random {
         secret.wrapping_add((now_ns / 4000) as u32)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&mut self) -> u64 {
         if self.used == self.left.len() {
             let digest = Sha256::new().chain_update(self.seed).chain_update(self.counter.to_le_bytes()).finalize();
@@ -49,7 +49,7 @@ impl Random {
             self.used = 0;
         }
         let number = self.left[self.used];
-        // Who reads this memory later shall not learn what was given out.
+        // Erased, so that reading this memory later does not reveal what was given out.
         self.left[self.used] = 0;
         self.used += 1;
         number

@@ -1,26 +1,26 @@
-//! Ways to networks that are not on the link.
+//! The routing table.
 
 use alloc::vec::Vec;
 
 use smoltcp::wire::{IpAddress, IpCidr};
 
-/// A way to a network.
+/// A route to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The network.
     pub network: IpCidr,
-    /// The next host on the way, which is on the link.
+    /// The next hop, which is on-link.
     pub gateway: IpAddress,
-    /// A protocol told of it.
+    /// Learnt from a protocol.
     pub learnt: bool,
-    /// When it ends, in nanoseconds; none: never.
+    /// Expiry time in nanoseconds; `None`: never.
     pub until_ns: Option<u64>,
 }
 
-/// Most routes there may be.
+/// Maximum number of routes.
 const MOST: usize = 256;
 
-/// The routes, the narrowest network first.
+/// The routes, longest prefix first.
 #[derive(Default)]
 pub(crate) struct Routes {
     table: Vec<Route>,
@@ -31,7 +31,7 @@ impl Routes {
         &self.table
     }
 
-    /// Adds a route, in place of one that leads to the same network by the same gateway. False: there is no room.
+    /// Adds a route, replacing one to the same network by the same gateway. Returns `false` if there is no room.
     pub(crate) fn add(&mut self, route: Route) -> bool {
         self.remove(&route);
         if self.table.len() >= MOST {
@@ -43,7 +43,7 @@ impl Routes {
         true
     }
 
-    /// Adds a route that a protocol told of, unless somebody has set the same.
+    /// Adds a learnt route, unless the same one is configured statically.
     pub(crate) fn add_learnt(&mut self, route: Route) {
         let is_same = |known: &&Route| (known.network, known.gateway) == (route.network, route.gateway);
         if self.table.iter().find(is_same).is_none_or(|known| known.learnt) {
@@ -51,23 +51,23 @@ impl Routes {
         }
     }
 
-    /// Takes a route away that a protocol told of.
+    /// Removes a learnt route.
     pub(crate) fn remove_learnt(&mut self, route: &Route) {
         let is_it = |known: &Route| known.learnt && (known.network, known.gateway) == (route.network, route.gateway);
         self.table.retain(|known| !is_it(known));
     }
 
-    /// Forgets routes whose time is over.
+    /// Removes expired routes.
     pub(crate) fn forget_old(&mut self, now_ns: u64) {
         self.table.retain(|known| known.until_ns.is_none_or(|until_ns| until_ns > now_ns));
     }
 
-    /// When the time of a route is over.
+    /// Returns when the next route expires.
     pub(crate) fn next_time_ns(&self) -> Option<u64> {
         self.table.iter().filter_map(|known| known.until_ns).min()
     }
 
-    /// Takes a route away; false: there was none.
+    /// Removes a route; returns `false` if there was none.
     pub(crate) fn remove(&mut self, route: &Route) -> bool {
         let before = self.table.len();
         self.table.retain(|known| (known.network, known.gateway) != (route.network, route.gateway));
@@ -78,7 +78,7 @@ impl Routes {
         self.table.retain(keep);
     }
 
-    /// The gateway on the way to an address.
+    /// Returns the gateway for an address.
     pub(crate) fn gateway(&self, address: &IpAddress) -> Option<IpAddress> {
         let leads = |route: &&Route| route.network.contains_addr(address);
         self.table.iter().find(leads).map(|route| route.gateway)

@@ -1,10 +1,10 @@
-//! Sockets as people see them.
+//! Sockets as shown by diagnostics.
 
 use ::tcp::State;
 
 use crate::ends::End;
 
-/// What a socket is for.
+/// The kind of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Datagrams,
@@ -12,28 +12,28 @@ pub(crate) enum Kind {
     Connection(State),
 }
 
-/// A socket as people see it.
+/// A socket as shown by diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketInfo {
-    /// This end.
+    /// The local end.
     pub local: End,
-    /// The other end.
+    /// The remote end.
     pub remote: Option<End>,
-    /// What it is for, and the state of a connection.
+    /// The kind, and the state of a connection.
     pub(crate) kind: Kind,
-    /// Bytes, or of a listener connections, that wait for the client.
+    /// Received bytes (for a listener, connections) queued for the client.
     pub receive_queued: usize,
-    /// Bytes that wait to be sent or acknowledged.
+    /// Bytes not yet sent or acknowledged.
     pub send_queued: usize,
 }
 
 impl SocketInfo {
-    /// Whether it is one of TCP; else it is one of UDP.
+    /// Returns whether it is a TCP socket; otherwise it is a UDP socket.
     pub fn is_tcp(&self) -> bool {
         self.kind != Kind::Datagrams
     }
 
-    /// Of TCP: the state in the order of RFC 9293's diagram, from 0 for closed on.
+    /// For TCP: the state in the order of RFC 9293's diagram, from 0 for closed on.
     pub fn state_number(&self) -> u16 {
         let state = match self.kind {
             Kind::Datagrams => return 0,

@@ -1,4 +1,4 @@
-//! The whole: packets and the time in, packets and answers out.
+//! The network stack: packets and time in, packets and results out.
 
 use core::task::{Poll, Waker};
 
@@ -22,22 +22,22 @@ use crate::socket_info::{Kind, SocketInfo};
 use crate::tcp::{ConnectionId, Limits, ListenerId, Tcp};
 use crate::udp::{Datagram, Udp, UdpId};
 
-/// What a stack is made for.
+/// Configuration of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Configuration {
-    /// The interface's address.
+    /// Hardware address of the interface.
     pub hardware: EthernetAddress,
-    /// Most bytes of an IP packet.
+    /// MTU, in bytes.
     pub mtu: usize,
-    /// What the interface takes over.
+    /// Offloads of the interface.
     pub features: Features,
-    /// How much there may be.
+    /// Resource limits.
     pub limits: Limits,
-    /// A secret that nobody else knows.
+    /// A secret seed for the random number generator.
     pub seed: [u8; 32],
 }
 
-/// A network stack over one interface. `B` is a packet's buffer.
+/// A network stack over one interface. `B` is a packet buffer.
 pub struct Stack<B> {
     pub(crate) output: Output<B>,
     pub(crate) tcp: Tcp,
@@ -46,15 +46,15 @@ pub struct Stack<B> {
     pub(crate) names: Names,
     pub(crate) discovery: Discovery,
     pub(crate) fragments: Fragments,
-    /// How many errors may be sent.
+    /// Limits the rate of errors sent.
     pub(crate) errors: ErrorLimit,
     pub(crate) dhcp: Option<Dhcp>,
-    /// What was lent by DHCP.
+    /// The DHCP lease.
     lease: Option<Lease>,
 }
 
 impl<B: Buffer> Stack<B> {
-    /// A stack without addresses.
+    /// Creates a stack without addresses.
     pub fn new(configuration: Configuration) -> Stack<B> {
         let Configuration { hardware, mtu, features, limits, seed } = configuration;
         let output = Output::new(hardware, mtu, features);
@@ -73,37 +73,37 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Tells the time, in nanoseconds since some moment. Whoever asks something tells the time before.
+    /// Sets the time, in nanoseconds of a monotonic clock. To be called before any other operation.
     pub fn set_time(&mut self, now_ns: u64) {
         self.output.now_ns = self.output.now_ns.max(now_ns);
     }
 
-    /// Gives an empty buffer for a packet to send: of at least the MTU and 14 bytes.
+    /// Hands in an empty transmit buffer of at least the MTU plus 14 bytes.
     pub fn give(&mut self, buffer: B) {
         self.output.give(buffer);
     }
 
-    /// Empty buffers that the stack has.
+    /// Returns the number of empty buffers that the stack holds.
     pub fn free_buffers(&self) -> usize {
         self.output.free_buffers()
     }
 
-    /// A packet to send.
+    /// Takes the next packet to transmit.
     pub fn take(&mut self) -> Option<Outgoing<B>> {
         self.output.take()
     }
 
-    /// Whether [`Stack::take`] has something to give.
+    /// Returns whether [`Stack::take`] has a packet.
     pub fn has_ready(&self) -> bool {
         self.output.has_ready()
     }
 
-    /// Whether [`Stack::serve`] has something to do now, and room to do it.
+    /// Returns whether [`Stack::serve`] has something to do now, and room to do it.
     pub fn has_work(&self) -> bool {
         self.output.has_looped() || self.tcp.is_dirty() && self.output.has_room()
     }
 
-    /// When [`Stack::serve`] has to be called at the latest, in nanoseconds.
+    /// Returns the latest time at which [`Stack::serve`] must be called, in nanoseconds.
     pub fn next_time_ns(&mut self) -> Option<u64> {
         let now_ns = self.output.now_ns;
         let names = self.names.next_time_ns();
@@ -117,7 +117,7 @@ impl<B: Buffer> Stack<B> {
         all.into_iter().chain([self.fragments.next_time_ns()]).flatten().min()
     }
 
-    /// Who is woken when [`Stack::serve`] should be called before that time.
+    /// Sets the task that is woken when [`Stack::serve`] should be called before that time.
     pub fn set_worker(&mut self, worker: &Waker) {
         self.tcp.set_worker(worker);
     }
@@ -125,7 +125,7 @@ impl<B: Buffer> Stack<B> {
     /// Does what is due.
     pub fn serve(&mut self) {
         for packet in self.output.serve() {
-            // Who waits for an answer to it need not wait any longer.
+            // Tasks that wait for a reply to it need not wait any longer.
             if let Some(error) = icmp::not_reached(&packet) {
                 self.receive_error(&error);
             }
@@ -140,8 +140,8 @@ impl<B: Buffer> Stack<B> {
         self.output.counters.parts_lost += self.fragments.serve(self.output.now_ns);
         self.names.serve(&mut self.tcp, &mut self.output);
         self.tcp.serve(&mut self.output);
-        // Packets to this machine itself are of no use to anybody else meanwhile, so they are taken at once; what
-        // they bring about waits for the next call, or two sockets here could keep each other busy for ever.
+        // Loopback packets are processed at once, since no interface has use for them meanwhile; what they bring
+        // about waits for the next call, or two local sockets could keep each other busy for ever.
         let mut left = LOOPED_AT_ONCE;
         while let Some(packet) = self.output.take_looped() {
             self.receive_ip(&packet, Checked::Yes);
@@ -152,7 +152,7 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Lets the interface ask for its address by DHCP, or gives up what it has by it.
+    /// Enables or disables DHCP; disabling it gives up the lease.
     pub fn set_dhcp(&mut self, is_on: bool) {
         match (is_on, self.dhcp.is_some()) {
             (true, false) => {
@@ -168,12 +168,12 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Whether the interface asks for its address by DHCP.
+    /// Returns whether DHCP is enabled.
     pub fn has_dhcp(&self) -> bool {
         self.dhcp.is_some()
     }
 
-    /// Puts what a DHCP server lends in place of what it lent before.
+    /// Replaces the lease.
     fn change_lease(&mut self, change: Change) {
         let new = match change {
             Change::Lent(lease) => Some(lease),
@@ -190,14 +190,15 @@ impl<B: Buffer> Stack<B> {
             if !is_same {
                 self.remove_address(&old.network.address());
             }
-            // Those of a network that this machine may have left are of no use, unless others were set meanwhile.
+            // Name servers of a network that this machine may have left are of no use, unless others were set
+            // meanwhile.
             if self.names.servers() == old.name_servers {
                 self.names.set_servers(&[]);
             }
         }
         let Some(lease) = new else { return };
         if !is_same {
-            // One that somebody set is as good.
+            // A statically configured one is as good.
             let _ = self.add_address(Address { network: lease.network, origin: Origin::Dhcp });
         }
         if let Some(gateway) = lease.gateway {
@@ -210,7 +211,7 @@ impl<B: Buffer> Stack<B> {
         self.lease = Some(lease);
     }
 
-    /// Does what neighbour discovery brought about.
+    /// Applies the changes of neighbour discovery.
     pub(crate) fn change_addresses(&mut self, changes: Vec<discovery::Change>) {
         for change in changes {
             match change {
@@ -232,7 +233,7 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Lets the interface have IPv6: an address for the link, and those that routers tell of; or gives them up.
+    /// Enables or disables IPv6 on the interface: a link-local address, and those that routers advertise.
     pub fn set_version_6(&mut self, is_on: bool) {
         match (is_on, self.discovery.is_on()) {
             (true, false) => self.discovery.start(self.output.hardware),
@@ -242,12 +243,12 @@ impl<B: Buffer> Stack<B> {
         self.tcp.wake_worker();
     }
 
-    /// Whether the interface makes its own addresses of IPv6.
+    /// Returns whether IPv6 autoconfiguration is enabled.
     pub fn has_version_6(&self) -> bool {
         self.discovery.is_on()
     }
 
-    /// Gives up the addresses that the interface made, and what routers told.
+    /// Gives up autoconfigured addresses and what was learnt from routers.
     fn forget_own_addresses(&mut self) {
         self.discovery.stop();
         let is_own = |address: &&Address| matches!(address.origin, Origin::Link | Origin::Router);
@@ -260,12 +261,12 @@ impl<B: Buffer> Stack<B> {
         self.output.routes.retain(|route| !is_told(route));
     }
 
-    /// Whether a socket may be at an address: it is one of this machine's, or about to be.
+    /// Returns whether a socket may be bound to an address: it is assigned or tentative.
     fn may_be_at(&self, address: &IpAddress) -> bool {
         self.output.addresses.is_here(address) || self.discovery.is_tried(address)
     }
 
-    /// The name servers.
+    /// Returns the name servers.
     pub fn name_servers(&self) -> &[IpAddress] {
         self.names.servers()
     }
@@ -275,30 +276,30 @@ impl<B: Buffer> Stack<B> {
         self.names.set_servers(servers);
     }
 
-    /// Asks for the addresses of a name, of one version of IP. The question is to be polled to its end or forgotten.
+    /// Starts to resolve a name to addresses of one version of IP. The query must be polled to its end or forgotten.
     ///
     /// # Errors
-    /// The name cannot be one, or there are too many questions.
+    /// The name is invalid, or there are too many queries.
     pub fn resolve(&mut self, name: &str, is_version_6: bool) -> Result<NameQuery, Failure> {
         let asked = self.names.ask(&mut self.tcp, &self.udp, self.output.now_ns, name, is_version_6);
         self.tcp.wake_worker();
         asked
     }
 
-    /// The answer, with which the question is over.
+    /// Polls for the result, which ends the query.
     pub fn poll_resolved(&mut self, query: &NameQuery, waker: &Waker) -> Poll<Result<Vec<IpAddress>, NameFailure>> {
         self.names.poll(query, waker)
     }
 
-    /// Forgets a question that is not over.
+    /// Cancels an unfinished query.
     pub fn forget_query(&mut self, query: NameQuery) {
         self.names.forget(&mut self.tcp, self.output.now_ns, query);
     }
 
-    /// Binds a socket of UDP to a port (0: one that is free), of one address or of all.
+    /// Binds a UDP socket to a port (0: any free one), on one address or on all.
     ///
     /// # Errors
-    /// The address is not one of this machine's, or somebody else has it.
+    /// The address is not one of this machine's, or the port is in use.
     pub fn udp_bind(&mut self, address: Option<IpAddress>, port: u16) -> Result<(UdpId, u16), Failure> {
         if address.is_some_and(|address| !self.may_be_at(&address)) {
             return Err(Failure::BadAddress);
@@ -314,44 +315,44 @@ impl<B: Buffer> Stack<B> {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// There is no way there, or it is too long for one packet.
+    /// There is no route, or it is too long for one packet.
     pub fn udp_send(&mut self, id: UdpId, remote: End, data: &[u8]) -> Result<(), Failure> {
         let sent = self.udp.send(&mut self.output, id, remote, data);
         self.tcp.wake_worker();
         sent
     }
 
-    /// The next datagram.
+    /// Receives the next datagram.
     pub fn poll_udp(&mut self, id: UdpId, waker: &Waker) -> Poll<Result<Datagram, Failure>> {
         self.udp.poll_receive(id, waker)
     }
 
-    /// Closes a socket of UDP.
+    /// Closes a UDP socket.
     pub fn udp_close(&mut self, id: UdpId) {
         self.udp.close(id);
     }
 
-    /// Asks a host for an echo. It is to be forgotten in the end.
+    /// Sends an echo request. It must be forgotten in the end.
     ///
     /// # Errors
-    /// There is no way there, or it is too long for one packet.
+    /// There is no route, or it is too long for one packet.
     pub fn echo(&mut self, to: IpAddress, bytes: usize, sequence: u16) -> Result<EchoId, Failure> {
         let asked = self.echoes.ask(&mut self.output, to, bytes, sequence);
         self.tcp.wake_worker();
         asked
     }
 
-    /// The echo's answer.
+    /// Polls for the echo reply.
     pub fn poll_echo(&mut self, id: EchoId, waker: &Waker) -> Poll<Result<Echo, Failure>> {
         self.echoes.poll(id, waker)
     }
 
-    /// Forgets an echo.
+    /// Forgets an echo request.
     pub fn forget_echo(&mut self, id: EchoId) {
         self.echoes.forget(id);
     }
 
-    /// All sockets, for people.
+    /// Returns all sockets, for diagnostics.
     pub fn sockets(&self) -> Vec<SocketInfo> {
         let any = IpAddress::v4(0, 0, 0, 0);
         let listeners = self.tcp.listeners().map(|(address, port, waiting)| SocketInfo {
@@ -432,18 +433,18 @@ impl<B: Buffer> Stack<B> {
         self.output.counters
     }
 
-    /// Sockets of TCP there are, in all states.
+    /// Returns the number of TCP sockets in all states.
     pub fn tcp_sockets(&self) -> usize {
         self.tcp.count()
     }
 
-    /// The interface is another one, or the same after a restart: buffers that were given before are forgotten, and
-    /// the link is told where this machine's addresses are once there are buffers again.
+    /// Replaces or restarts the interface: buffers handed in before are forgotten, and this machine's addresses are
+    /// announced once there are buffers again.
     pub fn renew_link(&mut self, hardware: EthernetAddress, mtu: usize, features: Features) {
         self.output.forget_link();
         let is_other = hardware != self.output.hardware;
         if is_other && self.discovery.is_on() {
-            // The addresses were made of the other one.
+            // The addresses were derived from the old hardware address.
             self.forget_own_addresses();
             self.discovery.start(hardware);
         }
@@ -451,21 +452,21 @@ impl<B: Buffer> Stack<B> {
         self.output.hardware = hardware;
         self.output.mtu = mtu;
         self.output.features = features;
-        // To the same interface an address stays lent for its time, and connections from it go on.
+        // On the same interface the lease stays valid, and connections from its address go on.
         if let Some(dhcp) = self.dhcp.as_mut().filter(|_| is_other || self.lease.is_none()) {
             dhcp.begin_again(hardware);
         }
     }
 
-    /// Tells the link where this machine's addresses are.
+    /// Announces this machine's addresses on the link.
     pub fn announce(&mut self) {
         self.output.announce();
     }
 
-    /// Takes connections at a port (0: one that is free), of one address or of all: the listener and its port.
+    /// Listens at a port (0: any free one), on one address or on all; returns the listener and its port.
     ///
     /// # Errors
-    /// The address is not one of this machine's, or somebody else listens there.
+    /// The address is not one of this machine's, or the port is in use.
     pub fn listen(
         &mut self,
         address: Option<IpAddress>,
@@ -478,47 +479,47 @@ impl<B: Buffer> Stack<B> {
         self.tcp.listen(address, port, backlog)
     }
 
-    /// Ends a listener. What waited there is reset.
+    /// Closes a listener. Connections in its backlog are reset.
     pub fn close_listener(&mut self, id: ListenerId) {
         self.tcp.close_listener(id);
     }
 
-    /// The next connection at a listener.
+    /// Accepts the next connection of a listener.
     pub fn poll_accept(&mut self, id: ListenerId, waker: &Waker) -> Poll<Result<ConnectionId, Failure>> {
         self.tcp.poll_accept(id, waker)
     }
 
-    /// Begins to connect.
+    /// Starts to connect.
     ///
     /// # Errors
-    /// There is no way there, or no socket, port or memory left.
+    /// There is no route, or no socket, port or memory left.
     pub fn connect(&mut self, remote: End) -> Result<ConnectionId, Failure> {
         let connected = self.tcp.connect(&mut self.output, remote);
         self.output.counters.tcp_connected += u64::from(connected.is_ok());
         connected
     }
 
-    /// Whether a connection that was begun stands.
+    /// Polls whether a connection is established.
     pub fn poll_connected(&mut self, id: ConnectionId, waker: &Waker) -> Poll<Result<(), Failure>> {
         self.tcp.poll_connected(id, waker)
     }
 
-    /// Bytes that can be read at once.
+    /// Returns the number of bytes that can be read at once.
     pub fn readable(&self, id: ConnectionId) -> usize {
         self.tcp.readable(id)
     }
 
-    /// Reads what has come; 0 bytes: the other end has finished. `into` is not empty.
+    /// Reads received data; 0 bytes: the peer has finished. `into` must not be empty.
     pub fn poll_read(&mut self, id: ConnectionId, into: &mut [u8], waker: &Waker) -> Poll<Result<usize, Failure>> {
         self.tcp.poll_read(id, into, waker)
     }
 
-    /// Writes as much as there is room for, at least one byte of what is not empty.
+    /// Writes as much as there is room for: at least one byte if `data` is not empty.
     pub fn poll_write(&mut self, id: ConnectionId, data: &[u8], waker: &Waker) -> Poll<Result<usize, Failure>> {
         self.tcp.poll_write(id, data, waker)
     }
 
-    /// Nothing more will be written.
+    /// Shuts down the sending direction.
     ///
     /// # Errors
     /// The connection has ended.
@@ -526,19 +527,18 @@ impl<B: Buffer> Stack<B> {
         self.tcp.finish(id)
     }
 
-    /// Ends a connection at once; the other end is told.
+    /// Aborts a connection with a reset.
     pub fn abort(&mut self, id: ConnectionId) {
         self.tcp.abort(id);
     }
 
-    /// Its client has no more to do with a connection: what was finished goes on to its end, what was not is reset,
-    /// unless the other end has finished.
+    /// Releases a client's connection: if it was shut down, it closes in the background; otherwise it is reset,
+    /// unless the peer has finished.
     pub fn release(&mut self, id: ConnectionId) {
         self.tcp.release(id, self.output.now_ns);
     }
 
-    /// Whether small pieces are sent at once, and after how many seconds of silence the other end is asked whether
-    /// it is still there (0: never).
+    /// Sets whether small segments are sent at once (no Nagle), and the keep-alive interval in seconds (0: none).
     ///
     /// # Errors
     /// The connection is gone.
@@ -546,11 +546,11 @@ impl<B: Buffer> Stack<B> {
         self.tcp.set_options(id, no_delay, keep_alive_s, self.output.now_ns)
     }
 
-    /// The two ends of a connection: this one first.
+    /// Returns the ends of a connection: the local one first.
     pub fn ends(&self, id: ConnectionId) -> Option<(End, End)> {
         self.tcp.ends(id)
     }
 }
 
-/// Packets from this machine to itself that are taken before others have their turn.
+/// Maximum loopback packets processed before others have their turn.
 const LOOPED_AT_ONCE: usize = 64;

@@ -1,6 +1,6 @@
-//! Datagrams: sockets at ports, and what waits there.
+//! UDP sockets and their receive queues.
 //!
-//! A datagram to send is one packet: longer ones are refused.
+//! A datagram is sent as one packet: longer ones are refused.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -13,35 +13,35 @@ use crate::ends::{End, Failure};
 use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
-/// Bytes of a header of UDP.
+/// Length of a UDP header, in bytes.
 pub(crate) const HEADER_BYTES: usize = Header::BYTES;
 
-/// What each datagram begins with (RFC 768). Its checksum is made with the packet's others.
+/// UDP header (RFC 768). Its checksum is filled in with the packet's others.
 #[derive(layout::Record)]
 #[record(bytes = 8, order = "big")]
 pub(crate) struct Header {
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
-    /// Bytes of the datagram with its header.
+    /// Length of the datagram with its header, in bytes.
     pub(crate) bytes: u16,
 }
-/// Bytes that wait at one socket; what comes beyond them is lost.
+/// Maximum bytes queued at one socket; the excess is dropped.
 const MAX_WAITING_BYTES: usize = 256 << 10;
-/// Datagrams that wait at one socket.
+/// Maximum datagrams queued at one socket.
 const MAX_WAITING: usize = 1024;
-/// Sockets there may be.
+/// Maximum number of sockets.
 const MAX_SOCKETS: usize = 4096;
 
 /// A socket, until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UdpId(u64);
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Who sent it.
+    /// Its sender.
     pub remote: End,
-    /// What it says.
+    /// Its payload.
     pub data: Vec<u8>,
 }
 
@@ -96,7 +96,7 @@ impl Udp {
         }
     }
 
-    /// Takes a packet whose checksum is right; false: nobody is there.
+    /// Processes a packet whose checksum is right; returns `false` if no socket is bound to the port.
     pub(crate) fn receive<B>(&mut self, output: &mut Output<B>, header: &IpHeader, packet: &[u8]) -> bool {
         let payload = header.payload(packet);
         let Some(Header { source_port, destination_port: port, bytes }) = Header::parse(payload) else {
@@ -150,19 +150,19 @@ impl Udp {
         send_from(output, socket.address, socket.port, remote, data)
     }
 
-    /// Whether a datagram may have been sent from an end.
+    /// Returns whether a datagram may have been sent from an end.
     pub(crate) fn is_from_here(&self, local: End) -> bool {
         let ids = self.by_port.get(&local.port).into_iter().flatten();
         ids.filter_map(|id| self.sockets.get(id)).any(|socket| socket.address.is_none_or(|own| own == local.address))
     }
 
-    /// All of them, for people: the address, the port, and bytes that wait.
+    /// Returns all sockets for diagnostics: address, port, and queued bytes.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Option<IpAddress>, u16, usize)> + '_ {
         self.sockets.values().map(|socket| (socket.address, socket.port, socket.waiting_bytes))
     }
 }
 
-/// Sends a datagram from a port, of one address or of that which fits.
+/// Sends a datagram from a port, of one address or of the one that source selection picks.
 pub(crate) fn send_from<B: Buffer>(
     output: &mut Output<B>,
     address: Option<IpAddress>,
@@ -200,7 +200,7 @@ pub(crate) fn send_from<B: Buffer>(
     Ok(())
 }
 
-/// The checksum of the header of IPv4 alone: the others are made when all is known.
+/// Only the IPv4 header checksum: the others are filled in once the packet is complete.
 pub(crate) fn only_ip() -> ChecksumCapabilities {
     let mut checksums = ChecksumCapabilities::ignored();
     checksums.ipv4 = Checksum::Tx;

@@ -1,4 +1,4 @@
-//! How connections end, and what is left of them.
+//! Closing, aborting and TIME-WAIT.
 
 mod wire;
 
@@ -8,10 +8,10 @@ use net_stack::{ConnectionId, End, Failure, Features, Limits};
 use wire::peer::{ACK, FIN, Peer, RST, SYN};
 use wire::{Network, address, bytes};
 
-/// Bytes that an end keeps to send; it keeps 64 KiB that came.
+/// Send buffer of an end in bytes; its receive buffer is 64 KiB.
 const SEND_BYTES: usize = 42 * 1460;
 
-/// Reads all there is; whether the end was reached.
+/// Reads all there is; returns whether the end was reached.
 fn read_all(network: &mut Network, host: usize, id: ConnectionId, into: &mut Vec<u8>) -> bool {
     loop {
         match network.try_read(host, id, 5000) {
@@ -27,7 +27,8 @@ fn retransmitted(network: &Network) -> u64 {
     network.stacks.iter().map(|stack| stack.counters().tcp_retransmitted).sum()
 }
 
-/// One end finishes at once, the other sends so much after that and finishes too, read slowly or at once.
+/// One end finishes at once; the other sends `count` bytes after that and finishes too; they are read slowly or at
+/// once.
 fn half_closed(first: usize, count: usize, pause_ms: u64) {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
@@ -129,7 +130,7 @@ fn a_finish_that_comes_again_is_acknowledged_and_the_ends_can_be_used_anew() {
     assert_eq!(peer.network.stacks[0].tcp_sockets(), 1, "the ends wait");
     peer.send(PORTS, 1001, first + 1, FIN | ACK, &[]);
     assert_eq!(peer.one().acknowledged, 1002);
-    // A new connection between the same ends begins at once, and is not disturbed by what is left of the old one.
+    // A new connection between the same ends begins at once, undisturbed by the TIME-WAIT entry of the old one.
     let again = peer.connect(PORTS, 500_000);
     let server = peer.network.accept(0, listener);
     peer.send(PORTS, 1001, first + 1, ACK, b"old");
@@ -169,7 +170,7 @@ fn a_reset_is_believed_of_who_knows_the_numbers() {
     assert_eq!(peer.take(), []);
     peer.network.stacks[0].release(server);
     assert_eq!(peer.network.stacks[0].tcp_sockets(), 0);
-    // Nobody is there any more, which is said with a reset, but not to a reset.
+    // Nobody is there any more, so it is answered with a reset; a reset is not.
     peer.send(PORTS, 1011, first, ACK, b"x");
     assert_eq!((peer.one().flags & RST, peer.network.stacks[0].counters().tcp_reset), (RST, 1));
     peer.send(PORTS, 1011, first, RST, &[]);
@@ -183,7 +184,7 @@ fn a_peer_that_has_forgotten_the_connection_can_begin_again() {
     let first = peer.connect(PORTS, 1000);
     let server = peer.network.accept(0, listener);
     peer.take();
-    // It restarted, and by chance takes the same port: it is told what is expected, and answers with a reset.
+    // The peer restarted and happens to take the same port: the challenge ACK makes it answer with a reset.
     peer.send(PORTS, 77_000, 0, SYN, &[]);
     let challenge = peer.one();
     assert_eq!((challenge.flags, challenge.sequence, challenge.acknowledged), (ACK, first, 1001));
@@ -320,7 +321,7 @@ fn memory_runs_out_and_comes_back() {
             Ok(id) => made.push(id),
             Err(failure) => break failure,
         }
-        // Nobody reads, so it is kept here once the other end has no room.
+        // Nobody reads, so data stays here once the peer's window is full.
         for _ in 0..100 {
             if network.try_write(0, made[made.len() - 1], &[1; 10_000]).is_pending() {
                 network.pass_ms(5);
@@ -349,7 +350,7 @@ fn a_listening_port_drops_segments_that_neither_begin_nor_acknowledge() {
     peer.send((9, 80), 1, 77, ACK, &[]);
     let reset = peer.one();
     assert_eq!((reset.flags, reset.sequence), (RST, 77));
-    // Where nobody listens they are refused, but for resets.
+    // At a closed port they are refused, except resets.
     for flags in [0, FIN, FIN | PUSH_URGENT] {
         peer.send((9, 81), 1, 0, flags, &[]);
         let reset = peer.one();

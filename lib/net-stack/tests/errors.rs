@@ -1,4 +1,4 @@
-//! Errors of ICMP: what is believed of them, what they do, and when they are sent. And parts of packets.
+//! ICMP errors: which are believed, what they do, and when they are sent. And fragments.
 
 mod wire;
 
@@ -11,7 +11,7 @@ use wire::{Network, address, bytes, hardware, raw};
 
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
 
-/// An error about a packet of host `to`, from somebody on the way.
+/// An ICMP error about a packet of host `to`, from a router on the path.
 fn error(to: usize, kind: (u8, u8), fields: [u8; 4], about: &[u8]) -> Vec<u8> {
     let quoted = &about[14..about.len().min(14 + 200)];
     let is_version_4 = quoted[0] >> 4 == 4;
@@ -29,7 +29,7 @@ fn error(to: usize, kind: (u8, u8), fields: [u8; 4], about: &[u8]) -> Vec<u8> {
 
 type Seen = Rc<RefCell<Vec<Vec<u8>>>>;
 
-/// Keeps the IP packets that a host sends; those longer than `most` are lost.
+/// Records the IP packets that a host sends; those longer than `most` are lost.
 fn watch(network: &mut Network, host: usize, most: usize) -> Seen {
     let seen = Seen::default();
     let own = Rc::clone(&seen);
@@ -80,7 +80,7 @@ fn a_connection_that_stands_is_not_ended_by_errors() {
     network.put(1, error(1, (3, 3), [0; 4], &about));
     network.pass_ms(10);
     assert_eq!(network.stacks[1].counters().errors_believed, 0, "what was acknowledged meanwhile is of no interest");
-    // Nothing gets through any more, which the error explains in the end.
+    // Nothing gets through any more; the error supplies the reason in the end.
     network.filter = Some(Box::new(|_, _| false));
     assert_eq!(network.try_write(1, client, &bytes(500)), Poll::Ready(Ok(500)));
     network.serve();
@@ -118,7 +118,7 @@ fn errors_that_quote_nothing_under_way_are_not_believed() {
     assert_eq!((counters.errors_believed, counters.errors_ignored), (0, 2001));
 }
 
-/// Carries data over a way on which a router carries no more than `most`, and says so.
+/// Carries data over a path on which a router carries no more than `most` bytes, and reports it.
 fn carry_narrow(network: &mut Network, from: ConnectionId, to: ConnectionId, most: usize, kind: (u8, u8)) {
     let lost = watch(network, 1, most);
     let data = bytes(200_000);
@@ -150,7 +150,7 @@ fn packets_get_shorter_where_the_way_carries_less() {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
     carry_narrow(&mut network, client, server, 1280, (3, 4));
-    // The next connection knows from the beginning, and datagrams know too.
+    // The next connection knows the path MTU from the beginning, and so do datagrams.
     let lost = watch(&mut network, 1, 1280);
     let listener = network.listen(0, 81, 4);
     let client = network.connect(1, End::new(address(0), 81)).expect("a connection");
@@ -160,7 +160,7 @@ fn packets_get_shorter_where_the_way_carries_less() {
     assert_eq!(lost.borrow().len(), 0);
     let (socket, _) = network.stacks[1].udp_bind(None, 0).expect("a port");
     assert_eq!(network.stacks[1].udp_send(socket, End::new(address(0), 9), &[0; 1300]), Err(Failure::TooLong));
-    // Later longer ones are tried again.
+    // Later larger ones are probed again.
     network.pass_ms(700_000);
     network.stacks[1].set_time(network.now_ns);
     assert_eq!(network.stacks[1].udp_send(socket, End::new(address(0), 9), &[0; 1300]), Ok(()));
@@ -206,7 +206,7 @@ fn datagrams_to_nobody_are_refused_but_not_any_number() {
     let refused = seen.borrow().iter().filter(|frame| frame[23] == 1 && frame[34..36] == [3, 3]).count();
     assert!((50..=70).contains(&refused), "{refused}");
     assert_eq!(network.stacks[0].counters().udp_refused, refused as u64);
-    // What was sent to all is refused by nobody.
+    // Broadcasts are never refused.
     seen.borrow_mut().clear();
     network.pass_ms(5000);
     let frame =
@@ -216,7 +216,7 @@ fn datagrams_to_nobody_are_refused_but_not_any_number() {
     assert_eq!(seen.borrow().len(), 0);
 }
 
-/// Cuts the packet of a frame into parts of so many bytes.
+/// Splits the packet of a frame into fragments of that many bytes.
 fn cut(frame: &[u8], bytes: usize, identifier: u16) -> Vec<Vec<u8>> {
     let payload = &frame[34..];
     let count = payload.len().div_ceil(bytes);
@@ -256,7 +256,7 @@ fn parts_of_packets_are_put_together() {
     }
     let datagram_came = network.until(1, |network| network.stacks[0].poll_udp(socket, Waker::noop()));
     assert!(datagram_came.expect("in time").expect("a datagram").data == data);
-    // One whose checksum is wrong when all is there, though an interface found each part right.
+    // The checksum is wrong after reassembly, though an interface found each fragment right.
     let mut parts = cut(&datagram(port, &data), 1480, 8);
     parts[3][100] ^= 1;
     for part in &parts {
@@ -265,7 +265,7 @@ fn parts_of_packets_are_put_together() {
     assert!(network.stacks[0].poll_udp(socket, Waker::noop()).is_pending());
     let counters = network.stacks[0].counters();
     assert_eq!((counters.joined, counters.malformed, counters.parts_lost), (2, 1, 0));
-    // One that stays without its rest is forgotten.
+    // An incomplete one times out.
     network.put(0, parts[0].clone());
     network.pass_ms(40_000);
     assert_eq!(network.stacks[0].counters().parts_lost, 1);
@@ -288,14 +288,14 @@ fn waiting_for_a_neighbour_that_is_not_there_fails() {
         assert!(network.stacks[0].poll_echo(echo, Waker::noop()).is_pending(), "it is asked three times");
         network.pass_ms(1000);
         assert_eq!(network.stacks[0].poll_echo(echo, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
-        // A connection tries on for its time, and knows then why.
+        // A connection keeps trying until its timeout, and then reports the reason.
         assert!(network.stacks[0].poll_connected(id, Waker::noop()).is_pending());
         network.pass_ms(8000);
         assert_eq!(network.stacks[0].poll_connected(id, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
         network.stacks[0].forget_echo(echo);
         network.stacks[0].release(id);
     }
-    // One that stands goes on when its neighbour comes back in time.
+    // An established one goes on when its neighbour comes back in time.
     network.filter = Some(Box::new(|_, _| false));
     network.pass_ms(100_000);
     assert!(network.try_write(0, standing, b"late").is_ready());

@@ -1,4 +1,4 @@
-//! Wires that lose, double, turn round and damage packets, and packets that make no sense.
+//! Wires that lose, duplicate, reorder and corrupt packets, and malformed packets.
 
 mod wire;
 
@@ -42,7 +42,7 @@ fn all_of_it_at_once() {
     }
 }
 
-/// A frame to host 0 that asks for a connection, from an address and port of its own.
+/// A SYN to host 0 from an address and port of its own.
 fn syn(number: u32, port: u16) -> Vec<u8> {
     let mut frame = Vec::new();
     frame.extend(wire::hardware(0).0);
@@ -165,7 +165,7 @@ fn a_reader_that_does_not_read_holds_no_more_than_the_buffers() {
         }
         std::task::Poll::Pending
     });
-    // The way takes 200 us there and back, for which a little more than usual is kept to send.
+    // The RTT is 200 us, for which the send buffer is only a little larger than usual.
     assert!(sent <= 3 * (64 << 10), "{sent} bytes");
     let mut arrived = 0;
     network.until(60, |network| {

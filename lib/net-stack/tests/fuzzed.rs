@@ -1,5 +1,4 @@
-//! What the fuzz target `net_stack` does, without a fuzzer: with the inputs that it begins with, and for a while with
-//! bytes of chance.
+//! Runs the fuzz target `net_stack` without a fuzzer: on its seed inputs, and for a while on random bytes.
 
 mod wire;
 

@@ -1,7 +1,7 @@
-//! Two stacks over a hostile wire, and clients of chance, beside a model: what was written, and what was read of it.
+//! Two stacks over a hostile wire with random clients, checked against a model of what was written and read.
 //!
-//! Each byte of a connection follows from its number, direction and place. What is read is a beginning of what was
-//! written, and all of it where both ends finished and nobody aborted. In the end no socket and no buffer is left.
+//! Each byte of a connection follows from its number, direction and offset. What is read is a prefix of what was
+//! written, and all of it where both ends finished and neither aborted. In the end no socket and no buffer is left.
 
 mod wire;
 
@@ -10,20 +10,20 @@ use std::task::{Poll, Waker};
 use net_stack::{ConnectionId, End, Failure, IpAddress, Limits, ListenerId};
 use wire::{Faults, Network, Numbers, address, own_of_link};
 
-/// Connections of one run, and steps.
+/// Maximum connections of one run, and steps.
 const MAX_CONNECTIONS: usize = 12;
 const STEPS: usize = 400;
 
-/// One end of a connection, and what the model knows of it.
+/// One end of a connection, and the model of it.
 struct Half {
     host: usize,
     id: Option<ConnectionId>,
     written: usize,
     read: usize,
     has_finished: bool,
-    /// The other end's finish was read.
+    /// The peer's FIN was read.
     is_over: bool,
-    /// It was aborted, released early, or failed: what is under way may be lost.
+    /// It was aborted, released early, or failed: data in flight may be lost.
     is_spoiled: bool,
 }
 
@@ -40,7 +40,7 @@ struct Model {
     made: usize,
 }
 
-/// The byte at a place of what one end of a connection writes.
+/// The byte at an offset of one end's stream.
 fn byte(pair: usize, half: usize, place: usize) -> u8 {
     let mixed = (pair * 2 + half + 1).wrapping_mul(0x9e37_79b9) ^ place.wrapping_mul(0x85eb_ca6b);
     (mixed >> 16) as u8 ^ mixed as u8
@@ -108,7 +108,7 @@ impl Model {
         self.made += 1;
     }
 
-    /// Takes connections, and finds who made them.
+    /// Accepts connections, and finds who opened them.
     fn accept(&mut self) {
         for host in 0..2 {
             while let Poll::Ready(Ok(id)) = self.network.stacks[host].poll_accept(self.listeners[host], Waker::noop()) {
@@ -120,7 +120,7 @@ impl Model {
                 });
                 match made_it {
                     Some(pair) => pair.halves[1].id = Some(id),
-                    // Its maker has given it up meanwhile.
+                    // The client has given it up meanwhile.
                     None => self.network.stacks[host].release(id),
                 }
             }
@@ -149,7 +149,7 @@ impl Model {
                 assert!(!own.has_finished, "written after the finish");
                 own.written += written;
             }
-            // Nothing can be written before the connection stands, which is no harm.
+            // Nothing can be written before the connection is established, which is harmless.
             Poll::Ready(Err(Failure::Closed)) | Poll::Pending => {}
             Poll::Ready(Err(failure)) => own.fail(failure),
         }
@@ -162,7 +162,7 @@ impl Model {
         }
     }
 
-    /// Reads; false: there was nothing.
+    /// Reads; returns `false` if there was nothing.
     fn read(&mut self, pair: usize, half: usize, most: usize) -> bool {
         let Pair { number, halves } = &mut self.pairs[pair];
         let [first, second] = halves;
@@ -171,7 +171,7 @@ impl Model {
         let mut into = vec![0; most];
         match self.network.stacks[own.host].poll_read(id, &mut into, Waker::noop()) {
             Poll::Ready(Ok(0)) => {
-                // Who just goes after the other end finished finishes too.
+                // Releasing after the peer's FIN finishes too.
                 assert!(other.has_finished || own.is_spoiled, "the end was read before it was written");
                 assert_eq!(own.read, other.written, "connection {number}, what end {half} read");
                 own.is_over = true;
@@ -203,7 +203,7 @@ impl Model {
     fn finish(&mut self, pair: usize, half: usize) {
         let own = &mut self.pairs[pair].halves[half];
         let Some(id) = own.id else { return };
-        // Before it stands a finish gives it up.
+        // Before the connection is established, finishing abandons it.
         let stands = self.network.stacks[own.host].poll_connected(id, Waker::noop());
         if stands != Poll::Ready(Ok(())) && !own.is_over {
             return;
@@ -213,7 +213,7 @@ impl Model {
         }
     }
 
-    /// One end aborts its connection, or just goes.
+    /// One end aborts its connection, or just releases it.
     fn end_one(&mut self) {
         let Some((pair, half)) = self.one() else { return };
         let is_abort = self.chance(2) == 0;
@@ -227,14 +227,14 @@ impl Model {
         } else {
             self.network.stacks[own.host].release(id);
             own.id = None;
-            // Nobody will find the maker of what is not accepted yet.
+            // Nobody will find the client of what is not accepted yet.
             if half == 0 && self.pairs[pair].halves[1].id.is_none() {
                 self.pairs.remove(pair);
             }
         }
     }
 
-    /// The wire is good again, everybody finishes, all that was written is read, and nothing is left.
+    /// The wire becomes reliable, everybody finishes, all that was written is read, and nothing is left.
     fn end(mut self) {
         self.network.faults = Faults::default();
         for _ in 0..3000 {
@@ -299,22 +299,22 @@ fn run(first: u64, count: u64) {
 #[test]
 fn clients_of_chance_get_what_was_written() {
     run(0, 40);
-    // A window that closed and opened again stopped all of smoltcp's timers while data was under way.
+    // A window that closed and reopened stopped all of smoltcp's timers while data was in flight.
     run(1_000_574, 1);
-    // Both ends began to send anew at once, and acknowledged with numbers that the other end had long passed.
+    // Both ends retransmitted at once, and acknowledged with numbers that the peer had long passed.
     run(1_000_583, 1);
-    // Repeated acknowledgements of all but the finish stopped all timers.
+    // Repeated acknowledgments of all but the FIN stopped all timers.
     run(1_000_600, 1);
-    // More was sent than there was room for, so nothing was left to ask a closed window with.
+    // More was sent than the window allowed, so nothing was left for a zero-window probe.
     run(1_004_074, 1);
-    // A window was believed that stood in a segment which smoltcp only answers, so the end was said while it knew of no
-    // room, and what it had to say again it never did.
+    // A window was taken from a segment that smoltcp only answers, so the FIN was sent while it knew of no window,
+    // and never retransmitted.
     run(1_001_909, 1);
-    // An end that came behind more data than there was room for was taken to come right behind what was taken.
+    // A FIN behind more data than the window had room for was taken to follow right behind what was accepted.
     run(2_002_507, 1);
-    // What one connection had said was taken for another's, and said again there.
+    // Data that one connection had sent was taken for another's and retransmitted there.
     run(2_019_681, 1);
-    // All questions for a neighbour were lost while a connection was being made.
+    // All neighbour solicitations were lost during a handshake.
     run(1_000_194, 1);
 }
 

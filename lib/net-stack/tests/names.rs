@@ -1,4 +1,4 @@
-//! Asking name servers, which answer as they should, late, never, or with lies.
+//! DNS resolution from servers that answer properly, late, never, or with lies.
 
 mod wire;
 
@@ -9,7 +9,7 @@ use wire::{Network, address};
 
 const ALIAS: u16 = 5;
 
-/// Name servers at hosts 0 to `count`, and host `count` which asks them.
+/// Name servers at hosts 0 to `count`, and a resolver at host `count`.
 struct Resolver {
     network: Network,
     servers: Vec<UdpId>,
@@ -38,7 +38,7 @@ fn record(owner: &[u8], kind: u16, seconds: u32, data: &[u8]) -> Vec<u8> {
     record
 }
 
-/// The answer to a question: its code with the two bytes of flags, and records.
+/// A response to a question: the code in its two bytes of flags, and records.
 fn answer(question: &[u8], code: u16, records: &[Vec<u8>]) -> Vec<u8> {
     let mut message = question.to_vec();
     message[2..4].copy_from_slice(&(0x8180 | code).to_be_bytes());
@@ -47,7 +47,7 @@ fn answer(question: &[u8], code: u16, records: &[Vec<u8>]) -> Vec<u8> {
     message
 }
 
-/// The name of a question as it is asked, and its kind.
+/// Returns the name and type of a question.
 fn asked(question: &[u8]) -> (String, u16) {
     let (mut at, mut name) = (12, String::new());
     while question[at] > 0 {
@@ -78,7 +78,7 @@ impl Resolver {
         stack.resolve(name, is_version_6).expect("a question")
     }
 
-    /// Asks, and lets servers answer: with the number of the server and the question, nothing is nothing.
+    /// Asks, and lets servers respond: the callback gets the server's index and the question; `None` is no response.
     fn ask_with(
         &mut self,
         name: &str,
@@ -154,7 +154,7 @@ fn names_that_stand_for_others_are_followed() {
         )]
     };
     assert_eq!(resolver.ask("a.example", |_, question| chain(question)), expected());
-    // A server that tells of the next name alone is asked again.
+    // A server that returns only the CNAME is asked again.
     let mut names = Vec::new();
     let found = resolver.ask("x.example", |_, question| {
         names.push(asked(question).0);
@@ -164,14 +164,14 @@ fn names_that_stand_for_others_are_followed() {
         }
     });
     assert_eq!((found, names), (expected(), vec!["x.example.".to_owned(), "y.example.".to_owned()]));
-    // One that tells of ever new names is not.
+    // One that returns an endless CNAME chain is not.
     let mut count = 0;
     let found = resolver.ask("z.example", |_, question| {
         count += 1;
         vec![answer(question, 0, &[record(&OWN, ALIAS, 60, &wire_name(&format!("z{count}.example")))])]
     });
     assert_eq!((found, count), (Err(NameFailure::Failed), 17));
-    // A ring in one answer ends too.
+    // A CNAME loop in one response ends too.
     let ring = resolver.ask("r.example", |_, question| {
         let records = [
             record(&OWN, ALIAS, 60, &wire_name("s.example")),
@@ -235,7 +235,7 @@ fn servers_that_are_silent_or_fail_are_followed_by_others() {
     assert_eq!((found, count), (Err(NameFailure::TimedOut), 9));
     let took_ns = resolver.network.now_ns - before_ns;
     assert!((6_900_000_000..7_200_000_000).contains(&took_ns), "{took_ns}");
-    // One that comes late is taken all the same.
+    // A late response is accepted all the same.
     let mut first = None;
     let found = resolver.ask("c.example", |server, question| match first.take() {
         None => {
@@ -246,7 +246,7 @@ fn servers_that_are_silent_or_fail_are_followed_by_others() {
         Some(_) => one(question, 60),
     });
     assert_eq!(found, expected());
-    // At a host where nobody serves names that is said, and the next one is asked at once.
+    // At a host without a name server that is reported, and the next one is asked at once.
     let gone = resolver.servers[0];
     resolver.network.stacks[0].udp_close(gone);
     let before_ns = resolver.network.now_ns;
@@ -274,7 +274,7 @@ fn lies_are_not_believed() {
             lie(|message| message[2] |= 0x10),
             lie(|message| message[5] = 2),
             lie(|message| message[24] = 2),
-            // Pointers that lead to themselves, forward, and nowhere.
+            // Compression pointers to themselves, forward, and out of the message.
             lie(|message| message[28] = 27),
             lie(|message| message[28] = 40),
             lie(|message| message[27] = 0xff),
@@ -291,7 +291,7 @@ fn lies_are_not_believed() {
         vec![answer(question, 0, &[record(&wire_name("b.example"), 1, 60, &[6, 6, 6, 6])])]
     });
     assert_eq!(foreign, Err(NameFailure::NotFound));
-    // Somebody who is no name server says it before the name server does.
+    // A host that is no name server responds before the name server does.
     let mut resolver = Resolver::new(2);
     resolver.network.stacks[2].set_name_servers(&[address(0)]);
     let liar = resolver.servers[1];
@@ -312,10 +312,10 @@ fn lies_are_not_believed() {
     assert_eq!(found, Some(expected()));
 }
 
-/// What is answered to a question by TCP.
+/// The response to a question over TCP.
 type ByStream<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
 
-/// A name server over TCP: what it got, and to whom it answers.
+/// A name server over TCP: what it received, and to whom it responds.
 struct Streams {
     listener: ListenerId,
     open: Vec<(ConnectionId, Vec<u8>)>,
@@ -382,7 +382,7 @@ fn what_does_not_fit_is_asked_for_by_tcp() {
         resolver.network.pass_ms(200_000);
         assert_eq!(resolver.network.stacks[caller].tcp_sockets(), 0, "{what}");
     }
-    // Nobody is there by TCP, and a question that is forgotten leaves nothing.
+    // There is no server over TCP, and a forgotten question leaves nothing.
     let mut resolver = Resolver::new(1);
     let refused = resolver.ask("a.example", |_, question| vec![answer(question, 0x200, &[])]);
     assert_eq!(refused, Err(NameFailure::Failed));
@@ -419,7 +419,7 @@ fn questions_are_few_and_end() {
 #[test]
 fn answers_do_not_go_to_sockets_of_others() {
     let mut resolver = Resolver::new(1);
-    // As many as there may be, which have a quarter of all ports.
+    // The maximum, which take a quarter of all ports.
     let bound = |resolver: &mut Resolver| resolver.network.stacks[1].udp_bind(None, 0).is_ok();
     while bound(&mut resolver) {}
     for number in 0..40 {

@@ -1,4 +1,4 @@
-//! Connections between two stacks on a wire that loses nothing.
+//! Connections between two stacks on a lossless wire.
 
 mod wire;
 
@@ -35,7 +35,7 @@ fn a_host_that_is_not_there_is_given_up() {
     let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     assert_eq!(network.connect(1, End::new(address(77), 80)), Err(Failure::Unreachable));
     assert_eq!(network.connect(1, End::new(IpAddress::v4(8, 8, 8, 8), 80)), Err(Failure::Unreachable));
-    // One that says where it is, and nothing else.
+    // A host that answers ARP and nothing else.
     network.filter = Some(Box::new(|_, frame| frame[12..14] == [8, 6]));
     assert_eq!(network.connect(1, End::new(address(0), 80)), Err(Failure::TimedOut));
 }
@@ -57,7 +57,7 @@ fn a_connection_to_this_machine_itself_stays_in_it() {
     assert_eq!(network.stacks[0].tcp_sockets(), 0);
 }
 
-/// So many wait for the answer of one neighbour without a loss; and more at a listener.
+/// That many wait for one neighbour's answer without a loss; and more at a listener.
 const AT_ONCE: usize = 60;
 
 #[test]
@@ -66,7 +66,7 @@ fn many_that_come_before_their_neighbour_is_known_are_all_answered() {
     let listener = network.listen(0, 80, AT_ONCE);
     let first = network.connect(1, End::new(address(0), 80)).expect("a connection");
     network.accept(0, listener);
-    // As after a restart: this side knows nobody, and the other one does.
+    // As after a restart: the neighbour cache is empty here but not at the peer.
     network.stacks[0].renew_link(wire::hardware(0), 1500, net_stack::Features::default());
     for _ in 0..wire::BUFFERS {
         network.stacks[0].give(vec![0; 1514]);
@@ -92,7 +92,7 @@ fn neighbours_that_never_answer_do_not_hold_all_buffers() {
         let free = network.stacks[1].free_buffers();
         assert!(free >= wire::BUFFERS / 2 - 1, "{free} buffers are left");
     }
-    // One that answers gets what waits for it, though it was the last to be asked.
+    // A neighbour that answers gets what is queued for it, though it was solicited last.
     let begin_ns = network.now_ns;
     let client = network.connect(1, End::new(address(0), 80)).expect("a connection");
     assert!(network.now_ns - begin_ns < 5_000_000);
@@ -107,7 +107,7 @@ fn neighbours_that_never_answer_do_not_hold_all_buffers() {
     assert_eq!(network.stacks[1].free_buffers(), wire::BUFFERS);
 }
 
-/// Begins a connection of the second host, and does not wait for it.
+/// Opens a connection of the second host without waiting for it.
 fn begin(network: &mut Network, to: IpAddress) -> ConnectionId {
     network.stacks[1].connect(End::new(to, 80)).expect("a connection that begins")
 }

@@ -87,14 +87,14 @@ fn an_address_that_somebody_has_is_not_used() {
     network.stacks[0].add_address(address).expect("an address");
     network.pass_ms(2000);
     assert!(network.stacks[0].addresses().iter().any(|own| own.network.address() == wanted));
-    // It defends it.
+    // It defends the address.
     let before = network.packets;
     network.put(0, solicitation(text("::"), wanted, None));
     network.pass_ms(10);
     assert_eq!(network.packets, before + 1);
 }
 
-/// What a router tells, for host 0.
+/// A router advertisement, for host 0.
 fn told(router_s: u16, valid_s: u32, preferred_s: u32) -> Vec<u8> {
     let mut data = vec![3, 4, 64, 0xc0];
     data.extend(valid_s.to_be_bytes());
@@ -122,7 +122,7 @@ fn a_router_brings_an_address_a_way_and_a_name_server() {
     let routes = network.stacks[0].routes();
     assert_eq!((routes.len(), routes[0].gateway, routes[0].learnt), (1, own_of_link(1), true));
     assert_eq!(network.stacks[0].name_servers(), [text("2001:db8:1::53")]);
-    // What is afar goes to the router, from the new address, in packets of the size that the router told.
+    // Off-link traffic goes to the router, from the new address, in packets of the advertised MTU.
     let mut seen = None;
     network.filter = Some(Box::new(move |from, frame| {
         if from == 0 && frame[12..14] == [0x86, 0xdd] && frame[20] == 6 {
@@ -138,7 +138,7 @@ fn a_router_brings_an_address_a_way_and_a_name_server() {
     network.pass_ms(100);
     network.stacks[0].release(afar);
     network.filter = None;
-    // A way ends with its time, an address too, but a bare message cannot end one soon.
+    // A route ends with its lifetime, an address too, but an unauthenticated message cannot end one soon.
     network.put(0, told(0, 0, 0));
     network.pass_ms(100);
     assert_eq!(network.stacks[0].routes(), []);

@@ -11,20 +11,20 @@ use core::fmt::Write;
 
 use line_editor::character_width;
 
-/// Begins every page.
+/// Starts every page.
 pub const PAGE_START: u8 = 0x0c;
-/// Text after it is shown inverted.
+/// Starts inverse text.
 pub const INVERSE_ON: u8 = 0x0e;
-/// Text after it is shown as usual.
+/// Ends inverse text.
 pub const INVERSE_OFF: u8 = 0x0f;
 /// Where the cursor is shown; without one it is hidden.
 pub const CURSOR: u8 = 0x11;
 
-/// The size of a terminal that does not tell its own.
+/// Default size of a terminal that does not report its own.
 const USUAL_COLUMNS: usize = 80;
 const USUAL_ROWS: usize = 24;
 
-/// What a terminal shows of a page.
+/// A page laid out for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     columns: usize,
@@ -33,7 +33,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Lays out a page's bytes on a terminal; zeroes stand for a size that is not known.
+    /// Lays out a page's bytes on a terminal; zeroes stand for an unknown size.
     pub fn new(bytes: &[u8], columns: usize, rows: usize) -> Page {
         let columns = if columns == 0 { USUAL_COLUMNS } else { columns };
         let rows = if rows == 0 { USUAL_ROWS } else { rows };
@@ -52,18 +52,18 @@ impl Page {
         Page { columns, rows: laid_out, cursor }
     }
 
-    /// Takes the terminal's screen for pages and shows this one.
+    /// Switches the terminal to its alternate screen and shows this page.
     pub fn enter(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\x1b[?1049h\x1b[2J");
         self.draw(None, out);
     }
 
-    /// Gives the screen of before back.
+    /// Switches back from the alternate screen.
     pub fn leave(out: &mut Vec<u8>) {
         out.extend_from_slice(b"\x1b[0m\x1b[?25h\x1b[?1049l");
     }
 
-    /// Shows this page in place of `before`: only rows that differ are written.
+    /// Updates the screen from `before` to this page: only rows that differ are written.
     pub fn replace(&self, before: &Page, out: &mut Vec<u8>) {
         let is_same_size = (self.columns, self.rows.len()) == (before.columns, before.rows.len());
         if !is_same_size {

@@ -1,19 +1,19 @@
-//! Runs of free bits in a bitmap, except those that await a commit.
+//! Searches a bitmap for runs of free bits, except those that await a commit.
 
-/// The bits of a bitmap that are in use, together with those that rest.
+/// Bits of a bitmap that are in use, together with those that rest.
 pub(super) struct Used<'a> {
-    /// The bitmap, as it is on the disk.
+    /// The bitmap as on disk.
     pub(super) bitmap: &'a [u8],
-    /// Bits that are free but must not be used yet.
+    /// Bits that are free but must not be reused yet.
     pub(super) resting: [Option<&'a [u8]>; 2],
-    /// Bits that mean something.
+    /// Number of valid bits.
     pub(super) bits: usize,
 }
 
 fn word_of(bytes: &[u8], index: usize) -> u64 {
     match bytes.get(index * 8..index * 8 + 8).and_then(|word| word.try_into().ok()) {
         Some(word) => u64::from_le_bytes(word),
-        // The end of a bitmap whose length is no multiple of 8: what is not there is in use.
+        // The end of a bitmap whose length is no multiple of 8: missing bits count as used.
         None => {
             let mut word = [0xff; 8];
             let rest = bytes.get(index * 8..).unwrap_or(&[]);
@@ -29,7 +29,7 @@ impl Used<'_> {
         resting.fold(word_of(self.bitmap, index), |word, resting| word | resting)
     }
 
-    /// The first bit from `start` on, before `end`, that is free (or not).
+    /// Returns the first bit in `start..end` that is free (or not).
     fn next(&self, start: usize, end: usize, is_free: bool) -> Option<usize> {
         let end = end.min(self.bits);
         let mut position = start;
@@ -44,7 +44,7 @@ impl Used<'_> {
         None
     }
 
-    /// Free bits from `start` on in a row, `most` at most.
+    /// Returns the length of the free run at `start`, capped at `most`.
     pub(super) fn run_at(&self, start: usize, most: usize) -> usize {
         let end = start.saturating_add(most).min(self.bits);
         if start >= end {
@@ -53,8 +53,8 @@ impl Used<'_> {
         self.next(start, end, false).unwrap_or(end) - start
     }
 
-    /// The first row of at least `wanted` free bits that begins in this range, or else the longest there: its first
-    /// bit, and how many, `most` at most.
+    /// Finds the first run of at least `wanted` free bits that begins in this range, or else the longest there;
+    /// returns its first bit and its length, capped at `most`.
     pub(super) fn find(&self, start: usize, end: usize, wanted: usize, most: usize) -> Option<(usize, usize)> {
         let mut best: Option<(usize, usize)> = None;
         let mut position = start;
@@ -82,12 +82,12 @@ pub(super) fn set(bitmap: &mut [u8], first: usize, count: usize, value: bool) {
     }
 }
 
-/// Whether all of these bits are set (or clear).
+/// Returns whether all of these bits are set (or clear).
 pub(super) fn all(bitmap: &[u8], first: usize, count: usize, value: bool) -> bool {
     (first..first + count).all(|bit| bitmap.get(bit / 8).is_some_and(|byte| (byte >> (bit % 8) & 1 != 0) == value))
 }
 
-/// Bits among the first so many that are clear.
+/// Counts the clear bits among the first `bits`.
 pub(super) fn count_clear(bitmap: &[u8], bits: usize) -> u32 {
     let whole: u32 = bitmap.iter().take(bits / 8).map(|byte| byte.count_zeros()).sum();
     let rest = (bits / 8 * 8..bits).filter(|&bit| all(bitmap, bit, 1, false)).count();

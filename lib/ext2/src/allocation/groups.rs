@@ -1,4 +1,4 @@
-//! The groups' descriptors and counts in memory, and the blocks that rest.
+//! Group descriptors and counts in memory, and resting blocks.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -8,33 +8,33 @@ use crate::store::Geometry;
 use crate::wire::group::{GroupDescriptor, field};
 use crate::wire::write_u16;
 
-/// A group.
+/// A block group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub(crate) descriptor: GroupDescriptor,
     pub(crate) free_blocks: u32,
     pub(crate) free_inodes: u32,
     pub(crate) folders: u32,
-    /// Whether the block bitmap has been looked at and found to make sense.
+    /// Whether the block bitmap has been validated.
     pub(super) blocks_checked: bool,
-    /// The same of the inode bitmap.
+    /// Whether the inode bitmap has been validated.
     pub(super) inodes_checked: bool,
-    /// No inode of the group with a smaller index is free.
+    /// Lower bound on the index of the first free inode.
     pub(super) first_free_inode: u32,
-    /// Whether the counts have to go into the write set.
+    /// Whether the counts must be added to the write set.
     is_changed: bool,
 }
 
-/// Blocks that were freed in a transaction, by group: a bit for each, and how many.
+/// Blocks freed in a transaction, by group: a bitmap, and how many.
 type Resting = BTreeMap<u32, (Vec<u8>, u32)>;
 
-/// All groups; none before the volume is to be written.
+/// All groups; empty until the volume is to be written.
 #[derive(Default)]
 pub(crate) struct Groups {
     groups: Vec<Group>,
     free_blocks: u64,
     free_inodes: u64,
-    /// Freed in the transaction that goes on, and in the one that is being committed.
+    /// Freed in the running transaction, and in the one being committed.
     resting: [Resting; 2],
     resting_blocks: u64,
     changed: Vec<u32>,
@@ -58,7 +58,7 @@ impl Groups {
         Groups { groups, free_blocks, free_inodes, ..Groups::default() }
     }
 
-    /// Free blocks and free inodes, once the groups are known.
+    /// Returns the numbers of free blocks and inodes, once the groups are loaded.
     pub(crate) fn free_counts(&self) -> Option<(u32, u32)> {
         let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         (!self.groups.is_empty()).then(|| (count(self.free_blocks), count(self.free_inodes)))
@@ -76,23 +76,23 @@ impl Groups {
         &self.groups
     }
 
-    /// Blocks that can be had at once, beyond the reserve.
+    /// Returns the number of blocks available at once, beyond the reserve.
     pub(super) fn available(&self, reserve: u32) -> u64 {
         self.free_blocks.saturating_sub(self.resting_blocks).saturating_sub(reserve.into())
     }
 
-    /// Whether so many blocks can be had only after the resting ones have rested.
+    /// Returns whether that many blocks become available only after the next commit.
     pub(crate) fn would_gain(&self, wanted: u32, reserve: u32) -> bool {
         self.resting_blocks > 0 && self.available(reserve) < u64::from(wanted)
     }
 
-    /// Blocks of a group that can be had at once.
+    /// Returns the number of blocks of a group available at once.
     pub(super) fn available_in(&self, group: u32) -> u32 {
         let resting: u32 = self.resting.iter().filter_map(|resting| resting.get(&group)).map(|rest| rest.1).sum();
         self.get(group).map_or(0, |group| group.free_blocks.saturating_sub(resting))
     }
 
-    /// The bits of a group's bitmap that cannot be had.
+    /// Returns the unavailable bits of a group's bitmap.
     pub(super) fn used<'a>(&'a self, group: u32, bitmap: &'a [u8], bits: usize) -> Used<'a> {
         let resting = [0, 1].map(|age: usize| self.resting[age].get(&group).map(|rest| rest.0.as_slice()));
         Used { bitmap, resting, bits }
@@ -105,7 +105,7 @@ impl Groups {
         self.resting_blocks += count as u64;
     }
 
-    /// The transaction ends: what was freed in it rests until it is committed.
+    /// Ends the running transaction: what was freed in it rests until it is committed.
     pub(crate) fn freeze(&mut self) {
         let resting = core::mem::take(&mut self.resting[0]);
         for (group, (bytes, count)) in resting {
@@ -113,7 +113,7 @@ impl Groups {
                 None => {
                     self.resting[1].insert(group, (bytes, count));
                 }
-                // Only where the commit before failed.
+                // Only if the previous commit failed.
                 Some(former) => {
                     former.0.iter_mut().zip(bytes).for_each(|(old, new)| *old |= new);
                     former.1 += count;
@@ -122,14 +122,14 @@ impl Groups {
         }
     }
 
-    /// The transaction is committed: what was freed in it can be had.
+    /// Ends a commit: what was freed in the transaction becomes available.
     pub(crate) fn wake_resting(&mut self) {
         let blocks: u64 = self.resting[1].values().map(|rest| u64::from(rest.1)).sum();
         self.resting_blocks -= blocks;
         self.resting[1].clear();
     }
 
-    /// Changes the counts of a group: blocks, inodes and folders, more where positive.
+    /// Adjusts the counts of a group by signed deltas.
     pub(super) fn count(&mut self, group: u32, blocks: i64, inodes: i64, folders: i64) {
         let Some(own) = self.groups.get_mut(group as usize) else { return };
         let add = |number: u32, change: i64| (i64::from(number) + change).clamp(0, u32::MAX.into()) as u32;
@@ -145,7 +145,7 @@ impl Groups {
         }
     }
 
-    /// Replaces counts that the bitmaps contradict.
+    /// Replaces counts that contradict the bitmaps.
     pub(super) fn correct(&mut self, group: u32, free_blocks: Option<u32>, free_inodes: Option<u32>) {
         let Some(own) = self.groups.get_mut(group as usize) else { return };
         if let Some(count) = free_blocks {
@@ -158,7 +158,7 @@ impl Groups {
         }
     }
 
-    /// The groups whose counts were changed in this transaction.
+    /// Takes the groups whose counts were changed in this transaction.
     pub(crate) fn take_changed(&mut self) -> Vec<u32> {
         let changed = core::mem::take(&mut self.changed);
         for &group in &changed {
@@ -178,7 +178,7 @@ impl Groups {
         write_u16(descriptor, field::FOLDERS, own.folders as u16);
     }
 
-    /// Whether a row of blocks touches what its group has for itself: bitmaps and inodes.
+    /// Returns whether a run of blocks overlaps its group's own metadata: bitmaps and inode table.
     pub(crate) fn is_own(&self, geometry: &Geometry, first: u32, count: u32) -> bool {
         let end = u64::from(first) + u64::from(count);
         let last = first + count.max(1) - 1;

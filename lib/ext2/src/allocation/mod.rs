@@ -15,20 +15,20 @@ use crate::store::{Change, Store};
 use crate::wire::group::{GroupDescriptor, View};
 pub(crate) use groups::Groups;
 
-/// A row of free blocks as long as this is as good as a longer one.
+/// Length of a run of free blocks beyond which no longer one is sought.
 const GOOD_ROW: u32 = 64;
-/// Groups that are searched for a good row before any row will do.
+/// Groups searched for a good run before any run will do.
 const GROUPS_FOR_A_ROW: u32 = 8;
-/// Groups whose descriptors are kept in memory at most.
+/// Maximum groups whose descriptors are kept in memory.
 const MAX_GROUPS: u32 = 1 << 20;
 
 impl<S: BlockSource> Store<S> {
-    /// Whether the volume has no more groups than are kept in memory.
+    /// Returns whether the volume is within that limit.
     pub(crate) fn has_few_groups(&self) -> bool {
         self.geometry().groups <= MAX_GROUPS
     }
 
-    /// Reads and checks all descriptors.
+    /// Reads and validates all descriptors.
     pub(crate) async fn read_groups(&self) -> Result<Groups, Error> {
         let geometry = *self.geometry();
         let mut descriptors = Vec::new();
@@ -38,7 +38,7 @@ impl<S: BlockSource> Store<S> {
         Ok(Groups::new(descriptors))
     }
 
-    /// A group's descriptor, whose numbers are checked to lie in the volume.
+    /// Reads a group's descriptor and validates that its block numbers lie in the volume.
     async fn descriptor(&self, group: u32) -> Result<GroupDescriptor, Error> {
         if let Some(known) = self.groups().borrow().get(group) {
             return Ok(known.descriptor);
@@ -64,7 +64,7 @@ impl<S: BlockSource> Store<S> {
         Ok(descriptor)
     }
 
-    /// The block and the byte in it where an inode lies.
+    /// Returns the block of an inode, and its offset there in bytes.
     pub(crate) async fn inode_place(&self, number: u32) -> Result<(u32, usize), Error> {
         let geometry = *self.geometry();
         if number == 0 || number > geometry.inodes {
@@ -79,22 +79,22 @@ impl<S: BlockSource> Store<S> {
         Ok(((u64::from(table) + byte / block_bytes) as u32, (byte % block_bytes) as usize))
     }
 
-    /// The group of an inode, whose number is not 0.
+    /// Returns the group of an inode, whose number is not 0.
     pub(crate) fn group_of_inode(&self, number: u32) -> u32 {
         number.saturating_sub(1) / self.geometry().inodes_per_group
     }
 
-    /// The first block of a group: a goal for what belongs to the group's inodes.
+    /// Returns the first block of a group, the allocation goal for the group's inodes.
     pub(crate) fn first_block_of_group(&self, group: u32) -> u32 {
         self.geometry().group_first(group.min(self.geometry().groups - 1))
     }
 
-    /// Whether these blocks lie in the volume, behind the superblock.
+    /// Returns whether these blocks lie in the volume, behind the superblock.
     pub(crate) fn check_range(&self, first: u32, count: u32) -> bool {
         self.geometry().contains(first, count)
     }
 
-    /// Refuses a row of blocks that no file can own.
+    /// Rejects a run of blocks that no file can own.
     pub(crate) fn check_owned(&self, first: u32, count: u32) -> Result<(), Error> {
         let geometry = self.geometry();
         let descriptors_end = geometry.first_data_block + geometry.descriptor_blocks;
@@ -110,13 +110,13 @@ impl<S: BlockSource> Store<S> {
         Err(Error::corrupt(Structure::BlockBitmap(group), first.into(), problem))
     }
 
-    /// Takes a row of free blocks, as near behind the goal as there is one, `most` at most: its first and its length.
-    /// It lies in one group.
+    /// Allocates a run of free blocks in one group, as close behind the goal as possible, at most `most`; returns its
+    /// first block and its length.
     pub(crate) async fn allocate_blocks(&self, change: &Change<S>, goal: u32, most: u32) -> Result<(u32, u32), Error> {
         self.allocate_beyond(change, goal, most, self.reserved_blocks()).await
     }
 
-    /// The same, also of the blocks that are held in reserve.
+    /// The same, including the reserved blocks.
     pub(crate) async fn allocate_any_blocks(
         &self,
         change: &Change<S>,
@@ -146,7 +146,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// A row of free blocks: the group, its first in the group, its length.
+    /// Finds a free run; returns the group, the first block in it, and the length.
     async fn find_blocks(&self, goal: u32, most: u32) -> Result<Option<(u32, usize, usize)>, Error> {
         let geometry = *self.geometry();
         let goal = goal.clamp(geometry.first_data_block, geometry.blocks - 1);
@@ -164,7 +164,7 @@ impl<S: BlockSource> Store<S> {
             if best.is_none_or(|best| best.2 < count) {
                 best = Some((group, first, count));
             }
-            // A row right at the goal goes on with what is before it.
+            // A run right at the goal continues what precedes it.
             if count >= wanted as usize || (step == 0 && first == start) || step >= GROUPS_FOR_A_ROW {
                 break;
             }
@@ -200,7 +200,7 @@ impl<S: BlockSource> Store<S> {
         .await
     }
 
-    /// Marks blocks as used, unless somebody was faster.
+    /// Marks blocks as used, unless another task was faster.
     async fn take_blocks(&self, change: &Change<S>, group: u32, first: usize, count: usize) -> Result<bool, Error> {
         let bits = self.geometry().group_blocks(group) as usize;
         let block = self.descriptor(group).await?.block_bitmap;
@@ -217,13 +217,13 @@ impl<S: BlockSource> Store<S> {
         self.edit(change, block, take).await
     }
 
-    /// Gives blocks back. They rest until this transaction is committed; what memory holds of them is forgotten.
+    /// Frees blocks. They rest until this transaction is committed; cached content is dropped.
     pub(crate) async fn free_blocks(&self, change: &Change<S>, first: u32, count: u32) -> Result<(), Error> {
         self.check_owned(first, count)?;
         self.release_blocks(change, first, count).await
     }
 
-    /// Gives blocks back that may be any.
+    /// Frees blocks without restriction on which.
     pub(crate) async fn release_blocks(&self, change: &Change<S>, first: u32, count: u32) -> Result<(), Error> {
         let geometry = *self.geometry();
         let mut block = first;
@@ -261,8 +261,8 @@ impl<S: BlockSource> Store<S> {
         Err(Error::corrupt(Structure::BlockBitmap(group), block.into(), problem))
     }
 
-    /// Looks at a block bitmap before it is used for the first time: it must not give away what the group has for
-    /// itself, and it is right where its descriptor counts otherwise.
+    /// Validates a block bitmap before its first use: it must not mark the group's own metadata as free; where the
+    /// descriptor's count differs, the bitmap is right.
     async fn check_block_bitmap(&self, group: u32) -> Result<(), Error> {
         if self.groups().borrow().get(group).is_none_or(|group| group.blocks_checked) {
             return Ok(());
@@ -298,7 +298,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Takes a free inode for a new node in this folder. What its place on the disk holds means nothing.
+    /// Allocates an inode for a new node in this folder. Its old content on disk is meaningless.
     pub(crate) async fn allocate_inode(&self, change: &Change<S>, parent: u32, directory: bool) -> Result<u32, Error> {
         let geometry = *self.geometry();
         let start = if directory { self.group_for_folder(parent) } else { self.group_of_inode(parent) };
@@ -314,8 +314,8 @@ impl<S: BlockSource> Store<S> {
         Err(Error::NoInodes)
     }
 
-    /// The group for a new folder: one in the root goes where there is most room, others stay near their parent while
-    /// that has more room than most.
+    /// Returns the group for a new folder: in the root, the group with most room; others stay near their parent while
+    /// its group has more room than most.
     fn group_for_folder(&self, parent: u32) -> u32 {
         let groups = self.groups().borrow();
         let all = groups.all();
@@ -339,7 +339,7 @@ impl<S: BlockSource> Store<S> {
         candidates.min_by_key(|(_, group)| group.folders).map_or(own, |(index, _)| index as u32)
     }
 
-    /// Takes the first free inode of a group, as its index there.
+    /// Allocates the first free inode of a group; returns its index there.
     async fn take_inode(&self, change: &Change<S>, group: u32, directory: bool) -> Result<Option<u32>, Error> {
         let geometry = *self.geometry();
         self.check_inode_bitmap(group).await?;
@@ -387,7 +387,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Gives an inode back.
+    /// Frees an inode.
     pub(crate) async fn free_inode(&self, change: &Change<S>, number: u32, directory: bool) -> Result<(), Error> {
         let geometry = *self.geometry();
         let group = self.group_of_inode(number);

@@ -1,4 +1,4 @@
-//! Writing what a repair changed, after all of it was computed and checked.
+//! Writes the changes of a repair, after all of it was computed and checked.
 //!
 //! *Order.* First come blocks that nothing on the disk leads to: copies, new tables, and the log of the repair
 //! ([`redo`](super::redo)). Then the superblock says that the volume is not clean, and where the log is: from then on
@@ -129,7 +129,7 @@ impl<S: BlockSource> Device<'_, S> {
         self.flush().await
     }
 
-    /// What is to be copied from sectors that change themselves is read now.
+    /// Reads in advance what is to be copied from sectors that change themselves.
     pub(super) async fn keep_sources(&mut self) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let changing: Vec<(u64, u64)> = self
@@ -147,7 +147,7 @@ impl<S: BlockSource> Device<'_, S> {
         Ok(())
     }
 
-    /// What is written, in order.
+    /// Returns the runs to write, in order.
     fn runs(&self, order: &Order<'_>) -> Result<Vec<Run>, CheckError> {
         let piece_bytes = self.piece_bytes();
         let sector = |offset: u64| offset / piece_bytes * piece_bytes;
@@ -196,8 +196,8 @@ impl<S: BlockSource> Device<'_, S> {
         self.write_disk(run.offset, &after).await
     }
 
-    /// Keeps what is to go back if something fails. Of what is copied from elsewhere on the disk the old content is
-    /// kept only as far as there is memory: it is in blocks that were free, or that a journal writes again.
+    /// Keeps what must be restored on failure. Old content of copies from elsewhere on the disk is kept only as far
+    /// as memory allows: it is in blocks that were free, or that a journal overwrites.
     fn keep(&mut self, offset: u64, before: &[u8]) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let places = (offset..).step_by(piece_bytes as usize);
@@ -211,7 +211,7 @@ impl<S: BlockSource> Device<'_, S> {
         Ok(())
     }
 
-    /// Writes the old contents of runs back, the last one first.
+    /// Restores the old contents of runs, the last one first.
     async fn undo(&mut self, runs: &[Run]) -> Result<(), CheckError> {
         let mut stage = None;
         for run in runs.iter().rev() {

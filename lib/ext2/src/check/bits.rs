@@ -1,4 +1,4 @@
-//! Sets of numbers from 0 to a known limit, a bit for each.
+//! Bit sets of numbers from 0 to a known limit.
 
 use alloc::vec::Vec;
 
@@ -16,12 +16,12 @@ impl Bits {
         Ok(Bits { words: filled(limit.div_ceil(64) as usize, 0)? })
     }
 
-    /// Whether a number is in the set; one beyond the limit is not.
+    /// Returns whether a number is in the set; one beyond the limit is not.
     pub(super) fn has(&self, number: u32) -> bool {
         self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 != 0)
     }
 
-    /// Puts a number in. Whether it was there before.
+    /// Inserts a number; returns whether it was present.
     pub(super) fn insert(&mut self, number: u32) -> bool {
         let Some(word) = self.words.get_mut(number as usize / 64) else { return false };
         let bit = 1 << (number % 64);
@@ -30,21 +30,21 @@ impl Bits {
         had
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     pub(super) fn remove(&mut self, number: u32) {
         if let Some(word) = self.words.get_mut(number as usize / 64) {
             *word &= !(1 << (number % 64));
         }
     }
 
-    /// Puts everything in that is in another set.
+    /// Inserts all members of another set.
     pub(super) fn insert_all(&mut self, other: &Bits) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
         }
     }
 
-    /// The first number from `from` on and below `end` that is in none of the sets.
+    /// Returns the first number in `from..end` that is in neither set.
     pub(super) fn first_gap(sets: [&Bits; 2], from: u32, end: u32) -> Option<u32> {
         let mut number = from;
         while number < end {
@@ -60,7 +60,7 @@ impl Bits {
     }
 }
 
-/// A vector of `count` times `value`, or an error where there is no memory.
+/// Returns a vector of `count` times `value`, or an error if out of memory.
 pub(super) fn filled<T: Clone>(count: usize, value: T) -> Result<Vec<T>, CheckError> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(count).map_err(|_| CheckError::NoMemory)?;

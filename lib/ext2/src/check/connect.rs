@@ -1,4 +1,4 @@
-//! Ways from the root: each folder has one, and its `..` leads back.
+//! Connectivity: each folder is reachable from the root, and its `..` leads back.
 
 use super::state::{Checker, Folder};
 use super::{CheckError, Fault, entries};
@@ -39,7 +39,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.folders.get(index).copied()
     }
 
-    /// Goes from a folder up to the root, and puts what does not get there into `lost+found`.
+    /// Walks from a folder up to the root, and moves what does not get there into `lost+found`.
     async fn connect_one(&mut self, number: u32, walk: u32) -> Result<(), CheckError> {
         let mut at = number;
         while let Some(index) = self.folder_index(at) {
@@ -47,7 +47,7 @@ impl<S: BlockSource> Checker<'_, S> {
             if at == ROOT_INODE || folder.walk == CONNECTED {
                 break;
             }
-            // Twice at the same folder: it is below itself.
+            // Visited twice: the folder is its own ancestor.
             let circle = folder.walk == walk;
             if circle || folder.parent == 0 {
                 self.bring_back(at, if circle { folder.parent } else { 0 }).await?;
@@ -67,7 +67,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Puts a folder into `lost+found`, and takes away the name by which it was below itself.
+    /// Moves a folder into `lost+found`, and removes the name by which it was its own descendant.
     async fn bring_back(&mut self, number: u32, old_parent: u32) -> Result<(), CheckError> {
         let fault = Fault::Unconnected { folder: number };
         if !self.may_fix(&fault) {
@@ -89,7 +89,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Takes the name of an inode out of a folder.
+    /// Removes the name of an inode from a folder.
     async fn take_name(&mut self, folder: u32, inode: u32) -> Result<(), CheckError> {
         let node = self.load(folder).await?;
         for (_, block) in self.data_blocks(&node).await? {
@@ -106,7 +106,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Makes the `..` of a folder lead to the folder that it is in.
+    /// Makes the `..` of a folder name the folder that it is in.
     async fn answer(&mut self, folder: &Folder) -> Result<(), CheckError> {
         let Folder { number, parent, dot_dot, .. } = *folder;
         if !self.tell(Fault::DotDot { folder: number, says: dot_dot, right: parent }).await? {

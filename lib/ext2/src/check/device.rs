@@ -11,15 +11,15 @@ use super::overlay::{Overlay, Piece};
 use crate::error::DiskError;
 use crate::source::BlockSource;
 
-/// What is read from the disk at once.
+/// Cache page size: the unit of reads from the disk, in bytes.
 pub(super) const LINE_BYTES: u64 = 32 << 10;
-/// Lines that are kept.
+/// Maximum cache pages.
 const LINES: usize = 64;
-/// The most buffers that are allocated of the source at a time: the lines, and one for what is read or written alone.
+/// Maximum buffers allocated from the source at a time: the cache pages, and one for uncached transfers.
 pub const BUFFERS: usize = LINES + 1;
 /// The bytes of those buffers.
 pub const BUFFER_BYTES: usize = BUFFERS * LINE_BYTES as usize;
-/// Bytes of memory that lines and what is under way take at most.
+/// Maximum memory of cache and transfers, in bytes.
 pub(super) const MEMORY_BYTES: u64 = (LINES as u64 + 2) * LINE_BYTES;
 
 struct Line<B> {
@@ -44,12 +44,12 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Device { source, lines: Vec::new(), clock: 0, overlay: Overlay::new(0), buffer: None }
     }
 
-    /// Bytes of the disk that can be transferred.
+    /// Returns the size of the disk in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.source.size_bytes() / 512 * 512
     }
 
-    /// Bytes of what is changed at once: a sector.
+    /// Returns the unit of changes, a sector, in bytes.
     pub(super) fn piece_bytes(&self) -> u64 {
         self.source.sector_bytes() as u64
     }
@@ -115,7 +115,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(())
     }
 
-    /// Changes `bytes` bytes at `to` to what is at `from`, which takes less memory than writing them.
+    /// Changes `bytes` bytes at `to` to those at `from`, which takes less memory than writing them.
     pub(super) async fn copy(&mut self, from: u64, to: u64, bytes: usize) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         if !(bytes as u64).is_multiple_of(piece_bytes) {
@@ -130,14 +130,14 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(())
     }
 
-    /// Reads what is on the disk.
+    /// Reads from the disk, without the changes.
     pub(super) async fn read_disk(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
         let (number, within) = (offset / LINE_BYTES, (offset % LINE_BYTES) as usize);
         let position = match self.lines.iter().position(|line| line.number == number) {
             Some(position) => position,
             None => match self.load(number).await? {
                 Some(position) => position,
-                // The line as a whole cannot be read, but perhaps the part that is wanted.
+                // The page as a whole cannot be read, but perhaps the part that is wanted.
                 None => return self.read_alone(offset, bytes).await,
             },
         };
@@ -148,7 +148,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         wanted.map(<[u8]>::to_vec).ok_or(CheckError::Read(offset, DiskError::Short))
     }
 
-    /// Allocates what writing takes, so that it cannot fail for want of it later.
+    /// Allocates what writing takes, so that it cannot run out of memory later.
     pub(super) fn prepare_writing(&mut self) -> Result<(), CheckError> {
         if self.buffer.is_none() {
             let allocated = self.source.allocate(LINE_BYTES as usize);
@@ -169,14 +169,14 @@ impl<'a, S: BlockSource> Device<'a, S> {
         if let Some(index) = self.lines.iter().position(|line| line.number == number) {
             match self.lines[index].buffer.get_mut(within..within + bytes.len()) {
                 Some(target) if result.is_ok() => target.copy_from_slice(bytes),
-                // Nobody knows how much of it was written.
+                // How much of it was written is unknown.
                 _ => drop(self.lines.swap_remove(index)),
             }
         }
         result.map_err(failed)
     }
 
-    /// Waits until all that was written lasts.
+    /// Waits until all writes are durable.
     pub(super) async fn flush(&mut self) -> Result<(), CheckError> {
         self.source.flush().await.map_err(|error| CheckError::Write(0, error))
     }
@@ -192,7 +192,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         let oldest = (0..self.lines.len()).min_by_key(|&index| self.lines[index].used);
         let buffer = match (more, oldest) {
             (Some(Ok(buffer)), _) => buffer,
-            // With fewer lines it takes longer.
+            // With fewer cache pages it takes longer.
             (_, Some(oldest)) => self.lines.swap_remove(oldest).buffer,
             (Some(Err(error)), None) => return Err(CheckError::Read(offset, error)),
             (None, None) => return Err(CheckError::Read(offset, DiskError::NoMemory)),

@@ -1,18 +1,18 @@
-//! Why a volume was not checked to the end.
+//! Errors that abort a check.
 
 use core::fmt;
 
 use crate::error::{DiskError, Error};
 use crate::features::{COMPATIBLE, FeatureNames, READ_ONLY_COMPATIBLE};
 
-/// Why a volume was not checked to the end.
+/// Why a check was aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckError {
-    /// The disk could not be read at this byte.
+    /// Reading the disk failed at this byte offset.
     Read(u64, DiskError),
-    /// The disk could not be written at this byte.
+    /// Writing the disk failed at this byte offset.
     Write(u64, DiskError),
-    /// The disk cannot be written to, but something is to be mended.
+    /// The disk is read-only, but a repair is needed.
     ReadOnly,
     /// There is no volume that can be checked.
     Volume(Error),
@@ -23,9 +23,9 @@ pub enum CheckError {
     OtherFeatures(u32),
     /// The superblock contradicts itself in this number, and no backup of it is better.
     Superblock {
-        /// Which number.
+        /// Name of the field.
         field: &'static str,
-        /// What the disk says.
+        /// Its value on disk.
         says: u64,
     },
     /// There is no superblock, but the signature of something else.
@@ -40,23 +40,23 @@ pub enum CheckError {
         /// Why it is not certain.
         reason: &'static str,
     },
-    /// The check of this volume takes more memory than is allowed.
+    /// The check needs more memory than is allowed.
     MemoryLimit {
-        /// How much it takes, in bytes.
+        /// Memory needed, in bytes.
         needed: u64,
-        /// How much is allowed.
+        /// Memory allowed, in bytes.
         allowed: u64,
     },
-    /// There is no memory left.
+    /// Out of memory.
     NoMemory,
     /// A repair would change more than is held at a time, in so many bytes of memory.
     TooManyChanges {
-        /// How much is allowed for them.
+        /// Memory allowed for changes, in bytes.
         allowed: u64,
     },
-    /// The disk failed while a repair was written, and again when its changes were to be taken back.
+    /// The disk failed while a repair was written, and again during the rollback.
     Unfinished {
-        /// How many runs of sectors were changed.
+        /// Number of runs of sectors that were changed.
         changes: u64,
     },
 }

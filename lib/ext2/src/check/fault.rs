@@ -1,4 +1,4 @@
-//! What can be wrong with a volume, in words that say what, where, and what is done about it.
+//! The faults that a check reports: what, where, and what is done about it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,13 +11,13 @@ use core::fmt;
 pub enum Fault {
     /// The superblock is none, or contradicts itself; the backup at block `backup` is good.
     SuperblockLost { backup: u64 },
-    /// The machine stopped while a repair was written; its log holds all of it.
+    /// The machine stopped during a repair; the repair log is complete.
     RepairCutOff,
-    /// A number of the superblock contradicts the others.
+    /// A field of the superblock contradicts the others.
     SuperblockField { field: &'static str, says: u64, right: u64 },
-    /// The volume was in use when it was last left.
+    /// The volume was not cleanly unmounted.
     NotClean,
-    /// Who used the volume before found errors.
+    /// The superblock records errors.
     ErrorsRecorded,
     /// The copy of the superblock in this group differs.
     BackupSuperblock { group: u32 },
@@ -29,29 +29,29 @@ pub enum Fault {
     DescriptorFlags { group: u32, says: u16 },
     /// Some file needs a feature that the volume does not say that it has.
     MissingFeature { name: &'static str },
-    /// The journal holds changes that were not put in their places.
+    /// The journal needs recovery.
     JournalNotReplayed,
     /// The journal holds changes though the volume was unmounted.
     JournalStale,
-    /// The journal cannot be used.
+    /// The journal is unusable.
     JournalDamaged,
     /// The superblock speaks of a journal that the volume does not have.
     JournalFields,
     /// The superblock says that a journal is to be replayed, but the volume has none.
     JournalMissing,
-    /// An inode that was being deleted or cut when the volume was left.
+    /// An orphaned inode: it was being deleted or truncated at the last unmount.
     Orphan { inode: u32 },
-    /// The list of such inodes leads to one that cannot be on it.
+    /// The orphan list names an inode that cannot be on it.
     OrphanList { inode: u32 },
-    /// An inode without names does not say when it was deleted.
+    /// An inode without links has no deletion time.
     NoTimeOfDeletion { inode: u32 },
-    /// An inode in use says when it was deleted.
+    /// An inode in use has a deletion time.
     TimeOfDeletion { inode: u32 },
     /// A reserved inode is in use for something else.
     ReservedInode { inode: u32 },
     /// The inode by which the volume could grow is not as the volume's size makes it.
     ResizeInode,
-    /// The mode says no kind that there is.
+    /// The mode has no valid file type.
     Mode { inode: u32, says: u16, file: bool },
     /// It holds a folder's entries, but its mode says another kind.
     LooksLikeFolder { inode: u32 },
@@ -74,7 +74,7 @@ pub enum Fault {
     /// Block numbers outside of the volume, or beyond what a folder can have; `table` is the block that holds them,
     /// or `None` for the inode itself.
     IllegalBlocks { inode: u32, table: Option<u32>, count: u32, first: u32 },
-    /// Its blocks belong to so many others that none can be told from another.
+    /// It shares so many blocks with others that their owner cannot be determined.
     Tangled { inode: u32 },
     /// Some of its blocks belong to others, too.
     SharedBlocks { inode: u32, first: u32 },
@@ -108,17 +108,17 @@ pub enum Fault {
     SecondFolderName { folder: u32, name: Vec<u8>, inode: u32 },
     /// An entry says another kind than the inode.
     EntryKind { folder: u32, name: Vec<u8>, says: u8, right: u8 },
-    /// The index of a folder.
+    /// The hash index of a folder is damaged.
     Index { folder: u32 },
-    /// A folder that no way from the root leads to.
+    /// A folder is not reachable from the root.
     Unconnected { folder: u32 },
-    /// An inode in use without a name.
+    /// An inode in use has no name.
     NoName { inode: u32 },
     /// The same without any content.
     NoNameNoContent { inode: u32 },
     /// What is called `lost+found` is no folder.
     LostNotFolder { inode: u32 },
-    /// How many names an inode has.
+    /// The link count of an inode is wrong.
     Links { inode: u32, says: u16, right: u16 },
     /// Blocks of a group are marked wrongly: in use but marked free, free but marked in use, and the first of them.
     BlockBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
@@ -132,7 +132,7 @@ pub enum Fault {
     TotalCount { what: &'static str, says: u32, right: u32 },
 }
 
-/// What mending a fault costs.
+/// What repairing a fault costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Nothing that anybody could miss.
@@ -142,7 +142,7 @@ pub enum Cost {
 }
 
 impl Fault {
-    /// What mending it costs.
+    /// Returns what repairing it costs.
     pub fn cost(&self) -> Cost {
         use Fault::*;
         match self {
@@ -209,19 +209,19 @@ impl Fault {
         }
     }
 
-    /// Whether a volume is sound with it: it is reported, and repaired where something may be changed, but does not
-    /// make the volume one with faults. `e2fsck -fn` passes such volumes, too.
+    /// Returns whether a volume is sound despite it: it is reported, and repaired if changes are allowed, but the
+    /// volume does not count as faulty. `e2fsck -fn` passes such volumes, too.
     pub fn is_note(&self) -> bool {
         use Fault::*;
         match self {
             NotClean | ErrorsRecorded | BackupSuperblock { .. } | BackupDescriptors { .. } | JournalFields => true,
-            // Some systems take the first flag for a group without inodes.
+            // Some systems set the first flag for a group without inodes.
             DescriptorFlags { says, .. } => says & 1 == 0,
             _ => false,
         }
     }
 
-    /// What mending it does, as a participle.
+    /// Returns the remedy, as a participle.
     fn remedy(&self) -> Remedy<'_> {
         use Fault::*;
         match self {
@@ -296,23 +296,23 @@ impl fmt::Display for Remedy<'_> {
     }
 }
 
-/// What became of a fault.
+/// The outcome of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// It is mended.
+    /// Repaired.
     Mended,
-    /// It is still there, because nothing was to be changed, or nothing that costs something.
+    /// Still there, because no changes were allowed, or none that cost something.
     Left,
-    /// It is still there, because the volume has no room for what would mend it.
+    /// Still there, because the volume has no room for the repair.
     NoRoom,
 }
 
-/// A fault and what became of it.
+/// A fault and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The fault.
     pub fault: Fault,
-    /// What became of it.
+    /// Its outcome.
     pub done: Done,
 }
 

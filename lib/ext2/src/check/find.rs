@@ -1,4 +1,4 @@
-//! Finding the superblock: the first one, or else a backup that is certain to be of the same volume.
+//! Finds the superblock: the primary one, or else a backup proven to be of the same volume.
 //!
 //! A repair from a wrong backup destroys what the disk holds now, so a backup needs proof. A first superblock that can
 //! be read names its volume by its UUID, and only a backup with that UUID counts. Where there is no first superblock,
@@ -19,20 +19,20 @@ use crate::wire::group;
 use crate::wire::superblock::{BYTES, MAGIC, OFFSET, field};
 use crate::wire::{read_u16, read_u32, write_u16, write_u32};
 
-/// The groups whose backups are looked for: those that have one on every volume with more than one group.
+/// Groups searched for backups: those that have one on every volume with more than one group.
 const BACKUP_GROUPS: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
 /// The largest `log_block_size` that a volume of Linux has: blocks of 64 KiB.
 const LARGEST_LOG_BLOCK_SIZE: u32 = 6;
 
-/// A superblock to work with.
+/// The superblock to work with.
 pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
     pub(super) volume: Volume,
-    /// The block of the backup by which it was restored, if the first one is of no use.
+    /// Block of the backup it was restored from, if the primary one is unusable.
     pub(super) backup: Option<u64>,
 }
 
-/// A superblock that lies where a backup of its volume would.
+/// A superblock at a place where a backup of its volume would be.
 struct Candidate {
     block: u64,
     bytes: Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<F
     }
 }
 
-/// Whether an error says that the superblock is not damaged, but of a volume that is not supported.
+/// Returns whether an error means an intact superblock of an unsupported volume, not a damaged one.
 fn is_final(error: CheckError) -> bool {
     match error {
         CheckError::Features(_) | CheckError::OtherFeatures(_) => true,
@@ -108,7 +108,7 @@ async fn without_magic<S: BlockSource>(
     }
 }
 
-/// Whether numbers that every superblock has can be those of one. Of random bytes hardly any pass.
+/// Sanity check of fields that every superblock has. Random bytes hardly ever pass.
 fn is_plausible(bytes: &[u8]) -> bool {
     read_u16(bytes, field::STATE) <= 7
         && read_u32(bytes, field::REVISION) <= 1
@@ -117,7 +117,7 @@ fn is_plausible(bytes: &[u8]) -> bool {
         && read_u32(bytes, field::FREE_INODES) <= read_u32(bytes, field::INODES_COUNT)
 }
 
-/// What else the disk holds by its signatures.
+/// Returns what else the disk holds, by its signatures.
 async fn signature<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Option<&'static str>, CheckError> {
     for probe in volume_kind::probes(device.bytes()) {
         let sector = device.read(probe.offset, volume_kind::SECTOR_BYTES).await?;
@@ -132,7 +132,7 @@ fn uuid(bytes: &[u8]) -> [u8; 16] {
     core::array::from_fn(|index| bytes[field::UUID + index])
 }
 
-/// All backups, of whatever volumes, in the order of their places.
+/// Returns all backups, of whatever volumes, in disk order.
 async fn candidates<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Vec<Candidate>, CheckError> {
     let disk_bytes = device.bytes();
     let mut candidates = Vec::new();
@@ -159,12 +159,12 @@ async fn candidates<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Vec<Ca
     Ok(candidates)
 }
 
-/// The first backup of the volume with this UUID.
+/// Returns the first backup of the volume with this UUID.
 fn of_volume(candidates: Vec<Candidate>, wanted: [u8; 16]) -> Option<Candidate> {
     candidates.into_iter().find(|candidate| uuid(&candidate.bytes) == wanted)
 }
 
-/// A backup of the volume that was made last. There must be no doubt which one that is.
+/// Returns a backup of the most recently made volume. It must be unambiguous.
 fn newest(candidates: Vec<Candidate>, error: CheckError) -> Result<Candidate, CheckError> {
     let made = candidates.iter().map(Candidate::made).max().ok_or(error)?;
     let mut newest = candidates.into_iter().filter(|candidate| candidate.made() == made);
@@ -189,7 +189,8 @@ fn restored(candidate: Candidate) -> Result<Found, CheckError> {
     Ok(Found { bytes, volume, backup: Some(block) })
 }
 
-/// Whether the first table of descriptors names the same places as the copy behind a backup, for at least one group.
+/// Returns whether the primary descriptor table names the same places as the copy behind a backup, for at least one
+/// group.
 async fn has_descriptors<S: BlockSource>(
     device: &mut Device<'_, S>,
     volume: &Volume,
@@ -201,12 +202,12 @@ async fn has_descriptors<S: BlockSource>(
     let own = device.read((first + 1) * block_bytes, geometry.block_bytes as usize).await?;
     let copy = device.read((backup + 1) * block_bytes, geometry.block_bytes as usize).await?;
     let rows = own.chunks_exact(group::BYTES).zip(copy.chunks_exact(group::BYTES));
-    // The first three numbers of a descriptor never change.
+    // The first three fields of a descriptor never change.
     let places = |row: &[u8]| [0, 4, 8].map(|offset| read_u32(row, offset));
     Ok(rows.take(geometry.groups as usize).any(|(own, copy)| places(own) == places(copy) && places(own) != [0; 3]))
 }
 
-/// Features by which the parts of a volume are found and read. Whoever changes them changes the backups, too.
+/// Features that determine the layout. Tools that change them update the backups, too.
 const LAYOUT_FEATURES: [(usize, u32); 3] = [
     (field::COMPATIBLE, feature::RESIZE_INODE | feature::SPARSE_SUPER_2),
     (field::INCOMPATIBLE, INCOMPATIBLE_FILE_TYPE),

@@ -1,4 +1,4 @@
-//! The end of a check: what was changed is written, and all is summed up.
+//! The end of a check: writes the changes and summarizes.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::wire::superblock::{BYTES, OFFSET, field};
 use crate::wire::{read_u16, write_u16, write_u32};
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Writes what was changed, if that is to be, and sums up.
+    /// Writes the changes, if allowed, and summarizes.
     pub(super) async fn finish(mut self) -> Result<Summary, CheckError> {
         let left = self.left_before + self.left_here + self.mended_here;
         let outcome = match (self.faults, left) {
@@ -45,7 +45,7 @@ impl<S: BlockSource> Checker<'_, S> {
         })
     }
 
-    /// Makes the superblock say what the volume is now.
+    /// Updates the superblock to the state of the volume.
     async fn settle(&mut self, left: u64) -> Result<(), CheckError> {
         let now = self.device.now_s();
         let state = read_u16(&self.superblock, field::STATE);
@@ -85,7 +85,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.device.apply(&order).await
     }
 
-    /// What has to be written in a certain order where there is no log.
+    /// Determines the write order needed if there is no log.
     async fn order_without_log(&mut self, order: &mut Order<'_>) -> Result<(), CheckError> {
         let block_bytes = order.block_bytes;
         let offset_of = |checker: &Self, inode: u32| {
@@ -105,7 +105,7 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 }
 
-/// Makes a superblock say that the volume is in use.
+/// Clears the clean flag of a superblock.
 fn not_clean(superblock: &mut [u8]) {
     let state = read_u16(superblock, field::STATE);
     write_u16(superblock, field::STATE, state & !STATE_CLEAN);

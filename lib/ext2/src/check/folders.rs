@@ -13,7 +13,7 @@ use super::{CheckError, Fault};
 use crate::ROOT_INODE;
 use crate::source::BlockSource;
 
-/// What is known of a folder while it is gone over.
+/// State of a folder during its traversal.
 pub(super) struct Visit {
     pub(super) node: Node,
     /// Its blocks.
@@ -23,17 +23,17 @@ pub(super) struct Visit {
     ranges: Option<Ranges>,
 }
 
-/// One block of a folder with what was mended in it.
+/// One block of a folder with its repairs.
 struct Page {
     bytes: Vec<u8>,
     /// Its position in the folder.
     position: usize,
     changed: bool,
-    /// Whether names or their places changed, so that an index no longer fits.
+    /// Whether names or their places changed, which invalidates the index.
     moved: bool,
 }
 
-/// Whether an entry says another kind than its inode has. It may say none.
+/// Returns whether an entry's file type differs from the inode's. It may be unset.
 fn is_wrong_kind(says: u8, right: u8) -> bool {
     says != right && says != 0
 }
@@ -78,7 +78,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.check_duplicates(&mut visit, names).await
     }
 
-    /// The blocks of a folder that are there, by their position.
+    /// Returns the allocated blocks of a folder, by their position.
     pub(super) async fn data_blocks(&mut self, node: &Node) -> Result<Vec<(u64, u32)>, CheckError> {
         let (numbers, _) = self.legal_numbers(node);
         let limit = self.logical_limit(node);
@@ -109,7 +109,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.tell(fault).await.map(|_| ())
     }
 
-    /// Makes a folder one without an index.
+    /// Removes a folder's index.
     pub(super) async fn drop_index(&mut self, node: &mut Node) -> Result<(), CheckError> {
         if node.flags() & flag::INDEX != 0 {
             node.set_flags(node.flags() & !flag::INDEX);
@@ -147,7 +147,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Goes past bytes that are no entry; gives where to go on.
+    /// Skips bytes that are no entry; returns where to continue.
     async fn pass_damage(
         &mut self,
         visit: &Visit,
@@ -171,7 +171,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(if entries::entry(&page.bytes, offset).is_some_and(|entry| entry.end() == end) { offset } else { end })
     }
 
-    /// Checks the first two entries; gives where the others begin.
+    /// Checks the first two entries; returns where the others begin.
     async fn check_dots(&mut self, visit: &mut Visit, page: &mut Page) -> Result<usize, CheckError> {
         let folder = visit.node.number;
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };
@@ -208,7 +208,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(end)
     }
 
-    /// Checks an entry that is in use.
+    /// Checks an entry in use.
     async fn check_entry(&mut self, visit: &mut Visit, page: &mut Page, offset: usize) -> Result<(), CheckError> {
         let Some(entry) = entries::entry(&page.bytes, offset) else { return Ok(()) };
         let (folder, inode) = (visit.node.number, entry.inode);
@@ -244,7 +244,7 @@ impl<S: BlockSource> Checker<'_, S> {
         visit.names.add(name_hash(&name))
     }
 
-    /// Why an entry cannot be, if it cannot.
+    /// Returns why an entry is invalid, if it is.
     fn reason_to_remove(&self, folder: u32, entry: &Entry<'_>) -> Option<Fault> {
         let (inode, name) = (entry.inode, || entry.name.to_vec());
         let numbered = inode >= self.volume.first_inode && inode <= self.volume.inodes();

@@ -1,4 +1,4 @@
-//! The descriptors of the groups: where bitmaps and inode tables are.
+//! Group descriptors: where bitmaps and inode tables are.
 
 use super::bits::filled;
 use super::state::Checker;
@@ -18,7 +18,7 @@ const PARTS: [(&str, usize); 3] =
     [("block bitmap", field::BLOCK_BITMAP), ("inode bitmap", field::INODE_BITMAP), ("inode table", field::INODE_TABLE)];
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// A group's descriptor, checked by [`check_groups`](Checker::check_groups).
+    /// Returns a group's descriptor, as validated by [`check_groups`](Checker::check_groups).
     pub(super) fn descriptor(&self, group: u32) -> GroupDescriptor {
         let [block_bitmap, inode_bitmap, inode_table] = places(&self.descriptors, group);
         let row = self.row(group);
@@ -36,7 +36,7 @@ impl<S: BlockSource> Checker<'_, S> {
         &self.descriptors[group as usize * group::BYTES..][..group::BYTES]
     }
 
-    /// Reads the descriptors, puts right those that name impossible places, and marks the blocks that they name.
+    /// Reads the descriptors, corrects those with impossible places, and marks the blocks that they name.
     pub(super) async fn check_groups(&mut self) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         self.descriptors = filled(0, 0)?;
@@ -55,7 +55,7 @@ impl<S: BlockSource> Checker<'_, S> {
                     continue;
                 }
                 let mend = self.tell(Fault::DescriptorPlace { group, part, says, right }).await?;
-                // Whoever only looks goes on with what is right, but does not write it.
+                // A read-only check continues with the right value, but does not write it.
                 write_u32(&mut self.descriptors, group as usize * group::BYTES + offset, right);
                 if mend {
                     self.write_descriptor(group).await?;
@@ -75,13 +75,13 @@ impl<S: BlockSource> Checker<'_, S> {
         self.write_block(self.volume.geometry.first_data_block + 1 + block as u32, &bytes).await
     }
 
-    /// Sets a count in a group's descriptor, without writing it.
+    /// Sets a count in a group's descriptor in memory only.
     pub(super) fn set_count(&mut self, group: u32, offset: usize, count: u16) {
         write_u16(&mut self.descriptors, group as usize * group::BYTES + offset, count);
     }
 
-    /// Where the parts of a group are: what the descriptor says, if that can be; else what a backup says; else where
-    /// whoever makes a volume puts them.
+    /// Returns where the parts of a group are: as its descriptor says, if that is possible; else as a backup says;
+    /// else where `mke2fs` puts them.
     async fn right_places(&mut self, group: u32, says: Places) -> Result<Places, CheckError> {
         let geometry = self.volume.geometry;
         let first = geometry.first_bitmap(group);
@@ -93,7 +93,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut backup = None;
         for copy in (1..geometry.groups).filter(|&copy| geometry.has_superblock(copy)).take(3) {
             let in_copy = self.places_in_copy(copy, group).await?;
-            // Nobody moves these; a backup that says what is usual was not changed by accident.
+            // These are never moved; a backup with the default places was not changed by accident.
             if in_copy == usual || backup.is_none() && self.can_be(group, in_copy) {
                 backup = Some(in_copy);
             }
@@ -105,7 +105,7 @@ impl<S: BlockSource> Checker<'_, S> {
         })
     }
 
-    /// Whether a group's parts can be there: in the group, behind the copies in it, apart from each other.
+    /// Returns whether a group's parts can be there: inside the group, behind its copies, and disjoint.
     fn can_be(&self, group: u32, [block_bitmap, inode_bitmap, inode_table]: Places) -> bool {
         let geometry = &self.volume.geometry;
         let first = u64::from(geometry.group_first(group) + geometry.copies(group));
@@ -152,7 +152,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
     }
 
-    /// Whether a block holds the superblock, descriptors, a bitmap or inodes.
+    /// Returns whether a block holds the superblock, descriptors, a bitmap or inodes.
     pub(super) fn is_metadata(&self, block: u32) -> bool {
         let geometry = &self.volume.geometry;
         if !self.is_legal(block) {
@@ -166,7 +166,7 @@ impl<S: BlockSource> Checker<'_, S> {
             || (descriptor.inode_table..descriptor.inode_table + geometry.inode_table_blocks()).contains(&block)
     }
 
-    /// Whether a block holds inodes.
+    /// Returns whether a block is part of an inode table.
     pub(super) fn is_in_inode_table(&self, block: u32) -> bool {
         let geometry = &self.volume.geometry;
         if !self.is_legal(block) {

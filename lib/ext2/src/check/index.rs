@@ -1,4 +1,4 @@
-//! The index of a folder: that it leads to each block once, and to each name by its hash.
+//! Hash index of a folder: it must lead to each block once, and to each name by its hash.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::source::BlockSource;
 use crate::wire::superblock::field;
 use crate::wire::{read_u16, read_u32};
 
-/// Where the root's own description is: behind `.` and the header of `..`.
+/// Offset of the root's info: behind `.` and the header of `..`.
 const ROOT_INFO: usize = 24;
 /// Offsets in it.
 const RESERVED: usize = 0;
@@ -18,16 +18,16 @@ const HASH_VERSION: usize = 4;
 const INFO_BYTES: usize = 5;
 const LEVELS: usize = 6;
 const FLAGS: usize = 7;
-/// The header of a block of the index that is not the root: an entry that is not in use.
+/// Header of an index block other than the root: an unused entry.
 const NODE_HEADER: usize = 8;
-/// A pair of a hash and a block.
+/// Size of a pair of hash and block, in bytes.
 const PAIR_BYTES: usize = 8;
 /// The bits of a pair's block number.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
 /// Says in the superblock that names are hashed as unsigned bytes.
 const UNSIGNED_HASH: u32 = 2;
 
-/// The least and the largest hash of the names in each block of a folder.
+/// The minimum and maximum hash of the names in each block of a folder.
 pub(super) struct Ranges {
     hasher: Hasher,
     blocks: Vec<(u32, u32)>,
@@ -42,7 +42,7 @@ impl Ranges {
     }
 }
 
-/// A block of the index that is still to be gone through.
+/// An index block yet to be traversed.
 struct Level {
     bytes: Vec<u8>,
     /// Where its pairs are, how many there are, and the next one.
@@ -61,7 +61,7 @@ impl Level {
         sound.then_some(Level { bytes, pairs, count, next: 0, most })
     }
 
-    /// The hash from which on the pair at this position is responsible.
+    /// Returns the lowest hash covered by the pair at this position.
     fn hash(&self, position: usize) -> u32 {
         if position == 0 { 0 } else { read_u32(&self.bytes, self.pairs + position * PAIR_BYTES) & !1 }
     }
@@ -72,7 +72,7 @@ impl Level {
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// What the names of an indexed folder are gathered in; `None` if it does not say how they are hashed.
+    /// Returns the collector for the names of an indexed folder; `None` if its hash version is unknown.
     pub(super) async fn ranges(&mut self, blocks: &[u32]) -> Result<Option<Ranges>, CheckError> {
         let Some(&root) = blocks.first() else { return Ok(None) };
         let root = self.read_block(root).await?;
@@ -88,7 +88,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(Some(Ranges { hasher: Hasher { algorithm, unsigned, seed }, blocks }))
     }
 
-    /// Whether the index leads to each block once, and only to names with the hashes that it says.
+    /// Returns whether the index leads to each block once, and only to names within the hash range that it gives.
     pub(super) async fn is_index_sound(&mut self, blocks: &[u32], ranges: &Ranges) -> Result<bool, CheckError> {
         let Some(&root) = blocks.first() else { return Ok(false) };
         let root = self.read_block(root).await?;

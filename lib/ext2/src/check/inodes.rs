@@ -1,4 +1,4 @@
-//! All inodes: what each says of itself, and which blocks it claims.
+//! All inodes: their own fields, and the blocks they claim.
 
 use super::journal::JOURNAL_INODE;
 use super::node::{Node, ZERO_FIELDS, flag};
@@ -25,7 +25,7 @@ const TIMES: [(usize, usize); 4] = [
     (field::MADE_TIME, field::MADE_TIME + 4),
 ];
 
-/// What a walk over an inode's blocks found.
+/// Result of walking an inode's blocks.
 #[derive(Default)]
 struct Walked {
     /// Blocks, tables included.
@@ -67,13 +67,13 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Reads the list of blocks that the disk cannot keep.
+    /// Reads the list of bad blocks.
     async fn list_bad_blocks(&mut self) -> Result<(), CheckError> {
         self.bad_blocks.clear();
         let node = self.load(BAD_BLOCKS_INODE).await?;
         let (numbers, _) = self.legal_numbers(&node);
         let mut tree = Tree::new(numbers, self.volume.geometry.block_bytes);
-        // Tables that lead to themselves would make a list without an end.
+        // Cyclic tables would make the list endless.
         let mut left = self.volume.geometry.blocks;
         // Without this one there would be no list.
         let own = self.place_of(BAD_BLOCKS_INODE).0;
@@ -120,8 +120,8 @@ impl<S: BlockSource> Checker<'_, S> {
         }
     }
 
-    /// Whether the volume was always used with a clock, so that small times are no times. The time of the last write
-    /// says nothing: a repair sets it, and who looks again is to come to the same answer.
+    /// Returns whether the volume was always used with a clock, so that small times are invalid. The time of the last
+    /// write proves nothing: a repair sets it, and a second check must come to the same result.
     fn knows_times(&self) -> bool {
         [superblock::MOUNT_TIME, superblock::MADE_TIME].into_iter().all(|offset| {
             let time = read_u32(&self.superblock, offset);
@@ -129,7 +129,7 @@ impl<S: BlockSource> Checker<'_, S> {
         })
     }
 
-    /// The time of deletion of what is deleted here: one that cannot be taken for the number of an inode.
+    /// Returns the deletion time to set: one that cannot be taken for an inode number.
     pub(super) fn dead_time(&self) -> u32 {
         self.device.now_s().max(self.volume.inodes())
     }
@@ -140,7 +140,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.links[number] = node.links();
     }
 
-    /// The inode whose blocks are broken on the medium. It has nothing but block numbers.
+    /// Checks the inode of bad blocks. It has nothing but block numbers.
     async fn check_bad_blocks(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let stray = node.mode() != 0
             || node.links() != 0
@@ -224,7 +224,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.check_content(node, true).await
     }
 
-    /// Makes an inode one that is not in use, and forgets it.
+    /// Frees an inode, and forgets it.
     pub(super) fn clear_inode(&mut self, node: &mut Node) {
         if node.number < self.volume.first_inode {
             node.bytes.fill(0);
@@ -242,7 +242,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
     }
 
-    /// The kind. Whether the inode is still in use.
+    /// Checks the file type; returns whether the inode is still in use.
     async fn check_kind(&mut self, node: &mut Node) -> Result<bool, CheckError> {
         let inode = node.number;
         let sure = matches!(node.kind(), Some(Kind::File | Kind::Directory | Kind::SymbolicLink));
@@ -265,7 +265,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Whether the first block is that of a folder with this number, and nothing speaks against it.
+    /// Returns whether the first block is that of a folder with this number, and nothing contradicts it.
     async fn holds_folder(&mut self, node: &Node) -> Result<bool, CheckError> {
         let numbers = node.numbers();
         let named = || numbers.into_iter().filter(|&block| block != 0);
@@ -305,7 +305,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// What is behind the first 128 bytes.
+    /// Checks what follows the first 128 bytes.
     async fn check_extra(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let (inode, room) = (node.number, node.extra().len());
         if room < 4 {
@@ -334,7 +334,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let end = node.bytes.len();
         for (time, extension) in TIMES.into_iter().filter(|times| times.1 + 4 <= end) {
             let says = read_u32(&node.bytes, extension);
-            // A time before 1970 that goes on after 2038: an old version of Linux wrote them so.
+            // A time before 1970 with an extension past 2038: an old version of Linux wrote these.
             let negative = read_u32(&node.bytes, time) >> 31 != 0;
             let fault = Fault::StrayField { inode, field: "time (extension)", says };
             if negative && says & 3 == 3 && self.tell(fault).await? {
@@ -344,7 +344,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Whether a symbolic link has a target as long as it says.
+    /// Returns whether a symbolic link's target is as long as its size.
     async fn is_link(&mut self, node: &Node) -> Result<bool, CheckError> {
         let size = node.size();
         let ends_at = |bytes: &[u8]| bytes.iter().position(|&byte| byte == 0).map(|end| end as u64);
@@ -359,7 +359,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(ends_at(&self.read_block(numbers[0]).await?) == Some(size))
     }
 
-    /// The blocks, and the size and count that follow from them.
+    /// Checks the blocks, and the size and count that follow from them.
     async fn check_content(&mut self, node: &mut Node, may_be_cleared: bool) -> Result<(), CheckError> {
         let inode = node.number;
         let mut blocks = u64::from(self.check_attribute_block(node).await?);
@@ -414,8 +414,8 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Claims the blocks of an inode, and takes impossible numbers out of it. Those in tables are only noted: who
-    /// owns the tables is not known before all inodes were seen.
+    /// Claims the blocks of an inode, and removes impossible numbers. Those in tables are only noted: the owners of
+    /// the tables are unknown before all inodes were seen.
     async fn walk(&mut self, node: &mut Node) -> Result<Walked, CheckError> {
         let inode = node.number;
         let (numbers, illegal) = self.legal_numbers(node);
@@ -455,7 +455,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(walked)
     }
 
-    /// Notes that a block is in use. Whether it was before.
+    /// Marks a block as used; returns whether it was before.
     pub(super) fn claim(&mut self, block: u32) -> Result<bool, CheckError> {
         let had = self.found.insert(block);
         if had {
@@ -468,7 +468,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(had)
     }
 
-    /// An inode's own numbers without the impossible ones; how many those are, and the first.
+    /// Returns an inode's own block numbers without the impossible ones; how many those are, and the first.
     pub(super) fn legal_numbers(&self, node: &Node) -> ([u32; BLOCK_NUMBERS], Option<(u32, u32)>) {
         let mut numbers = node.numbers();
         let mut illegal = None;
@@ -484,7 +484,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (numbers, illegal)
     }
 
-    /// Takes the impossible numbers out of a table; how many there were, and the first.
+    /// Removes impossible numbers from a table; returns how many there were, and the first.
     pub(super) fn take_illegal(&self, bytes: &mut [u8], table: &Claim, limit: u64) -> Option<(u32, u32)> {
         let mut illegal = None;
         for (index, number) in bytes.chunks_exact_mut(4).enumerate() {
@@ -499,7 +499,7 @@ impl<S: BlockSource> Checker<'_, S> {
         illegal
     }
 
-    /// The first block of a file that cannot be there.
+    /// Returns the limit of logical blocks of a file.
     pub(super) fn logical_limit(&self, node: &Node) -> u64 {
         match node.kind() {
             Some(Kind::Directory) => self.volume.folder_blocks(),

@@ -1,6 +1,6 @@
-//! The journal of a volume that has one: what it holds is put in its places before all else is looked at.
+//! Journal recovery: replays the journal before anything else is checked.
 //!
-//! The store does the same when a volume is mounted; here it is done on a volume of which nothing is believed.
+//! The store does the same at mount; here nothing about the volume is trusted.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ pub(super) const JOURNAL_INODE: u32 = 8;
 /// Bytes of the superblock's copy of the journal's block numbers.
 const BACKUP_BYTES: usize = 68;
 
-/// A journal that can be used.
+/// A usable journal.
 struct Journal {
     /// Its blocks, the first of which is its superblock.
     blocks: Vec<u32>,
@@ -30,7 +30,7 @@ struct Journal {
 }
 
 impl Journal {
-    /// The block of the volume that is this many behind another in the ring.
+    /// Returns the block `count` blocks after another in the ring.
     fn behind(&self, position: u32, count: u32) -> u32 {
         let ring = u64::from(self.says.blocks - self.says.first);
         self.says.first + ((u64::from(position - self.says.first) + u64::from(count)) % ring) as u32
@@ -48,15 +48,14 @@ struct Copy {
     is_escaped: bool,
 }
 
-/// What the log holds: the last copy of each block, and the number behind that of the last transaction.
+/// Contents of the log: the last copy of each block, and the sequence number after the last transaction.
 struct Log {
     copies: BTreeMap<u32, Copy>,
     end: u32,
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Looks whether there is a journal, and whether it can be one; puts what it holds in its places. Whether there
-    /// was something.
+    /// Finds and validates the journal, and replays it. Returns whether there was anything to replay.
     pub(super) async fn check_journal(&mut self) -> Result<bool, CheckError> {
         self.journal = 0;
         let number = |offset| read_u32(&self.superblock, offset);
@@ -145,7 +144,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Reads the log from its beginning to the last transaction that has a commit block; `None` if it cannot be.
+    /// Reads the log from its start to the last transaction with a commit block; `None` if it is unreadable.
     async fn read_log(&mut self, journal: &Journal) -> Result<Option<Log>, CheckError> {
         let says = journal.says;
         let mut end = says.sequence;
@@ -180,7 +179,7 @@ impl<S: BlockSource> Checker<'_, S> {
             position = journal.behind(position, used);
             left = left.saturating_sub(used);
         }
-        // Numbers of transactions go round in a circle.
+        // Sequence numbers wrap.
         let is_revoked = |block: u32, sequence: u32| {
             revocations.get(&block).is_some_and(|&by| by.wrapping_sub(sequence) as i32 >= 0)
         };
@@ -190,7 +189,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(possible.then_some(Log { copies, end }))
     }
 
-    /// Puts what the log holds in its places.
+    /// Replays the log.
     async fn replay(&mut self, journal: &Journal, log: &Log) -> Result<(), CheckError> {
         let mend = self.tell(Fault::JournalNotReplayed).await?;
         for (&block, copy) in &log.copies {

@@ -1,4 +1,4 @@
-//! `lost+found`, where things go to that have no name, and folders that are made anew.
+//! `lost+found`, for what has no name, and folders that are recreated.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -16,7 +16,7 @@ use crate::source::BlockSource;
 const NAME: &[u8] = b"lost+found";
 const FOLDER_MODE: u16 = 0o040_000;
 
-/// `lost+found` as it is being filled.
+/// State of `lost+found` while it is filled.
 pub(super) struct Lost {
     number: u32,
     blocks: Vec<u32>,
@@ -27,7 +27,7 @@ pub(super) struct Lost {
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Gives an inode a name in `lost+found`; the number of that folder, or `None` if there is no room.
+    /// Gives an inode a name in `lost+found`; returns that folder's number, or `None` if there is no room.
     pub(super) async fn put_into_lost(&mut self, inode: u32) -> Result<Option<u32>, CheckError> {
         let mut lost = match self.lost.take() {
             Some(lost) => lost,
@@ -51,7 +51,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(put.then_some(number))
     }
 
-    /// Finds `lost+found`, or makes it.
+    /// Finds `lost+found`, or creates it.
     async fn open_lost(&mut self) -> Result<Option<Lost>, CheckError> {
         let number = match self.find_lost().await? {
             Some(number) => Some(number),
@@ -69,7 +69,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(Some(Lost { number, blocks, cursor: 0, names }))
     }
 
-    /// Looks `lost+found` up in the root. Anything else of that name is made nameless, so that it goes there, too.
+    /// Looks up `lost+found` in the root. Anything else of that name loses it, and so goes there, too.
     async fn find_lost(&mut self) -> Result<Option<u32>, CheckError> {
         let root = self.load(ROOT_INODE).await?;
         for (_, block) in self.data_blocks(&root).await? {
@@ -113,7 +113,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(Some(number))
     }
 
-    /// Makes a root folder. Whether there is one.
+    /// Creates a root folder; returns whether there is one.
     pub(super) async fn make_root(&mut self) -> Result<bool, CheckError> {
         if !self.may_fix(&Fault::RootMissing) || self.is_used(ROOT_INODE) {
             self.tell(Fault::RootMissing).await?;
@@ -130,7 +130,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Writes an empty folder, its block first, and takes note of it. Its own `.` is counted, its `..` is not.
+    /// Writes an empty folder, its block first, and records it. Its own `.` is counted, its `..` is not.
     async fn write_folder(&mut self, number: u32, parent: u32, block: u32, mode: u16) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };
@@ -149,7 +149,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Puts an entry into a folder, which grows where it has no room. Whether there was room.
+    /// Adds an entry to a folder, which grows if it has no room; returns whether there was room.
     async fn add_entry(
         &mut self,
         folder: u32,

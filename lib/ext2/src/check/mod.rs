@@ -59,64 +59,64 @@ pub use fault::{Cost, Done, Fault, Finding};
 use crate::source::BlockSource;
 use state::Checker;
 
-/// The most rounds. Each mends what the one before brought to light.
+/// Maximum rounds. Each repairs what the previous one uncovered.
 const MAX_ROUNDS: u32 = 12;
 
-/// What may be changed.
+/// Which changes are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing.
     Look,
-    /// What costs nothing.
+    /// Those that lose nothing.
     Mend,
-    /// Everything.
+    /// All.
     Repair,
 }
 
-/// How to check.
+/// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// What may be changed.
+    /// Which changes are allowed.
     pub mode: Mode,
-    /// The most memory that the check may take, in bytes.
+    /// Maximum memory of the check, in bytes.
     pub memory_bytes: u64,
 }
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was no fault.
+    /// No faults.
     Clean,
-    /// There were faults, and all are mended.
+    /// There were faults, and all are repaired.
     Mended,
     /// There are faults.
     Faulty,
 }
 
-/// What was found in all.
+/// Results of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Faults that were reported.
+    /// Faults reported.
     pub faults: u64,
-    /// Those of them that are mended.
+    /// Faults repaired.
     pub mended: u64,
-    /// Faults that are still there.
+    /// Faults remaining.
     pub left: u64,
-    /// Whether the volume was written. A repair that would leave faults writes nothing, and mends none.
+    /// Whether the volume was written. A repair that would leave faults writes nothing, and repairs none.
     pub written: bool,
     /// Inodes of the volume.
     pub inodes: u32,
-    /// Those in use.
+    /// Inodes in use.
     pub used_inodes: u32,
     /// Folders among them.
     pub folders: u32,
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
     /// Blocks of the volume.
     pub blocks: u32,
-    /// Those in use.
+    /// Blocks in use.
     pub used_blocks: u32,
 }
 
@@ -134,7 +134,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Checks the volume on a disk, and tells of each fault as it is found and dealt with.
+/// Checks the volume on a disk, and reports each fault as it is found and dealt with.
 pub async fn check<S: BlockSource>(
     source: &S,
     options: &CheckOptions,

@@ -1,4 +1,4 @@
-//! Names that are twice in a folder.
+//! Duplicate names in a folder.
 //!
 //! Names are compared by hashes of 64 bits first, in memory that does not grow with the folder: of a very large
 //! folder only a part of the hashes is held at a time, and its entries are gone over once for each part.
@@ -12,16 +12,16 @@ use super::state::Checker;
 use super::{CheckError, Fault};
 use crate::source::BlockSource;
 
-/// Hashes that are held at once.
+/// Maximum hashes held at once.
 const MAX_HASHES: usize = 1 << 20;
-/// Bytes of memory that they take, growing, and with the numbers of a folder's blocks.
+/// Memory that they take while growing, and for a folder's block numbers, in bytes.
 pub(super) const MEMORY_BYTES: u64 = 2 * 8 * MAX_HASHES as u64;
 
-/// The names of a folder, as hashes.
+/// Hashes of a folder's names.
 #[derive(Default)]
 pub(super) struct Names {
     hashes: Vec<u64>,
-    /// How many there are, also those that are not held.
+    /// Their total number, including those not held.
     count: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn name_hash(name: &[u8]) -> u64 {
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Finds names that are twice in a folder.
+    /// Finds duplicate names in a folder.
     pub(super) async fn check_duplicates(&mut self, visit: &mut Visit, names: Names) -> Result<(), CheckError> {
         let parts = names.count.div_ceil(MAX_HASHES as u64 / 2).max(1);
         if names.hashes.len() as u64 == names.count {
@@ -66,7 +66,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Deals with the names that have one of these hashes more than once. `complete` says that these are all hashes.
+    /// Handles duplicates among these hashes. `complete`: these are all hashes.
     async fn check_part(&mut self, visit: &mut Visit, mut hashes: Vec<u64>, complete: bool) -> Result<(), CheckError> {
         hashes.sort_unstable();
         let mut twice: Vec<u64> = hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
@@ -123,7 +123,7 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 }
 
-/// A name as long as this one that is not among the sorted hashes.
+/// Returns a name of the same length that is not among the sorted hashes.
 fn other_name(name: &[u8], hashes: &[u64]) -> Option<Vec<u8>> {
     let mut other = name.to_vec();
     for number in 0u32..4096 {

@@ -1,4 +1,4 @@
-//! An inode's bytes, read and changed field by field: nothing in them is believed yet.
+//! An inode's bytes, read and changed field by field: nothing in them is trusted yet.
 
 use alloc::vec::Vec;
 
@@ -30,12 +30,12 @@ pub(super) mod flag {
     pub(crate) const ATTRIBUTE_INODE: u32 = 0x20_0000;
     pub(crate) const INLINE_DATA: u32 = 0x1000_0000;
     pub(crate) const CASE_FOLDED: u32 = 0x4000_0000;
-    /// All of them that are taken off.
+    /// All of them that are cleared.
     pub(crate) const FOREIGN: u32 =
         ENCRYPTED | IMAGIC | HUGE | EXTENTS | VERITY | ATTRIBUTE_INODE | INLINE_DATA | CASE_FOLDED;
 }
 
-/// An inode as it is on the disk.
+/// An inode as on disk.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) number: u32,
@@ -115,17 +115,17 @@ impl Node {
         }
     }
 
-    /// A short symbolic link's place for its target.
+    /// Returns the space for a short symbolic link's target.
     pub(super) fn short_target(&self) -> &[u8] {
         &self.bytes[field::BLOCK_NUMBERS..field::BLOCK_NUMBERS + BLOCK_NUMBERS * 4]
     }
 
-    /// Whether it is a symbolic link whose target is in the inode.
+    /// Returns whether it is a symbolic link whose target is in the inode.
     pub(super) fn is_short_link(&self) -> bool {
         self.kind() == Some(Kind::SymbolicLink) && (1..BLOCK_NUMBERS as u64 * 4).contains(&self.size())
     }
 
-    /// Whether its block numbers name blocks.
+    /// Returns whether its block numbers name blocks.
     pub(super) fn has_blocks(&self) -> bool {
         match self.kind() {
             Some(Kind::File | Kind::Directory) => true,
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// Makes it one that is not in use.
+    /// Marks it as unused.
     pub(super) fn clear(&mut self, now: u32) {
         self.bytes.fill(0);
         self.set_deleted(now);

@@ -1,5 +1,5 @@
-//! The list of inodes that were being deleted or cut when the volume was left: it begins in the superblock and goes
-//! on in the place for the time of deletion.
+//! The orphan list: inodes that were being deleted or truncated at the last unmount. It begins in the superblock and
+//! is linked through the deletion-time field.
 
 use super::bits::Bits;
 use super::node::Node;
@@ -12,7 +12,7 @@ use crate::wire::superblock::field;
 use crate::wire::{read_u32, write_u32};
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Notes who is on the list, so that nobody takes for a fault what will be finished.
+    /// Reads the orphan list, so that what will be finished is not reported as a fault.
     pub(super) async fn read_orphans(&mut self) -> Result<(), CheckError> {
         self.orphans = Bits::default();
         let mut number = read_u32(&self.superblock, field::LAST_ORPHAN);
@@ -38,7 +38,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (self.volume.first_inode..=self.volume.inodes()).contains(&number)
     }
 
-    /// Finishes what was begun. Who owns which block is known by then.
+    /// Finishes the deletions and truncations. The owners of all blocks are known by then.
     pub(super) async fn finish_orphans(&mut self) -> Result<(), CheckError> {
         let mut number = read_u32(&self.superblock, field::LAST_ORPHAN);
         while number != 0 && self.can_be_orphan(number) && self.orphans.has(number) {
@@ -60,7 +60,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Takes away what a file has beyond its size.
+    /// Frees what a file has beyond its size.
     async fn cut(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let block_bytes = u64::from(self.volume.geometry.block_bytes);
         if !node.has_blocks() || node.kind() == Some(Kind::SymbolicLink) {

@@ -1,4 +1,4 @@
-//! What a repair would change, kept in memory over a disk that is not written.
+//! The changes of a repair, held in memory over a disk that is not written.
 //!
 //! Not here: the disk, and the order in which changes are written.
 
@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 
 use super::CheckError;
 
-/// Bytes of memory that a change takes beside its content: its place in the map, and in the list by which changes are
-/// written.
+/// Memory overhead of a change beside its content, in bytes: its entries in the map and in the write list.
 const OVERHEAD_BYTES: u64 = 96;
 
 /// The new content of one sector of the disk.
@@ -23,7 +22,7 @@ pub(super) enum Piece {
 /// The changed sectors, by their offsets.
 pub(super) struct Overlay {
     pieces: BTreeMap<u64, Piece>,
-    /// Bytes of memory that they take, and may take.
+    /// Memory that they use, and may use, in bytes.
     used: u64,
     limit: u64,
 }
@@ -45,7 +44,7 @@ impl Overlay {
         self.pieces.get(&offset)
     }
 
-    /// The changes that begin from `start` on and before `end`.
+    /// Returns the changes that begin in `start..end`.
     pub(super) fn range(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, &Piece)> {
         self.pieces.range(start..end).map(|(&offset, piece)| (offset, piece))
     }
@@ -67,7 +66,7 @@ impl Overlay {
 }
 
 impl Piece {
-    /// A piece with these bytes.
+    /// Creates a piece with these bytes.
     pub(super) fn of(bytes: &[u8]) -> Result<Piece, CheckError> {
         let mut own = Vec::new();
         own.try_reserve_exact(bytes.len()).map_err(|_| CheckError::NoMemory)?;

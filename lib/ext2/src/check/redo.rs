@@ -24,17 +24,17 @@ use crate::source::BlockSource;
 use crate::wire::superblock::{BYTES, OFFSET};
 use crate::wire::{read_u32, write_u32};
 
-/// What a log begins with.
+/// Magic number of a log.
 const MAGIC: &[u8; 8] = b"EXT2REDO";
 /// Where in the superblock the pointer is, and what it begins with.
 const POINTER: usize = 0x3d8;
 const POINTER_BYTES: usize = 32;
 const POINTER_MAGIC: u32 = 0x4f44_4552;
 const ENTRY_BYTES: u64 = 16;
-/// What hashes begin with: FNV-1a.
+/// Initial value of the hashes: FNV-1a.
 const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// Where a log is.
+/// Location of a log.
 #[derive(Clone, Copy)]
 struct Pointer {
     block: u32,
@@ -61,7 +61,7 @@ fn hash_of_superblock(superblock: &[u8]) -> u64 {
 }
 
 impl Pointer {
-    /// The pointer in a superblock, if nobody changed that since.
+    /// Returns the pointer in a superblock, if that is unchanged since.
     fn of(superblock: &[u8]) -> Option<Pointer> {
         let own = &superblock[POINTER..POINTER + POINTER_BYTES];
         let valid = read_u32(own, 0) == POINTER_MAGIC && read_u64(own, 24) == hash_of_superblock(superblock);
@@ -79,7 +79,7 @@ impl Pointer {
     }
 }
 
-/// Takes the pointer out of a superblock.
+/// Removes the pointer from a superblock.
 pub(super) fn clear_pointer(superblock: &mut [u8]) {
     if read_u32(superblock, POINTER) == POINTER_MAGIC {
         superblock[POINTER..POINTER + POINTER_BYTES].fill(0);
@@ -87,7 +87,7 @@ pub(super) fn clear_pointer(superblock: &mut [u8]) {
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Takes up a repair that was cut off while it was written.
+    /// Resumes a repair that was interrupted while it was written.
     pub(super) async fn take_up_repair(&mut self) -> Result<(), CheckError> {
         clear_pointer(&mut self.superblock);
         let Some(pointer) = Pointer::of(&self.device.read_disk(OFFSET, BYTES).await?) else { return Ok(()) };
@@ -109,8 +109,8 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Puts a log of all changes but those in new blocks into the changes, and a pointer to it into a superblock.
-    /// Whether there was room for it: a row of free blocks.
+    /// Adds a log of all changes but those in new blocks, and a pointer to it in a superblock. Returns whether there
+    /// was a run of free blocks for it.
     pub(super) async fn log_changes(&mut self, superblock: &mut [u8]) -> Result<bool, CheckError> {
         let (block_bytes, piece_bytes) = (u64::from(self.volume.geometry.block_bytes), self.device.piece_bytes());
         let mut targets: Vec<(u64, Option<u64>)> = Vec::new();
@@ -154,7 +154,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Takes so many free blocks in a row, the first of which begins at a sector.
+    /// Allocates a run of free blocks, aligned to a sector.
     fn take_row(&mut self, count: u64) -> Option<u32> {
         let geometry = &self.volume.geometry;
         let step = (self.device.piece_bytes() / u64::from(geometry.block_bytes)).max(1) as u32;
@@ -178,7 +178,7 @@ impl<S: BlockSource> Checker<'_, S> {
 }
 
 impl<S: BlockSource> Device<'_, S> {
-    /// Reads a log into the changes. Whether it was whole.
+    /// Loads a log into the changes; returns whether it was complete.
     async fn load_log(&mut self, start: u64, pointer: Pointer) -> Result<bool, CheckError> {
         let (piece_bytes, disk_bytes) = (self.piece_bytes(), self.bytes());
         if !start.is_multiple_of(piece_bytes) || !pointer.bytes.is_multiple_of(piece_bytes) {

@@ -1,6 +1,6 @@
-//! Messages of neighbour discovery as they lie in packets (RFC 4861, 4).
+//! Wire format of neighbour discovery messages (RFC 4861, 4).
 //!
-//! Deliberately not here: what follows from them.
+//! Deliberately not here: what the messages lead to.
 
 use alloc::vec::Vec;
 
@@ -10,12 +10,12 @@ use crate::icmp::Message;
 use crate::output::{Buffer, Output};
 use crate::packet::IpHeader;
 
-/// What a packet that no router has passed on has left: only neighbours can send these messages.
+/// Hop limit of a packet that no router has forwarded: only neighbours can send these messages.
 pub(super) const HOP_LIMIT: u8 = 255;
-/// All hosts and all routers of the link.
+/// The all-nodes and all-routers groups.
 pub(super) const ALL_HOSTS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const ALL_ROUTERS: Ipv6Address = Ipv6Address::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-/// Prefixes of one advertisement that are looked at, and name servers.
+/// Maximum prefixes processed per advertisement, and name servers.
 const MAX_PREFIXES: usize = 8;
 const MAX_NAME_SERVERS: usize = 4;
 
@@ -30,28 +30,28 @@ const PREFIX: u8 = 3;
 const MTU: u8 = 5;
 const NAME_SERVERS: u8 = 25;
 
-/// The group in which an address is asked for.
+/// Returns the solicited-node multicast address.
 pub(crate) fn group_of(address: &Ipv6Address) -> Ipv6Address {
     let [.., a, b, c] = address.octets();
     Ipv6Address::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from(b) << 8 | u16::from(c))
 }
 
-/// A range of addresses that a router tells of.
+/// A prefix information option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefix {
     pub(super) address: Ipv6Address,
     pub(super) bits: u8,
     pub(super) is_on_link: bool,
-    /// Hosts may make addresses of it.
+    /// Autonomous flag: hosts may form addresses from it.
     pub(super) is_for_hosts: bool,
     pub(super) valid_s: u32,
     pub(super) preferred_s: u32,
 }
 
-/// What a router tells.
+/// A router advertisement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advertisement {
-    /// How long it may be the way to everywhere; 0: it is not.
+    /// Router lifetime in seconds; 0: not a default router.
     pub(super) router_s: u16,
     pub(super) hardware: Option<EthernetAddress>,
     pub(super) mtu: Option<u32>,
@@ -59,16 +59,16 @@ pub(super) struct Advertisement {
     pub(super) name_servers: Vec<IpAddress>,
 }
 
-/// A message.
+/// A neighbour discovery message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Discovery {
     Router(Advertisement),
-    /// Who has this address?
+    /// Neighbour solicitation.
     Asked {
         target: Ipv6Address,
         hardware: Option<EthernetAddress>,
     },
-    /// I have this address.
+    /// Neighbour advertisement.
     Answered {
         target: Ipv6Address,
         hardware: Option<EthernetAddress>,
@@ -77,9 +77,9 @@ pub(super) enum Discovery {
     },
 }
 
-/// Whether a kind of message is one of these.
+/// Returns whether an ICMPv6 type is a neighbour discovery message.
 pub(crate) fn is_one(kind: u8) -> bool {
-    // A redirect (137) is one that is not listened to: there is mostly one router, and who listens can be lied to.
+    // Includes redirects (137), which are ignored: there is usually one router, and redirects can be forged.
     (ROUTER_SOLICITATION..=137).contains(&kind)
 }
 
@@ -93,7 +93,7 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes))
 }
 
-/// The options, each with its two first bytes; nothing where they make no sense.
+/// Returns the options, each with its two header bytes; `None` if they are malformed.
 fn options(mut rest: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     let mut found = Vec::new();
     while !rest.is_empty() {
@@ -111,7 +111,7 @@ fn hardware(options: &[(u8, &[u8])], kind: u8) -> Option<EthernetAddress> {
     address.is_unicast().then_some(address)
 }
 
-/// Reads a message whose checksum is right; nothing where it is none, is one for routers, or comes from afar.
+/// Parses a message whose checksum is right; `None` if it is malformed, meant for routers, or was forwarded.
 pub(super) fn read(header: &IpHeader, message: &[u8]) -> Option<Discovery> {
     let IpAddress::Ipv6(source) = header.source else { return None };
     if header.hop_limit != HOP_LIMIT || *message.get(1)? != 0 {
@@ -123,7 +123,7 @@ pub(super) fn read(header: &IpHeader, message: &[u8]) -> Option<Discovery> {
             let options = options(message.get(24..)?)?;
             let target = address_at(message, 8).filter(|target| !target.is_multicast())?;
             let hardware = hardware(&options, SOURCE_HARDWARE);
-            // Who has no address yet asks its group, and cannot be answered at its hardware.
+            // A host without an address yet solicits the group, and cannot be answered at its hardware address.
             let IpAddress::Ipv6(destination) = header.destination else { return None };
             if source.is_unspecified() && (hardware.is_some() || destination != group_of(&target)) {
                 return None;
@@ -187,7 +187,7 @@ fn option(kind: u8, hardware: EthernetAddress) -> [u8; 8] {
     [kind, 1, a, b, c, d, e, f]
 }
 
-/// Asks who has an address. From no address: whether somebody has it.
+/// Sends a neighbour solicitation. An unspecified source makes it a duplicate-address probe.
 pub(crate) fn ask<B: Buffer>(output: &mut Output<B>, from: Ipv6Address, target: Ipv6Address) {
     let mut data = target.octets().to_vec();
     if !from.is_unspecified() {
@@ -196,7 +196,7 @@ pub(crate) fn ask<B: Buffer>(output: &mut Output<B>, from: Ipv6Address, target: 
     send(output, from, group_of(&target), NEIGHBOUR_SOLICITATION, 0, &data);
 }
 
-/// Says that this machine has an address: to who asked, or to all.
+/// Sends a neighbour advertisement, to the solicitor or to all nodes.
 pub(crate) fn answer<B: Buffer>(output: &mut Output<B>, own: Ipv6Address, to: Option<Ipv6Address>) {
     let mut data = own.octets().to_vec();
     data.extend(option(TARGET_HARDWARE, output.hardware));
@@ -204,7 +204,7 @@ pub(crate) fn answer<B: Buffer>(output: &mut Output<B>, own: Ipv6Address, to: Op
     send(output, own, to.unwrap_or(ALL_HOSTS), NEIGHBOUR_ADVERTISEMENT, flags, &data);
 }
 
-/// Asks who the routers are.
+/// Sends a router solicitation.
 pub(super) fn ask_routers<B: Buffer>(output: &mut Output<B>, from: Ipv6Address) {
     let data = option(SOURCE_HARDWARE, output.hardware);
     send(output, from, ALL_ROUTERS, ROUTER_SOLICITATION, 0, &data);
@@ -262,7 +262,8 @@ mod tests {
         assert_eq!(read(&header("2001:db8::1", HOP_LIMIT), &advertisement()), None);
         let whole = advertisement();
         for length in 0..whole.len() {
-            // Cut between options it is an advertisement with fewer; elsewhere it is none. It never panics.
+            // Truncated between options it is an advertisement with fewer; elsewhere it is malformed. It never
+            // panics.
             let _ = read(&header("fe80::1", HOP_LIMIT), &whole[..length]);
         }
         let mut endless = whole.clone();

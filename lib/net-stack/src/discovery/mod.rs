@@ -1,9 +1,9 @@
-//! IPv6 on the link: neighbours, the own address of the link, and what routers tell (RFC 4861, 4862, 8106).
+//! IPv6 neighbour discovery and stateless autoconfiguration (RFC 4861, 4862, 8106).
 //!
-//! Key type: [`Discovery`]. An address is *tried* before it is used: others are asked whether they have it. Addresses
-//! come from the hardware address (of the link, and of each prefix that a router tells of) or from people. Who owns
-//! what: the addresses in use are the output's; here is what is tried, and until when what was learnt is true.
-//! Deliberately not here: the cache of neighbours, which is the same for both versions of IP.
+//! Key type: [`Discovery`]. An address is *tentative* until duplicate address detection has passed. Addresses are
+//! derived from the hardware address (link-local, and one per advertised prefix) or configured by people. Ownership:
+//! the addresses in use belong to the output; this holds tentative addresses, and the lifetimes of what was learnt.
+//! Deliberately not here: the neighbour cache, which both versions of IP share.
 
 pub(crate) mod messages;
 
@@ -18,34 +18,35 @@ use crate::routes::Route;
 
 use messages::{Advertisement, Discovery as Message, Prefix};
 
-/// How long others may take to say that they have an address (RFC 4861, 10: RETRANS_TIMER).
+/// Time for other hosts to object to a tentative address, in nanoseconds (RFC 4861, 10: RETRANS_TIMER).
 const TRIED_NS: u64 = 1_000_000_000;
-/// Questions for routers, and between them.
+/// Router solicitations sent, and the interval between them.
 const QUESTIONS: u8 = 3;
 const BETWEEN_QUESTIONS_NS: u64 = 4_000_000_000;
-/// How long to wait for a buffer.
+/// Retry interval when no buffer is free, in nanoseconds.
 const AGAIN_NS: u64 = 10_000_000;
-/// Addresses that routers may bring about, and routers that may be known: others on the link could claim any number.
+/// Maximum addresses formed from advertisements, and maximum known routers: others on the link could claim any
+/// number.
 const MAX_LEARNT: usize = 3;
 const MAX_ROUTERS: usize = 4;
-/// Addresses that are tried at once.
+/// Maximum tentative addresses.
 const MAX_TRIED: usize = 8;
-/// A message that is not authenticated does not make a time shorter than this (RFC 4862, 5.5.3).
+/// Unauthenticated messages cannot lower a lifetime below this, in nanoseconds (RFC 4862, 5.5.3).
 const MIN_NS: u64 = 7200 * SECOND_NS;
 const SECOND_NS: u64 = 1_000_000_000;
-/// A time that is past and was noted.
+/// Marks an expiry that has already been processed.
 const NOTED: u64 = 0;
-/// Less than this no link of IPv6 carries.
+/// Minimum MTU of an IPv6 link.
 const MIN_MTU: u32 = 1280;
 
-/// An address that others are asked about.
+/// A tentative address.
 struct Tried {
     address: Address,
     is_asked: bool,
     until_ns: u64,
 }
 
-/// An address that a router brought about.
+/// An address formed from an advertisement.
 #[derive(Clone, Copy)]
 struct Learnt {
     address: Ipv6Address,
@@ -53,21 +54,21 @@ struct Learnt {
     preferred_ns: u64,
 }
 
-/// What is to be done with the addresses in use.
+/// What to do with the addresses in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Nobody else has it.
+    /// No duplicate was found: use it.
     Use(Address),
-    /// Its time is over.
+    /// Its lifetime is over.
     Gone(IpAddress),
-    /// Routers tell of these name servers.
+    /// The name servers that routers advertise.
     NameServers(Vec<IpAddress>),
 }
 
-/// IPv6 on the link.
+/// IPv6 state of the link.
 #[derive(Default)]
 pub(crate) struct Discovery {
-    /// The interface makes its own addresses.
+    /// Whether the interface forms its own addresses.
     is_on: bool,
     tried: Vec<Tried>,
     learnt: Vec<Learnt>,
@@ -75,7 +76,7 @@ pub(crate) struct Discovery {
     next_question_ns: u64,
 }
 
-/// The end of addresses that belongs to a hardware address (RFC 4291, appendix A).
+/// Returns the modified EUI-64 interface identifier (RFC 4291, appendix A).
 fn own_end(hardware: EthernetAddress) -> [u8; 8] {
     let [a, b, c, d, e, f] = hardware.0;
     [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
@@ -87,13 +88,13 @@ fn with_own_end(prefix: &Ipv6Address, hardware: EthernetAddress) -> Ipv6Address 
     Ipv6Address::from(octets)
 }
 
-/// The way to everywhere.
+/// The default route.
 fn everywhere() -> IpCidr {
     IpCidr::new(IpAddress::Ipv6(Ipv6Address::UNSPECIFIED), 0)
 }
 
 impl Discovery {
-    /// Lets the interface make its own addresses.
+    /// Enables autoconfiguration.
     pub(crate) fn start(&mut self, hardware: EthernetAddress) {
         self.is_on = true;
         let link = Ipv6Address::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
@@ -102,7 +103,7 @@ impl Discovery {
         self.ask_again();
     }
 
-    /// Forgets what it made and learnt; which addresses are to go is the caller's to know.
+    /// Forgets tentative and learnt addresses; the caller knows which addresses in use are to go.
     pub(crate) fn stop(&mut self) {
         self.is_on = false;
         self.tried.retain(|tried| tried.address.origin == Origin::Set);
@@ -113,12 +114,12 @@ impl Discovery {
         self.is_on
     }
 
-    /// Asks routers anew: the link may be another one.
+    /// Solicits routers again: it may be another link.
     pub(crate) fn ask_again(&mut self) {
         (self.questions, self.next_question_ns) = (QUESTIONS, 0);
     }
 
-    /// Asks whether somebody else has an address before it is used; false: there are too many of them.
+    /// Starts duplicate address detection; returns `false` if there are too many tentative addresses.
     pub(crate) fn try_out(&mut self, address: Address) -> bool {
         if self.tried.len() >= MAX_TRIED {
             return false;
@@ -127,12 +128,12 @@ impl Discovery {
         true
     }
 
-    /// Whether an address is being tried.
+    /// Returns whether an address is tentative.
     pub(crate) fn is_tried(&self, address: &IpAddress) -> bool {
         self.tried.iter().any(|tried| tried.address.network.address() == *address)
     }
 
-    /// Does not try an address any more; false: it was not tried.
+    /// Ends duplicate address detection of an address; returns `false` if it was not tentative.
     pub(crate) fn forget(&mut self, address: &IpAddress) -> bool {
         let before = self.tried.len();
         self.tried.retain(|tried| tried.address.network.address() != *address);
@@ -140,7 +141,7 @@ impl Discovery {
         self.tried.len() < before
     }
 
-    /// Whether a packet to a group is for this machine.
+    /// Returns whether the interface is a member of a multicast group.
     pub(crate) fn is_member<B: Buffer>(&self, output: &Output<B>, group: &Ipv6Address) -> bool {
         let tried = self.tried.iter().map(|tried| &tried.address);
         let mut all = output.addresses.all().iter().chain(tried);
@@ -151,7 +152,7 @@ impl Discovery {
             })
     }
 
-    /// Takes a message of neighbour discovery whose checksum is right.
+    /// Processes a neighbour discovery message whose checksum is right.
     pub(crate) fn receive<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
@@ -163,7 +164,7 @@ impl Discovery {
             None => output.counters.dropped += 1,
             Some(Message::Asked { target, hardware }) => {
                 if source.is_unspecified() && self.is_tried(&target.into()) {
-                    // Somebody else is about to take it: neither gets it.
+                    // Another host is probing the same address: neither gets it.
                     self.collide(output, target);
                 } else {
                     self.answer(output, source, target, hardware);
@@ -206,13 +207,13 @@ impl Discovery {
             return;
         }
         if let Some(hardware) = hardware {
-            // Who asks is about to talk to this machine, which then need not ask back.
+            // The solicitor is about to talk to this machine, which then need not solicit in turn.
             output.learn(source.into(), hardware, true);
         }
         messages::answer(output, target, Some(source));
     }
 
-    /// Hears what a router tells.
+    /// Processes a router advertisement.
     fn listen<B: Buffer>(&mut self, output: &mut Output<B>, router: Ipv6Address, told: &Advertisement) -> Vec<Change> {
         if let Some(hardware) = told.hardware
             && output.addresses.is_neighbour(&router.into())
@@ -272,7 +273,7 @@ impl Discovery {
             && !output.addresses.has(&address.into())
             && !self.is_tried(&address.into())
         {
-            // Without the flag all but the router itself are behind the router.
+            // Without the on-link flag everything but the router itself is behind the router.
             let bits = if prefix.is_on_link { prefix.bits } else { 128 };
             let network = IpCidr::new(address.into(), bits);
             if self.try_out(Address { network, origin: Origin::Router }) {
@@ -282,7 +283,7 @@ impl Discovery {
         self.age(output, changes);
     }
 
-    /// Looks at the times of what routers brought about.
+    /// Expires what was learnt from routers.
     fn age<B: Buffer>(&mut self, output: &mut Output<B>, changes: &mut Vec<Change>) {
         let now_ns = output.now_ns;
         for learnt in &mut self.learnt {
@@ -331,7 +332,7 @@ impl Discovery {
         changes
     }
 
-    /// Where routers are asked from, as long as they are to be asked.
+    /// Returns the source for router solicitations, as long as any are to be sent.
     fn asks_routers_from<B: Buffer>(&self, output: &Output<B>) -> Option<Ipv6Address> {
         if !self.is_on || self.questions == 0 {
             return None;
@@ -343,7 +344,7 @@ impl Discovery {
         }
     }
 
-    /// When [`Discovery::serve`] has something to do.
+    /// Returns when [`Discovery::serve`] is next due.
     pub(crate) fn next_time_ns<B: Buffer>(&self, output: &Output<B>) -> Option<u64> {
         let soon_ns = |time_ns: u64| if output.has_room() { time_ns } else { time_ns.max(output.now_ns + AGAIN_NS) };
         let tried = self.tried.iter().map(|tried| if tried.is_asked { tried.until_ns } else { soon_ns(0) });

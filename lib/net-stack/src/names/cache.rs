@@ -1,4 +1,4 @@
-//! Answers of name servers, kept for as long as those say, but neither for long nor many.
+//! Cache of DNS responses, bounded in time to live and in number.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -7,9 +7,9 @@ use smoltcp::wire::IpAddress;
 
 use super::message::Kind;
 
-/// Answers at most; with more, the one that ends first is forgotten.
+/// Maximum entries; at the limit the one that expires first is evicted.
 const MOST: usize = 256;
-/// How long an answer is kept at most, in seconds; and one that there is nothing.
+/// Maximum TTL of an entry in seconds; and of a negative one.
 const LONGEST_S: u32 = 3600;
 const LONGEST_NOTHING_S: u32 = 60;
 
@@ -19,13 +19,13 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The addresses of a name; none of them: it is known that there are none.
+    /// Returns the addresses of a name; an empty slice is a negative entry.
     pub(super) fn get(&self, name: &[u8], kind: Kind, now_ns: u64) -> Option<&[IpAddress]> {
         let (addresses, until_ns) = self.table.get(&(name.to_vec(), kind))?;
         (*until_ns > now_ns).then_some(addresses.as_slice())
     }
 
-    /// Keeps an answer for so many seconds at most.
+    /// Inserts a response with a TTL in seconds, which is capped.
     pub(super) fn keep(&mut self, name: Vec<u8>, kind: Kind, addresses: Vec<IpAddress>, seconds: u32, now_ns: u64) {
         let most = if addresses.is_empty() { LONGEST_NOTHING_S } else { LONGEST_S };
         let seconds = seconds.min(most);
@@ -40,7 +40,7 @@ impl Cache {
         self.table.insert((name, kind), (addresses, now_ns + u64::from(seconds) * 1_000_000_000));
     }
 
-    /// Forgets all: other servers may know other things.
+    /// Clears the cache: other servers may know other names.
     pub(super) fn clear(&mut self) {
         self.table.clear();
     }

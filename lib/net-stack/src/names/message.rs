@@ -1,17 +1,17 @@
-//! Questions and answers of name servers as they lie in packets (RFC 1035, 4).
+//! Wire format of DNS messages (RFC 1035, 4).
 //!
-//! Names are in their wire form, in small letters and without pointers. Whoever answers may write what he likes, so
-//! pointers lead only backwards, and all is counted.
+//! Names are in wire form, lower-case and uncompressed. Responses are untrusted, so compression pointers may only
+//! lead backwards, and everything is bounded.
 
 use alloc::vec::Vec;
 
 use smoltcp::wire::{IpAddress, Ipv4Address, Ipv6Address};
 
-/// Bytes of a name in its wire form, and of a part of it.
+/// Maximum length of a name in wire form in bytes, and of a label.
 const LONGEST: usize = 255;
 const LONGEST_LABEL: usize = 63;
 
-/// What each message begins with (RFC 1035, section 4.1.1).
+/// Message header (RFC 1035, section 4.1.1).
 #[derive(Default, layout::Record)]
 #[record(bytes = 12, order = "big")]
 struct Header {
@@ -25,24 +25,24 @@ struct Header {
 
 #[layout::bits(u16)]
 struct Flags {
-    /// 0: done; 3: there is no such name; others: a failure.
+    /// RCODE. 0: no error; 3: NXDOMAIN; others: a failure.
     #[bits(0..=3)]
     outcome: u8,
-    /// The server is to ask others.
+    /// Recursion desired.
     #[bit(8)]
     ask_others: bool,
-    /// The answer did not fit.
+    /// Truncated.
     #[bit(9)]
     cut: bool,
-    /// 0: a question.
+    /// Opcode. 0: a standard query.
     #[bits(11..=14)]
     operation: u8,
-    /// It answers.
+    /// Response flag (QR).
     #[bit(15)]
     answer: bool,
 }
 
-/// What comes behind the name of a record (section 4.1.3).
+/// Fixed fields of a record behind its name (section 4.1.3).
 #[derive(layout::Record)]
 #[record(bytes = 10, order = "big")]
 struct RecordHead {
@@ -51,20 +51,20 @@ struct RecordHead {
     seconds: u32,
     data_bytes: u16,
 }
-/// Records of one answer that are looked at.
+/// Maximum records parsed per response.
 const MAX_RECORDS: usize = 128;
-/// Addresses of one name that are kept.
+/// Maximum addresses kept per name.
 const MAX_ADDRESSES: usize = 16;
-/// Names that stand for another, one after the other.
+/// Maximum length of a CNAME chain.
 pub(super) const MAX_ALIASES: usize = 16;
-/// How long it is believed that there is nothing, where the server does not say.
+/// TTL of a negative response without an SOA record, in seconds.
 const NOTHING_S: u32 = 30;
 
 const INTERNET: u16 = 1;
 const ALIAS: u16 = 5;
 const AUTHORITY: u16 = 6;
 
-/// What is asked for.
+/// Record type of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Version4,
@@ -80,22 +80,22 @@ impl Kind {
     }
 }
 
-/// What a server answered to a question.
+/// A parsed response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// The name has these addresses, for so many seconds.
+    /// The addresses of the name, and their TTL in seconds.
     Addresses(Vec<IpAddress>, u32),
-    /// The name stands for another one, of which the server says nothing.
+    /// A CNAME whose target the response does not resolve.
     Alias(Vec<u8>, u32),
-    /// There is no such name, or it has no such addresses, for so many seconds.
+    /// There is no such name, or it has no such addresses; with the TTL in seconds.
     Nothing(u32),
-    /// The answer did not fit into a datagram.
+    /// The response was truncated.
     Cut,
     /// The server cannot or will not answer.
     Failed,
 }
 
-/// The wire form of a name that a person wrote; nothing where it can be none.
+/// Converts a name to wire form; `None` if it is invalid.
 pub(super) fn name(text: &str) -> Option<Vec<u8>> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let mut name = Vec::new();
@@ -111,7 +111,7 @@ pub(super) fn name(text: &str) -> Option<Vec<u8>> {
     (name.len() <= LONGEST).then_some(name)
 }
 
-/// A question.
+/// Builds a query.
 pub(super) fn question(id: u16, name: &[u8], kind: Kind) -> Vec<u8> {
     let mut message = Vec::with_capacity(Header::BYTES + name.len() + 4);
     let flags = Flags::NONE.with_ask_others(true);
@@ -127,10 +127,10 @@ fn word(message: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes))
 }
 
-/// Reads a name: it and where it ends. Nothing where it is none.
+/// Parses a name; returns it and where it ends. `None` if it is malformed.
 fn read_name(message: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
     let (mut name, mut place, mut end) = (Vec::new(), at, None);
-    // Where the part begins that is read now: a pointer leads before it, so there is an end.
+    // Where the current label sequence begins: a pointer must lead before it, so the loop terminates.
     let mut begins = at;
     loop {
         let length = *message.get(place)?;
@@ -180,7 +180,7 @@ fn read_record(message: &[u8], at: usize) -> Option<Record<'_>> {
         owner,
         kind,
         is_internet: class == INTERNET,
-        // A time beyond half of the range is none (RFC 2181, 8).
+        // A TTL beyond half of the range counts as 0 (RFC 2181, 8).
         seconds: if seconds <= i32::MAX as u32 { seconds } else { 0 },
         data: message.get(data_at..end)?,
         data_at,
@@ -198,7 +198,7 @@ fn address(record: &Record, kind: Kind) -> Option<IpAddress> {
     }
 }
 
-/// Reads the answer to a question; nothing where it is none, or one to another question.
+/// Parses the response to a query; `None` if it is malformed, or belongs to another query.
 pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<Reply> {
     let header = Header::parse(message)?;
     let flags = header.flags;
@@ -244,7 +244,7 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
     Some(Reply::Failed)
 }
 
-/// How long it is true that there is nothing: as the zone says (RFC 2308, 5).
+/// Returns the negative TTL, from the zone's SOA record (RFC 2308, 5).
 fn nothing_seconds(message: &[u8], at: usize, records: u16) -> Option<u32> {
     let mut at = at;
     for _ in 0..usize::from(records).min(MAX_RECORDS) {
@@ -266,7 +266,7 @@ mod tests {
         name(text).expect("a name")
     }
 
-    /// An answer with records as they are.
+    /// Builds a response with the given records.
     fn answer(code: u8, records: &[&[u8]]) -> Vec<u8> {
         let mut message = question(7, &wire("a.example"), Kind::Version4);
         message[2] = 0x81;

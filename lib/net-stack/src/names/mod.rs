@@ -1,8 +1,8 @@
-//! Asking name servers for the addresses of names (RFC 1035).
+//! DNS stub resolver (RFC 1035).
 //!
-//! Each question goes to the servers in turn, over UDP; an answer that was cut is asked for over TCP. What is believed
-//! of an answer: that it is to the question, from a server that was asked, at the port and with the number that only
-//! it can know. Neighbours: `message` (how it is written), `cache` (what is known), `stream` (TCP).
+//! Each query goes to the servers in turn, over UDP; after a truncated response it is repeated over TCP. A response
+//! is believed only if it matches the query and comes from a server that was asked, to the port and with the
+//! identifier that only it can know. Neighbours: `message` (wire format), `cache`, `stream` (TCP).
 
 mod cache;
 mod message;
@@ -25,21 +25,21 @@ use cache::Cache;
 use message::{Kind, Reply};
 use stream::{Progress, Stream};
 
-/// Questions at once.
+/// Maximum simultaneous queries.
 const MOST: usize = 64;
-/// Name servers at most.
+/// Maximum number of name servers.
 pub(crate) const MAX_SERVERS: usize = 4;
-/// The port of name servers.
+/// Port of name servers.
 pub(crate) const PORT: u16 = 53;
-/// How often all servers are asked, and how long is waited for them the first time; then twice as long each time.
+/// Rounds over all servers, and the timeout of the first; it doubles each round.
 const ROUNDS: u32 = 3;
 const TIMEOUT_NS: u64 = 1_000_000_000;
-/// What one server has at least.
+/// Minimum timeout per server, in nanoseconds.
 const MIN_TIMEOUT_NS: u64 = 300_000_000;
-/// How long to wait for a buffer.
+/// Retry interval when no buffer is free, in nanoseconds.
 const AGAIN_NS: u64 = 10_000_000;
 
-/// A question, until it is forgotten.
+/// A query, until it is forgotten.
 #[must_use]
 pub struct NameQuery(u64);
 
@@ -50,19 +50,19 @@ enum State {
 }
 
 struct Question {
-    /// What was asked for, and what is asked now: a name may stand for another.
+    /// The name asked for, and the one queried now: there may be a CNAME between them.
     wanted: Vec<u8>,
     name: Vec<u8>,
     kind: Kind,
     aliases: usize,
-    /// How long what is known so far is true.
+    /// TTL of what is known so far, in seconds.
     seconds: u32,
     id: u16,
     port: u16,
-    /// How often a server was asked.
+    /// Servers tried so far.
     tries: u32,
     next_ns: u64,
-    /// A server said that it cannot answer.
+    /// Whether a server reported failure.
     has_failed: bool,
     state: State,
     waker: Option<Waker>,
@@ -85,18 +85,18 @@ impl Question {
         }
     }
 
-    /// Whether an answer at a port may be for it.
+    /// Returns whether a response at a port may be for it.
     fn is_asked_from(&self, port: u16) -> bool {
         self.port == port && self.tries > 0 && matches!(self.state, State::Asking)
     }
 
-    /// The server that was asked last.
+    /// Returns the server queried last.
     fn server(&self, servers: &[IpAddress]) -> Option<IpAddress> {
         let last = self.tries.checked_sub(1)? as usize;
         servers.get(last % servers.len().max(1)).copied()
     }
 
-    /// Takes what a server answered.
+    /// Processes a server's response.
     fn take(&mut self, server: IpAddress, reply: Reply, cache: &mut Cache, now_ns: u64) {
         match reply {
             Reply::Addresses(addresses, seconds) => {
@@ -123,7 +123,7 @@ impl Question {
         }
     }
 
-    /// The server that was asked last is of no use.
+    /// Moves on from the server queried last.
     fn ask_next(&mut self, now_ns: u64) {
         self.has_failed = true;
         (self.state, self.next_ns) = (State::Asking, now_ns);
@@ -133,7 +133,7 @@ impl Question {
         message::question(self.id, &self.name, self.kind)
     }
 
-    /// Asks the next server; nothing left to try: it is over.
+    /// Queries the next server; if none is left to try, the query ends.
     fn ask<B: Buffer>(&mut self, output: &mut Output<B>, servers: &[IpAddress]) {
         let count = servers.len() as u32;
         if self.tries >= ROUNDS * count {
@@ -168,12 +168,12 @@ impl Names {
         }
     }
 
-    /// Whether answers to a question come to this port.
+    /// Returns whether responses to a query come to this port.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.questions.values().any(|question| question.port == port)
     }
 
-    /// Begins a question. Its answers come to a port that no socket has, which would take them.
+    /// Starts a query. Its responses come to a port that no socket is bound to, which would receive them instead.
     pub(crate) fn ask(
         &mut self,
         tcp: &mut Tcp,
@@ -214,7 +214,7 @@ impl Names {
         Ok(NameQuery(number))
     }
 
-    /// The answer, with which the question is over.
+    /// Polls for the result, which ends the query.
     pub(crate) fn poll(&mut self, query: &NameQuery, waker: &Waker) -> Poll<Result<Vec<IpAddress>, NameFailure>> {
         let Some(question) = self.questions.get_mut(&query.0) else {
             return Poll::Ready(Err(NameFailure::Failed));
@@ -234,7 +234,7 @@ impl Names {
         }
     }
 
-    /// Takes a datagram of a name server that is nobody else's; false: nobody has asked for it.
+    /// Processes a datagram from a name server's port that matches no socket; returns `false` if it matches no query.
     pub(crate) fn receive(&mut self, now_ns: u64, header: &IpHeader, packet: &[u8]) -> bool {
         let payload = header.payload(packet);
         let Some(udp::Header { destination_port: port, bytes, .. }) = udp::Header::parse(payload) else { return false };
@@ -245,7 +245,7 @@ impl Names {
         let Some(question) = asked.filter(|_| servers.contains(&server)) else { return false };
         let reply = data.and_then(|data| message::read(data, question.id, &question.name, question.kind));
         if let Some(reply) = reply {
-            // One that comes late from another server is as good, unless it is none.
+            // A late response from another server is as good, unless it reports failure.
             let is_late = question.server(servers) != Some(server);
             if !(is_late && reply == Reply::Failed) {
                 question.take(server, reply, cache, now_ns);
@@ -254,14 +254,14 @@ impl Names {
         true
     }
 
-    /// Hears that a server was not reached; false: it was not asked.
+    /// Processes an error about a query to a server; returns `false` if there is no such query.
     pub(crate) fn receive_error(&mut self, error: &Error, own_port: u16, port: u16, now_ns: u64) -> bool {
         let server = error.header.destination;
         let Names { servers, questions, .. } = self;
         let asked = questions.values_mut().find(|question| port == PORT && question.is_asked_from(own_port));
         let Some(question) = asked.filter(|question| question.server(servers) == Some(server)) else { return false };
         if !matches!(error.kind, ErrorKind::TooLong { .. }) {
-            // It may be a lie; the others are asked again later all the same.
+            // It may be forged; the others are queried, and this one again later all the same.
             question.next_ns = now_ns;
         }
         true

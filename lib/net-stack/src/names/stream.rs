@@ -1,4 +1,4 @@
-//! One question to a name server over TCP (RFC 7766), after its answer over UDP was cut.
+//! One DNS query over TCP (RFC 7766), after a truncated response over UDP.
 
 use alloc::vec::Vec;
 use core::task::{Poll, Waker};
@@ -9,14 +9,14 @@ use crate::ends::End;
 use crate::output::{Buffer, Output};
 use crate::tcp::{ConnectionId, Tcp};
 
-/// How long it may take.
+/// Timeout, in nanoseconds.
 const TIMEOUT_NS: u64 = 5_000_000_000;
-/// Bytes of an answer at most.
+/// Maximum size of a response, in bytes.
 const LONGEST: usize = 16 << 10;
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 1024;
 
-/// A question that is on its way.
+/// A query in flight.
 pub(super) struct Stream {
     server: IpAddress,
     connection: Option<ConnectionId>,
@@ -25,7 +25,7 @@ pub(super) struct Stream {
     until_ns: u64,
 }
 
-/// How far it is.
+/// Progress of a query.
 pub(super) enum Progress {
     Waits,
     Answer(Vec<u8>),
@@ -47,7 +47,7 @@ impl Stream {
         self.until_ns
     }
 
-    /// Gives its connection back.
+    /// Releases the connection.
     pub(super) fn close(self, tcp: &mut Tcp, now_ns: u64) {
         if let Some(id) = self.connection {
             tcp.release(id, now_ns);
@@ -65,7 +65,7 @@ impl Stream {
                 Err(_) => return Progress::Failed,
             },
         };
-        // Nobody is woken: what comes of the connection comes with a packet or a time, and then this is called.
+        // No waker is needed: progress comes with a packet or a timer, and this is called after either.
         match tcp.poll_connected(id, Waker::noop()) {
             Poll::Pending => return Progress::Waits,
             Poll::Ready(Ok(())) => {}

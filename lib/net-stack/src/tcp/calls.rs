@@ -1,4 +1,4 @@
-//! What clients ask of their connections.
+//! The client interface of connections.
 
 use core::task::{Poll, Waker};
 
@@ -11,20 +11,20 @@ use crate::socket_info::{Kind, SocketInfo};
 
 use super::{Connection, ConnectionId, Holder, Tcp};
 
-/// Ports that are given to those who want any (RFC 6335).
+/// Dynamic ports (RFC 6335).
 const FREE_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
-/// Ports that are tried.
+/// Maximum random ports tried before a linear search.
 const MAX_TRIES: usize = 64;
 
 impl Connection {
-    /// Why nothing can be read or written, once it ended.
+    /// Returns why nothing can be read or written any more.
     fn failure_or(&self, otherwise: Failure) -> Failure {
         self.failure.unwrap_or(otherwise)
     }
 }
 
 impl Tcp {
-    /// A port that nobody has.
+    /// Returns a free port.
     pub(crate) fn free_port(&mut self, is_free: impl Fn(&Tcp, u16) -> bool) -> Result<u16, Failure> {
         let count = u64::from(FREE_PORTS.end() - FREE_PORTS.start()) + 1;
         for _ in 0..MAX_TRIES {
@@ -33,11 +33,11 @@ impl Tcp {
                 return Ok(port);
             }
         }
-        // Few are left, so they are looked through.
+        // Few are left, so they are searched in order.
         FREE_PORTS.into_iter().find(|port| is_free(self, *port)).ok_or(Failure::Exhausted)
     }
 
-    /// Begins to connect.
+    /// Starts to connect.
     pub(crate) fn connect<B: Buffer>(&mut self, output: &mut Output<B>, remote: End) -> Result<ConnectionId, Failure> {
         if remote.port == 0
             || !addresses::is_one_host(&remote.address)
@@ -63,7 +63,7 @@ impl Tcp {
         Ok(id)
     }
 
-    /// Whether a connection that was begun stands.
+    /// Polls whether a connection is established.
     pub(crate) fn poll_connected(&mut self, id: ConnectionId, waker: &Waker) -> Poll<Result<(), Failure>> {
         let Some(connection) = self.get_mut(id) else { return Poll::Ready(Err(Failure::Closed)) };
         match connection.state() {
@@ -76,12 +76,12 @@ impl Tcp {
         }
     }
 
-    /// Bytes that can be read at once.
+    /// Returns the number of bytes that can be read at once.
     pub(crate) fn readable(&self, id: ConnectionId) -> usize {
         self.get(id).map_or(0, |connection| connection.machine.readable())
     }
 
-    /// Reads what has come; 0 bytes: the other end has finished.
+    /// Reads received data; 0 bytes: the peer has finished.
     pub(crate) fn poll_read(
         &mut self,
         id: ConnectionId,
@@ -92,7 +92,7 @@ impl Tcp {
         let Some(connection) = super::find(slots, id) else { return Poll::Ready(Err(Failure::Closed)) };
         let count = connection.machine.read(memory, into);
         if count > 0 {
-            // What was read makes room, which the other end may have to be told.
+            // Reading opens the window, which may call for a window update.
             self.mark_dirty(id);
             return Poll::Ready(Ok(count));
         }
@@ -107,7 +107,7 @@ impl Tcp {
         }
     }
 
-    /// Writes as much as there is room for, at least one byte of what is not empty.
+    /// Writes as much as there is room for: at least one byte if `data` is not empty.
     pub(crate) fn poll_write(&mut self, id: ConnectionId, data: &[u8], waker: &Waker) -> Poll<Result<usize, Failure>> {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = super::find(slots, id) else { return Poll::Ready(Err(Failure::Closed)) };
@@ -116,7 +116,7 @@ impl Tcp {
         }
         match connection.machine.write(memory, data) {
             0 if data.is_empty() => Poll::Ready(Ok(0)),
-            // No memory is left, and nothing of this connection's comes back.
+            // Memory is exhausted, and none of it will be freed by this connection.
             0 if connection.machine.send_queued() == 0 => Poll::Ready(Err(Failure::Exhausted)),
             0 => {
                 connection.writer = Some(waker.clone());
@@ -129,7 +129,7 @@ impl Tcp {
         }
     }
 
-    /// Nothing more will be written.
+    /// Shuts down the sending direction.
     pub(crate) fn finish(&mut self, id: ConnectionId) -> Result<(), Failure> {
         let connection = self.get_mut(id).ok_or(Failure::Closed)?;
         match connection.state() {
@@ -142,7 +142,7 @@ impl Tcp {
         }
     }
 
-    /// Ends a connection at once; the other end is told.
+    /// Aborts a connection with a reset.
     pub(crate) fn abort(&mut self, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = super::find(slots, id) else { return };
@@ -151,15 +151,15 @@ impl Tcp {
         self.mark_dirty(id);
     }
 
-    /// Its client has no more to do with a connection. What was finished goes on to its end; what was not is reset,
-    /// unless the other end has finished.
+    /// Releases a client's connection. If it was shut down, it closes in the background; otherwise it is reset,
+    /// unless the peer has finished.
     pub(crate) fn release(&mut self, id: ConnectionId, now_ns: u64) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = super::find(slots, id) else { return };
         connection.holder = Holder::Nobody { since_ns: now_ns };
         let goes_on = match connection.state() {
             State::Established | State::SynSent | State::SynReceived => false,
-            // What came and was never read is lost, and its sender is told.
+            // Received data that was never read is lost, and a reset tells the peer so.
             State::FinWait1 | State::FinWait2 | State::Closing => connection.machine.readable() == 0,
             State::CloseWait | State::LastAck | State::TimeWait | State::Closed => true,
         };
@@ -175,7 +175,7 @@ impl Tcp {
         }
     }
 
-    /// Whether small pieces are sent at once, and after how many seconds of silence the other end is asked.
+    /// Sets whether small segments are sent at once (no Nagle), and the keep-alive interval in seconds.
     pub(crate) fn set_options(
         &mut self,
         id: ConnectionId,
@@ -191,12 +191,12 @@ impl Tcp {
         Ok(())
     }
 
-    /// The two ends of a connection.
+    /// Returns the local and remote ends of a connection.
     pub(crate) fn ends(&self, id: ConnectionId) -> Option<(End, End)> {
         self.get(id).map(|connection| (connection.local, connection.remote))
     }
 
-    /// All connections, for people.
+    /// Returns all connections, for diagnostics.
     pub(crate) fn all(&self) -> impl Iterator<Item = SocketInfo> + '_ {
         let there = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
         there.map(|connection| SocketInfo {

@@ -1,6 +1,6 @@
-//! One connection: its state machine, its two ends, who waits for it, and when it is given up.
+//! One connection: its state machine, its two ends, its wakers and its timeouts.
 //!
-//! Deliberately not here: whose it is, and when it has its turn.
+//! Deliberately not here: who holds it, and when it is scheduled.
 
 use core::task::Waker;
 
@@ -12,7 +12,7 @@ use crate::packet::Segment;
 
 use super::{Holder, emit};
 
-/// How long a connection that nobody holds any more waits for the other end's finish.
+/// Timeout for the peer's FIN on an orphaned connection, in nanoseconds.
 const ORPHAN_NS: u64 = 60_000_000_000;
 
 pub(super) struct Connection {
@@ -21,23 +21,23 @@ pub(super) struct Connection {
     pub(super) remote: End,
     pub(super) holder: Holder,
     pub(super) is_dirty: bool,
-    /// The earliest moment of this connection in the heap.
+    /// The earliest time of this connection in the heap.
     pub(super) scheduled_ns: Option<u64>,
-    /// Why it ended, once it ended badly.
+    /// Why it failed.
     pub(super) failure: Option<Failure>,
-    /// Why it may be that nobody answers.
+    /// A possible reason why the peer does not answer.
     pub(super) hint: Option<Failure>,
-    /// It is in the table of ends.
+    /// Whether it is in the table of ends.
     pub(super) is_listed: bool,
-    /// When the other end was heard last.
+    /// When the peer was last heard from.
     pub(super) received_ns: u64,
-    /// Since when something is sent that is not acknowledged.
+    /// Since when data has been unacknowledged.
     pub(super) unanswered_since_ns: Option<u64>,
-    /// How long that may last.
+    /// Maximum time for that, in nanoseconds (user timeout).
     pub(super) timeout_ns: u64,
-    /// Who waits for data.
+    /// Waker of the reader.
     pub(super) reader: Option<Waker>,
-    /// Who waits for room, or for the connection to be made.
+    /// Waker of the writer, or of the client waiting for the connection to be established.
     pub(super) writer: Option<Waker>,
 }
 
@@ -46,7 +46,7 @@ impl Connection {
         self.machine.state()
     }
 
-    /// When the other end has had long enough to finish, where nobody holds this end any more.
+    /// Returns when an orphaned connection is no longer kept for the peer's FIN.
     pub(super) fn orphaned_at_ns(&self) -> Option<u64> {
         match self.holder {
             Holder::Nobody { since_ns } if self.state() == State::FinWait2 => Some(since_ns.saturating_add(ORPHAN_NS)),
@@ -54,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// When the other end is taken to be gone, unless it is heard before.
+    /// Returns when the peer is considered dead unless it answers.
     pub(super) fn given_up_at_ns(&self) -> Option<u64> {
         match (self.unanswered_since_ns, self.machine.keep_alive_ns()) {
             (Some(since_ns), _) => Some(since_ns.max(self.received_ns).saturating_add(self.timeout_ns)),
@@ -65,7 +65,7 @@ impl Connection {
         }
     }
 
-    /// Takes a segment; `bytes` are those of it with its header.
+    /// Processes a segment; `bytes` are its bytes including the header.
     pub(super) fn receive(&mut self, memory: &mut Memory, segment: &Segment, bytes: &[u8], now_ns: u64) -> Reaction {
         let taken = ::tcp::Segment {
             seq: Seq(segment.sequence),
@@ -85,7 +85,7 @@ impl Connection {
         reaction
     }
 
-    /// Wakes those who wait for what is there now.
+    /// Wakes the tasks whose condition holds.
     pub(super) fn wake(&mut self, memory: &Memory) {
         let state = self.state();
         let is_beginning = matches!(state, State::SynSent | State::SynReceived);
@@ -103,13 +103,13 @@ impl Connection {
         }
     }
 
-    /// Ends it at once; the other end is told.
+    /// Aborts the connection with a reset.
     pub(super) fn abort(&mut self, memory: &mut Memory) {
         self.machine.abort(memory);
         self.wake(memory);
     }
 
-    /// Sends all that it may while there are buffers.
+    /// Sends everything it may while there are buffers.
     pub(super) fn send_all<B: Buffer>(&mut self, output: &mut Output<B>) {
         let path = emit::path(output, &self.remote.address);
         while output.has_room() {

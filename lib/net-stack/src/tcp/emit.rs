@@ -1,4 +1,4 @@
-//! Segments as packets: smoltcp's wire formats on one side, those of the crate `tcp` on the other.
+//! Conversion between segments and packets: smoltcp's wire formats on one side, the crate `tcp`'s on the other.
 
 use ::tcp::{Options, Path, Seq, Transmit};
 use smoltcp::phy::{Checksum, ChecksumCapabilities};
@@ -8,12 +8,12 @@ use crate::ends::End;
 use crate::output::{Buffer, MAX_TSO_PAYLOAD_BYTES, Output};
 use crate::packet::Segment;
 
-/// Bytes of the headers of IP and TCP without options.
+/// Length of the IP and TCP headers without options, in bytes.
 const HEADERS_4: usize = 40;
 const HEADERS_6: usize = 60;
 const HOP_LIMIT: u8 = 64;
 
-/// What the way to a host carries.
+/// Returns the MTU and offloads of the path to a host.
 pub(super) fn path<B: Buffer>(output: &Output<B>, remote: &IpAddress) -> Path {
     let (mtu, link_mtu) = (output.mtu_to(remote), output.mtu);
     let (headers, is_version_4) = match remote {
@@ -27,7 +27,7 @@ pub(super) fn path<B: Buffer>(output: &Output<B>, remote: &IpAddress) -> Path {
     Path { mss, burst_bytes }
 }
 
-/// The options of a segment, up to the first that makes no sense.
+/// Parses the options of a segment, up to the first malformed one.
 pub(super) fn options(segment: &[u8]) -> Options {
     let mut found = Options::default();
     let Ok(packet) = TcpPacket::new_checked(segment) else { return found };
@@ -70,7 +70,7 @@ pub(super) fn send<B: Buffer>(
         src_port: local.port,
         dst_port: remote.port,
         control,
-        // The same bits.
+        // A bit-for-bit reinterpretation.
         seq_number: TcpSeqNumber(transmit.seq.0 as i32),
         ack_number: transmit.ack.map(|ack| TcpSeqNumber(ack.0 as i32)),
         window_len: transmit.window,
@@ -86,7 +86,7 @@ pub(super) fn send<B: Buffer>(
     let ip = IpRepr::new(local.address, remote.address, IpProtocol::Tcp, tcp_bytes, HOP_LIMIT);
     output.counters.tcp_retransmitted += u64::from(transmit.is_retransmission);
     output.send(ip.header_len() + tcp_bytes, transmit.segment_bytes, |packet| {
-        // The sum of TCP is made when all is known.
+        // The TCP checksum is filled in once the packet is complete.
         let mut checksums = ChecksumCapabilities::ignored();
         checksums.ipv4 = Checksum::Tx;
         ip.emit(&mut *packet, &checksums);
@@ -102,7 +102,7 @@ pub(super) fn send_bare<B: Buffer>(output: &mut Output<B>, ends: (End, End), seq
     send(output, ends, &transmit, |_| ());
 }
 
-/// Refuses a segment of no connection (RFC 9293, section 3.10.7.1).
+/// Answers a segment that belongs to no connection with a reset (RFC 9293, section 3.10.7.1).
 pub(super) fn refuse<B: Buffer>(output: &mut Output<B>, (local, remote): (End, End), segment: &Segment) {
     if segment.is_reset || !output.has_room() {
         return;

@@ -1,8 +1,8 @@
-//! What errors of ICMP do to connections.
+//! Effect of ICMP errors on connections.
 //!
-//! Who sees no packet of a connection can still send errors about it, and has to guess its ends. So an error is
-//! believed only when it quotes a byte that is under way right now, and even then it ends no connection that stands
-//! (RFC 5927): at most its packets get shorter, and why it was given up is known better in the end.
+//! An off-path attacker can send errors too, guessing the ends of a connection. So an error is believed only if it
+//! quotes a sequence number currently in flight, and even then it never aborts an established connection (RFC 5927):
+//! at most it lowers the path MTU, and supplies the reason once the connection times out.
 
 use ::tcp::{Seq, State};
 
@@ -13,7 +13,7 @@ use crate::output::{Buffer, Output};
 use super::Tcp;
 
 impl Tcp {
-    /// Takes an error about a segment that was sent; false: there is no such segment.
+    /// Processes an error about a segment that was sent; returns `false` if there is no such segment.
     pub(crate) fn receive_error<B: Buffer>(&mut self, output: &mut Output<B>, error: &Error) -> bool {
         let (own_port, port) = error.ports();
         let local = End::new(error.header.source, own_port);
@@ -35,7 +35,7 @@ impl Tcp {
             ErrorKind::Refused => Failure::Refused,
             ErrorKind::Unreachable | ErrorKind::Silent => Failure::Unreachable,
         };
-        // On a wire that loses much a neighbour's answers may be lost three times and the next one come.
+        // On a lossy link a neighbour's answers may be lost three times and the next one arrive.
         if connection.state() == State::SynSent && error.kind != ErrorKind::Silent {
             // Nothing is lost by trying another address at once (RFC 5461).
             connection.failure = Some(failure);

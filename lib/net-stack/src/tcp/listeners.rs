@@ -1,4 +1,4 @@
-//! Ports at which connections are taken, and what waits there.
+//! Listening ports and their backlogs.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -12,14 +12,14 @@ use crate::packet::Segment;
 
 use super::{ConnectionId, Holder, ListenerId, Tcp, emit};
 
-/// Listeners there may be.
+/// Maximum number of listeners.
 const MOST: usize = 4096;
-/// Connections that wait to be accepted, at most, whatever was asked for.
+/// Maximum backlog, whatever was asked for.
 const MAX_BACKLOG: usize = 4096;
-/// Of those that are being made, the share that one listener may have at least.
+/// Minimum share of the half-open connections that each listener is guaranteed.
 const MIN_HALF_OPEN: usize = 16;
 
-/// How long the other end may take to make a connection whole.
+/// Timeout for the handshake, in nanoseconds.
 const HALF_OPEN_TIMEOUT_NS: u64 = 15_000_000_000;
 
 struct Listener {
@@ -27,7 +27,7 @@ struct Listener {
     port: u16,
     backlog: usize,
     waiting: VecDeque<ConnectionId>,
-    /// Those that are being made, the oldest in front, and some that are no more.
+    /// Half-open connections, oldest first, and some stale entries.
     being_made: VecDeque<ConnectionId>,
     half_open: usize,
     waker: Option<Waker>,
@@ -42,9 +42,9 @@ struct Slot {
 #[derive(Default)]
 pub(crate) struct Listeners {
     slots: Vec<Slot>,
-    /// Those of one address before those of any.
+    /// Those bound to one address before wildcard ones.
     by_port: BTreeMap<u16, Vec<ListenerId>>,
-    /// Connections that are being made, of all listeners.
+    /// Half-open connections of all listeners.
     half_open: usize,
 }
 
@@ -59,7 +59,7 @@ impl Listeners {
         slot.listener.as_mut()
     }
 
-    /// Who takes connections to an address and port.
+    /// Returns the listener for an address and port.
     fn at(&self, local: End) -> Option<ListenerId> {
         let fits = |id: &&ListenerId| {
             self.get(**id).is_some_and(|listener| listener.address.is_none_or(|own| own == local.address))
@@ -67,8 +67,8 @@ impl Listeners {
         self.by_port.get(&local.port)?.iter().find(fits).copied()
     }
 
-    /// Whether a segment of no connection is dropped without a word because somebody listens there: one that neither
-    /// begins a connection nor acknowledges anything (RFC 9293, section 3.10.7.2), or that begins and ends one at once.
+    /// Returns whether a segment of no connection is silently dropped because a port is listening: one that neither
+    /// begins a connection nor acknowledges anything (RFC 9293, section 3.10.7.2), or that has both SYN and FIN.
     pub(crate) fn is_ignored_at(&self, segment: &Segment, local: End) -> bool {
         !segment.is_ack && (!segment.is_syn || segment.is_fin) && self.at(local).is_some()
     }
@@ -111,7 +111,7 @@ impl Listeners {
         Some(listener)
     }
 
-    /// A connection that a listener had is gone.
+    /// Removes a closed connection from its listener.
     pub(crate) fn forget(&mut self, connection: ConnectionId, holder: Holder) {
         match holder {
             Holder::HalfOpen(id) => self.made_or_gone(id),
@@ -124,13 +124,13 @@ impl Listeners {
         }
     }
 
-    /// Who has most connections that are being made.
+    /// Returns the listener with the most half-open connections.
     fn busiest(&self) -> Option<ListenerId> {
         let ids = self.by_port.values().flatten().copied();
         ids.max_by_key(|id| self.get(*id).map_or(0, |listener| listener.half_open))
     }
 
-    /// One connection fewer is being made.
+    /// Accounts for one half-open connection fewer.
     fn made_or_gone(&mut self, id: ListenerId) {
         self.half_open -= 1;
         if let Some(listener) = self.get_mut(id) {
@@ -138,7 +138,7 @@ impl Listeners {
         }
     }
 
-    /// All of them, for people: the address, the port, and how many wait.
+    /// Returns all of them for diagnostics: address, port, and backlog in use.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Option<IpAddress>, u16, usize)> + '_ {
         let there = self.slots.iter().filter_map(|slot| slot.listener.as_ref());
         there.map(|listener| (listener.address, listener.port, listener.waiting.len()))
@@ -146,12 +146,12 @@ impl Listeners {
 }
 
 impl Tcp {
-    /// All listeners, for people: the address, the port, and how many wait.
+    /// Returns all listeners for diagnostics: address, port, and backlog in use.
     pub(crate) fn listeners(&self) -> impl Iterator<Item = (Option<IpAddress>, u16, usize)> + '_ {
         self.listeners.all()
     }
 
-    /// Takes connections at a port, of one address or of all.
+    /// Listens at a port, on one address or on all.
     pub(crate) fn listen(
         &mut self,
         address: Option<IpAddress>,
@@ -179,7 +179,7 @@ impl Tcp {
         Ok((self.listeners.insert(listener), port))
     }
 
-    /// Ends a listener. What it had not given out is reset.
+    /// Closes a listener and resets the connections not yet accepted.
     pub(crate) fn close_listener(&mut self, id: ListenerId) {
         let Some(listener) = self.listeners.remove(id) else { return };
         if let Some(waker) = listener.waker {
@@ -196,7 +196,7 @@ impl Tcp {
         }
     }
 
-    /// Resets a connection that no client has.
+    /// Resets a connection that no client holds.
     fn abandon(&mut self, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         if let Some(connection) = super::find(slots, id) {
@@ -206,7 +206,7 @@ impl Tcp {
         }
     }
 
-    /// The next connection of a listener.
+    /// Accepts the next connection of a listener.
     pub(crate) fn poll_accept(&mut self, id: ListenerId, waker: &Waker) -> Poll<Result<ConnectionId, Failure>> {
         let Some(listener) = self.listeners.get_mut(id) else { return Poll::Ready(Err(Failure::Closed)) };
         let Some(connection) = listener.waiting.pop_front() else {
@@ -219,7 +219,7 @@ impl Tcp {
         Poll::Ready(Ok(connection))
     }
 
-    /// A connection that a segment of no known one is to begin: one that is to be made, at a listener.
+    /// Creates a half-open connection for a segment of no known one, if it is a SYN to a listener.
     pub(crate) fn newcomer<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
@@ -256,8 +256,8 @@ impl Tcp {
         Some(id)
     }
 
-    /// Forgets the oldest connection that is being made where there are as many as may be: those of a flood never
-    /// become whole, those of people do within a few round trips.
+    /// Drops the oldest half-open connection if the limit is reached: those of a SYN flood never complete, genuine
+    /// ones do within a few round trips.
     fn make_room<B: Buffer>(&mut self, output: &mut Output<B>, wanted_by: ListenerId) {
         let most = self.limits.half_open.max(MIN_HALF_OPEN);
         let own = self.listeners.get(wanted_by).map_or(0, |listener| listener.half_open);
@@ -269,7 +269,7 @@ impl Tcp {
             None
         };
         let oldest = |tcp: &mut Tcp, id: ListenerId| tcp.listeners.get_mut(id)?.being_made.pop_front();
-        // Those that became whole or ended meanwhile are in no one's way.
+        // Those that completed or ended meanwhile take no room.
         for id in [Some(wanted_by), from].into_iter().flatten() {
             while let Some(front) = self.listeners.get(id).and_then(|listener| listener.being_made.front().copied()) {
                 if self.get(front).is_some_and(|known| known.holder == Holder::HalfOpen(id)) {
@@ -284,7 +284,7 @@ impl Tcp {
         }
     }
 
-    /// A connection has become whole.
+    /// Moves a connection to the accept queue: its handshake is complete.
     pub(crate) fn promote<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId, listener: ListenerId) {
         self.listeners.made_or_gone(listener);
         let timeout_ns = self.timeout_ns();

@@ -1,9 +1,9 @@
-//! Connections: who a segment belongs to, who has something to send, who is due.
+//! TCP sockets: segment dispatch, scheduling of senders, timers.
 //!
-//! The state machine of a connection is the crate `tcp`'s. A connection is *dirty* when it may have something to send;
-//! dirty ones are asked in turn. Its next moment lies in a heap; a moment that has become wrong stays there and is
-//! skipped. Neighbours: `emit` (segments as packets), `listeners` (what waits to be accepted), `time_wait` (what is left
-//! of a connection that ended), `calls` (what clients ask).
+//! The state machine of a connection is the crate `tcp`'s. A connection is *dirty* when it may have something to
+//! send; dirty ones are served round-robin. Its next timer lies in a heap; a stale entry stays there and is skipped.
+//! Neighbours: `emit` (segments as packets), `listeners` (backlogs), `time_wait` (TIME-WAIT entries), `calls` (the
+//! client interface).
 
 mod calls;
 mod connection;
@@ -29,20 +29,20 @@ use connection::Connection;
 use listeners::Listeners;
 use time_wait::TimeWait;
 
-/// How much there may be.
+/// Resource limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections in all states but those that only wait for the other end to forget them.
+    /// Maximum connections in all states but TIME-WAIT.
     pub connections: usize,
-    /// Bytes of the buffers of all connections.
+    /// Total buffer space of all connections, in bytes.
     pub buffer_bytes: usize,
-    /// Bytes that a connection keeps in each direction at first, and over a short way.
+    /// Initial buffer of a connection in each direction, sufficient for a short path, in bytes.
     pub window_bytes: usize,
-    /// Bytes that it keeps for a reader that keeps up, and over a long way, as long as most of `buffer_bytes` is free.
+    /// Maximum buffer, for a fast reader and a long path, as long as most of `buffer_bytes` is free, in bytes.
     pub max_window_bytes: usize,
-    /// Connections that are being made from elsewhere, of all listeners.
+    /// Maximum half-open connections of all listeners.
     pub half_open: usize,
-    /// How long unacknowledged data is sent again and again.
+    /// How long unacknowledged data is retransmitted, in milliseconds.
     pub timeout_ms: u64,
 }
 
@@ -59,30 +59,30 @@ impl Default for Limits {
     }
 }
 
-/// A connection. It is its holder's until it is released.
+/// A connection. It belongs to its holder until it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     slot: u32,
     generation: u32,
 }
 
-/// A port at which connections are taken, until it is closed.
+/// A listening port, until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId {
     slot: u32,
     generation: u32,
 }
 
-/// Who has a connection.
+/// Holder of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
-    /// A listener: it is being made from elsewhere.
+    /// A listener: the handshake is under way.
     HalfOpen(ListenerId),
-    /// A listener: it waits to be accepted.
+    /// A listener: established and waiting to be accepted.
     Waiting(ListenerId),
     /// A client.
     Client,
-    /// Nobody, since then: what was written is still on its way.
+    /// Nobody, since then (orphaned): written data is still being sent.
     Nobody { since_ns: u64 },
 }
 
@@ -103,15 +103,15 @@ pub(crate) struct Tcp {
     timers: BinaryHeap<Reverse<(u64, ConnectionId)>>,
     memory: Memory,
     connections: usize,
-    /// How many doubtful resets may be answered.
+    /// Limits challenge ACKs (RFC 5961).
     challenges: ErrorLimit,
     random: Random,
-    /// Who is woken when there is something to send.
+    /// Woken when there is something to send.
     worker: Option<Waker>,
 }
 
-/// Bytes to send that are kept: as many as long packets carry where there is room for one, or each time the buffer is
-/// full a short packet would follow the long one.
+/// Returns the send buffer size in bytes: a whole number of TSO-sized packets if there is room for one; otherwise
+/// each full buffer would end in a short packet.
 fn send_bytes(window_bytes: usize) -> usize {
     match window_bytes / MAX_TSO_PAYLOAD_BYTES {
         0 => window_bytes,
@@ -119,7 +119,7 @@ fn send_bytes(window_bytes: usize) -> usize {
     }
 }
 
-/// A connection in its slot, without the rest of [`Tcp`].
+/// Looks up a connection's slot without borrowing the rest of [`Tcp`].
 fn find(slots: &mut [Slot], id: ConnectionId) -> Option<&mut Connection> {
     let slot = slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)?;
     slot.connection.as_mut()
@@ -144,7 +144,7 @@ impl Tcp {
         }
     }
 
-    /// A number nobody can foretell.
+    /// Returns an unpredictable number.
     pub(crate) fn secret(&mut self) -> u64 {
         self.random.next()
     }
@@ -163,7 +163,7 @@ impl Tcp {
         ConnectionId { slot, generation }
     }
 
-    /// What a new connection is made with. The more memory is taken, the less it keeps.
+    /// Returns the settings of a new connection. The more memory is in use, the smaller its buffers.
     fn settings<B: Buffer>(&self, output: &Output<B>, local: End, remote: End) -> Settings {
         let (used, all) = (self.memory.used_bytes(), self.memory.max_bytes());
         let (share, growth) = match () {
@@ -183,7 +183,7 @@ impl Tcp {
         }
     }
 
-    /// Takes a connection in; nothing where that is one too many.
+    /// Adds a connection; `None` at the limit.
     fn insert(
         &mut self,
         now_ns: u64,
@@ -224,7 +224,7 @@ impl Tcp {
         self.limits.timeout_ms.saturating_mul(1_000_000)
     }
 
-    /// Forgets a connection without a word to the other end.
+    /// Removes a connection without sending anything.
     fn remove(&mut self, id: ConnectionId) {
         self.unlist(id);
         let Some(slot) = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation) else {
@@ -238,7 +238,7 @@ impl Tcp {
         self.listeners.forget(id, connection.holder);
     }
 
-    /// Takes a connection out of the table of ends: its segments are nobody's now.
+    /// Removes a connection from the table of ends: its segments no longer match.
     fn unlist(&mut self, id: ConnectionId) {
         let Some(connection) = self.get_mut(id) else { return };
         if core::mem::take(&mut connection.is_listed) {
@@ -255,19 +255,19 @@ impl Tcp {
         self.wake_worker();
     }
 
-    /// Says that there is something to do.
+    /// Wakes the task that sends.
     pub(crate) fn wake_worker(&mut self) {
         if let Some(worker) = self.worker.take() {
             worker.wake();
         }
     }
 
-    /// Who is woken when there is something to send.
+    /// Sets the task that is woken when there is something to send.
     pub(crate) fn set_worker(&mut self, worker: &Waker) {
         self.worker = Some(worker.clone());
     }
 
-    /// Takes a segment whose checksum is right. `header` is that of the packet.
+    /// Processes a segment whose checksum is right. `header` is the packet's.
     pub(crate) fn receive<B: Buffer>(&mut self, output: &mut Output<B>, header: &IpHeader, packet: &[u8]) {
         let Some(segment) = Segment::read(header.payload(packet)) else {
             output.counters.malformed += 1;
@@ -300,7 +300,7 @@ impl Tcp {
         self.settle(output, id);
     }
 
-    /// A segment of no connection: it begins one, or nobody is there.
+    /// Processes a segment that matches no connection: it begins one, or is refused.
     fn receive_of_none<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
@@ -322,9 +322,9 @@ impl Tcp {
         let Some(connection) = self.get_mut(id) else { return };
         connection.failure = match (before, connection.holder) {
             (Some(State::SynSent), _) => Some(Failure::Refused),
-            // Nothing was lost by it.
+            // No data was lost.
             (Some(State::LastAck | State::Closing | State::TimeWait), _) => return,
-            // The other end gave up while the connection was being made.
+            // The peer gave up during the handshake.
             (_, Holder::HalfOpen(_)) => return,
             _ => Some(Failure::Reset),
         };
@@ -335,7 +335,7 @@ impl Tcp {
         self.get(id).map(Connection::state)
     }
 
-    /// Does what follows from the state that a connection is in now.
+    /// Acts on the state that a connection is in now.
     fn settle<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = find(slots, id) else { return };
@@ -365,7 +365,7 @@ impl Tcp {
                 self.promote(output, id, listener);
             }
             (State::FinWait1 | State::FinWait2, Holder::Nobody { .. }) if connection.machine.readable() > 0 => {
-                // Nobody will ever read it, so the other end is told (RFC 9293, 3.6.1).
+                // Nobody will ever read it, so the peer gets a reset (RFC 9293, 3.6.1).
                 connection.abort(memory);
                 self.mark_dirty(id);
             }
@@ -373,7 +373,7 @@ impl Tcp {
         }
     }
 
-    /// Lets dirty connections send, as long as there is room, and those that are due.
+    /// Lets dirty connections send, as long as there is room, and runs the timers that are due.
     pub(crate) fn serve<B: Buffer>(&mut self, output: &mut Output<B>) {
         self.time_wait.serve(output.now_ns);
         while let Some(Reverse((time_ns, id))) = self.timers.peek().copied() {
@@ -400,7 +400,7 @@ impl Tcp {
         }
     }
 
-    /// Lets a connection send all it may.
+    /// Lets a connection send everything it may.
     fn send<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId) {
         self.give_up(output.now_ns, id);
         let Some(connection) = self.get_mut(id) else { return };
@@ -422,7 +422,7 @@ impl Tcp {
         self.settle(output, id);
     }
 
-    /// Ends a connection whose other end does not answer, or does not finish though nobody holds this end.
+    /// Ends a connection whose peer does not answer, or that is orphaned and gets no FIN.
     fn give_up(&mut self, now_ns: u64, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = find(slots, id) else { return };
@@ -452,18 +452,18 @@ impl Tcp {
         self.timers.push(Reverse((time_ns, id)));
     }
 
-    /// Whether connections have something to send.
+    /// Returns whether connections have something to send.
     pub(crate) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// When somebody is due.
+    /// Returns when the next timer is due.
     pub(crate) fn next_time_ns(&self) -> Option<u64> {
         let timer = self.timers.peek().map(|Reverse((time_ns, _))| *time_ns);
         [timer, self.time_wait.next_time_ns()].into_iter().flatten().min()
     }
 
-    /// An address is taken away: connections from it end, of which nobody can be told.
+    /// Handles the removal of an address: connections from it end, without a word to the peer.
     pub(crate) fn address_gone<B: Buffer>(&mut self, output: &Output<B>) {
         let all: Vec<u32> = self.by_ends.values().copied().collect();
         for slot in all {
@@ -479,7 +479,7 @@ impl Tcp {
         }
     }
 
-    /// Connections there are, in all states.
+    /// Returns the number of connections in all states.
     pub(crate) fn count(&self) -> usize {
         self.connections + self.time_wait.count()
     }

@@ -1,8 +1,8 @@
-//! What is left of a connection that was finished at both ends, from here first: its two ends, for a while.
+//! TIME-WAIT: what is left of a connection that was closed actively, its two ends, for a while.
 //!
-//! The other end may not have heard that its finish arrived, and sends it again; it is told so without any memory of
-//! the connection's numbers, from those in the segment itself. A new connection between the same ends may begin
-//! meanwhile: its first sequence number is unforeseeable (RFC 6528), and old segments fall outside its window.
+//! The peer may have missed the acknowledgment of its FIN and retransmit it; it is acknowledged without any stored
+//! sequence numbers, from those in the segment itself. A new connection between the same ends may begin meanwhile:
+//! its initial sequence number is unpredictable (RFC 6528), and old segments fall outside its window.
 
 use alloc::collections::{BTreeSet, VecDeque};
 
@@ -12,10 +12,9 @@ use crate::packet::Segment;
 
 use super::emit;
 
-/// How long, in nanoseconds: half of what RFC 9293 asks for two lives of a segment is still long for any network
-/// today.
+/// Duration in nanoseconds: shorter than the 2 MSL of RFC 9293, but still long for any network today.
 const WAIT_NS: u64 = 30_000_000_000;
-/// Most there are; with more, the oldest is forgotten.
+/// Maximum entries; at the limit the oldest is dropped.
 const MOST: usize = 32_768;
 
 #[derive(Default)]
@@ -43,7 +42,7 @@ impl TimeWait {
         self.ends.contains(&(local, remote))
     }
 
-    /// Forgets what has waited long enough.
+    /// Drops expired entries.
     pub(crate) fn serve(&mut self, now_ns: u64) {
         while self.order.front().is_some_and(|(time_ns, _)| *time_ns <= now_ns) {
             if let Some((_, ends)) = self.order.pop_front() {
@@ -56,7 +55,7 @@ impl TimeWait {
         self.order.front().map(|(time_ns, _)| *time_ns)
     }
 
-    /// Takes a segment that is of no connection; false: it is nobody's here either.
+    /// Processes a segment that matches no connection; returns `false` if it matches no entry here either.
     pub(crate) fn receive<B: Buffer>(
         &mut self,
         output: &mut Output<B>,

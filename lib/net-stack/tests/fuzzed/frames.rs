@@ -1,6 +1,6 @@
-//! What the bytes say happens to a stack: any frames, segments of connections that stand, beginnings with any options,
-//! messages of all protocols, what clients do, time, and a want of buffers. Nothing panics or is lost, and in the end
-//! all is as at the beginning.
+//! Interprets bytes as events of a stack: arbitrary frames, segments of established connections, SYNs with any
+//! options, messages of all protocols, client calls, time, and a lack of buffers. Nothing panics or leaks, and in the
+//! end all is as at the beginning.
 
 use std::task::{Poll, Waker};
 
@@ -14,11 +14,11 @@ use crate::raw;
 const OWN: EthernetAddress = EthernetAddress([2, 0, 0, 0, 0, 1]);
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const BUFFERS: usize = 24;
-/// Steps of one run at most.
+/// Maximum steps of one run.
 const MAX_STEPS: usize = 300;
 const PORT: u16 = 80;
 
-/// The bytes, one after the other; zeros after the last.
+/// The input bytes in order; zeros after the last.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -37,7 +37,7 @@ impl Bytes<'_> {
     }
 }
 
-/// How a connection stands as the other end sees it.
+/// State of a connection as the peer sees it.
 #[derive(Clone, Copy)]
 struct Standing {
     port: u16,
@@ -52,7 +52,7 @@ struct World {
     socket: UdpId,
     held: Vec<ConnectionId>,
     standing: Vec<Standing>,
-    /// Buffers that the interface keeps back.
+    /// Buffers that the interface holds back.
     kept: Vec<Vec<u8>>,
 }
 
@@ -146,7 +146,7 @@ impl World {
         panic!("it never rests");
     }
 
-    /// Follows what the stack says of connections to the other end.
+    /// Tracks what the stack sends on connections to the peer.
     fn note(&mut self, frame: &[u8]) {
         if frame[12..14] != [8, 0] || frame[23] != 6 || frame[14] != 0x45 {
             return;
@@ -184,7 +184,7 @@ impl World {
         self.serve();
     }
 
-    /// Begins a connection from the other end.
+    /// Opens a connection from the peer.
     fn begin(&mut self, port: u16, sequence: u32, options: &[u8]) {
         let new = Standing { port, next: sequence, acknowledged: 0 };
         self.put_ip(false, 6, &segment(&new, 2, 4000, options, &[]));
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// A segment of a connection that stands, nearly as it should be.
+    /// A nearly valid segment of an established connection.
     fn segment(&mut self, bytes: &mut Bytes) {
         let which = usize::from(bytes.byte());
         let (before, behind, flags, count) = (bytes.byte() as i8, bytes.byte() as i8, bytes.byte(), bytes.byte());
@@ -253,7 +253,7 @@ impl World {
         self.put_ip(false, 6, &segment(&standing, flags, window, &options, &data));
     }
 
-    /// A part of a packet.
+    /// A fragment.
     fn fragment(&mut self, bytes: &mut Bytes) {
         let (place, count, identifier) = (bytes.word(), bytes.byte(), bytes.byte());
         let payload: Vec<u8> = (0..usize::from(count).max(8)).map(|number| number as u8).collect();
@@ -266,7 +266,7 @@ impl World {
         self.put(&frame);
     }
 
-    /// What a client does.
+    /// A client call.
     fn client(&mut self, bytes: &mut Bytes) {
         let (what, which) = (bytes.byte() % 9, usize::from(bytes.byte()));
         let id = match self.held.len() {
@@ -293,7 +293,7 @@ impl World {
         self.serve();
     }
 
-    /// All is given back, and nothing is left.
+    /// Gives everything back and checks that nothing is left.
     fn end(mut self) {
         for buffer in self.kept.drain(..) {
             self.stack.give(buffer);
@@ -311,7 +311,7 @@ impl World {
     }
 }
 
-/// Does what the bytes say.
+/// Interprets the bytes.
 pub fn run(bytes: &[u8]) {
     let mut world = World::new();
     let mut bytes = Bytes(bytes);

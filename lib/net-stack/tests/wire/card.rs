@@ -1,10 +1,10 @@
-//! What a network card does to packets that the stack leaves to it: checksums, and cutting long packets of TCP.
+//! Offloads of a simulated network card: checksums and TSO.
 
 use net_stack::{IpAddress, Outgoing};
 
 use super::raw;
 
-/// The frames that a card makes of a packet.
+/// Returns the frames that a card makes of a packet.
 pub fn frames(packet: &Outgoing<Vec<u8>>) -> Vec<Vec<u8>> {
     let whole = packet.buffer[..packet.length].to_vec();
     if !packet.needs_checksum {
@@ -45,7 +45,7 @@ pub fn frames(packet: &Outgoing<Vec<u8>>) -> Vec<Vec<u8>> {
         let place = sequence.wrapping_add((number * usize::from(packet.segment_bytes)) as u32);
         segment[4..8].copy_from_slice(&place.to_be_bytes());
         if number + 1 < count {
-            // The last one finishes and pushes.
+            // Only the last one has FIN and PSH.
             segment[13] &= !0x09;
         }
         segment.extend(piece);

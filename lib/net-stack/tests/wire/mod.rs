@@ -1,4 +1,4 @@
-//! Stacks on one simulated wire, with its own time: nothing waits in earnest, and the same seed gives the same run.
+//! Stacks on one simulated wire with virtual time: nothing really waits, and the same seed gives the same run.
 #![allow(dead_code)]
 
 pub mod card;
@@ -14,20 +14,20 @@ use net_stack::{
     ListenerId, Origin, Stack,
 };
 
-/// What happens to packets.
+/// Packet faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// Of a thousand packets, those that are lost.
+    /// Packets lost, per thousand.
     pub lost: u32,
-    /// Those that come twice.
+    /// Packets duplicated, per thousand.
     pub doubled: u32,
-    /// Those of which one bit is turned.
+    /// Packets with one flipped bit, per thousand.
     pub damaged: u32,
-    /// A packet takes between one and so many times the time of the wire.
+    /// Maximum latency as a multiple of the wire's.
     pub slower: u32,
 }
 
-/// A generator of numbers: the same for the same seed.
+/// A seeded random number generator.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -50,7 +50,7 @@ impl Numbers {
 pub const WIRE_NS: u64 = 100_000;
 pub const BUFFERS: usize = 512;
 
-/// Looks at a packet and who sends it; false: it is lost.
+/// Sees each packet and its sender; returns `false` to drop it.
 pub type Filter = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub struct Network {
@@ -60,7 +60,7 @@ pub struct Network {
     pub numbers: Numbers,
     /// Packets that crossed the wire.
     pub packets: u64,
-    /// Looks at each packet on its way; false: it is lost.
+    /// Sees each packet in flight; returns `false` to drop it.
     pub filter: Option<Filter>,
     on_the_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
     frames: BTreeMap<u64, Vec<u8>>,
@@ -71,7 +71,7 @@ pub fn address(host: usize) -> IpAddress {
     IpAddress::v4(192, 0, 2, host as u8 + 1)
 }
 
-/// The address that a host makes for its link.
+/// Returns the link-local address of a host.
 pub fn own_of_link(host: usize) -> IpAddress {
     format!("fe80::ff:fe00:{}", host + 1).parse().expect("an address")
 }
@@ -135,7 +135,7 @@ impl Network {
         {
             return;
         }
-        // A message of ARP has no checksum but the link's, so one that is damaged does not arrive.
+        // ARP has no checksum but the link's, so a corrupt message does not arrive.
         let has_checksum = frame[12..14] != [8, 6];
         if self.numbers.happens(self.faults.damaged) && has_checksum {
             let bit = self.numbers.next() as usize % (frame.len() * 8);
@@ -149,7 +149,7 @@ impl Network {
         }
     }
 
-    /// Lets all do what they can now.
+    /// Lets all hosts do what they can now.
     pub fn serve(&mut self) {
         for host in 0..self.stacks.len() {
             for _ in 0..1000 {
@@ -173,7 +173,7 @@ impl Network {
         }
     }
 
-    /// Goes on to the next thing that happens, not beyond the limit; false: nothing happened.
+    /// Advances to the next event, not beyond the limit; returns `false` if there was none.
     pub fn step(&mut self, until_ns: u64) -> bool {
         self.serve();
         let packet = self.on_the_way.peek().map(|Reverse((time_ns, ..))| *time_ns);
@@ -198,13 +198,13 @@ impl Network {
         true
     }
 
-    /// Lets so much time pass.
+    /// Advances the time.
     pub fn pass_ms(&mut self, milliseconds: u64) {
         let until_ns = self.now_ns + milliseconds * 1_000_000;
         while self.step(until_ns) {}
     }
 
-    /// Lets time pass until something is ready; nothing where it is not within so many seconds.
+    /// Advances the time until something is ready; `None` if it is not within `seconds`.
     pub fn until<T>(&mut self, seconds: u64, mut ready: impl FnMut(&mut Network) -> Poll<T>) -> Option<T> {
         let until_ns = self.now_ns + seconds * 1_000_000_000;
         loop {
@@ -236,7 +236,7 @@ impl Network {
         connected.unwrap_or(Err(Failure::TimedOut)).map(|()| id)
     }
 
-    /// A connection from host 1 to host 0: the ends at 0 and at 1.
+    /// Returns a connection from host 1 to host 0: the ends at 0 and at 1.
     pub fn pair(&mut self, port: u16) -> (ConnectionId, ConnectionId) {
         let listener = self.listen(0, port, 16);
         let client = self.connect(1, End::new(address(0), port)).expect("a connection");
@@ -254,7 +254,7 @@ impl Network {
         self.stacks[host].poll_write(id, data, Waker::noop())
     }
 
-    /// Sends bytes from one end to the other, and finishes: what arrived until the end.
+    /// Sends bytes from one end to the other and finishes; returns what arrived.
     pub fn carry(&mut self, from: (usize, ConnectionId), to: (usize, ConnectionId), data: &[u8]) -> Vec<u8> {
         let (mut sent, mut arrived, mut finished) = (0, Vec::new(), false);
         let done = self.until(3600, |network| {

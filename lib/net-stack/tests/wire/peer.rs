@@ -1,4 +1,4 @@
-//! A peer of host 0 that sends whatever segments it likes.
+//! A peer of host 0 that sends arbitrary segments.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub struct Segment {
     pub data: Vec<u8>,
 }
 
-/// Host 0 alone on a wire with this peer, which has the address and hardware of host 1.
+/// Host 0 alone on a wire with this peer, which has the addresses of host 1.
 pub struct Peer {
     pub network: Network,
     seen: Rc<RefCell<Vec<Segment>>>,
@@ -64,26 +64,26 @@ impl Peer {
         Peer { network, seen }
     }
 
-    /// A segment to host 0: its ports, this one's first.
+    /// Sends a segment to host 0; its own port is the first.
     pub fn send(&mut self, ports: (u16, u16), sequence: u32, acknowledged: u32, flags: u8, data: &[u8]) {
         let frame = frame(ports, sequence, acknowledged, flags, data);
         self.network.put(0, frame);
         self.network.pass_ms(1);
     }
 
-    /// What host 0 has sent since this was asked last.
+    /// Takes the segments that host 0 has sent since the last call.
     pub fn take(&mut self) -> Vec<Segment> {
         self.seen.take()
     }
 
-    /// The only segment that it has sent.
+    /// Takes the only segment that it has sent.
     pub fn one(&mut self) -> Segment {
         let mut all = self.take();
         assert_eq!(all.len(), 1, "{all:?}");
         all.remove(0)
     }
 
-    /// Connects to a port: the number that host 0 begins with.
+    /// Connects to a port; returns host 0's initial sequence number.
     pub fn connect(&mut self, ports: (u16, u16), sequence: u32) -> u32 {
         self.take();
         self.send(ports, sequence, 0, SYN, &[]);
@@ -95,7 +95,7 @@ impl Peer {
     }
 }
 
-/// A segment from the peer to host 0.
+/// Builds a segment from the peer to host 0.
 pub fn frame(ports: (u16, u16), sequence: u32, acknowledged: u32, flags: u8, data: &[u8]) -> Vec<u8> {
     let mut segment = ports.0.to_be_bytes().to_vec();
     segment.extend(ports.1.to_be_bytes());

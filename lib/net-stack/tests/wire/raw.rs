@@ -1,9 +1,9 @@
-//! Frames as somebody else makes them.
+//! Frames built by hand.
 #![allow(dead_code)]
 
 use net_stack::IpAddress;
 
-/// The one's complement sum of bytes, on top of another.
+/// Returns the one's complement sum of bytes, added to another.
 pub fn sum(bytes: &[u8], start: u16) -> u16 {
     let mut sum = u32::from(start);
     for pair in bytes.chunks(2) {
@@ -15,7 +15,7 @@ pub fn sum(bytes: &[u8], start: u16) -> u16 {
     sum as u16
 }
 
-/// The bytes of an address.
+/// Returns the bytes of an address.
 pub fn octets(address: IpAddress) -> Vec<u8> {
     match address {
         IpAddress::Ipv4(address) => address.octets().to_vec(),
@@ -23,7 +23,7 @@ pub fn octets(address: IpAddress) -> Vec<u8> {
     }
 }
 
-/// A frame with a packet of either version; the checksum of what it carries is made where its protocol has one.
+/// Builds a frame with a packet of either version; the payload's checksum is computed where its protocol has one.
 pub fn ip(
     to: [u8; 6],
     from: [u8; 6],
@@ -64,7 +64,7 @@ pub fn ip(
     frame
 }
 
-/// A message of ICMPv6: its kind and code, and what comes after the checksum.
+/// Builds an ICMPv6 message: type and code, and what follows the checksum.
 pub fn icmp_6(
     to: [u8; 6],
     from: [u8; 6],
@@ -80,7 +80,7 @@ pub fn icmp_6(
     frame
 }
 
-/// Makes the checksum of a message of ICMPv6 right again.
+/// Recomputes the checksum of an ICMPv6 message.
 pub fn mend_icmp_6(frame: &mut [u8]) {
     let length = (frame.len() - 54) as u32;
     frame[56..58].fill(0);
@@ -89,7 +89,7 @@ pub fn mend_icmp_6(frame: &mut [u8]) {
     frame[56..58].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Asks who has an address.
+/// Builds a neighbour solicitation.
 pub fn solicitation(source: IpAddress, target: IpAddress, hardware: Option<[u8; 6]>) -> Vec<u8> {
     let mut rest = vec![0; 4];
     let wanted = octets(target);
@@ -104,7 +104,7 @@ pub fn solicitation(source: IpAddress, target: IpAddress, hardware: Option<[u8; 
     icmp_6([0x33, 0x33, 0xff, a, b, c], from, source, group, 255, (135, 0), &rest)
 }
 
-/// Says who has an address.
+/// Builds a neighbour advertisement.
 pub fn advertisement(target: IpAddress, to: IpAddress, flags: u8, hardware: [u8; 6]) -> Vec<u8> {
     let mut rest = vec![flags, 0, 0, 0];
     rest.extend(octets(target));
