@@ -74,7 +74,7 @@ impl Site {
         Site::serve_with(what, &[])
     }
 
-    /// Like [`start`](Self::start), with further arguments.
+    /// Like [`serve`](Self::serve), with further arguments.
     #[track_caller]
     pub fn serve_with(what: &Path, words: &[&str]) -> Site {
         // Builds first what the tool would build, so that it does not count against the timeout.
