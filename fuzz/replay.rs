@@ -1,13 +1,13 @@
-//! What a fuzzer does, in a unit test: the body of a target is run on the inputs that are kept in a folder, and on
-//! damaged copies of them.
+//! Replays fuzzing in a unit test: runs the body of a target on the inputs kept in a folder, and on mutated copies of
+//! them.
 //!
-//! A part of the tests that hold bodies. What a fuzzer found is kept in such a folder under a name that says what it
-//! showed. Deliberately not here: bodies, and what makes the inputs that fuzzers begin with.
+//! Included by the tests that hold bodies. Findings of a fuzzer are kept in such a folder, under a name that describes
+//! them. Deliberately not here: bodies, and the generation of seed inputs.
 
 use std::path::Path;
 
-/// Makes the files of the folder from what a builder gives, where `UPDATE_GOLDEN` asks for it, and holds them to it.
-/// Files of other names are left alone: fuzzers found them.
+/// Writes the files of the folder from a builder's output if `UPDATE_GOLDEN` is set, and otherwise checks them against
+/// it. Files of other names are left alone: fuzzers found them.
 #[allow(dead_code, reason = "some inputs are written by people")]
 pub fn hold_seeds(folder: &Path, seeds: &[(&str, Vec<u8>)]) {
     for (name, bytes) in seeds {
@@ -21,14 +21,14 @@ pub fn hold_seeds(folder: &Path, seeds: &[(&str, Vec<u8>)]) {
     }
 }
 
-/// Runs the body on each input of the folder, then on so many damaged copies of each.
+/// Runs the body on each input of the folder, then on this many mutated copies of each.
 pub fn replay(folder: &Path, copies: u64, run: fn(&[u8])) {
     let entries = std::fs::read_dir(folder).expect("a folder of inputs");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an input").path()).collect();
     paths.sort();
     assert!(!paths.is_empty(), "{} is empty", folder.display());
     for path in paths {
-        // What is printed last is what failed.
+        // The last one printed is the one that failed.
         println!("{}", path.display());
         let bytes = std::fs::read(&path).expect("an input can be read");
         run(&bytes);
@@ -39,7 +39,7 @@ pub fn replay(folder: &Path, copies: u64, run: fn(&[u8])) {
     }
 }
 
-/// The bytes with one to four of them changed, put in or taken out, as a seed decides (xorshift64*).
+/// Changes, inserts or removes one to four bytes, determined by a seed (xorshift64*).
 fn damaged(bytes: &[u8], seed: u64) -> Vec<u8> {
     let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut next = |end: usize| {

@@ -1,4 +1,4 @@
-//! The boot module, as whoever starts a bare machine may give it; and its parts behind a header that is right.
+//! The boot module of a bare machine, which its user may supply; and its parts behind a valid header.
 #![no_main]
 
 #[path = "../../lib/boot-image/tests/fuzzed/boot_image.rs"]

@@ -1,4 +1,4 @@
-//! A chain of certificates, in a package that the first of them is for.
+//! A chain of certificates, in a package for the first of them.
 #![no_main]
 
 #[path = "../../lib/package-check/tests/fuzzed/certificates.rs"]

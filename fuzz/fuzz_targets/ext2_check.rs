@@ -1,4 +1,4 @@
-//! An ext2 volume with the fuzzer's bytes in its metadata: the check ends, and what is repaired is sound.
+//! An ext2 volume with the fuzzer's bytes in its metadata: the check terminates, and its repairs are sound.
 #![no_main]
 
 #[path = "../../lib/ext2/tests/fuzzed/check.rs"]

@@ -1,4 +1,4 @@
-//! An ext2 volume whose metadata the bytes damage, and what is then done to it.
+//! An ext2 volume with metadata damaged by the input, and operations on it.
 #![no_main]
 
 #[path = "../../lib/ext2/tests/fuzzed/sample.rs"]

@@ -1,4 +1,4 @@
-//! A FAT volume that the bytes damage, and everything that can be done with one.
+//! A FAT volume damaged by the input, and every operation on it.
 #![no_main]
 
 #[path = "../../lib/fat/tests/volumes/disk.rs"]

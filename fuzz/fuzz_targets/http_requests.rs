@@ -1,4 +1,4 @@
-//! What a client sends to a web server: heads, contents, ranges and conditions, whole and in pieces.
+//! Requests to a web server: heads, contents, ranges and conditions, whole and in pieces.
 #![no_main]
 
 #[path = "../../lib/http/tests/conformance/cases.rs"]

@@ -1,4 +1,4 @@
-//! A network stack with connections, under whatever frames the bytes make.
+//! A network stack with connections that receives arbitrary frames.
 #![no_main]
 
 #[path = "../../lib/net-stack/tests/fuzzed/frames.rs"]

@@ -1,4 +1,4 @@
-//! A package file: as bytes, as a rightly signed image, and as a rightly signed manifest that is to be installed.
+//! A package file: as raw bytes, as a correctly signed image, and as a correctly signed manifest to install.
 #![no_main]
 
 #[path = "../../lib/install/tests/common/mod.rs"]

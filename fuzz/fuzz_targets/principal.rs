@@ -1,4 +1,4 @@
-//! Access control lists and principals, as a peer or a disk gives them.
+//! Access control lists and principals, as read from a peer or a disk.
 #![no_main]
 
 #[path = "../../lib/principal/tests/fuzzed/body.rs"]

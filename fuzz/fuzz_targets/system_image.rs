@@ -1,4 +1,4 @@
-//! A system image: as bytes, and as a rightly signed system manifest.
+//! A system image: as raw bytes, and as a correctly signed system manifest.
 #![no_main]
 
 #[path = "../../lib/install/tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! A virtio disk that the bytes make answer nonsense, under its driver.
+//! A misbehaving virtio disk, driven by the input, under its driver.
 #![no_main]
 
 #[path = "../../drivers/virtio-blk/tests/fuzzed/body.rs"]

@@ -1,4 +1,4 @@
-//! A virtio network card that the bytes make answer nonsense, under its driver.
+//! A misbehaving virtio network card, driven by the input, under its driver.
 #![no_main]
 
 #[path = "../../drivers/virtio-net/tests/fuzzed/body.rs"]

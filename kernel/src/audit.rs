@@ -1,8 +1,8 @@
-//! The audit log: a ring of lines about refused requests, which a few may read.
+//! Audit log: a ring of lines about refused requests, with few permitted readers.
 //!
-//! The kernel logs its own refusals; services with the permission log theirs. Nobody can flood out the lines of
-//! others: a line that repeats a recent one is only counted, and when the ring is full, the principal with the most
-//! lines loses its oldest. Locks: the ring's own, innermost.
+//! The kernel logs its own refusals; services with the permission log theirs. No principal can flood out the lines of
+//! others: a repetition of a recent line is only counted, and when the ring is full, the principal with the most lines
+//! loses its oldest. Locks: the ring's own, innermost.
 
 use abi::Printable;
 use abi::limits::{AUDIT_LINES, AUDIT_TEXT_BYTES};
@@ -17,9 +17,9 @@ use crate::preempt;
 
 /// Author of the kernel's own lines.
 const KERNEL: &str = "kernel";
-/// Lines that are written for a reader with the ring locked.
+/// Lines formatted for a reader per locking of the ring.
 const LINES_AT_ONCE: usize = 32;
-/// Recent lines that a new one is compared with: more than one, so that alternating lines are folded, too.
+/// Number of recent lines that a new one is compared with: more than one, so that alternating lines are folded, too.
 const FOLDED_LINES: usize = 16;
 
 struct Entry {
@@ -28,11 +28,11 @@ struct Entry {
     noted_by: &'static str,
     text: String,
     times: u64,
-    /// Place among the owners.
+    /// Index among the owners.
     owner: usize,
 }
 
-/// A principal, and how many lines about it are kept; an entry without lines is free.
+/// A principal and its number of kept lines; an entry without lines is free.
 struct Owner {
     name: String,
     lines: usize,
@@ -48,12 +48,12 @@ struct Ring {
 
 static RING: SpinLock<Ring> = SpinLock::new(Ring::new());
 
-/// Adds what the program of this name refused. Characters that could make it look like another line are escaped.
+/// Logs a refusal by the program of this name. Characters that could forge another line are escaped.
 pub fn note(program: &'static str, text: &str) {
     add(program, text);
 }
 
-/// Adds what the kernel refused: to which principal, which right on what, by which rule.
+/// Logs a refusal by the kernel: the principal, the right, the object and the rule.
 #[cold]
 pub fn refused(principal: &str, right: &str, object: &str, rule: &str) {
     add(KERNEL, &abi::audit::refusal(principal, right, object, rule));
@@ -66,8 +66,8 @@ fn add(noted_by: &'static str, text: &str) {
     RING.lock().add(now_ms, noted_by, clean, room);
 }
 
-/// The lines from the one with this number on, and the number of the first that is not there yet. If lines that were
-/// asked for are no longer kept, the first line says how many.
+/// Returns the lines from this number on, and the number of the next. If requested lines are no longer kept, the first
+/// line says how many.
 pub fn lines(from: u64) -> (String, u64) {
     let (mut text, mut next) = (RING.lock().lost(from), from);
     loop {
@@ -84,7 +84,7 @@ impl Ring {
         Ring { entries: VecDeque::new(), owners: Vec::new(), next: 0 }
     }
 
-    /// Adds a line. If there are `room` lines or more already, one makes place for it.
+    /// Adds a line, after evicting one if there are `room` or more.
     fn add(&mut self, now_ms: u64, noted_by: &'static str, text: String, room: usize) {
         let last = self.entries.iter_mut().rev().take(FOLDED_LINES);
         if let Some(same) = last.into_iter().find(|entry| entry.noted_by == noted_by && entry.text == text) {
@@ -99,7 +99,7 @@ impl Ring {
         self.next += 1;
     }
 
-    /// Drops the oldest line of the owner with the most; of several with as many, the oldest of all.
+    /// Drops the oldest line of the owner with the most; on a tie, the oldest of all.
     fn drop_one(&mut self) {
         let most = self.owners.iter().map(|owner| owner.lines).max();
         let of_most = |entry: &Entry| self.owners.get(entry.owner).map(|owner| owner.lines) == most;
@@ -111,7 +111,7 @@ impl Ring {
         }
     }
 
-    /// The place of the owner with this name, who gets one line more.
+    /// Returns the index of the owner with this name and adds one to its lines.
     fn owner(&mut self, name: &str) -> usize {
         let has_lines = |owner: &Owner| owner.lines > 0;
         let known = self.owners.iter().position(|owner| has_lines(owner) && owner.name == name);
@@ -127,7 +127,7 @@ impl Ring {
         place
     }
 
-    /// Says how many lines from this one on are no longer kept, if any.
+    /// Reports how many lines from this one on are no longer kept, if any.
     fn lost(&self, from: u64) -> String {
         let kept = self.entries.len() - self.entries.partition_point(|entry| entry.number < from);
         match self.next.saturating_sub(from).saturating_sub(kept as u64) {
@@ -136,7 +136,7 @@ impl Ring {
         }
     }
 
-    /// Writes at most so many lines from the one with this number on; the number after the last, none if there is none.
+    /// Writes at most `most` lines from this number on. Returns the number after the last, `None` if there is none.
     fn write_lines(&self, from: u64, most: usize, text: &mut String) -> Option<u64> {
         let skipped = self.entries.partition_point(|entry| entry.number < from);
         let mut after = None;
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(count(&ring, "victim.a"), 20);
         assert_eq!(count(&ring, "other.a"), 1);
         assert_eq!(count(&ring, "flood.b"), ROOM - 21);
-        // And what comes after has its place, too.
+        // Later lines get their place, too.
         refuse(&mut ring, "victim.a", "/later");
         assert_eq!(count(&ring, "victim.a"), 21);
         assert!(ring.lines(0).contains("flood.b refused read on /9999 "));

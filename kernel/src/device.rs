@@ -1,9 +1,8 @@
-//! Devices of the machine's own (consoles, disks, sockets, packets): their openers, and the operations in flight.
+//! The machine's own devices (consoles, disks, sockets, packets): their owners, and the operations in flight.
 //!
-//! The block of an operation belongs to the device from submit until `device_complete` hands it back.
-//! Death: a SIP's console is free for the next one at once, its disk when the machine is done
-//! with all operations; an operation that the machine still works on keeps its block until it is done, and
-//! the block is disposed of then.
+//! The block of an operation belongs to the device from submission until `device_complete` returns it. When a SIP
+//! dies, its console is free for the next one at once, its disk when the machine has finished all operations; an
+//! operation still in progress keeps its block, which is disposed of on completion.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -23,18 +22,18 @@ use crate::process::ProcessRef;
 use crate::thread::{MessageBuffer, ThreadRef};
 use crate::wait::{self, Ticket, Waiters, Woken};
 
-/// Operations under way for one device at most.
+/// Maximum operations in flight per device.
 const REQUESTS: usize = 64;
-/// Finished operations that wait to be collected at most.
+/// Maximum finished operations waiting to be collected.
 const DONE: usize = 1024;
 
 /// A device of the machine.
 pub struct Device {
-    /// The machine's name for it.
+    /// The machine's name of it.
     pub name: String,
     kind: DeviceKind,
     number: usize,
-    /// Counts the times it was opened: the generation of its handle.
+    /// Number of times it was opened: the generation in its handle.
     openings: AtomicU32,
     inner: SpinLock<Inner>,
 }
@@ -42,15 +41,15 @@ pub struct Device {
 #[derive(Default)]
 struct Inner {
     owner: Option<ProcessRef>,
-    /// The last owner closes it on the machine; it cannot be opened meanwhile.
+    /// Whether the last owner is closing it on the machine; it cannot be opened meanwhile.
     closing: bool,
     requests: Vec<Option<Request>>,
     done: VecDeque<Done>,
     waiters: Waiters,
 }
 
-/// A device as a handle names it. Another SIP may have it open by the time it is used, so every use
-/// checks owner and opening with the lock held.
+/// A device as a handle names it. Another SIP may have it open by the time it is used, so every use checks owner and
+/// opening under the lock.
 #[derive(Clone, Copy)]
 pub struct OpenDevice {
     device: &'static Device,
@@ -85,10 +84,10 @@ struct Done {
 }
 
 static DEVICES: AtomicRef<Vec<Device>> = AtomicRef::none();
-/// Blocks of operations whose SIP is gone, for a processor to dispose of, and those that are being freed.
+/// Blocks of operations whose SIP is gone, to be disposed of by a processor, and those being freed.
 static ORPHANS: SpinLock<Orphans> = SpinLock::new(Orphans { blocks: Vec::new(), freeing: Vec::new() });
 static HAVE_ORPHANS: AtomicBool = AtomicBool::new(false);
-/// Steps of freeing them that are taken at once.
+/// Maximum steps of freeing per call.
 const STEPS: usize = 64;
 
 struct Orphans {
@@ -118,13 +117,13 @@ pub fn exists(name: &str) -> bool {
     DEVICES.get().is_some_and(|devices| devices.iter().any(|device| device.name == name))
 }
 
-/// Opens the device with this name for a SIP.
+/// Opens the device with this name for a SIP and returns its handle.
 pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     let device = DEVICES.get().and_then(|devices| devices.iter().find(|device| device.name == name));
     let device = device.ok_or(Status::NotFound)?;
     let mut inner = device.inner.lock();
-    // A write of the last owner in flight must not reach the disk after the writes of the next, nor make a fid that the
-    // next does not know. A console read may never complete, and changes nothing.
+    // A write of the last owner in flight must not reach the disk after writes of the next, nor create a fid unknown
+    // to the next. A console read may never complete, and changes nothing.
     let keeps_changes = matches!(device.kind, DeviceKind::Disk { .. } | DeviceKind::Folder { .. });
     let is_unsettled = keeps_changes && inner.is_at_work();
     if inner.owner.is_some() || inner.closing || is_unsettled {
@@ -136,14 +135,14 @@ pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     Ok(handle::encode(Kind::Device, device.number as u32, opening))
 }
 
-/// The device behind a handle's parts, if this SIP has it open.
+/// Resolves number and opening of a handle to a device, if this SIP has it open.
 pub fn opened(number: u32, opening: u32, owner: ProcessRef) -> Option<OpenDevice> {
     let device = DEVICES.get()?.get(number as usize)?;
     let open = OpenDevice { device, opening, owner };
     open.lock().is_ok().then_some(open)
 }
 
-/// Puts what is known of a device into the buffer.
+/// Writes the description of a device to the buffer.
 pub fn describe(open: OpenDevice, buffer: MessageBuffer) {
     let device = open.device;
     let (columns, rows) = machine().console_size(device.number);
@@ -163,7 +162,7 @@ pub fn describe(open: OpenDevice, buffer: MessageBuffer) {
     buffer.write_words(&[kind as u64, bytes, flags, third, fourth]);
 }
 
-/// Hands a block to the device for an operation on its bytes from `first` on; whether it is complete already.
+/// Submits an operation on the bytes of a block from `first` on. Returns whether it is already complete.
 pub fn submit(
     caller: ProcessRef,
     open: OpenDevice,
@@ -223,7 +222,7 @@ pub fn submit(
     }
 }
 
-/// Files a finished operation; the waiter to wake.
+/// Records a finished operation and returns the waiter to wake.
 fn finish(device: &'static Device, slot: usize, result: DeviceResult) -> Option<Ticket> {
     let mut inner = device.inner.lock();
     let request = inner.requests.get_mut(slot)?.take()?;
@@ -237,7 +236,7 @@ fn finish(device: &'static Device, slot: usize, result: DeviceResult) -> Option<
     None
 }
 
-/// The machine has finished a queued operation. Called from outside the processors.
+/// Completes a queued operation. Called by the machine from outside the processors.
 pub extern "C" fn complete(token: u64, done: u64, failed: bool) {
     let device = DEVICES.get().and_then(|devices| devices.get((token >> 32) as usize));
     let Some(device) = device else { return };
@@ -247,12 +246,12 @@ pub extern "C" fn complete(token: u64, done: u64, failed: bool) {
     }
 }
 
-/// Whether there is something for [`dispose_orphans`] to do.
+/// Whether [`dispose_orphans`] has work to do.
 pub fn has_orphans() -> bool {
     HAVE_ORPHANS.load(Ordering::Acquire)
 }
 
-/// Does a part of disposing of blocks whose operation outlived its SIP. On a processor.
+/// Disposes of some of the blocks whose operation outlived its SIP. Must run on a processor.
 pub fn dispose_orphans() {
     if !has_orphans() {
         return;
@@ -270,7 +269,7 @@ pub fn dispose_orphans() {
     HAVE_ORPHANS.store(!orphans.freeing.is_empty() || !orphans.blocks.is_empty(), Ordering::Release);
 }
 
-/// Waits for a finished operation and hands its block back, described in the buffer.
+/// Waits for a finished operation and returns its block, described in the buffer.
 pub fn wait_complete(
     caller: ProcessRef,
     thread: ThreadRef,
@@ -309,7 +308,7 @@ pub fn wait_complete(
     }
 }
 
-/// Leaves a ticket, unless something is finished: true then.
+/// Leaves a ticket, or returns true if an operation is finished.
 pub fn wait_at(device: OpenDevice, ticket: Ticket) -> Result<bool, Status> {
     let mut inner = device.lock()?;
     if !inner.done.is_empty() {
@@ -319,7 +318,7 @@ pub fn wait_at(device: OpenDevice, ticket: Ticket) -> Result<bool, Status> {
     Ok(false)
 }
 
-/// Takes a thread's ticket back.
+/// Withdraws a thread's ticket.
 pub fn stop_waiting_at(device: OpenDevice, thread: ThreadRef) {
     let Ok(mut inner) = device.lock() else { return };
     inner.waiters.remove(thread);
@@ -328,7 +327,7 @@ pub fn stop_waiting_at(device: OpenDevice, thread: ThreadRef) {
     }
 }
 
-/// Closes a device of the caller's.
+/// Closes a device of the caller.
 pub fn close(open: OpenDevice) -> Result<(), Status> {
     let mut inner = open.lock()?;
     let done = give_up(&mut inner);
@@ -345,7 +344,7 @@ fn give_up(inner: &mut Inner) -> VecDeque<Done> {
     core::mem::take(&mut inner.done)
 }
 
-/// Tells the machine, without the lock, as it may complete operations; then the next one may open the device.
+/// Closes it on the machine, without the lock, as that may complete operations; then it can be opened again.
 fn settle(device: &Device, done: VecDeque<Done>) {
     machine().device_closed(device.number);
     device.inner.lock().closing = false;
@@ -354,7 +353,7 @@ fn settle(device: &Device, done: VecDeque<Done>) {
     }
 }
 
-/// Closes all devices of a SIP that is being ended.
+/// Closes all devices of a SIP that is ending.
 pub fn close_all(process: ProcessRef) {
     for device in DEVICES.get().into_iter().flatten() {
         let mut inner = device.inner.lock();

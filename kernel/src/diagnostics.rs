@@ -1,4 +1,4 @@
-//! What tools can see of the system: processes, threads, channels, counters.
+//! Diagnostics for tools: processes, threads, channels, counters.
 
 use abi::{ChannelRecord, CounterRecord, NAME_BYTES, ProcessRecord, ThreadRecord, ThreadState};
 use alloc::format;
@@ -11,13 +11,13 @@ use crate::sync::SYNCS;
 use crate::thread::THREADS;
 use crate::{cpu, lifecycle, memory, sched, wait_word};
 
-/// A record for each SIP.
+/// One record per SIP.
 pub fn processes() -> impl Iterator<Item = ProcessRecord> {
     PROCESSES.iter().map(process_record)
 }
 
 fn process_record(process: ProcessRef) -> ProcessRecord {
-    // Each lock is let go before the next: a guard in the literal would live to its end.
+    // Each lock is released before the next is taken: a guard in the literal would live to its end.
     let blocks = process.blocks.lock().count();
     let endpoints = process.endpoints.lock().count();
     let handles = process.handles();
@@ -41,7 +41,7 @@ fn process_record(process: ProcessRef) -> ProcessRecord {
     }
 }
 
-/// A record for each thread.
+/// One record per thread.
 pub fn threads() -> impl Iterator<Item = ThreadRecord> {
     THREADS.iter().map(|thread| ThreadRecord {
         process: thread.owner().map_or(0, |process| process.id.load(Ordering::Relaxed)),
@@ -56,7 +56,7 @@ pub fn threads() -> impl Iterator<Item = ThreadRecord> {
     })
 }
 
-/// A record for each channel.
+/// One record per channel.
 pub fn channels() -> impl Iterator<Item = ChannelRecord> {
     CHANNELS.iter().filter_map(|channel| {
         let inner = channel.lock();
@@ -120,7 +120,7 @@ pub fn counters() -> impl Iterator<Item = CounterRecord> {
         .chain(longest)
 }
 
-/// A name as records carry it: cut at a character boundary, padded with zero bytes.
+/// Encodes a name for a record: cut at a character boundary, padded with zero bytes.
 fn name_bytes(name: &str) -> [u8; NAME_BYTES] {
     let mut bytes = [0; NAME_BYTES];
     let cut = name.floor_char_boundary(NAME_BYTES);

@@ -1,13 +1,12 @@
-//! Which programs there are: those of the system image, and those that were installed since.
+//! Table of programs: those of the system image, and those installed since boot.
 //!
-//! The system is sealed: what runs is listed in the signed system manifest, or a program with the permission `install`
-//! brought it in, in a package that the system's trust takes. There is no third way.
+//! The system is sealed: a program that runs is either listed in the signed system manifest, or was installed by a
+//! program with the permission `install`, in a package that the system's trust accepts. There is no third way.
 //!
 //! Records of programs are only ever added: running instances, traces and audit lines refer to them, and the images
-//! stay mapped. So the memory of an uninstalled program is not freed before the machine restarts; an installation of
-//! the same package again gets the same record back, and how much can be added is bounded ([`INSTALLED_BYTES_MAX`]).
-//! Readers take no lock, except after a miss. Locks: `CHANGE`, held by one who installs or uninstalls while the table
-//! changes; none inside.
+//! stay mapped. So the memory of an uninstalled program is not freed before a reboot; installing the same package
+//! again returns the same record, and the total is bounded ([`INSTALLED_BYTES_MAX`]). Readers take no lock, except
+//! after a miss. Locks: `CHANGE`, held for an installation or removal while the table changes; a leaf.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -23,13 +22,13 @@ use crate::lock::{AtomicRef, SpinLock};
 use crate::preempt;
 use crate::program::{Loaded, Program};
 
-/// The most programs between two starts of the machine, uninstalled ones included.
+/// Maximum programs per boot, uninstalled ones included.
 const PROGRAMS_MAX: usize = 1024;
 
-/// Places by name: so many that most names are found at the first.
+/// Hash table slots: so many that most names are found at the first probe.
 const NAME_PLACES: usize = 4 * PROGRAMS_MAX;
 
-/// Bytes of packages that may be installed between two starts of the machine.
+/// Maximum bytes of packages installed per boot.
 const INSTALLED_BYTES_MAX: usize = 64 << 20;
 
 /// The system that was booted.
@@ -38,27 +37,27 @@ pub struct System {
     pub manifest_bytes: &'static [u8],
     /// Name of the program that starts all others.
     pub root: String,
-    /// Whose packages it takes.
+    /// Publishers whose packages it accepts.
     pub trust: Trust,
     /// SHA-256 of the system image's head.
     pub measurement: Digest,
 }
 
-/// What installing did.
+/// Result of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installed {
-    /// There was no program of that name.
+    /// No program had that name.
     New,
-    /// A program with an older version was replaced.
+    /// Replaced an older version of the program.
     Replaced,
-    /// Exactly this program was there already.
+    /// Exactly this program was already installed.
     Same,
 }
 
 static SYSTEM: AtomicRef<System> = AtomicRef::none();
 static TABLE: Table = Table::new();
 static INSTALLED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// How often the table changed since the start.
+/// Number of changes of the table since boot.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 static CHANGE: SpinLock<()> = SpinLock::new(());
 
@@ -67,12 +66,12 @@ pub fn system() -> Option<&'static System> {
     SYSTEM.get()
 }
 
-/// Every program that was ever installed.
+/// Every program ever installed.
 struct Table {
-    /// In order; the first `count` places are taken.
+    /// In order of installation; the first `count` entries are used.
     programs: [AtomicRef<Program>; PROGRAMS_MAX],
     count: AtomicUsize,
-    /// One more than the place of a program, at its name's place or the next that was free; 0 where there is none.
+    /// Hash table of indices into `programs` plus one, with linear probing; 0 is empty.
     by_name: [AtomicU16; NAME_PLACES],
 }
 
@@ -85,12 +84,12 @@ impl Table {
         }
     }
 
-    /// All programs, in order.
+    /// All programs ever installed, in order.
     fn ever(&self) -> impl DoubleEndedIterator<Item = &'static Program> {
         self.programs[..self.count.load(Ordering::Acquire)].iter().filter_map(AtomicRef::get)
     }
 
-    /// The last installed program with this name.
+    /// The most recently installed program with this name.
     fn look(&self, name: &str) -> Option<&'static Program> {
         let mut found = None;
         let mut last = 0;
@@ -110,19 +109,19 @@ impl Table {
         found
     }
 
-    /// Whether there is no place for one more.
+    /// Whether the table is full.
     fn is_full(&self) -> bool {
         self.count.load(Ordering::Relaxed) == PROGRAMS_MAX
     }
 
-    /// Adds a program. One at a time.
+    /// Adds a program. Callers are serialized.
     fn add(&self, program: Program) -> Result<(), String> {
         let place = self.count.load(Ordering::Relaxed);
         let Some(free) = self.programs.get(place) else { return Err(no_place()) };
         let program: &'static Program = Box::leak(Box::new(program));
         free.set(Some(program));
         self.count.store(place + 1, Ordering::Release);
-        // There are more places by name than programs, so one is free.
+        // The hash table is larger than the program table, so one slot is free.
         let is_free = |&at: &usize| self.by_name[at].load(Ordering::Relaxed) == 0;
         if let Some(at) = name_places(&program.manifest.name).find(is_free) {
             self.by_name[at].store(place as u16 + 1, Ordering::Release);
@@ -143,13 +142,13 @@ fn name_places(name: &str) -> impl Iterator<Item = usize> {
     (0..NAME_PLACES).map(move |next| first.wrapping_add(next) % NAME_PLACES)
 }
 
-/// A program of the system's, verified and mapped, now if it was not before.
+/// Returns a program of the system image, verified and mapped on first use.
 #[cold]
 pub fn load(program: &'static Program) -> Result<&'static Loaded, String> {
     program.load(&system().ok_or("no system is installed")?.trust)
 }
 
-/// Which program an instruction address belongs to, with its offset from the program's first code.
+/// Resolves an instruction address to a program and the offset from its first code.
 pub fn locate(address: usize) -> Option<(String, usize)> {
     ever().find_map(|program| {
         let loaded = program.loaded.get()?;
@@ -158,23 +157,23 @@ pub fn locate(address: usize) -> Option<(String, usize)> {
     })
 }
 
-/// Every program that was ever installed, those that were uninstalled too; the last first.
+/// Every program ever installed, uninstalled ones included; the most recent first.
 pub fn ever() -> impl Iterator<Item = &'static Program> {
     TABLE.ever().rev()
 }
 
-/// The programs that processes can be created from, in order.
+/// Programs that processes can be created from, in order.
 fn all() -> impl Iterator<Item = &'static Program> {
     TABLE.ever().filter(|program| program.installed.load(Ordering::Acquire))
 }
 
-/// How many programs are installed.
+/// Number of installed programs.
 pub fn count() -> usize {
     all().count()
 }
 
-/// How often programs were installed or taken out since the machine started. Raised when a change is there to be seen,
-/// so that a reader of the number before the table misses nothing.
+/// Number of installations and removals since boot. Incremented after the change is visible, so a reader that reads it
+/// before the table misses nothing.
 pub fn changes() -> u64 {
     CHANGES.load(Ordering::Acquire)
 }
@@ -186,19 +185,19 @@ pub fn at(index: usize) -> Option<&'static Program> {
 
 /// The installed program with this name.
 pub fn find(name: &str) -> Option<&'static Program> {
-    // While one is replaced both are installed for a moment. A reader that passed the new one before that moment and
-    // the old one after it has seen neither, so a miss is retried when nothing changes.
+    // During a replacement both are briefly installed. A reader that passed the new one before that moment and the old
+    // one after it has seen neither, so a miss is retried when nothing changes.
     TABLE.look(name).or_else(|| {
         let _guard = CHANGE.lock();
         TABLE.look(name)
     })
 }
 
-/// Reads the system image. Packages are held to what its signed head says of them now, and verified when they are first
-/// started; scripts, which never are, are thereby what the signer of the system has signed.
+/// Reads the system image. Packages are checked against its signed head here, and verified when they are first
+/// started; scripts never are, and are covered by the system's signature through that head.
 ///
 /// # Errors
-/// The image is damaged, or has other programs than its head and its manifest list.
+/// The image is damaged, or its programs differ from those in its head and its manifest.
 pub fn start(bytes: &'static [u8]) -> Result<(), String> {
     let image = package_check::verify_system(bytes).map_err(|error| format!("the system image: {error}"))?;
     for program in programs_of(&image)? {
@@ -237,15 +236,15 @@ fn programs_of(image: &SystemImage<'static>) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
-/// Verifies a package and says what installing it would do.
+/// Verifies a package and returns what installing it would do.
 ///
 /// # Errors
-/// Why it is refused, as a sentence.
+/// The reason of the refusal, as a sentence.
 pub fn check(bytes: &[u8]) -> Result<Installed, String> {
     judge(&verified(bytes)?).map(|(would_do, _)| would_do)
 }
 
-/// What a verified package must fulfil to be installed.
+/// The checks that a verified package must pass to be installed.
 struct Candidate {
     manifest: Manifest,
     identity: Digest,
@@ -259,7 +258,7 @@ fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 
-/// What installing a verified package would do, and the program that has its name.
+/// Returns what installing a verified package would do, and the program that has its name.
 fn judge(candidate: &Candidate) -> Result<(Installed, Option<&'static Program>), String> {
     let name = candidate.manifest.name.as_str();
     let Some(program) = TABLE.look(name) else { return Ok((Installed::New, None)) };
@@ -267,7 +266,7 @@ fn judge(candidate: &Candidate) -> Result<(Installed, Option<&'static Program>),
     Ok((replaces(candidate, program, is_root)?, Some(program)))
 }
 
-/// What installing it would do where a program has its name.
+/// Returns what installing it over an existing program would do.
 fn replaces(candidate: &Candidate, program: &Program, is_root: bool) -> Result<Installed, String> {
     let (new, there) = (&candidate.manifest, &program.manifest);
     let name = &new.name;
@@ -300,7 +299,7 @@ fn replaces(candidate: &Candidate, program: &Program, is_root: bool) -> Result<I
     Ok(Installed::Replaced)
 }
 
-/// Whether so many bytes more can be kept for ever, in one program more: all that are kept then.
+/// Checks that this many more bytes, in one more program, can be kept for ever. Returns the new total.
 fn room(table: &Table, kept: usize, bytes: usize) -> Result<usize, String> {
     if table.is_full() {
         return Err(no_place());
@@ -315,12 +314,12 @@ fn room(table: &Table, kept: usize, bytes: usize) -> Result<usize, String> {
     Ok(sum)
 }
 
-/// Installs the program of a package, which nobody else can change.
+/// Installs the program in a package. The bytes must not be writable by anyone else.
 ///
 /// # Errors
-/// Why it is refused, as a sentence.
+/// The reason of the refusal, as a sentence.
 pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
-    // Verifying takes long, and nobody waits for it.
+    // Verifying takes long; no lock is held meanwhile.
     let candidate = verified(&bytes)?;
     let _guard = CHANGE.lock();
     let (would_do, present) = judge(&candidate)?;
@@ -331,7 +330,7 @@ pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
     match ever().find(|known| known.identity == identity) {
         Some(known) => known.installed.store(true, Ordering::Release),
         None => {
-            // Checked before anything is kept: what is leaked stays, installed or not.
+            // Checked before anything is leaked: that memory stays, installed or not.
             let sum = room(&TABLE, INSTALLED_BYTES.load(Ordering::Relaxed), bytes.len())?;
             let bytes: &'static [u8] = bytes.leak();
             let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
@@ -346,19 +345,19 @@ pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
     Ok(would_do)
 }
 
-/// Why a program stays.
+/// Why a program cannot be uninstalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stays {
-    /// There is none of that name.
+    /// No program has that name.
     Unknown,
-    /// It is the one that the system started with.
+    /// It is the root program.
     Root,
 }
 
-/// Takes the program of this name out. Instances that run go on.
+/// Uninstalls the program of this name. Running instances continue.
 ///
 /// # Errors
-/// Why it stays.
+/// The reason it cannot be uninstalled.
 pub fn uninstall(name: &str) -> Result<(), Stays> {
     let _guard = CHANGE.lock();
     let program = TABLE.look(name).ok_or(Stays::Unknown)?;
@@ -489,7 +488,7 @@ mod tests {
             assert!(room(&table, 0, 1).is_ok());
             table.add(numbered(number)).unwrap();
         }
-        // Refused before anything is kept for it.
+        // Refused before anything is leaked.
         assert_eq!(room(&table, 0, 1), Err(no_place()));
         assert_eq!(table.add(numbered(0)), Err(no_place()));
         let found = |number| table.look(&name(number)).map(|program: &Program| program.principal.clone());

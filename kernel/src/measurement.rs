@@ -1,7 +1,7 @@
 //! The measurement of the kernel: the SHA-256 of its own image, computed on first use.
 //!
-//! It tells an honest system's owner which kernel runs. A kernel that lies about itself is found only by a machine that
-//! measures it before it runs.
+//! It tells the owner of an honest system which kernel runs. A kernel that lies about itself is detected only by a
+//! machine that measures it before running it.
 
 use alloc::boxed::Box;
 
@@ -12,12 +12,12 @@ use crate::lock::AtomicRef;
 use crate::machine::machine;
 use crate::preempt;
 
-/// Bytes that are hashed between two moments at which the caller may be preempted.
+/// Bytes hashed between two preemption points.
 const HASHED_BYTES: usize = 64 * 1024;
 
 static OF_KERNEL: AtomicRef<Digest> = AtomicRef::none();
 
-/// SHA-256 of the kernel's image, if the machine can tell what that is.
+/// SHA-256 of the kernel's image, if the machine can locate it.
 pub fn of_kernel() -> Option<Digest> {
     if let Some(known) = OF_KERNEL.get() {
         return Some(*known);

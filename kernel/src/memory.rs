@@ -1,8 +1,8 @@
-//! Memory: stack slots, pages of SIPs, and room for exchange-heap blocks.
+//! Memory: stack slots, pages of SIPs, and storage of exchange-heap blocks.
 //!
-//! Pages and exchange blocks come from one arena. Free memory always reads as zero: it is cleared when
-//! it is freed, large runs by giving them back to the machine. Room for small blocks is in [`small`]. Clearing is done
-//! in pieces, with no lock held, and the caller may be preempted between two. Locks: stacks; the arena.
+//! Pages and exchange blocks come from one arena. Free memory always reads as zero: it is cleared when freed, large
+//! runs by decommitting them. Storage of small blocks is in [`small`]. Clearing goes in pieces with no lock held, and
+//! the caller may be preempted between two. Locks: stacks; the arena.
 
 mod small;
 
@@ -21,28 +21,28 @@ use crate::{heap, preempt, slab};
 pub use sealed::Record;
 pub use small::Chunk;
 
-/// Free stacks that keep their memory for the next thread.
+/// Maximum free stacks that stay committed for the next thread.
 const WARM_STACKS: usize = 256;
-/// Runs of at least this many bytes are given back to the machine when freed rather than cleared.
+/// Runs of at least this many bytes are decommitted when freed rather than cleared.
 const DECOMMIT_BYTES: usize = 128 * 1024;
-/// Large runs are cleared in pieces of this size, at multiples of it.
+/// Large runs are cleared in pieces of this many bytes, at multiples of it.
 const PIECE_BYTES: usize = 2 << 20;
-/// What is copied out of a block at once.
+/// Bytes copied out of a block between two preemption points.
 const COPY_BYTES: usize = 256 * 1024;
 const ORDERS: usize = 32;
-/// Memory is low when less than one part of so many of the pages is free.
+/// Memory is low when less than 1/`LOW_PART` of the pages is free.
 const LOW_PART: usize = 32;
-/// Memory is low when fewer pages than this are left for stacks and the kernel's own objects: enough for
-/// the kernel to end every SIP of a large tree.
+/// Memory is low when fewer frames than this are left for stacks and the kernel's own objects. They suffice for the
+/// kernel to end every SIP of a large tree.
 const LOW_FRAMES: usize = 1024;
-/// The kernel's heap may take one part of so many of the arena's size, or so many bytes if that is more.
+/// The kernel's heap may take 1/`HEAP_PART` of the arena, or a fixed number of bytes if that is more.
 const HEAP_PART: usize = 2;
-/// Beside slabs it may take one part of so many of the frames.
+/// Beside slabs the heap may take 1/`HEAP_FRAMES_PART` of the frames.
 const HEAP_FRAMES_PART: usize = 4;
 const HEAP_MIN_BYTES: usize = 16 << 20;
-/// What is cleared at once when memory that was never used before is taken.
+/// Bytes cleared at once when memory is used for the first time.
 const STRETCH_BYTES: usize = 256 * 1024;
-/// The longest run of which some are kept as they are when freed, in pages, and how many of each length.
+/// Longest run that is cached as it is when freed, in pages; and how many are cached of each length.
 const RECENT_PAGES: usize = 4;
 const RECENT_RUNS: usize = 32;
 
@@ -52,10 +52,10 @@ struct Stacks {
     made: usize,
 }
 
-/// Free runs of pages.
+/// Free page runs.
 struct Runs {
     free: FrameAllocator<ORDERS>,
-    /// Short runs that were freed last, by their pages less one: the buddy system would merge each, and split again for
+    /// Recently freed short runs, by their pages less one: the buddy system would merge each, and split it again for
     /// the next SIP.
     recent: [Recent; RECENT_PAGES],
 }
@@ -67,7 +67,7 @@ struct Recent {
     count: usize,
 }
 
-/// Whether a stretch of memory that was not clear when the machine started has been cleared.
+/// State of a stretch of memory that was not clear at boot.
 mod stretch {
     pub const UNTOUCHED: u8 = 0;
     pub const BEING_CLEARED: u8 = 1;
@@ -76,20 +76,20 @@ mod stretch {
 
 static STACKS: SpinLock<Stacks> = SpinLock::new(Stacks { warm: Vec::new(), cold: Vec::new(), made: 0 });
 static RUNS: SpinLock<Option<Runs>> = SpinLock::new(None);
-/// Where the machine's memory is not clear: the state of each stretch of [`STRETCH_BYTES`].
+/// For memory that is not clear at boot: the state of each stretch of [`STRETCH_BYTES`].
 static STRETCHES: AtomicRef<Vec<AtomicU8>> = AtomicRef::none();
 /// Pages of the arena.
 static ARENA_PAGES: AtomicUsize = AtomicUsize::new(0);
-/// Pages taken out of the arena.
+/// Pages allocated from the arena.
 static RUNS_USED: AtomicUsize = AtomicUsize::new(0);
 static PAGES_USED: AtomicUsize = AtomicUsize::new(0);
 static EXCHANGE_USED: AtomicUsize = AtomicUsize::new(0);
 static STACKS_USED: AtomicUsize = AtomicUsize::new(0);
-/// Memory is low when the kernel's heap beside slabs takes more.
+/// Memory is low when the kernel's heap beside slabs exceeds this many bytes.
 static HEAP_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Bounds what the heap may take above what it takes now: a part of the machine's frames, because a heap gives none
-/// back and stacks need them, too; or of the arena's size, where the machine counts no frames.
+/// Limits growth of the heap from its current size: to a part of the machine's frames, because a heap returns none and
+/// stacks need them too, or to a part of the arena where the machine counts no frames.
 pub fn bound_heap() {
     let room = match machine().spare_frames() {
         usize::MAX => (machine().layout().memory.bytes / HEAP_PART).max(HEAP_MIN_BYTES),
@@ -98,7 +98,7 @@ pub fn bound_heap() {
     HEAP_LIMIT.store(heap_beside_slabs().saturating_add(room), Ordering::Relaxed);
 }
 
-/// Takes the machine's arenas into use.
+/// Initializes the machine's arenas.
 pub fn start() {
     let layout = machine().layout();
     let mut free = FrameAllocator::new();
@@ -113,7 +113,7 @@ pub fn start() {
 }
 
 impl Runs {
-    /// Takes exactly so many pages.
+    /// Allocates exactly this many pages.
     fn take(&mut self, count: usize) -> Option<usize> {
         let recent = count.checked_sub(1).and_then(|index| self.recent.get_mut(index));
         if let Some(first) = recent.and_then(Recent::pop) {
@@ -144,7 +144,7 @@ impl Recent {
         self.first.get(self.count).copied()
     }
 
-    /// Whether there was room for it.
+    /// Caches a run; returns false if there is no room.
     fn push(&mut self, first: usize) -> bool {
         let place = self.first.get_mut(self.count);
         self.count += usize::from(place.is_some());
@@ -152,7 +152,7 @@ impl Recent {
     }
 }
 
-/// Takes a run of exactly so many pages: of the power of two that the buddy system gives, the rest goes back at once.
+/// Takes a run of exactly this many pages. The rest of the buddy system's power of two goes back at once.
 fn take_run(free: &mut FrameAllocator<ORDERS>, count: usize) -> Option<usize> {
     let whole = count.checked_next_power_of_two()?;
     let first = free.alloc(whole)?;
@@ -278,7 +278,7 @@ pub fn allocate_stack() -> Option<usize> {
     Some(slot)
 }
 
-/// Takes a slot back that no processor stands on.
+/// Frees a stack slot that no processor is running on.
 pub fn free_stack(slot: usize) {
     STACKS_USED.fetch_sub(1, Ordering::Relaxed);
     let mut stacks = STACKS.lock();
@@ -291,7 +291,7 @@ pub fn free_stack(slot: usize) {
     STACKS.lock().cold.push(slot);
 }
 
-/// Fills the thread block at the top of a stack slot that nobody uses yet.
+/// Initializes the thread block at the top of an unused stack slot.
 pub fn clear_thread_block(address: usize, abi_table: usize, thread: u64) {
     let block = abi::ThreadBlock {
         message: [0; abi::limits::MESSAGE_WORDS],
@@ -304,29 +304,29 @@ pub fn clear_thread_block(address: usize, abi_table: usize, thread: u64) {
     unsafe { core::ptr::write(address as *mut abi::ThreadBlock, block) };
 }
 
-/// Contiguous zeroed pages; the first address.
+/// Allocates contiguous zeroed pages and returns the first address.
 pub fn allocate_pages(count: usize) -> Option<usize> {
     let address = allocate_run(count)?;
     PAGES_USED.fetch_add(count, Ordering::Relaxed);
     Some(address)
 }
 
-/// Takes pages back.
+/// Frees pages.
 pub fn free_pages(address: usize, count: usize) {
     clear(address, count * PAGE_BYTES);
     PAGES_USED.fetch_sub(count, Ordering::Relaxed);
     free_run(address, count);
 }
 
-/// Room for a block.
+/// Storage of a block.
 pub struct Room {
-    /// Where it begins.
+    /// Start address.
     pub address: usize,
-    /// The chunk that it is part of, if it is small.
+    /// The chunk that contains it, if it is small.
     pub chunk: Option<&'static Slot<Chunk>>,
 }
 
-/// What room for so many bytes takes of the arena; nothing if that is more than can be counted.
+/// Bytes of the arena that a block of this size takes, or `None` on overflow.
 #[inline(always)]
 pub fn room_bytes(bytes: usize) -> Option<usize> {
     match small::class_of(bytes) {
@@ -335,7 +335,7 @@ pub fn room_bytes(bytes: usize) -> Option<usize> {
     }
 }
 
-/// Zeroed room for a block. The caller holds no lock.
+/// Allocates zeroed storage for a block. The caller must hold no lock.
 pub fn allocate_exchange(bytes: usize) -> Option<Room> {
     let room = match small::class_of(bytes) {
         None => Room { address: allocate_run(bytes.div_ceil(PAGE_BYTES))?, chunk: None },
@@ -348,7 +348,7 @@ pub fn allocate_exchange(bytes: usize) -> Option<Room> {
     Some(room)
 }
 
-/// Takes a block's room back. The caller holds no lock and may be preempted.
+/// Frees the storage of a block. The caller must hold no lock and may be preempted.
 pub fn free_exchange(room: &Room, bytes: usize) {
     clear(room.address, bytes);
     EXCHANGE_USED.fetch_sub(bytes, Ordering::Relaxed);
@@ -358,7 +358,7 @@ pub fn free_exchange(room: &Room, bytes: usize) {
     }
 }
 
-/// Gives back what is kept for speed alone: the memory behind free stacks.
+/// Releases what is cached only for speed: the memory behind free stacks.
 pub fn trim() {
     loop {
         let Some(slot) = STACKS.lock().warm.pop() else { break };
@@ -387,15 +387,15 @@ fn clear(address: usize, bytes: usize) {
     }
 }
 
-/// Copies bytes into a block that the kernel has just made or owns.
+/// Copies bytes into a block that the kernel has just allocated or owns.
 pub fn write_block(address: usize, size: usize, bytes: &[u8]) {
     let count = bytes.len().min(size);
     // SAFETY: the block is `size` bytes at `address` in the exchange arena and in the kernel's hands.
     unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, count) };
 }
 
-/// A copy of the first `count` bytes of a block that is in the kernel's hands, if they are there and the kernel has
-/// room for them. The caller holds no lock and may be preempted.
+/// Copies the first `count` bytes of a block that the kernel owns. `None` if the block is shorter or the kernel has no
+/// memory for the copy. The caller must hold no lock and may be preempted.
 pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8>> {
     let mut copy = Vec::new();
     if count > size || is_low() || copy.try_reserve_exact(count).is_err() {
@@ -421,7 +421,7 @@ mod sealed {
     impl Record for abi::TraceRecord {}
 }
 
-/// Writes a record to its place among those that fit into a block that is in the kernel's hands.
+/// Writes a record at its index in a block that the kernel owns, if it fits.
 pub fn write_record<R: sealed::Record>(address: usize, size: usize, place: usize, record: &R) {
     if place >= size / size_of::<R>() {
         return;

@@ -1,9 +1,9 @@
-//! Principals: the names that SIPs and endpoints speak for.
+//! Principals: the names under which SIPs and endpoints act.
 //!
-//! A principal is text that the kernel makes and nobody can change: links joined by ` + `, the oldest invoker
-//! first; a link is `name.publisher`, or `name.publisher@role`. A SIP has one from its creation on, an endpoint has
-//! its owner's, or, if it was delegated, one that names the delegator too. Deliberately not here: what a
-//! principal may do. Services decide that, by patterns over the text.
+//! A principal is immutable text made by the kernel: links joined by ` + `, the oldest invoker first; a link is
+//! `name.publisher`, or `name.publisher@role`. A SIP has one from its creation on. An endpoint has its owner's, or, if
+//! it was delegated, one that names the delegator too. Deliberately not here: what a principal may do. Services decide
+//! that, by patterns over the text.
 
 use abi::limits::{PRINCIPAL_BYTES, PRINCIPAL_LINKS, ROLE_BYTES};
 use alloc::string::String;
@@ -13,20 +13,20 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::lock::SpinLock;
 use crate::program::Program;
 
-/// What is between two links.
+/// Separator of two links.
 const JOINT: &str = " + ";
-/// What is between a link and its role.
+/// Separator of a link and its role.
 const IN_ROLE: char = '@';
 
-/// Texts of principals of several links that somebody still speaks for.
+/// Number of live texts of several links.
 static TEXTS: AtomicU64 = AtomicU64::new(0);
 
-/// How many texts of several links are kept.
+/// Returns the number of live texts of several links.
 pub fn kept() -> u64 {
     TEXTS.load(Ordering::Relaxed)
 }
 
-/// A text of several links, counted.
+/// A counted text of several links.
 pub struct Text {
     text: String,
     links: usize,
@@ -38,7 +38,7 @@ impl Text {
         Arc::new(Text { text, links })
     }
 
-    /// What is kept of it: the text, and this with its counts.
+    /// Bytes kept of it: the text, and this record with its counts.
     fn bytes(&self) -> usize {
         self.text.capacity() + size_of::<Text>() + 2 * size_of::<usize>()
     }
@@ -50,16 +50,16 @@ impl Drop for Text {
     }
 }
 
-/// One principal. Copies share the text.
+/// A principal. Copies share the text.
 #[derive(Clone)]
 pub enum Principal {
-    /// The program alone: nobody is named as its invoker.
+    /// The program alone, without an invoker.
     Plain(&'static Program),
-    /// Several links, or one in a role.
+    /// Several links, or one with a role.
     Compound(Arc<Text>),
 }
 
-/// The principal would have more links or bytes than one may have.
+/// The principal would exceed the maximum of links or bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -72,7 +72,7 @@ impl Principal {
         }
     }
 
-    /// What is kept of it, if nobody shares it.
+    /// Bytes kept of it, if it is not shared.
     pub fn bytes(&self) -> usize {
         match self {
             Principal::Plain(_) => 0,
@@ -87,17 +87,17 @@ impl Principal {
         }
     }
 
-    /// Whether it may invoke the program, without a role: whether the principal would not be too long.
+    /// Checks that the principal of the program, invoked by this one without a role, would not be too long.
     pub fn may_invoke(&self, program: &Program) -> Result<(), TooLong> {
         self.links().may_be_joined(None, Links { text: &program.principal, count: 1 })
     }
 
-    /// That of a program which this one invokes, in the role if one is given.
+    /// The principal of a program that this one invokes, in the role if one is given.
     pub fn invoking(&self, role: Option<&str>, program: &Program) -> Result<Principal, TooLong> {
         self.joined(role, Links { text: &program.principal, count: 1 })
     }
 
-    /// That of an endpoint which speaks for this one and is delegated to a SIP with the other.
+    /// The principal of an endpoint that acts for this one and is delegated to a SIP with the other.
     pub fn delegating(&self, to: &Principal) -> Result<Principal, TooLong> {
         self.joined(None, to.links())
     }
@@ -109,7 +109,7 @@ impl Principal {
     }
 }
 
-/// Text with its number of links.
+/// A text and its number of links.
 #[derive(Clone, Copy)]
 struct Links<'a> {
     text: &'a str,
@@ -139,27 +139,27 @@ impl Links<'_> {
     }
 }
 
-/// Whether the text can be a role: `[a-z][a-z0-9-]*`, not too long.
+/// Whether the text is a valid role: `[a-z][a-z0-9-]*`, not too long.
 pub fn is_role(text: &str) -> bool {
     text.len() <= ROLE_BYTES
         && text.starts_with(|first: char| first.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// A SIP's principal: almost always its program's, so asking for that takes no lock.
+/// Principal of a SIP: almost always that of its program, so reading it takes no lock.
 #[derive(Default)]
 pub struct Own {
     is_compound: AtomicBool,
     compound: SpinLock<Compound>,
 }
 
-/// A principal that is more than its program's.
+/// A principal beyond that of the program.
 #[derive(Default)]
 enum Compound {
     #[default]
     Not,
-    /// That of the program, invoked without a role by this one, which may do that. The text is made on first use:
-    /// most processes end before anybody reads it.
+    /// That of the program, invoked without a role by this one, already checked. The text is made on first use: most
+    /// processes end before anyone reads it.
     InvokedBy(Principal),
     Made(Arc<Text>),
 }
@@ -185,7 +185,7 @@ impl Own {
         }
     }
 
-    /// What is kept of it, beside its program's.
+    /// Bytes kept of it, beyond that of its program.
     pub fn bytes(&self) -> usize {
         if !self.is_compound() {
             return 0;
@@ -196,12 +196,12 @@ impl Own {
         }
     }
 
-    /// Whether it is more than its program's.
+    /// Whether it is more than that of its program.
     pub fn is_compound(&self) -> bool {
         self.is_compound.load(Ordering::Acquire)
     }
 
-    /// Makes it what it is until the SIP ends.
+    /// Sets it until the SIP ends.
     pub fn set(&self, principal: Principal) {
         if let Principal::Compound(text) = principal {
             *self.compound.lock() = Compound::Made(text);
@@ -209,15 +209,15 @@ impl Own {
         }
     }
 
-    /// Makes it that of its program invoked by this one without a role, which [`Principal::may_invoke`] allows.
+    /// Sets it to that of its program invoked without a role by this one, which [`Principal::may_invoke`] allows.
     pub fn set_invoker(&self, invoker: Principal) {
         *self.compound.lock() = Compound::InvokedBy(invoker);
         self.is_compound.store(true, Ordering::Release);
     }
 
-    /// Makes it the program's again, for the slot's next SIP, and gives its memory back.
+    /// Resets it to that of the program for the slot's next SIP, and frees its memory.
     pub fn clear(&self) {
-        // Rarely: making and ending a process is to cost no more than this test.
+        // Rare: making and ending a process should cost no more than this test.
         if self.is_compound() {
             self.is_compound.store(false, Ordering::Release);
             *self.compound.lock() = Compound::Not;

@@ -1,7 +1,7 @@
 //! A program: its package, verified before anything of it runs, and its sealed image, mapped once and shared by all
-//! instances. Deliberately not here: which programs there are (`installed`).
+//! instances. Deliberately not here: the table of programs (`installed`).
 //!
-//! An image has no writable page at all, so instances have nothing to keep apart in it.
+//! An image has no writable page, so instances have no state in it to keep apart.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -20,7 +20,7 @@ use crate::lock::AtomicRef;
 use crate::machine::machine;
 use crate::preempt;
 
-/// A program that manifests and people can name.
+/// A program that manifests and users can name.
 pub struct Program {
     /// Its manifest.
     pub manifest: Manifest,
@@ -32,13 +32,12 @@ pub struct Program {
     pub(crate) package: &'static [u8],
     /// The key that signed the package.
     pub key: PublicKey,
-    /// The package's identity: what the head of the system image says it is, or what was verified when it was
-    /// installed.
+    /// Identity of the package: as listed in the head of the system image, or as verified at installation.
     pub(crate) identity: Digest,
     /// Whether processes can be created from it.
     pub(crate) installed: AtomicBool,
     pub(crate) loaded: AtomicRef<Loaded>,
-    /// Whether somebody verifies and maps it now.
+    /// Whether a thread is verifying and mapping it.
     pub(crate) loading: AtomicBool,
 }
 
@@ -58,37 +57,37 @@ impl Loaded {
         self.code.iter().any(|&(start, end)| (start..end).contains(&address))
     }
 
-    /// The program's contract with this name tag.
+    /// Looks up the contract of the program with this name tag.
     #[inline(always)]
     pub fn contract(&self, tag: u64) -> Option<&'static Contract> {
         self.contracts.iter().copied().find(|contract| contract.tag == tag)
     }
 }
 
-/// The image arena, in which the images lie in the order in which they were mapped.
+/// The image arena, filled with images in the order of mapping.
 static IMAGES: Room = Room(AtomicUsize::new(0));
 
-/// How much of an arena is taken, from its start on.
+/// Bytes allocated from the start of an arena.
 struct Room(AtomicUsize);
 
 impl Room {
-    /// Takes so many bytes of `all`: their offset. What does not fit takes nothing.
+    /// Allocates this many of `all` bytes and returns the offset. Allocates nothing if they do not fit.
     fn take(&self, bytes: usize, all: usize) -> Option<usize> {
         let more = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= all);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()
     }
 
-    /// Gives back what was taken last. If more was taken since, it stays taken.
+    /// Frees the last allocation. If more was allocated since, it stays allocated.
     fn give_back(&self, offset: usize, bytes: usize) {
-        // Nothing is lost but address space.
+        // Only address space is lost.
         let _ = self.0.compare_exchange(offset + bytes, offset, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
 
 impl Program {
-    /// The program verified and mapped, now if it was not before. `trust` says whose packages may run.
+    /// Returns the program verified and mapped, doing so on first use. `trust` says whose packages may run.
     pub fn load(&'static self, trust: &Trust) -> Result<&'static Loaded, String> {
-        // No lock: the thread that loads it may be preempted; others that want the program poll.
+        // No lock: the thread that loads it may be preempted; others that need the program poll.
         while self.loading.swap(true, Ordering::Acquire) {
             preempt::let_others_go_first();
         }
@@ -183,7 +182,7 @@ pub fn is_image_address(address: usize) -> bool {
 static IMAGES_BASE: AtomicUsize = AtomicUsize::new(0);
 static IMAGES_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Remembers where images lie.
+/// Records where the image arena lies.
 pub fn start() {
     let arena = machine().layout().images;
     IMAGES_BASE.store(arena.base, Ordering::Relaxed);
@@ -205,7 +204,7 @@ mod tests {
             room.give_back(6, 3);
         }
         assert_eq!(room.take(4, 10), Some(6));
-        // More was taken since.
+        // More was allocated since.
         room.give_back(0, 6);
         assert_eq!(room.take(1, 10), None);
     }

@@ -1,5 +1,5 @@
-//! Resources that all SIPs share and that have run out. A failed allocation is reported here, and the calling processor
-//! reclaims some before it leaves the kernel (`lifecycle::reclaim`).
+//! Exhaustion of resources that all SIPs share. A failed allocation is reported here, and the calling processor
+//! reclaims before it leaves the kernel (`lifecycle::reclaim`).
 
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -11,16 +11,16 @@ use crate::machine::machine;
 use crate::preempt::PENDING_RECLAIM;
 use crate::slab::Full;
 
-/// A request for more than one part of so many of the memory is too much at once.
+/// A request for more than 1/`LARGE_PART` of memory is too large to reclaim for.
 const LARGE_PART: usize = 16;
 
-/// What all programs share and may be used up.
+/// Shared resources that may be exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Scarce {
-    /// Memory, or a run of it that is long enough.
+    /// Memory, or a long enough run of it.
     Memory,
-    /// Records of SIPs, those of children that have ended too.
+    /// Records of SIPs, including those of ended children.
     Processes,
     /// Threads and their stacks.
     Threads,
@@ -54,22 +54,22 @@ impl fmt::Display for Scarce {
     }
 }
 
-/// What could not be made although memory is not low, a bit for each: the machine has no more of that.
+/// Resources exhausted although memory is not low, one bit each: the machine has no more of them.
 static USED_UP: AtomicU32 = AtomicU32::new(0);
 
-/// Has the calling processor look for memory to reclaim before it leaves the kernel.
+/// Makes the calling processor reclaim memory before it leaves the kernel.
 pub fn ask_for_reclaim() {
     arch::cpu_set_pending(PENDING_RECLAIM);
 }
 
-/// Reports that something was used up: the tree that holds most of it is ended.
+/// Reports an exhausted resource: the tree that holds most of it is ended.
 pub fn used_up(what: Scarce) -> Status {
     USED_UP.fetch_or(what.bit(), Ordering::Relaxed);
     ask_for_reclaim();
     Status::Exhausted
 }
 
-/// Reports that a slab of `what` gave no slot.
+/// Reports that a slab of `what` could not allocate a slot.
 #[cold]
 pub fn no_slot(full: Full, what: Scarce) -> Status {
     used_up(match full {
@@ -78,13 +78,13 @@ pub fn no_slot(full: Full, what: Scarce) -> Status {
     })
 }
 
-/// Reports that there is no run of this many bytes. A request for a large part of all memory was too much; else the
-/// free memory is fragmented, and more has to become free.
+/// Reports that there is no run of this many bytes. A request for a large part of memory was too large; otherwise free
+/// memory is fragmented, and more has to be freed.
 pub fn no_room(bytes: usize) -> Status {
     if bytes <= machine().layout().memory.bytes / LARGE_PART { used_up(Scarce::Memory) } else { Status::Exhausted }
 }
 
-/// Takes what was reported since the last time: the first of it.
+/// Takes the first resource reported since the last call.
 pub fn take() -> Option<Scarce> {
     let used_up = USED_UP.swap(0, Ordering::Relaxed);
     Scarce::ALL.into_iter().find(|what| used_up & what.bit() != 0)

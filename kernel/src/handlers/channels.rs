@@ -101,7 +101,7 @@ pub fn channel_describe(endpoint: u64) -> Result<u64, Status> {
     Ok(0)
 }
 
-/// The principal that the other end speaks for: shared by `principal_of_peer`.
+/// Returns the principal of the peer; shared with `principal_of_peer`.
 pub(super) fn peer_principal(caller: Caller, endpoint: EndpointRef) -> Result<u64, Status> {
     let inner = endpoint.lock_owned(caller.process)?;
     let speaker = inner.sides[endpoint.side.peer() as usize].speaker.clone().ok_or(Status::NotFound)?;
@@ -144,7 +144,7 @@ pub fn wait_set_close(set: u64) -> Result<u64, Status> {
     close_sync(set, SyncKind::WaitSet)
 }
 
-/// Closes a mutex, event or wait set: the three have one kind of handle.
+/// Closes a mutex, event or wait set, which share one kind of handle.
 pub(super) fn close_sync(handle: u64, kind: SyncKind) -> Result<u64, Status> {
     let caller = caller()?;
     sync::close(caller.process, claims::sync(handle, caller.process)?, kind).map(|()| 0)

@@ -1,4 +1,4 @@
-//! Configuration: what the parent gave, and what is installed.
+//! Configuration: parameters and endpoints from the parent, and installed programs.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -68,7 +68,7 @@ pub fn program_check(block: u64, bytes: u64) -> Result<u64, Status> {
     }
 }
 
-/// A copy of a package in a block of the caller's, which nobody else can change.
+/// Copies a package out of a block of the caller, so that nobody else can change it.
 fn copy_of_package(caller: Caller, block: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     caller.needs(Permission::Install)?;
     let taken = claims::block(block)?;

@@ -68,12 +68,12 @@ pub fn debug_sink_close(sink: u64) -> Result<u64, Status> {
 pub fn trace_note(a: u64, b: u64) -> Result<u64, Status> {
     let caller = caller()?;
     caller.process.trace.add(TraceKind::Note, a, b);
-    // A program that says where it is may be part of a start that is measured.
+    // A program that reports its progress may be part of a measured boot.
     machine().boot_mark(caller.process.name());
     Ok(0)
 }
 
-/// A permitted caller's block, taken from it for the kernel to write.
+/// Takes a block from a permitted caller for the kernel to write to.
 fn report<R>(block: u64, write: impl FnOnce(usize, usize) -> R) -> Result<R, Status> {
     let caller = caller()?;
     caller.needs(Permission::Diagnostics)?;
@@ -91,7 +91,7 @@ fn permitted() -> Result<Caller, Status> {
     Ok(caller)
 }
 
-/// Writes the records that fit; how many there are. The caller may be preempted.
+/// Writes the records that fit and returns the total number. The caller may be preempted.
 fn write_all<R: Record>(address: usize, size: usize, records: impl Iterator<Item = R>) -> u64 {
     let mut count = 0;
     for record in preempt::pausing(records) {

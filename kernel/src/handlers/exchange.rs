@@ -14,7 +14,7 @@ fn put_address(buffer: MessageBuffer, block: BlockRef) {
     buffer.set(1, block.size() as u64);
 }
 
-/// A new block of bytes of the caller's, as several functions answer with.
+/// Makes a block with these bytes for the caller, as the result of several functions.
 pub(super) fn new_block(caller: Caller, bytes: &[u8]) -> Result<u64, Status> {
     let block = exheap::allocate_with(caller.process, bytes, type_tag("byte"))?;
     put_address(caller.buffer, block);

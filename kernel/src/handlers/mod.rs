@@ -1,4 +1,4 @@
-//! The functions of the ABI, one handler each: take the claims apart, check them, act, answer.
+//! ABI functions, one handler each: decode the claims, check them, act, return.
 
 mod channels;
 mod configuration;
@@ -25,7 +25,7 @@ use crate::cpu;
 use crate::process::ProcessRef;
 use crate::thread::{MessageBuffer, ThreadRef};
 
-/// The caller of an ABI function.
+/// Caller of an ABI function.
 #[derive(Clone, Copy)]
 struct Caller {
     thread: ThreadRef,
@@ -33,7 +33,7 @@ struct Caller {
     buffer: MessageBuffer,
 }
 
-/// The calling thread with its SIP and buffer.
+/// The calling thread, its SIP and its message buffer.
 #[inline(always)]
 fn caller() -> Result<Caller, Status> {
     let thread = cpu::current();
@@ -42,7 +42,7 @@ fn caller() -> Result<Caller, Status> {
 }
 
 impl Caller {
-    /// Text from the buffer.
+    /// Reads text from the buffer.
     fn text(&self, length: u64) -> Result<String, Status> {
         let length = usize::try_from(length).map_err(|_| Status::TooLarge)?;
         let bytes = self.buffer.bytes(length).ok_or(Status::TooLarge)?;

@@ -29,7 +29,7 @@ pub fn process_create(length: u64) -> Result<u64, Status> {
     }
 }
 
-/// Puts the reason of a refusal where the caller looks for it.
+/// Writes the reason of a refusal to the caller's buffer.
 pub(super) fn refused(caller: Caller, why: &str) -> Status {
     let cut = why.floor_char_boundary(TEXT_BYTES - 8);
     caller.buffer.put_bytes(0, &why.as_bytes()[..cut]);
@@ -76,7 +76,7 @@ pub fn process_give_endpoint(child: u64, slot: u64, endpoint: u64) -> Result<u64
     given.map(|()| 0)
 }
 
-/// Notes a refusal of something for which the manifest of a program has no place with this number.
+/// Records a refusal in the audit when an index lies beyond the caller's manifest.
 pub(super) fn note_beyond_manifest<T>(
     caller: Caller,
     result: &Result<T, Status>,
@@ -173,7 +173,7 @@ pub fn process_panic(length: u64) -> Result<u64, Status> {
     bytes.push(b'\n');
     debug_sink::write(caller.process, &bytes);
     lifecycle::end(caller.process, Epitaph::new(EpitaphKind::Panicked, text));
-    // The text is freed by `end`'s owner of it; nothing is left on this stack.
+    // `end` owns and frees the text; nothing is left on this stack.
     drop(bytes);
     lifecycle::end_current_thread()
 }

@@ -17,11 +17,11 @@ use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::{self, Ticket, Woken};
 use crate::{channel, claims, device, hardware, lifecycle, sched};
 
-/// Objects that one `wait_any` can wait for.
+/// Maximum objects of one `wait_any`.
 const WAIT_ANY: usize = 32;
-/// What a thread's own account covers of tickets that it leaves at objects.
+/// Tickets left at objects that are covered by the thread's own charge.
 const FREE_TICKETS: usize = 2;
-/// What the kernel keeps for each that is more: its entry here, and a ticket in a queue that may be half empty.
+/// Bytes charged for each further ticket: its entry here, and a ticket in a queue that may be half empty.
 const TICKET_BYTES: usize = size_of::<Waitable>() + 2 * size_of::<Ticket>();
 
 pub fn thread_create(entry: u64, argument: u64) -> Result<u64, Status> {
@@ -70,8 +70,8 @@ pub fn thread_join(thread: u64, deadline: u64) -> Result<u64, Status> {
     release_thread(caller.process, joined, thread)
 }
 
-/// Leaves a ticket for a thread's end; true if it has ended. The handle is checked again with the lock
-/// held: another thread may have joined it, and the slot be another SIP's.
+/// Leaves a ticket for the end of a thread, or returns true if it has ended. The handle is checked again under the
+/// lock: another thread may have joined it, and the slot may belong to another SIP.
 fn wait_at_thread(thread: ThreadRef, handle: u64, ticket: Ticket) -> Result<bool, Status> {
     let mut end = thread.end.lock();
     if end.released || thread.handle() != handle {
@@ -258,7 +258,7 @@ fn wait_for(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<u64, 
     }
 }
 
-/// One round: a ready object, or nothing after a wake-up, which may be spurious.
+/// One round: returns a ready object, or `None` after a wake-up, which may be spurious.
 fn wait_once(caller: Caller, objects: &[Waitable], deadline: u64) -> Result<Option<usize>, Status> {
     let ticket = wait::begin();
     let mut left_at = 0;

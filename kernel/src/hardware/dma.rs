@@ -1,5 +1,5 @@
-//! Blocks that a device reaches by itself: pinned where they are until the driver says that the device has
-//! done with them, and the device's own when the driver ends before that.
+//! DMA: blocks that a device accesses by itself. They are pinned until the driver reports that the device is done with
+//! them, and quarantined with the device if the driver ends before that.
 
 use abi::Status;
 use core::sync::atomic::Ordering;
@@ -8,10 +8,10 @@ use super::{OpenHardware, Origin};
 use crate::exheap::{self, BlockRef};
 use crate::machine::machine;
 
-/// Blocks that are pinned for one device at most: they are scanned with the device locked.
+/// Maximum blocks pinned for one device: they are scanned with the device locked.
 const PINS: usize = 4096;
 
-/// Pins a block of the owner's: where the device finds it.
+/// Pins a block of the owner and returns its device address.
 pub fn begin(open: OpenHardware, block: BlockRef, handle: u64) -> Result<u64, Status> {
     let mut inner = open.lock()?;
     if !matches!(inner.origin, Origin::Published { .. }) {
@@ -34,7 +34,7 @@ pub fn begin(open: OpenHardware, block: BlockRef, handle: u64) -> Result<u64, St
     }
 }
 
-/// Ends what [`begin`] began.
+/// Ends the pinning begun by [`begin`].
 pub fn end(open: OpenHardware, block: BlockRef) -> Result<(), Status> {
     let mut inner = open.lock()?;
     let position = inner.pinned.iter().position(|pinned| core::ptr::eq(*pinned, block)).ok_or(Status::BadHandle)?;

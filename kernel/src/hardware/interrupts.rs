@@ -1,10 +1,9 @@
-//! Interrupt lines: from the interrupt itself, which may strike the kernel anywhere and so only counts, to
+//! Interrupt lines: from the interrupt itself, which may arrive anywhere in the kernel and therefore only counts, to
 //! the thread that waits for it.
 //!
-//! [`fired`] leaves a mark for the line and one for the processor it struck. The processor looks at its mark
-//! before it leaves the kernel and before it idles, and then [`deliver`]s: it wakes the waiters. A line that
-//! fires more often than [`STORM`] times in [`STORM_NS`] is masked then, and stays so until the device has
-//! another driver.
+//! [`fired`] marks the line and the interrupted processor. The processor checks its mark before it leaves the kernel
+//! and before it idles, and calls [`deliver`] to wake the waiters. A line that fires more than [`STORM`] times in
+//! [`STORM_NS`] is then masked until the device gets another driver.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,56 +21,56 @@ use crate::preempt::PENDING_INTERRUPT;
 use crate::thread::ThreadRef;
 use crate::wait::{self, Ticket, Woken};
 
-/// Interrupts of a line within [`STORM_NS`] that are no storm.
+/// Maximum interrupts of a line within [`STORM_NS`]; more are a storm.
 const STORM: u32 = 20_000;
 const STORM_NS: u64 = 100_000_000;
-/// Lines whose mark is in one word.
+/// Lines per word of marks.
 const MARKS: usize = 64;
 
-/// A device's interrupt.
+/// Interrupt of a device.
 pub(super) struct Line {
-    /// The machine's number for it.
+    /// The machine's interrupt number.
     pub(super) number: u32,
-    /// What the device writes, if it interrupts by messages.
+    /// Message that the device writes, if it uses message-signalled interrupts.
     pub(super) message: Option<InterruptMessage>,
-    /// Of a bus: whether one of its devices has it now.
+    /// For a bus: whether it is assigned to one of the bus's devices.
     pub(super) given: bool,
-    /// Of a bus: whether its present driver has allocated it.
+    /// For a bus: whether its current driver has allocated it.
     pub(super) asked_for: bool,
 }
 
 impl Line {
-    /// A line that the machine or a manifest names.
+    /// A line named by the machine or a manifest.
     pub(super) fn fixed(number: u32) -> Line {
         Line { number, message: None, given: false, asked_for: false }
     }
 }
 
-/// What is known of one of the machine's lines. All of it may change in an interrupt.
+/// State of one of the machine's lines. All of it may change in interrupt context.
 #[derive(Default)]
 struct Count {
-    /// How often it fired since somebody last waited.
+    /// Number of interrupts since the last wait.
     fired: AtomicU32,
-    /// When the present stretch of [`STORM_NS`] began, and how often it fired in it.
+    /// Start of the current [`STORM_NS`] window, and the number of interrupts in it.
     since_ns: AtomicU64,
     since: AtomicU32,
-    /// It fired too often.
+    /// Whether an interrupt storm was detected.
     storm: AtomicBool,
-    /// The storm has been dealt with.
+    /// Whether the storm has been handled.
     silenced: AtomicBool,
-    /// One more than the number of its device, or 0.
+    /// Device number plus one, or 0.
     device: AtomicU32,
 }
 
 struct Lines {
     counts: Vec<Count>,
-    /// A bit for each line that fired and was not delivered.
+    /// One bit per line that fired and is not yet delivered.
     marks: Vec<AtomicU64>,
 }
 
 static LINES: AtomicRef<Lines> = AtomicRef::none();
 
-/// Makes room for what is to be known of this many lines.
+/// Allocates the state of this many lines.
 pub(super) fn start(lines: u32) {
     let counts = (0..lines).map(|_| Count::default()).collect();
     let marks = (0..(lines as usize).div_ceil(MARKS)).map(|_| AtomicU64::new(0)).collect();
@@ -82,7 +81,7 @@ fn count_of(line: u32) -> Option<&'static Count> {
     LINES.get()?.counts.get(line as usize)
 }
 
-/// Gives a line to a device: masked until that device's driver waits for it.
+/// Assigns a line to a device. It stays masked until the device's driver waits for it.
 pub(super) fn assign(line: u32, device: Option<u32>) {
     let Some(count) = count_of(line) else { return };
     machine().interrupt_mask(line, true);
@@ -94,7 +93,8 @@ pub(super) fn assign(line: u32, device: Option<u32>) {
     count.silenced.store(false, Ordering::Relaxed);
 }
 
-/// A line fired. In interrupt context, perhaps in the middle of the kernel: touches atomics alone.
+/// Interrupt handler of a line. Runs in interrupt context, perhaps in the middle of the kernel, so it touches only
+/// atomics.
 pub extern "C" fn fired(line: u32) {
     let Some(lines) = LINES.get() else { return };
     let Some(count) = lines.counts.get(line as usize) else { return };
@@ -110,12 +110,12 @@ pub extern "C" fn fired(line: u32) {
     arch::cpu_set_pending(PENDING_INTERRUPT);
 }
 
-/// Whether a line fired that was not delivered yet.
+/// Whether a line fired and is not yet delivered.
 pub fn has_fired() -> bool {
     LINES.get().is_some_and(|lines| lines.marks.iter().any(|marks| marks.load(Ordering::SeqCst) != 0))
 }
 
-/// Wakes the threads that wait for lines which fired. On a processor, with no lock held.
+/// Wakes the threads that wait for lines that fired. Must run on a processor with no lock held.
 pub fn deliver() {
     let Some(lines) = LINES.get() else { return };
     for (word, marks) in lines.marks.iter().enumerate() {
@@ -150,8 +150,7 @@ fn deliver_line(line: u32, count: &Count) {
     }
 }
 
-/// Waits for an interrupt of a device: how often it fired since the last time. Lets the line fire before it
-/// waits.
+/// Waits for an interrupt of a device and returns the number since the last wait. Unmasks the line before it waits.
 pub fn wait(open: OpenHardware, interrupt: u64, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
     loop {
         let ticket = wait::begin();
@@ -177,7 +176,7 @@ pub fn wait(open: OpenHardware, interrupt: u64, thread: ThreadRef, deadline: u64
     }
 }
 
-/// Takes what has fired; if nothing has, leaves a ticket and lets the line fire.
+/// Takes the pending count; if there is none, leaves a ticket and unmasks the line.
 fn look(open: OpenHardware, interrupt: u64, ticket: Ticket) -> Result<Option<u64>, Status> {
     let mut inner = open.lock()?;
     let line = usize::try_from(interrupt).ok().and_then(|index| inner.lines.get(index)).ok_or(Status::NotFound)?;
@@ -194,13 +193,13 @@ fn look(open: OpenHardware, interrupt: u64, ticket: Ticket) -> Result<Option<u64
         return Ok(Some(u64::from(fired)));
     }
     inner.waiters.add(ticket);
-    // After the ticket: it may fire at once.
+    // After the ticket: the line may fire at once.
     machine().interrupt_mask(number, false);
     Ok(None)
 }
 
-/// Leaves a ticket, unless an interrupt of the device has fired already: true then. Lets no line fire: a wait
-/// whose deadline has passed does.
+/// Leaves a ticket, or returns true if an interrupt of the device is already pending. Does not unmask a line: a wait
+/// whose deadline has passed does that.
 pub fn wait_at(open: OpenHardware, ticket: Ticket) -> Result<bool, Status> {
     let mut inner = open.lock()?;
     let own = inner.lines.iter().filter(|line| !line.given).filter_map(|line| count_of(line.number));
@@ -212,7 +211,7 @@ pub fn wait_at(open: OpenHardware, ticket: Ticket) -> Result<bool, Status> {
     Ok(false)
 }
 
-/// Takes a thread's ticket back.
+/// Withdraws a thread's ticket.
 pub fn stop_waiting_at(open: OpenHardware, thread: ThreadRef) {
     if let Ok(mut inner) = open.lock() {
         inner.waiters.remove(thread);

@@ -1,12 +1,12 @@
-//! Hardware that SIPs drive: ranges of registers, interrupts, and memory that devices reach by themselves.
+//! Hardware that SIPs drive: register ranges, interrupts, and DMA memory.
 //!
-//! A *device* here is a set of ranges and interrupt lines. The machine names some (a bus, say), a manifest
-//! may list fixed ones, and the driver of a bus publishes those that it finds, out of its own. What the
-//! registers mean the kernel does not know. docs/hardware.md has the ownership rules, and what happens when a
-//! driver or a bus ends at any point.
+//! A *device* here is a set of ranges and interrupt lines. The machine names some (a bus, for example), a manifest may
+//! list fixed ones, and the driver of a bus publishes those it finds, out of its own resources. The kernel does not
+//! know what the registers mean. docs/hardware.md has the ownership rules, and what happens when a driver or a bus
+//! ends at any point.
 //!
-//! Locks: `TABLE` (outermost: every change of ownership), then one device, then the owner lists of a
-//! process. Registers and interrupts take the device's lock alone. A line that fires takes none.
+//! Locks: `TABLE` (outermost, for every change of ownership), then one device, then the owner lists of a process.
+//! Register and interrupt access takes the device's lock alone. Interrupt context takes none.
 
 mod dma;
 mod interrupts;
@@ -40,38 +40,38 @@ use crate::thread::MessageBuffer;
 use crate::wait::Waiters;
 use interrupts::Line;
 
-/// Handles of hardware carry numbers from here on; those below are of the machine's consoles and disks.
+/// First number in handles of hardware; lower numbers are consoles and disks of the machine.
 const FIRST_NUMBER: u32 = 0x1_0000;
-/// How many devices there can be, of all origins.
+/// Maximum number of devices of all origins.
 const DEVICES: usize = 256;
 
-/// A device. Once made it stays; one of a manifest may become another when nobody has it open.
+/// A device. It is never freed; one from a manifest may become another while it is not open.
 pub struct Device {
     number: u32,
     inner: SpinLock<Inner>,
 }
 
-/// Where a device comes from.
+/// Origin of a device.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// The machine names it.
+    /// Named by the machine.
     Machine,
-    /// A manifest says what it consists of.
+    /// Described by a manifest.
     Fixed,
-    /// The driver of this bus found it.
+    /// Published by the driver of this bus.
     Published { bus: &'static Device },
 }
 
 /// Whether a device can be opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its bus is still saying what it consists of.
+    /// The driver of its bus is still describing it.
     Forming,
-    /// Nobody has it.
+    /// Not open.
     Free,
-    /// A SIP has it.
+    /// Open in a SIP.
     Open,
-    /// Its driver gave it up or ended; it may still reach blocks, until its bus has silenced it.
+    /// Closed by its driver, or the driver ended. It may still access blocks until its bus has silenced it.
     Released,
 }
 
@@ -80,23 +80,23 @@ struct Inner {
     origin: Origin,
     state: State,
     owner: Option<ProcessRef>,
-    /// Counts the times it was opened: the generation of its handle.
+    /// Number of times it was opened: the generation in its handle.
     opening: u32,
     ranges: Vec<Range>,
     lines: Vec<Line>,
-    /// Blocks of the owner's that the device reaches.
+    /// Blocks of the owner that the device can access.
     pinned: Vec<BlockRef>,
-    /// Blocks that nobody has, because the device may still reach them.
+    /// Blocks without an owner, because the device may still access them.
     quarantine: Vec<BlockRef>,
-    /// Threads that wait for an interrupt.
+    /// Threads waiting for an interrupt.
     waiters: Waiters,
-    /// Threads of the bus's driver that wait for a device of it to be given up.
+    /// Threads of the bus driver waiting for one of its devices to be released.
     bus_waiters: Waiters,
-    /// The opening of its bus in which it was published or taken over.
+    /// Opening of its bus in which it was published or taken over.
     bus_opening: u32,
-    /// Ranges that the bus has named again, of a device that it takes over.
+    /// Number of ranges that the bus has confirmed for a device it takes over.
     named_again: usize,
-    /// Whether the bus was told that the device was given up.
+    /// Whether its release was reported to the bus.
     reported: bool,
 }
 
@@ -124,7 +124,7 @@ impl Inner {
         matches!(self.origin, Origin::Published { bus } if core::ptr::eq(bus, device))
     }
 
-    /// Its owner, for diagnostics.
+    /// Describes its owner, for diagnostics.
     fn holder(&self) -> String {
         match self.owner {
             Some(owner) => owner.name().to_string(),
@@ -133,14 +133,14 @@ impl Inner {
     }
 }
 
-/// The same devices by number, for lookups without the table's lock.
+/// The same devices by number, for lookups without the lock of the table.
 static BY_NUMBER: [AtomicRef<Device>; DEVICES] = [const { AtomicRef::none() }; DEVICES];
 
 /// All devices, by number.
 static TABLE: SpinLock<Vec<&'static Device>> = SpinLock::new(Vec::new());
 
-/// A device as a handle names it. Another SIP may have it by the time it is used, so every use checks owner
-/// and opening with the lock held.
+/// A device as a handle names it. It may be open in another SIP by the time it is used, so every use checks owner and
+/// opening under the lock.
 #[derive(Clone, Copy)]
 pub struct OpenHardware {
     device: &'static Device,
@@ -164,7 +164,7 @@ pub fn start() {
         let mut inner = Inner::new(found.name, Origin::Machine, State::Free);
         inner.ranges = found.ranges;
         inner.lines = found.interrupts.into_iter().map(Line::fixed).collect();
-        // A machine names a handful.
+        // A machine names only a handful.
         let _ = add(&mut table, inner);
     }
 }
@@ -180,7 +180,7 @@ fn add(table: &mut Vec<&'static Device>, inner: Inner) -> Option<&'static Device
     Some(device)
 }
 
-/// The device of the machine's or a bus's with this name.
+/// Finds the device of the machine or a bus with this name.
 fn find(table: &[&'static Device], name: &str) -> Option<&'static Device> {
     table.iter().copied().find(|device| {
         let inner = device.inner.lock();
@@ -188,20 +188,20 @@ fn find(table: &[&'static Device], name: &str) -> Option<&'static Device> {
     })
 }
 
-/// Whether a device with this name can be opened, now or when it is free.
+/// Whether a device with this name exists, open or not.
 pub fn exists(name: &str) -> bool {
     let table = TABLE.lock();
     find(&table, name).is_some_and(|device| device.inner.lock().state != State::Forming)
 }
 
-/// Opens the device with this name for a SIP.
+/// Opens the device with this name for a SIP and returns its handle.
 pub fn open(caller: ProcessRef, name: &str) -> Result<u64, Status> {
     let table = TABLE.lock();
     let device = find(&table, name).ok_or(Status::NotFound)?;
     take(&table, device, caller)
 }
 
-/// Opens the device that a manifest describes for a SIP.
+/// Opens the device that a manifest describes for a SIP and returns its handle.
 pub fn open_fixed(caller: ProcessRef, need: &DeviceNeed) -> Result<u64, Status> {
     let ports = need.ports.iter().map(|range| machine_range(RangeKind::Ports, range));
     let memory = need.memory.iter().map(|range| machine_range(RangeKind::Memory, range));
@@ -231,7 +231,7 @@ fn machine_range(kind: RangeKind, range: &AddressRange) -> Range {
     Range { kind, base: range.base, bytes: range.bytes }
 }
 
-/// Gives a device to a SIP, unless that is refused by the machine or touches what another has.
+/// Makes a SIP the owner of a device, unless the machine refuses or the device overlaps one that is open elsewhere.
 fn take(table: &[&'static Device], device: &'static Device, caller: ProcessRef) -> Result<u64, Status> {
     let (name, ranges, lines) = {
         let inner = device.inner.lock();
@@ -267,8 +267,8 @@ fn take(table: &[&'static Device], device: &'static Device, caller: ProcessRef) 
     Ok(handle::encode(Kind::Device, FIRST_NUMBER + device.number, opening))
 }
 
-/// Who has a part of these ranges or lines, and which part, for people. What a device has in common with its
-/// bus is the bus's gift.
+/// Describes, for diagnostics, which device overlaps these ranges or lines, and where. A device may overlap its own
+/// bus: the bus assigned it those resources.
 fn conflict(
     table: &[&'static Device],
     device: &'static Device,
@@ -301,19 +301,19 @@ fn overlap(one: &Range, other: &Range) -> bool {
     one.kind == other.kind && one.base < end(other) && other.base < end(one)
 }
 
-/// The device behind a handle's parts, if this SIP has it open.
+/// Resolves number and opening of a handle to a device, if this SIP has it open.
 pub fn opened(number: u32, opening: u32, owner: ProcessRef) -> Option<OpenHardware> {
     let device = BY_NUMBER.get(number.checked_sub(FIRST_NUMBER)? as usize)?.get()?;
     let open = OpenHardware { device, opening, owner };
     open.lock().is_ok().then_some(open)
 }
 
-/// Whether a handle's number is that of hardware.
+/// Whether a number in a handle is that of hardware.
 pub fn is_hardware(number: u32) -> bool {
     number >= FIRST_NUMBER
 }
 
-/// Puts what is known of a device into the buffer.
+/// Writes the description of a device to the buffer.
 pub fn describe(open: OpenHardware, buffer: MessageBuffer) -> Result<(), Status> {
     let inner = open.lock()?;
     let counts = [inner.ranges.len() as u64, inner.lines.len() as u64];
@@ -329,7 +329,7 @@ pub fn close(open: OpenHardware) -> Result<(), Status> {
     Ok(())
 }
 
-/// Closes all devices of a SIP that is being ended.
+/// Closes all devices of a SIP that is ending.
 pub fn close_all(process: ProcessRef) {
     let table = TABLE.lock();
     for device in table.iter().copied() {
@@ -340,7 +340,7 @@ pub fn close_all(process: ProcessRef) {
     }
 }
 
-/// Takes a device from its driver: its lines are silenced, and blocks that it may still reach become its own.
+/// Takes a device from its driver: masks its lines and quarantines blocks that it may still access.
 fn give_up(mut inner: SpinGuard<'static, Inner>, owner: ProcessRef) {
     for line in inner.lines.iter().filter(|line| !line.given) {
         interrupts::assign(line.number, None);
@@ -363,7 +363,7 @@ fn give_up(mut inner: SpinGuard<'static, Inner>, owner: ProcessRef) {
     }
 }
 
-/// Blocks that no SIP has because a device may still reach them.
+/// Number of blocks without an owner because a device may still access them.
 pub fn quarantined_blocks() -> usize {
     TABLE.lock().iter().map(|device| device.inner.lock().quarantine.len()).sum()
 }

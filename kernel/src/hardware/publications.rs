@@ -1,8 +1,7 @@
-//! What the driver of a bus does with the devices that it finds: it describes them, offers them, and silences
-//! those that were given up.
+//! Publication of devices by the driver of a bus: it describes them, offers them, and silences released ones.
 //!
-//! A publication outlives the run of the bus's driver that made it, because its own driver may be at work. The
-//! bus's next run takes it over by its name and proves with its ranges that it means the same device.
+//! A publication outlives the run of the bus driver that made it, because the device's own driver may be at work. The
+//! bus's next run takes it over by name and proves by its ranges that it means the same device.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,15 +17,15 @@ use crate::machine::machine;
 use crate::thread::{MessageBuffer, ThreadRef};
 use crate::wait::{self, Woken};
 
-/// Interrupts that a device of a bus can have: their messages must fit the buffer.
+/// Maximum interrupts of a device on a bus: their messages must fit the buffer.
 const INTERRUPTS: usize = 16;
-/// Ranges that a device of a bus can have.
+/// Maximum ranges of a device on a bus.
 const RANGES: usize = 16;
-/// Interrupts that a bus can have.
+/// Maximum interrupts of a bus.
 const BUS_INTERRUPTS: usize = 256;
 
-/// A new interrupt of the bus, described in the buffer: one that an earlier run of the driver allocated and no
-/// device has, or one that the machine takes into use.
+/// Allocates an interrupt for the bus and describes it in the buffer. Reuses one that an earlier run of the driver
+/// allocated and that no device has, or takes a new one from the machine.
 pub fn allocate_interrupt(bus: OpenHardware, buffer: MessageBuffer) -> Result<u64, Status> {
     let _table = TABLE.lock();
     let mut inner = bus.lock()?;
@@ -48,7 +47,7 @@ pub fn allocate_interrupt(bus: OpenHardware, buffer: MessageBuffer) -> Result<u6
     Ok(index as u64)
 }
 
-/// Begins a publication of this name, or takes one over from an earlier run of the bus's driver.
+/// Starts a publication with this name, or takes one over from an earlier run of the bus driver.
 pub fn create(bus: OpenHardware, name: String, buffer: MessageBuffer) -> Result<u64, Status> {
     if !manifest_model::is_name(&name) {
         return Err(Status::BadArgument);
@@ -99,7 +98,7 @@ fn take_lines_back(bus: OpenHardware, lines: &[Line]) -> Result<(), Status> {
     Ok(())
 }
 
-/// A device that this run of the bus's driver has published or taken over.
+/// Looks up a device that this run of the bus driver has published or taken over.
 fn published(
     table: &[&'static Device],
     bus: OpenHardware,
@@ -115,7 +114,7 @@ fn published(
     }
 }
 
-/// Adds a part of a range of the bus's to a device's ranges.
+/// Adds part of a range of the bus to the ranges of a device.
 pub fn add_range(bus: OpenHardware, number: u64, range: u64, offset: u64, bytes: u64) -> Result<u64, Status> {
     let table = TABLE.lock();
     let part = {
@@ -152,7 +151,7 @@ pub fn add_range(bus: OpenHardware, number: u64, range: u64, offset: u64, bytes:
     Ok(inner.ranges.len() as u64 - 1)
 }
 
-/// Gives an interrupt of the bus's to a device.
+/// Assigns an interrupt of the bus to a device.
 pub fn add_interrupt(bus: OpenHardware, number: u64, interrupt: u64) -> Result<u64, Status> {
     let table = TABLE.lock();
     let (device, inner) = published(&table, bus, number)?;
@@ -179,7 +178,7 @@ pub fn add_interrupt(bus: OpenHardware, number: u64, interrupt: u64) -> Result<u
     Ok(inner.lines.len() as u64 - 1)
 }
 
-/// Lets drivers open a device, or confirms that one that was taken over is the same.
+/// Makes a device available to drivers, or confirms that one taken over is the same.
 pub fn open(bus: OpenHardware, number: u64) -> Result<(), Status> {
     let table = TABLE.lock();
     let (_, mut inner) = published(&table, bus, number)?;
@@ -191,7 +190,7 @@ pub fn open(bus: OpenHardware, number: u64) -> Result<(), Status> {
     Ok(())
 }
 
-/// Waits for a device of the bus to be given up.
+/// Waits until a device of the bus is released, and returns its number.
 pub fn released(bus: OpenHardware, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
     loop {
         let ticket = wait::begin();
@@ -237,7 +236,7 @@ fn next_released(table: &[&'static Device], bus: &'static Device, opening: u32) 
     })
 }
 
-/// The bus has silenced a device that was given up: its blocks go where they would have gone, and it is free.
+/// Frees a released device that the bus has silenced: its quarantined blocks go where they would have gone.
 pub fn ready(bus: OpenHardware, number: u64) -> Result<(), Status> {
     let blocks = {
         let table = TABLE.lock();

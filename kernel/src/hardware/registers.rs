@@ -1,4 +1,4 @@
-//! Access to registers: the kernel makes every one, after it has checked where it goes.
+//! Register access: the kernel performs every access, after checking its target.
 
 use abi::Status;
 use hal_api::{Range, RangeKind, Width};
@@ -7,7 +7,7 @@ use super::OpenHardware;
 use crate::machine::machine;
 use crate::thread::MessageBuffer;
 
-/// Puts where a range lies into the buffer; its size.
+/// Writes the address of a range to the buffer and returns its size.
 pub fn describe_range(open: OpenHardware, range: u64, buffer: MessageBuffer) -> Result<u64, Status> {
     let inner = open.lock()?;
     let range = usize::try_from(range).ok().and_then(|index| inner.ranges.get(index)).ok_or(Status::NotFound)?;
@@ -15,14 +15,14 @@ pub fn describe_range(open: OpenHardware, range: u64, buffer: MessageBuffer) -> 
     Ok(range.bytes)
 }
 
-/// Reads a register. The device stays locked meanwhile, so that nobody else has it before the access is done.
+/// Reads a register. The device stays locked, so that it cannot change owners before the access is done.
 pub fn read(open: OpenHardware, range: u64, offset: u64, width: u64) -> Result<u64, Status> {
     let inner = open.lock()?;
     let (kind, address, width) = place(&inner.ranges, range, offset, width)?;
     Ok(machine().register_read(kind, address, width))
 }
 
-/// Writes a register, as [`read`] reads it.
+/// Writes a register, under the same lock as [`read`].
 pub fn write(open: OpenHardware, range: u64, offset: u64, width: u64, value: u64) -> Result<(), Status> {
     let inner = open.lock()?;
     let (kind, address, width) = place(&inner.ranges, range, offset, width)?;
@@ -30,7 +30,7 @@ pub fn write(open: OpenHardware, range: u64, offset: u64, width: u64, value: u64
     Ok(())
 }
 
-/// Where an access goes, if all of it lies in the range and is aligned.
+/// Resolves the target of an access, which must be aligned and lie entirely within the range.
 fn place(ranges: &[Range], range: u64, offset: u64, width: u64) -> Result<(RangeKind, u64, Width), Status> {
     let range = usize::try_from(range).ok().and_then(|index| ranges.get(index)).ok_or(Status::BadArgument)?;
     let width = match width {

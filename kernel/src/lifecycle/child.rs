@@ -1,8 +1,8 @@
-//! What a parent does with a child.
+//! Operations of a parent on a child.
 //!
-//! A handle names a slot and a generation of it. At any moment another thread of the parent may give the handle up, and
-//! the slot become another SIP. So whatever is done to a child is done with its life locked, after looking there
-//! whether it is still what the handle names ([`ChildRef::lock`]); nothing is read of it before.
+//! A handle names a slot and its generation. At any moment another thread of the parent may close the handle, and the
+//! slot may be reused for another SIP. So every operation locks the child's life, checks there that it is still the
+//! child that the handle names ([`ChildRef::lock`]), and reads nothing of it before.
 
 use alloc::string::String;
 use core::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::thread::{self, Argument, ThreadRef};
 use crate::wait::Ticket;
 use crate::{channel, sched};
 
-/// A child, as a handle of its parent names it: perhaps another SIP's by now, or none.
+/// A child as named by a handle of its parent; the slot may hold another SIP by now, or none.
 #[derive(Clone, Copy)]
 pub struct ChildRef {
     process: ProcessRef,
@@ -27,7 +27,7 @@ pub struct ChildRef {
 }
 
 impl ChildRef {
-    /// What the slot holds with this generation.
+    /// References what the slot holds with this generation.
     pub fn new(process: ProcessRef, generation: u32) -> ChildRef {
         ChildRef { process, generation }
     }
@@ -38,33 +38,33 @@ impl ChildRef {
         self.process
     }
 
-    /// Its handle, for its parent.
+    /// Returns its handle for its parent.
     pub fn handle(self) -> u64 {
         handle::encode(Kind::Process, self.process.index(), self.generation)
     }
 
-    /// Locks the child's life, if it is this parent's child of this handle; as long as that is locked it stays so.
-    /// Without a parent: if it is the first SIP.
+    /// Locks the child's life if it is this parent's child of this handle; it stays so while locked. Without a parent:
+    /// if it is the first SIP.
     fn lock(self, parent: Option<ProcessRef>) -> Result<SpinGuard<'static, Life>, Status> {
         let life = self.process.life.lock();
         let is_own = life.is_held_by(parent) && self.process.generation() == self.generation;
         if is_own { Ok(life) } else { Err(Status::BadHandle) }
     }
 
-    /// The same for what is only done before it starts.
+    /// Like [`lock`](Self::lock), for operations allowed only before it starts.
     fn lock_created(self, parent: Option<ProcessRef>) -> Result<SpinGuard<'static, Life>, Status> {
         let life = self.lock(parent)?;
         let is_created = self.process.state() == ProcessState::Created && !self.process.is_dying();
         if is_created { Ok(life) } else { Err(Status::WrongState) }
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(self, parent: ProcessRef) -> Result<u64, Status> {
         let _life = self.lock(Some(parent))?;
         Ok(self.process.id.load(Ordering::Relaxed))
     }
 
-    /// Name of its program, for messages about a refusal.
+    /// Returns the name of its program, for messages about a refusal.
     pub fn name(self, parent: ProcessRef) -> &'static str {
         match self.lock(Some(parent)) {
             Ok(_life) => self.process.name(),
@@ -72,9 +72,9 @@ impl ChildRef {
         }
     }
 
-    /// Makes its principal that of a program which its parent invoked.
+    /// Gives it the principal of a program invoked by its parent.
     pub fn invoke(self, parent: ProcessRef, role: Option<&str>) -> Result<(), Status> {
-        // Locked throughout, as giving endpoints is: what they speak for is settled when they are given.
+        // Locked throughout, as giving endpoints is: an endpoint's principal is fixed when it is given.
         let mut life = self.lock_created(Some(parent))?;
         if life.is_invoked || life.slots.iter().any(Option::is_some) {
             return Err(Status::WrongState);
@@ -91,29 +91,29 @@ impl ChildRef {
         Ok(())
     }
 
-    /// Adds to the value of a parameter, before it starts.
+    /// Appends to the value of a parameter. Only before it starts.
     pub fn give_parameter(self, parent: Option<ProcessRef>, index: usize, bytes: &[u8]) -> Result<(), Status> {
         parent.map_or(Ok(()), |parent| parent.may_grow())?;
         self.lock_created(parent)?.parameters.add(index, bytes)
     }
 
-    /// Names the machine's device for a device of its manifest, before it starts.
+    /// Assigns a device of the machine to a device of its manifest. Only before it starts.
     pub fn give_device(self, parent: ProcessRef, index: usize, name: String) -> Result<(), Status> {
         let mut life = self.lock_created(Some(parent))?;
         *life.devices.get_mut(index).ok_or(Status::NotFound)? = Some(name);
         Ok(())
     }
 
-    /// Has its debug text go to a sink of the parent's, before it starts.
+    /// Redirects its debug text to a sink of the parent. Only before it starts.
     pub fn give_debug_sink(self, parent: ProcessRef, sink: SinkRef) -> Result<(), Status> {
         let _life = self.lock_created(Some(parent))?;
         self.process.debug_text.set(Some(sink));
         Ok(())
     }
 
-    /// Moves an endpoint of the parent's to a slot of it, before it starts.
+    /// Moves an endpoint of the parent into one of its slots. Only before it starts.
     pub fn give_endpoint(self, parent: ProcessRef, slot: usize, handle: u64) -> Result<(), Status> {
-        // Locked throughout: a child that is ended meanwhile gives back what it has been given, all of it.
+        // Locked throughout: a child that is stopped meanwhile returns all that it has been given.
         let mut life = self.lock_created(Some(parent))?;
         let child = self.process;
         let manifest = &child.program.get().ok_or(Status::WrongState)?.manifest;
@@ -140,7 +140,7 @@ impl ChildRef {
     pub fn start(self, parent: Option<ProcessRef>) -> Result<(), Status> {
         let process = self.process;
         let thread = {
-            // With the lock held, so that ending it finds it either not started or with a thread to end.
+            // Under the lock, so that stopping it finds it either not started or with a thread to end.
             let _life = self.lock_created(parent)?;
             let entry = process.loaded.get().ok_or(Status::WrongState)?.entry;
             let thread = thread::create(process, entry, Argument::ThreadBlock)?;
@@ -154,13 +154,13 @@ impl ChildRef {
         Ok(())
     }
 
-    /// Ends it. Does not wait.
+    /// Stops it without waiting for its end.
     pub fn stop(self, parent: ProcessRef, reason: StopReason) -> Result<(), Status> {
         end::stop(parent, self.process, self.id(parent)?, reason);
         Ok(())
     }
 
-    /// Its epitaph if it has ended, else leaves a ticket for its end.
+    /// Returns its epitaph if it has ended; otherwise leaves a ticket for its end.
     pub fn wait_at(self, parent: ProcessRef, ticket: Ticket) -> Result<Option<Epitaph>, Status> {
         let mut life = self.lock(Some(parent))?;
         if self.process.state() == ProcessState::Ended {
@@ -170,12 +170,12 @@ impl ChildRef {
         Ok(None)
     }
 
-    /// Takes a ticket back.
+    /// Withdraws a ticket.
     pub fn stop_waiting_at(self, thread: ThreadRef) {
         self.process.life.lock().waiters.remove(thread);
     }
 
-    /// The parent gives the handle up.
+    /// Closes the parent's handle.
     pub fn release(self, parent: ProcessRef) -> Result<(), Status> {
         let life = self.lock(Some(parent))?;
         end::release(parent, self.process, life);
@@ -213,7 +213,7 @@ mod tests {
         child.process.with_parameter(PARAMETER, <[u8]>::to_vec)
     }
 
-    /// All that is done with a child before it starts, as `parent`, must be refused as no handle of its own.
+    /// Every operation allowed only before the start must be refused to `parent`: it does not hold the handle.
     fn expect_refused(child: ChildRef, parent: ProcessRef) {
         let bad = Err(Status::BadHandle);
         assert_eq!(child.invoke(parent, None), bad);
@@ -258,8 +258,8 @@ mod tests {
         assert_eq!(child.release(own), Ok(()));
     }
 
-    /// One thread of a parent gives a child up, and another SIP creates one, while a second thread of the parent writes
-    /// to what it has the handle of.
+    /// One thread of a parent releases a child and another SIP creates one, while a second thread of the parent writes
+    /// to the child through the same handle.
     #[test]
     fn giving_a_child_up_while_it_is_given_something_changes_no_other() {
         let _alone = alone();
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(child.release(own), Ok(()));
     }
 
-    /// One thread of a parent ends a child and another gives it up, while another SIP takes whatever slot is free.
+    /// One thread of a parent stops a child and another releases it, while another SIP takes whatever slot is free.
     #[test]
     fn a_child_that_ends_while_it_is_given_up_leaves_no_list_in_disorder() {
         let _alone = alone();
@@ -365,7 +365,7 @@ mod tests {
             });
             assert_eq!(children.len() as u32, QUOTA);
             for (number, child) in children.into_iter().enumerate() {
-                // Whether it has ended before its handle is given up makes no difference.
+                // Whether it has ended before its handle is closed makes no difference.
                 if number % 2 == 0 {
                     assert_eq!(child.stop(own, StopReason::Requested), Ok(()));
                 }
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(made(kid_once(), own).release(own), Ok(()));
     }
 
-    /// The same program each time: what tests make is never freed.
+    /// The same program each time: programs made by tests are never freed.
     fn kid_once() -> &'static Program {
         static KID: std::sync::OnceLock<&'static Program> = std::sync::OnceLock::new();
         KID.get_or_init(kid)

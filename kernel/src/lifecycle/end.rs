@@ -1,4 +1,4 @@
-//! The end of a SIP, whichever way it comes.
+//! The end of a SIP, whatever its cause.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -17,25 +17,25 @@ use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
 use crate::{channel, cpu, debug_output, device, exheap, hardware, memory, preempt, sched, sync, wait_word};
 
-/// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait.
+/// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait for them.
 pub fn end(process: ProcessRef, epitaph: Epitaph) {
     end_if(process, process.id.load(Ordering::Relaxed), epitaph);
 }
 
-/// Ends a SIP if its slot still holds the one with this id: it may have ended by itself meanwhile.
+/// Ends a SIP if its slot still holds the one with this id: it may have ended meanwhile.
 pub fn end_if(process: ProcessRef, id: u64, epitaph: Epitaph) {
     if let Some(condemned) = condemn(process, id, epitaph) {
         condemned.end();
     }
 }
 
-/// A SIP whose threads run no more of its code once they enter the kernel; the holder of this ends it.
+/// A SIP whose threads run none of its code after they enter the kernel. The holder must end it.
 pub(super) struct Condemned {
     process: ProcessRef,
     never_started: bool,
 }
 
-/// The first part of [`end_if`], which is short; nothing if the SIP is ending already.
+/// First, short part of [`end_if`]; `None` if the SIP is already ending.
 pub(super) fn condemn(process: ProcessRef, id: u64, epitaph: Epitaph) -> Option<Condemned> {
     let mut life = process.life.lock();
     if process.id.load(Ordering::Relaxed) != id
@@ -51,7 +51,7 @@ pub(super) fn condemn(process: ProcessRef, id: u64, epitaph: Epitaph) -> Option<
 }
 
 impl Condemned {
-    /// The rest, during which the caller may be preempted.
+    /// The rest of [`end_if`]; the caller may be preempted.
     pub(super) fn end(self) {
         if self.never_started {
             finish(self.process);
@@ -61,10 +61,10 @@ impl Condemned {
     }
 }
 
-/// Threads that are signalled with their list locked; endpoints that are closed in one go.
+/// Maximum threads signalled under the lock of their list, and endpoints closed in one batch.
 const AT_ONCE: usize = 32;
 
-/// Makes every thread of a dying SIP leave the kernel or come to it. Those that come into the list meanwhile see by
+/// Makes every thread of a dying SIP leave the kernel or enter it. Threads added to the list meanwhile see for
 /// themselves that it is dying.
 fn end_threads(process: ProcessRef) {
     let list = process.threads.lock();
@@ -77,7 +77,8 @@ fn end_threads(process: ProcessRef) {
     }
 }
 
-/// Whether there may be more. The list is locked throughout: a thread that leaves it may soon be another SIP's.
+/// Signals a batch; returns whether there may be more. The list is locked throughout: a thread that leaves it may soon
+/// belong to another SIP.
 fn end_some_threads(process: ProcessRef, list: &List<Threads>) -> bool {
     let here = cpu::this();
     for _ in 0..AT_ONCE {
@@ -104,7 +105,7 @@ fn end_some_threads(process: ProcessRef, list: &List<Threads>) -> bool {
 }
 
 impl Slot<Process> {
-    /// Takes a thread that has ended out of the list. A loop that still signals threads is done with that.
+    /// Removes an ended thread from the list, after any loop that still signals threads is past it.
     fn pop_thread(&self) -> Option<u32> {
         preempt::pause();
         let mut list = self.threads.lock();
@@ -112,7 +113,7 @@ impl Slot<Process> {
         list.pop()
     }
 
-    /// Takes a thread out of the list.
+    /// Removes a thread from the list.
     pub fn unlist_thread(&self, thread: ThreadRef) {
         let mut list = self.threads.lock();
         let index = thread.index();
@@ -123,7 +124,7 @@ impl Slot<Process> {
     }
 }
 
-/// Ends the calling thread; the last one takes its SIP with it.
+/// Ends the calling thread, and its SIP if it is the last one.
 pub fn end_current_thread() -> ! {
     let thread = cpu::current();
     if let Some(process) = thread.owner() {
@@ -132,7 +133,7 @@ pub fn end_current_thread() -> ! {
     sched::leave_for_ever(thread)
 }
 
-/// A thread of the SIP ends: called on it, last thing but the switch away.
+/// Ends a thread of the SIP. Called on that thread, last before the switch away.
 fn thread_ended(process: ProcessRef, thread: ThreadRef) {
     process.trace.add(TraceKind::ThreadEnded, thread.handle(), 0);
     let dying = process.is_dying();
@@ -156,8 +157,8 @@ fn thread_ended(process: ProcessRef, thread: ThreadRef) {
     }
 }
 
-/// Gives back everything that a SIP without threads has: piece by piece, with no lock held between two, on whatever
-/// thread ended it, which may be preempted.
+/// Releases everything that a SIP without threads owns: piece by piece, with no lock held in between, on the thread
+/// that ended it, which may be preempted.
 fn finish(process: ProcessRef) {
     for child in drained(&process.children) {
         if let Some(child) = PROCESSES.slot(child) {
@@ -198,7 +199,7 @@ fn finish(process: ProcessRef) {
     announce_end(process);
 }
 
-/// Takes an allocation of pages from it.
+/// Takes one page allocation from it.
 fn next_run(process: ProcessRef) -> Option<(usize, usize)> {
     let mut pages = process.pages.lock();
     let run = pages.runs.pop()?;
@@ -206,7 +207,7 @@ fn next_run(process: ProcessRef) -> Option<(usize, usize)> {
     Some(run)
 }
 
-/// Takes everything out of a list, one at a time: the locks of what is in it come before the list's.
+/// Drains a list, one object at a time: the locks of its objects come before that of the list.
 fn drained<K: Listed>(list: &SpinLock<List<K>>) -> impl Iterator<Item = u32> {
     core::iter::from_fn(move || {
         preempt::pause();
@@ -219,7 +220,7 @@ fn release_thread(index: u32) {
     let Some(thread) = thread::THREADS.slot(index) else { return };
     let mut end = thread.end.lock();
     end.released = true;
-    // One that is not buried yet is freed at its burial.
+    // One that is not yet buried is freed at its burial.
     if end.ended {
         drop(end);
         thread::THREADS.release(thread);
@@ -252,7 +253,7 @@ fn announce_end(process: ProcessRef) {
     process.own_principal.clear();
     let held = life.held;
     if held && let Some((parent, _)) = life.parent {
-        // Its record and its epitaph stay until the parent gives its handle up.
+        // Its record and its epitaph stay until the parent closes the handle.
         parent.charge_kept_child(life.remains());
     }
     let first = process.parent_id_locked(&life) == 0 && !held && process.id.load(Ordering::Relaxed) == 1;
@@ -269,7 +270,7 @@ fn announce_end(process: ProcessRef) {
     }
 }
 
-/// The root SIP is gone, and with it all others.
+/// Ends the machine: the root SIP is gone, and all others with it.
 fn root_ended(epitaph: &Epitaph) -> ! {
     debug_output::line(format_args!("the system's root {}", epitaph.text));
     machine().power_off(if epitaph.kind == EpitaphKind::Exited { epitaph.status as u8 } else { 1 })
@@ -281,7 +282,7 @@ impl Slot<Process> {
     }
 }
 
-/// The parent, which holds the child's handle, gives it up.
+/// Closes the handle that the parent holds of the child.
 pub(super) fn release(parent: ProcessRef, child: ProcessRef, mut life: SpinGuard<'static, Life>) {
     life.held = false;
     life.parent = None;
@@ -293,7 +294,7 @@ pub(super) fn release(parent: ProcessRef, child: ProcessRef, mut life: SpinGuard
     if state == ProcessState::Ended {
         parent.refund_kernel(life.remains());
     }
-    // Before the lock is free: from then on the slot may be the child of another.
+    // Before the lock is released: from then on the slot may hold the child of another.
     parent.children.lock().remove(child.index());
     drop(life);
     if state == ProcessState::Ended {
@@ -304,7 +305,7 @@ pub(super) fn release(parent: ProcessRef, child: ProcessRef, mut life: SpinGuard
     }
 }
 
-/// Ends the SIP with this id on behalf of another.
+/// Stops the SIP with this id on behalf of another.
 pub fn stop(stopper: ProcessRef, process: ProcessRef, id: u64, reason: StopReason) {
     let who = stopper.name();
     let text = match reason {

@@ -1,4 +1,4 @@
-//! What is known of SIPs that have ended.
+//! Epitaphs and traces of SIPs that have ended.
 
 use alloc::borrow::Cow;
 use alloc::collections::VecDeque;
@@ -17,14 +17,14 @@ use crate::process::{Epitaph, PROCESSES, ProcessRef};
 /// The epitaph of a SIP that has ended.
 struct Grave {
     id: u64,
-    /// The last tick of its processor before it ended, in nanoseconds of the monotonic clock.
+    /// Last tick of its processor before it ended, in nanoseconds of the monotonic clock.
     time_ns: u64,
     /// Name of the program.
     name: &'static str,
     text: Cow<'static, str>,
 }
 
-/// What is kept of SIPs that have ended.
+/// What is kept of ended SIPs.
 struct Graveyard {
     epitaphs: VecDeque<Grave>,
     traces: VecDeque<(u64, Vec<TraceRecord>)>,
@@ -34,7 +34,7 @@ static GRAVEYARD: SpinLock<Graveyard> = SpinLock::new(Graveyard { epitaphs: VecD
 const EPITAPHS_KEPT: usize = 256;
 const TRACES_KEPT: usize = 64;
 
-/// Keeps the epitaph and trace of a SIP that has just ended.
+/// Keeps the epitaph and the trace of a SIP that has just ended.
 pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
     let id = process.id.load(Ordering::Relaxed);
     let grave = Grave { id, time_ns: cpu::tick_ns(), name: process.name(), text: epitaph.text.clone() };
@@ -43,14 +43,14 @@ pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
         graveyard.epitaphs.pop_front();
     }
     graveyard.epitaphs.push_back(grave);
-    // The memory of the oldest serves the newest.
+    // The memory of the oldest is reused for the newest.
     let oldest = if graveyard.traces.len() == TRACES_KEPT { graveyard.traces.pop_front() } else { None };
     let mut records = oldest.map(|(_, records)| records).unwrap_or_default();
     process.trace.copy_to(&mut records);
     graveyard.traces.push_back((id, records));
 }
 
-/// The epitaphs that are kept, a line each.
+/// Formats the kept epitaphs, one per line.
 pub fn epitaph_lines() -> String {
     let graveyard = GRAVEYARD.lock();
     let mut text = String::new();
@@ -61,7 +61,7 @@ pub fn epitaph_lines() -> String {
     text
 }
 
-/// The trace of a SIP that runs or ended lately.
+/// Returns the trace of a SIP that runs or ended recently.
 pub fn trace_of(id: u64) -> Option<Vec<TraceRecord>> {
     let running = preempt::pausing(PROCESSES.iter()).find(|process| process.id.load(Ordering::Relaxed) == id);
     if let Some(process) = running {

@@ -1,8 +1,8 @@
-//! The life of a SIP: from creation from a manifest to the last resource given back.
+//! Life of a SIP: from its creation from a manifest to the release of its last resource.
 //!
-//! Ending a SIP marks it as dying and makes every thread of it leave the kernel, where it ends; the last one gives
-//! everything back (`end`), without running any code of the SIP, wakes its waiters, and ends the SIP's children.
-//! Neighbours: `process` below has the record; the modules of all that a SIP owns are below, too.
+//! Ending a SIP marks it as dying and makes all its threads leave the kernel, where they end. The last one releases
+//! everything (`end`) without running any code of the SIP, wakes its waiters, and ends the SIP's children. Neighbours:
+//! `process` below has the record; the modules of all that a SIP owns are below, too.
 
 mod child;
 mod end;
@@ -31,10 +31,10 @@ pub static CREATED: AtomicU64 = AtomicU64::new(0);
 /// SIPs ended since boot.
 pub static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Creates a SIP of a program, for a parent (none: the first).
+/// Creates a SIP of a program for a parent; without one, the first SIP.
 pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
     let Some(parent) = parent else { return make(program, None) };
-    // Before anything is made, so that threads that create at the same time are counted one by one.
+    // Charged first, so that threads that create children concurrently are counted one by one.
     parent.charge_child().map_err(CreateError::Status)?;
     let made = make(program, Some(parent));
     if made.is_err() {
@@ -87,7 +87,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
         life.devices.clear();
         life.devices.resize(manifest.devices.len(), None);
         if let Some(parent) = parent {
-            // Before anybody can release the child, which takes it out of the list.
+            // Before anyone can release the child, which removes it from the list.
             parent.children.lock().insert(process.index());
         }
     }
@@ -100,13 +100,13 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
 
 /// Why a SIP was not created.
 pub enum CreateError {
-    /// A quota, or the machine.
+    /// A quota or a shortage of the machine.
     Status(Status),
-    /// The program's package: why.
+    /// The program's package was refused, with the reason.
     Refused(String),
 }
 
-/// The invoker that a child's principal names implicitly: an invoked program cannot shed the names of its invokers by
+/// The invoker that a child's principal names implicitly: an invoked program cannot drop the names of its invokers by
 /// starting others, or itself, without them.
 fn invoker(parent: ProcessRef, program: &'static Program) -> Result<Option<Principal>, CreateError> {
     if !parent.own_principal.is_compound() {

@@ -1,13 +1,12 @@
-//! What happens when the machine's memory runs out: the tree of programs that holds most is ended.
+//! Out of memory: ends the tree of programs that holds most.
 //!
-//! Quotas bound a SIP, not the machine: a manifest may allow more than there is, and many SIPs may exhaust it within
-//! their own. So when memory is low nothing new is made for a program, and the largest is ended with all that it
-//! started, like Linux's OOM killer. docs/decisions/0009-when-memory-runs-out.md has the reasons.
+//! Quotas bound a SIP, not the machine: a manifest may allow more than there is, and many SIPs may exhaust it while
+//! each stays within its own. So when memory is low nothing new is made for a program, and the largest is ended with
+//! all that it started, like Linux's OOM killer. docs/decisions/0009-when-memory-runs-out.md has the reasons.
 //!
-//! The victim is the *tree* that holds most. The root is in none and is never ended. Each child of the
-//! root (a service) is a tree by itself; each child of a service (a program that the shell started, say) is
-//! the top of one, and all that it or a descendant of it ever created belongs to that, also what was released
-//! or lost its parent.
+//! The victim is the *tree* that holds most. The root belongs to none and is never ended. Each child of the root (a
+//! service) is a tree by itself; each child of a service (a program that the shell started, for example) is the root
+//! of one, with all that it or a descendant ever created, including released and orphaned SIPs.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -24,18 +23,18 @@ use crate::slab::Slot;
 use crate::thread::THREADS;
 use crate::{channel, debug_output, memory, preempt};
 
-/// A tree that holds less than this is not ended: it would not help.
+/// Minimum bytes of a victim: ending a smaller tree would not help.
 const MIN_BYTES: usize = 1 << 20;
-/// A tree that holds less than one part of so many of what is used up is not ended for it.
+/// A victim holds at least 1/`MIN_PART` of the exhausted resource.
 const MIN_PART: usize = 16;
-/// When what is kept for speed was given back last, and how long it is left alone after that.
+/// Time of the last trim of caches, and the minimum interval between two.
 static TRIMMED_NS: AtomicU64 = AtomicU64::new(0);
 const TRIM_EVERY_NS: u64 = 50_000_000;
-/// Whether a processor is looking for what to end: two that did would each end something.
+/// Whether a processor is searching for a victim: two would each end one.
 static SEARCHING: AtomicBool = AtomicBool::new(false);
 
 impl Slot<Process> {
-    /// Where a new SIP stands: how far from the root, and in which tree.
+    /// Sets depth and tree of a new SIP.
     pub(super) fn place_below(&self, parent: Option<ProcessRef>) {
         let id = self.id.load(Ordering::Relaxed);
         let (depth, tree) = match parent {
@@ -49,7 +48,7 @@ impl Slot<Process> {
         self.tree.store(tree, Ordering::Relaxed);
     }
 
-    /// How much it holds of what is used up, but for stacks' memory and blocks.
+    /// Amount that it holds of an exhausted resource, excluding the memory of stacks and blocks.
     fn holds(&self, what: Scarce) -> usize {
         match what {
             Scarce::Memory => self.held_bytes(),
@@ -62,18 +61,18 @@ impl Slot<Process> {
     }
 }
 
-/// What a tree holds.
+/// Usage of a tree.
 #[derive(Clone, Copy)]
 struct Tree {
     id: u64,
-    /// How much of what is used up: bytes, or a number.
+    /// Amount held of the exhausted resource: bytes, or a count.
     amount: usize,
     members: usize,
     is_ending: bool,
 }
 
-/// Ends the tree that holds most, if memory is low and none is being ended already. On a processor, with no
-/// lock held.
+/// Ends the tree that holds most, if memory is low and none is ending already. Must run on a processor with no lock
+/// held.
 pub fn reclaim() {
     if SEARCHING.swap(true, Ordering::Acquire) {
         return;
@@ -93,7 +92,7 @@ pub fn reclaim() {
 
 fn end_largest(what: Scarce) {
     let trees = trees(what);
-    // What is being ended gives its memory back soon; whatever it has still managed to start ends too.
+    // A tree that is ending frees its memory soon; whatever it has still managed to start ends too.
     let ending = trees.iter().find(|tree| tree.is_ending);
     let least = match what {
         Scarce::Memory => MIN_BYTES,
@@ -108,7 +107,7 @@ fn is_alive(process: &Slot<Process>) -> bool {
     process.state() != ProcessState::Ended && process.depth.load(Ordering::Relaxed) > 0
 }
 
-/// All trees, with how much each holds of what is used up.
+/// Returns all trees, with the amount each holds of the exhausted resource.
 fn trees(what: Scarce) -> Vec<Tree> {
     let mut trees: Vec<Tree> = preempt::pausing(PROCESSES.iter())
         .filter(|process| is_alive(process))
@@ -137,7 +136,7 @@ fn trees(what: Scarce) -> Vec<Tree> {
     trees
 }
 
-/// Adds the blocks that are charged to their members, to trees in order of their numbers.
+/// Adds the blocks charged to their members to trees sorted by number.
 fn add_blocks(trees: &mut [Tree]) {
     let charged = preempt::pausing(BLOCKS.iter()).filter_map(|block| block.payer_and_records());
     for (payer, records) in charged {
@@ -148,7 +147,7 @@ fn add_blocks(trees: &mut [Tree]) {
     }
 }
 
-/// Adds what stacks hold, to trees in order of their numbers.
+/// Adds the memory of stacks to trees sorted by number.
 fn add_stacks(trees: &mut [Tree]) {
     for thread in preempt::pausing(THREADS.iter()) {
         let Some(process) = thread.owner().filter(|process| is_alive(process)) else { continue };
@@ -162,7 +161,7 @@ fn add_stacks(trees: &mut [Tree]) {
 fn end_tree(tree: Tree, what: Scarce) {
     let members = preempt::pausing(PROCESSES.iter()).filter(|process| is_alive(process));
     let members = members.filter(|process| process.tree.load(Ordering::Relaxed) == tree.id && !process.is_dying());
-    // The top first: its epitaph says what happened, and the others end with it.
+    // The root first: its epitaph states the reason, and the others end with it.
     let mut members: Vec<(u64, ProcessRef)> =
         members.map(|process| (process.id.load(Ordering::Relaxed), process)).collect();
     members.sort_unstable_by_key(|&(id, _)| id);
@@ -176,7 +175,7 @@ fn end_tree(tree: Tree, what: Scarce) {
         } else {
             "ended because memory ran out, with the program that it was started by".into()
         };
-        // All of them first, at once: none is to start another while the caller waits for its next turn.
+        // All of them are condemned first: none must start another while the caller waits for its next turn.
         condemned.extend(condemn(process, id, Epitaph::new(EpitaphKind::MemoryRanOut, text)));
     }
     condemned.into_iter().for_each(Condemned::end);
@@ -209,7 +208,7 @@ mod tests {
     use crate::test_machine::{alone, with_quota};
     use manifest_model::{Category, Code, Manifest};
 
-    /// A program that is the top of a tree.
+    /// A program that is the root of a tree.
     fn top(memory_kib: u32) -> ProcessRef {
         let service = with_quota(|quota| quota.children = 1);
         service.depth.store(1, Ordering::Relaxed);
@@ -234,7 +233,7 @@ mod tests {
         for _ in 0..2_000 {
             assert!(create_sync(hoarder, Make::Mutex).is_ok());
         }
-        // Attached to one, so that its list has one.
+        // Added to one block, so that its list is not empty.
         let one = exheap::allocate(hoarder, 1, 0).expect("a block");
         for _ in 0..1_500 {
             let next = exheap::allocate(hoarder, 1, 0).expect("a block");

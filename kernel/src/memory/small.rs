@@ -1,7 +1,7 @@
-//! Room for small exchange blocks: chunks of one size of room each, with a bit for what is free.
+//! Storage of small exchange blocks: chunks of equal-sized rooms, with a bitmap of free rooms.
 //!
-//! Taking and giving room back is O(1), whatever is free; a chunk that is free as a whole goes back to the arena,
-//! but for one of each size. Locks: one for all chunks, then nothing.
+//! Allocating and freeing is O(1). A wholly free chunk goes back to the arena, except one per size. Locks: one for all
+//! chunks, a leaf.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -12,11 +12,11 @@ use crate::lock::SpinLock;
 use crate::shortage::{Scarce, no_slot};
 use crate::slab::{Links, List, Listed, Slab, Slot};
 
-/// Sizes of room: 64 bytes to 2 KiB.
+/// Size classes: 64 bytes to 2 KiB.
 const CLASSES: usize = 6;
 /// Bytes of a chunk.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Words of bits that the smallest rooms of a chunk need.
+/// Bitmap words for the smallest rooms of a chunk.
 const WORDS: usize = CHUNK_BYTES / BLOCK_ALIGN / u64::BITS as usize;
 
 /// A chunk. Its fields are guarded by the lock of [`PARTIAL`].
@@ -24,7 +24,7 @@ const WORDS: usize = CHUNK_BYTES / BLOCK_ALIGN / u64::BITS as usize;
 pub struct Chunk {
     address: AtomicUsize,
     class: AtomicUsize,
-    /// A bit for each room that is free.
+    /// Bitmap of free rooms.
     free: [AtomicU64; WORDS],
     free_count: AtomicU32,
     links: Links,
@@ -32,7 +32,7 @@ pub struct Chunk {
 
 static CHUNKS: Slab<Chunk> = Slab::new();
 
-/// Chunks in the list of those of their size that have free room.
+/// List of the chunks of one class with free rooms.
 struct OfClass;
 
 impl Listed for OfClass {
@@ -41,10 +41,10 @@ impl Listed for OfClass {
     }
 }
 
-/// Chunks with free room, by class.
+/// Chunks with free rooms, by class.
 static PARTIAL: SpinLock<[List<OfClass>; CLASSES]> = SpinLock::new([const { List::new() }; CLASSES]);
 
-/// The class of room for so many bytes, if they are few.
+/// Returns the class for this many bytes, if they are a small block.
 #[inline(always)]
 pub fn class_of(bytes: usize) -> Option<usize> {
     if bytes > bytes_of(CLASSES - 1) {
@@ -63,7 +63,7 @@ fn rooms(class: usize) -> usize {
     CHUNK_BYTES / bytes_of(class)
 }
 
-/// Room of a class: its address, and the chunk that it is part of.
+/// Allocates a room of a class: its address, and the chunk that contains it.
 pub fn allocate(class: usize) -> Option<(usize, &'static Slot<Chunk>)> {
     loop {
         if let Some(taken) = take(class) {
@@ -108,7 +108,7 @@ fn add_chunk(class: usize) -> Option<()> {
     Some(())
 }
 
-/// Takes room back, which reads as zero.
+/// Frees a room, which must read as zero.
 pub fn free(chunk: &'static Slot<Chunk>, address: usize) {
     let class = chunk.class.load(Ordering::Relaxed);
     let base = chunk.address.load(Ordering::Relaxed);
@@ -146,13 +146,13 @@ mod tests {
             addresses.sort_unstable();
             assert!(addresses.windows(2).all(|pair| pair[1] - pair[0] >= bytes_of(class)));
             assert!(addresses.iter().all(|address| address % bytes_of(class) == 0));
-            // In an order that is neither that of taking nor its reverse.
+            // An order that is neither that of allocation nor its reverse.
             for offset in 0..7 {
                 for &(address, chunk) in taken.iter().skip(offset).step_by(7) {
                     free(chunk, address);
                 }
             }
-            // Fewer than before, if a free chunk had been kept beside one in use.
+            // It would be fewer than before, had a free chunk been kept beside one in use.
             let kept = super::super::RUNS_USED.load(Ordering::Relaxed).saturating_sub(before);
             assert!(kept <= CHUNK_BYTES / PAGE_BYTES, "{kept} pages are kept for rooms of {} bytes", bytes_of(class));
         }

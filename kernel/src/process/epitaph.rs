@@ -8,11 +8,11 @@ use abi::EpitaphKind;
 /// How a SIP ended.
 #[derive(Clone, Debug)]
 pub struct Epitaph {
-    /// The kind.
+    /// Kind of end.
     pub kind: EpitaphKind,
     /// Exit status, if it exited.
     pub status: u64,
-    /// For people.
+    /// Human-readable reason.
     pub text: Cow<'static, str>,
 }
 
@@ -22,7 +22,7 @@ impl Epitaph {
         Epitaph { kind, status: 0, text: text.into() }
     }
 
-    /// The epitaph of a SIP that exited by itself.
+    /// The epitaph of a SIP that exited normally.
     pub fn exited(status: u64) -> Epitaph {
         let text = if status == 0 { "exited".into() } else { format!("exited with status {}", status as i64).into() };
         Epitaph { kind: EpitaphKind::Exited, status, text }

@@ -1,8 +1,8 @@
-//! SIPs: what the kernel keeps of each, and the accounts of what it uses.
+//! SIPs: the kernel's record of each, and the accounting of its resources.
 //!
-//! Owner of a SIP's slot: its parent, as long as it holds the child's handle; else the SIP itself until its end.
+//! Owner of a SIP's slot: its parent, as long as it holds the child's handle; otherwise the SIP itself until its end.
 //! Neighbours: `lifecycle` creates, starts and ends SIPs. Deliberately not here: what a SIP owns (threads, channels,
-//! blocks); their modules know SIPs, not the other way round.
+//! blocks); their modules depend on this one, not the reverse.
 
 mod debug_text;
 mod epitaph;
@@ -37,12 +37,12 @@ use crate::wait::Waiters;
 /// All SIPs.
 pub static PROCESSES: Slab<Process> = Slab::new();
 
-/// One SIP.
+/// A SIP.
 #[derive(Default)]
 pub struct Process {
-    /// Its number, never used again.
+    /// Process id, never reused.
     pub id: AtomicU64,
-    /// What it runs.
+    /// The program that it runs.
     pub program: AtomicRef<Program>,
     /// The same, verified and mapped.
     pub loaded: AtomicRef<Loaded>,
@@ -50,13 +50,13 @@ pub struct Process {
     pub(crate) dying: AtomicBool,
     /// Threads that have not ended.
     pub live_threads: AtomicU32,
-    /// Its distance from the root, which has 0.
+    /// Depth below the root, which has 0.
     pub(crate) depth: AtomicU32,
-    /// Process id of the top of the tree that it belongs to when memory runs out.
+    /// Process id of the root of the tree that it is reclaimed with when memory runs out.
     pub(crate) tree: AtomicU64,
-    /// Whether it is being ended because memory ran out.
+    /// Whether it is ending because memory ran out.
     pub(crate) reclaimed: AtomicBool,
-    /// More than its program's principal, if it was invoked.
+    /// Its own principal, if it was invoked; otherwise its program's applies.
     pub(crate) own_principal: principal::Own,
     /// Its trace.
     pub trace: Ring,
@@ -64,44 +64,44 @@ pub struct Process {
     pub sent: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
-    /// Cycles that its threads were charged.
+    /// Cycles charged to its threads.
     pub cycles: AtomicU64,
-    /// When it was started, ns.
+    /// Start time, in ns.
     pub started_ns: AtomicU64,
     pub(crate) links: Links,
     pub(crate) life: SpinLock<Life>,
     /// Its threads.
     pub threads: SpinLock<List<Threads>>,
-    /// Of the threads of one that is being ended, the next to be told. Guarded by their list.
+    /// While it ends: the next thread to notify. Guarded by the list of threads.
     pub(crate) next_to_end: AtomicU32,
     /// Its exchange-heap blocks.
     pub blocks: SpinLock<List<Blocks>>,
-    /// Bytes of blocks that count against its quota: its own, and those it sent that are not received.
+    /// Bytes of blocks charged to its quota: its own, and those it sent that are not yet received.
     pub block_bytes: AtomicUsize,
     /// Its endpoints.
     pub endpoints: SpinLock<List<Endpoints>>,
-    /// Channels that it pays for, those that it created above all, and their bytes, in one word.
+    /// Channels that it pays for, mainly those it created, and their bytes, packed in one word.
     pub(crate) channels: AtomicU64,
-    /// How many bytes the kernel may keep for it in queues, sets and records of children.
+    /// Maximum bytes that the kernel keeps for it in queues, sets and records of children.
     pub(crate) kernel_quota: AtomicUsize,
-    /// Bytes that the kernel keeps for it beside those that follow from its lists.
+    /// Bytes that the kernel keeps for it, beyond those that follow from its lists.
     pub(crate) kernel_bytes: AtomicUsize,
     /// Its mutexes, events, wait sets and debug sinks.
     pub syncs: SpinLock<List<Syncs>>,
     /// Its paged memory.
     pub pages: SpinLock<Pages>,
     pub(crate) children: SpinLock<List<OfParent>>,
-    /// Children whose handles it has, and those that it gave up and that still run.
+    /// Children whose handles it holds, and released ones that still run.
     pub(crate) charged_children: AtomicU32,
     pub(crate) open_devices: AtomicU32,
-    /// Where its debug text goes.
+    /// Destination of its debug text.
     pub debug_text: DebugText,
 }
 
 /// A reference to a SIP.
 pub type ProcessRef = &'static Slot<Process>;
 
-/// Children in their parent's list.
+/// A parent's list of children.
 pub enum OfParent {}
 
 impl Listed for OfParent {
@@ -110,16 +110,16 @@ impl Listed for OfParent {
     }
 }
 
-/// Paged memory of a SIP.
+/// Page allocations of a SIP.
 #[derive(Default)]
 pub struct Pages {
-    /// Its allocations.
+    /// The allocations.
     pub(crate) runs: Runs,
-    /// All pages.
+    /// Total number of pages.
     pub count: usize,
 }
 
-/// The number of pages of each allocation, by its address. Most SIPs have one, which needs no memory of its own here.
+/// Number of pages of each allocation, by address. Most SIPs have one, which needs no heap memory.
 #[derive(Default)]
 pub(crate) struct Runs {
     one: Option<(usize, usize)>,
@@ -136,7 +136,7 @@ impl Runs {
         }
     }
 
-    /// Takes the allocation at an address out; how many pages it has.
+    /// Removes the allocation at an address and returns its number of pages.
     fn remove(&mut self, address: usize) -> Option<usize> {
         match self.one {
             Some((one, count)) if one == address => {
@@ -147,25 +147,25 @@ impl Runs {
         }
     }
 
-    /// Takes any allocation out.
+    /// Removes any allocation.
     pub(crate) fn pop(&mut self) -> Option<(usize, usize)> {
         self.one.take().or_else(|| self.others.pop_first())
     }
 
-    /// How many allocations.
+    /// Number of allocations.
     fn len(&self) -> usize {
         usize::from(self.one.is_some()) + self.others.len()
     }
 }
 
-/// What the lock of a SIP's life guards.
+/// State guarded by the lock of a SIP's life.
 #[derive(Default)]
 pub(crate) struct Life {
     pub(crate) parent: Option<(ProcessRef, u64)>,
     /// The parent that released it and is still charged for it, with its process id.
     pub(crate) released_by: Option<(ProcessRef, u64)>,
     pub(crate) held: bool,
-    /// Whether its parent invoked it.
+    /// Whether it was invoked by its parent.
     pub(crate) is_invoked: bool,
     pub(crate) epitaph: Option<Epitaph>,
     pub(crate) waiters: Waiters,
@@ -175,20 +175,20 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// What is kept of what its parent gave it.
+    /// Bytes kept of what its parent gave it.
     fn bytes(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Option<u64>>();
         let names: usize = self.devices.iter().flatten().map(String::capacity).sum();
         self.parameters.held() + slots + names + self.devices.capacity() * size_of::<Option<String>>()
     }
 
-    /// What is kept of it when it has ended, until its parent gives its handle up.
+    /// Bytes kept after its end, until its parent closes the handle.
     pub(crate) fn remains(&self) -> usize {
         let epitaph = self.epitaph.as_ref().map_or(0, |epitaph| epitaph.text.len());
         quota::PROCESS_BYTES + self.bytes() + epitaph
     }
 
-    /// Whether it is the child of this SIP, which still holds its handle; without one, whether it is the first SIP.
+    /// Whether this SIP is its parent and still holds its handle; for `None`, whether it is the first SIP.
     pub(crate) fn is_held_by(&self, parent: Option<ProcessRef>) -> bool {
         let known = self.parent.map(|(known, _)| known);
         let is_same = match (known, parent) {
@@ -200,13 +200,13 @@ impl Life {
 }
 
 impl Slot<Process> {
-    /// Whether it is being ended.
+    /// Whether it is ending.
     #[inline(always)]
     pub fn is_dying(&self) -> bool {
         self.dying.load(Ordering::SeqCst)
     }
 
-    /// Where it is in its life.
+    /// State of its life.
     pub fn state(&self) -> ProcessState {
         ProcessState::from_number(self.state.load(Ordering::Acquire)).unwrap_or(ProcessState::Ended)
     }
@@ -216,25 +216,25 @@ impl Slot<Process> {
         self.program.get().map_or("?", |program| &program.manifest.name)
     }
 
-    /// The principal that it speaks for.
+    /// Its principal.
     #[inline(always)]
     pub fn principal(&self) -> Option<Principal> {
         self.program.get().map(|program| self.own_principal.of(program))
     }
 
-    /// Notes in the audit that the kernel refused it something: which right on what, by which rule.
+    /// Records a refusal by the kernel in the audit: the right, the object and the rule.
     #[cold]
     pub fn audit_refusal(&self, right: &str, object: &str, rule: &str) {
         let principal = self.principal();
         audit::refused(principal.as_ref().map_or("?", Principal::text), right, object, rule);
     }
 
-    /// The parent's process id, 0 if there is none.
+    /// Process id of the parent, 0 if there is none.
     pub fn parent_id(&self) -> u64 {
         self.life.lock().parent.map_or(0, |(_, id)| id)
     }
 
-    /// Handles in use.
+    /// Number of handles in use.
     pub fn handles(&self) -> u32 {
         // One lock at a time: in one expression the guards would be held together.
         let blocks = self.blocks.lock().count();
@@ -245,17 +245,17 @@ impl Slot<Process> {
         blocks + endpoints + syncs + threads + children + self.open_devices.load(Ordering::Relaxed)
     }
 
-    /// Children whose handles it holds.
+    /// Number of children whose handles it holds.
     pub fn child_count(&self) -> u32 {
         self.children.lock().count()
     }
 
-    /// What is read of the value that was given for a parameter. Its life is locked meanwhile.
+    /// Applies `read` to the value given for a parameter, with its life locked.
     pub fn with_parameter<R>(&self, index: usize, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.life.lock().parameters.get(index).map(read)
     }
 
-    /// Takes the endpoint that was given for a slot.
+    /// Takes the endpoint given for a slot.
     pub fn take_endpoint(&self, slot: usize) -> Option<u64> {
         self.life.lock().slots.get_mut(slot).and_then(Option::take)
     }
@@ -265,13 +265,13 @@ impl Slot<Process> {
         self.program.get()?.manifest.devices.get(index)
     }
 
-    /// The machine's name for a device of its manifest.
+    /// The machine's name of a device in its manifest.
     pub fn device_name(&self, index: usize) -> Option<String> {
         let need = self.device_need(index)?;
         Some(self.life.lock().devices.get(index).cloned().flatten().unwrap_or_else(|| need.name.clone()))
     }
 
-    /// Counts a device opened or closed.
+    /// Counts an opened or closed device.
     pub fn count_device(&self, opened: bool) {
         if opened {
             self.open_devices.fetch_add(1, Ordering::Relaxed);

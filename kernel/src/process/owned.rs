@@ -1,5 +1,5 @@
-//! Kinds of objects that a SIP owns and lists. Where the links of one lie is known to the module of its kind, which is
-//! far above this.
+//! Kinds of objects that a SIP owns and lists. Their list links are defined in the module of each kind, far above this
+//! one.
 
 /// Threads of a SIP.
 pub enum Threads {}

@@ -1,30 +1,30 @@
-//! Values of parameters, which a parent gives a child and the kernel keeps as long as that lives.
+//! Parameter values, which a parent gives a child and the kernel keeps for the child's life.
 //!
-//! They are the kernel's own memory and in no quota of the child's, which does not run yet. So they are bounded here,
-//! and count as held by the child when memory is reclaimed.
+//! They are kernel memory and not charged to the child's quota, as it does not run yet. So they are bounded here, and
+//! count as held by the child when memory is reclaimed.
 
 use alloc::vec::Vec;
 
 use abi::Status;
 use abi::limits::{PARAMETER_BYTES, PARAMETERS_BYTES};
 
-/// The values by index, as far as they were given.
+/// The values given so far, by index.
 #[derive(Default)]
 pub struct Parameters {
     values: Vec<Option<Vec<u8>>>,
     bytes: usize,
-    /// What the values' memory holds, which is more than is used: a value grows by doubling.
+    /// Allocated bytes of the values, which exceed those used: a value grows by doubling.
     held: usize,
 }
 
 impl Parameters {
-    /// Makes them so many, none of which is given.
+    /// Resizes to this many values, none given.
     pub fn reset(&mut self, count: usize) {
         self.clear();
         self.values.resize(count, None);
     }
 
-    /// Drops all values; the room for so many stays for the next.
+    /// Drops all values; their vector keeps its capacity.
     pub fn clear(&mut self) {
         self.values.clear();
         self.bytes = 0;
@@ -36,7 +36,7 @@ impl Parameters {
         self.values.get(index)?.as_deref()
     }
 
-    /// Bytes of memory that all values hold.
+    /// Allocated bytes of all values.
     pub fn held(&self) -> usize {
         self.held
     }
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(given, PARAMETERS_BYTES);
         assert_eq!(parameters.bytes, PARAMETERS_BYTES);
         assert_eq!(parameters.held(), parameters.values.iter().flatten().map(Vec::capacity).sum::<usize>());
-        // An empty value is one, also where there is room for nothing more.
+        // An empty value counts as given, even where there is room for nothing more.
         assert_eq!(parameters.get(255), None);
         assert_eq!(parameters.add(255, b""), Ok(()));
         assert_eq!(parameters.get(255), Some(&b""[..]));

@@ -1,8 +1,8 @@
-//! Accounts: what a SIP uses, against the quotas of its manifest.
+//! Accounting: the resources of a SIP against the quotas of its manifest.
 //!
 //! Blocks and channels are counted in one word each, so that a message or a new channel costs one atomic operation.
-//! What else the kernel keeps for a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their
-//! length. docs/decisions/0009-when-memory-runs-out.md has the rules of what counts against which SIP, and the limits.
+//! Other kernel memory of a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their length.
+//! docs/decisions/0009-when-memory-runs-out.md has the rules of what is charged to which SIP, and the limits.
 
 use core::sync::atomic::Ordering;
 
@@ -26,19 +26,19 @@ const QUOTA_HANDLES: u64 = 3;
 const QUOTA_CHANNELS: u64 = 4;
 /// Index of the child quota.
 const QUOTA_CHILDREN: u64 = 5;
-/// Index of what the kernel keeps for a SIP.
+/// Index of the quota of kernel memory.
 const QUOTA_KERNEL: u64 = 6;
 
-/// In the account of channels: one channel. The bits below are bytes.
+/// One channel in the packed account. The bits below are bytes.
 const ONE_CHANNEL: u64 = 1 << 40;
 
-/// What the kernel keeps of each SIP.
+/// Kernel memory of one SIP, in bytes.
 pub(super) const PROCESS_BYTES: usize = size_of::<Slot<Process>>();
-/// What the kernel keeps of a run of pages.
+/// Kernel memory of one run of pages, in bytes.
 const RUN_BYTES: usize = 48;
 
 impl Slot<Process> {
-    /// Notes that a quota was used up.
+    /// Traces an exhausted quota.
     #[cold]
     pub fn quota_exceeded(&self, which: u64) -> Status {
         self.trace.add(TraceKind::QuotaExceeded, which, 0);
@@ -49,13 +49,13 @@ impl Slot<Process> {
         self.program.get().map(|program| program.manifest.quota).unwrap_or_default()
     }
 
-    /// How many handles it may have.
+    /// Maximum number of its handles.
     pub fn handle_quota(&self) -> usize {
         self.quota().handles as usize
     }
 
-    /// Whether something new may be made for it. When memory is low only the root and services get more; they are few,
-    /// chosen by whoever made the system, and the rest of the system waits for them.
+    /// Whether a new object may be made for it. When memory is low, only the root and services get more: they are few,
+    /// chosen by the author of the system, and the rest of the system waits for them.
     #[inline(always)]
     pub fn may_grow(&self) -> Result<(), Status> {
         if memory::is_low() { self.grow_when_low() } else { Ok(()) }
@@ -67,13 +67,13 @@ impl Slot<Process> {
         if self.depth.load(Ordering::Relaxed) <= 1 { Ok(()) } else { Err(Status::Exhausted) }
     }
 
-    /// What it holds, in bytes, but for its threads' stacks.
+    /// Bytes that it holds, excluding the stacks of its threads.
     pub fn held_bytes(&self) -> usize {
         let pages = self.pages.lock().count;
         pages * PAGE_BYTES + self.block_bytes.load(Ordering::Relaxed) + self.kept_for()
     }
 
-    /// Counts a child that it creates. Those that it gave up count as long as they run.
+    /// Charges a new child. Released children count while they run.
     pub(crate) fn charge_child(&self) -> Result<(), Status> {
         self.may_grow()?;
         self.may_have_another_handle()?;
@@ -90,8 +90,8 @@ impl Slot<Process> {
         if self.handles() < self.quota().handles { Ok(()) } else { Err(self.quota_exceeded(QUOTA_HANDLES)) }
     }
 
-    /// Counts a block that it allocates. The records of as many blocks as it has handles of come on top of the quota,
-    /// which is of their room.
+    /// Charges a block that it allocates. The quota covers the storage of blocks; the records of as many blocks as it
+    /// may have handles come on top.
     #[inline(always)]
     pub fn charge_blocks(&self, bytes: usize) -> Result<(), Status> {
         let Some(program) = self.program.get() else { return Err(Status::WrongState) };
@@ -102,8 +102,7 @@ impl Slot<Process> {
         }
         let allowed = quota.block_kib as usize * 1024 + (count as usize + 1) * Blocks::RECORD_BYTES;
         self.may_grow()?;
-        // Counted before it is compared, so that threads which allocate at the same time stay within the quota
-        // together.
+        // Counted before it is compared, so that concurrently allocating threads stay within the quota together.
         if bytes <= allowed {
             if self.block_bytes.fetch_add(bytes, Ordering::Relaxed) <= allowed - bytes {
                 return Ok(());
@@ -113,23 +112,23 @@ impl Slot<Process> {
         Err(self.quota_exceeded(QUOTA_BLOCKS))
     }
 
-    /// Counts blocks that came in a message: they may exceed the quota, but then it can allocate none.
+    /// Charges blocks received in a message. They may exceed the quota, but then it can allocate none.
     #[inline(always)]
     pub fn charge_received_blocks(&self, bytes: usize) {
         self.block_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Blocks are another's from now on; nothing to do if the slot is another SIP's by now.
+    /// Refunds blocks that changed owners; does nothing if the slot holds another SIP by now.
     #[inline(always)]
     pub fn refund_blocks(&self, id: u64, bytes: usize) {
         if self.id.load(Ordering::Relaxed) == id {
             let less = |used: usize| used.checked_sub(bytes);
-            // It is less only if the slot has just been taken into use for another SIP.
+            // It is less only if the slot has just been reused for another SIP.
             let _ = self.block_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
     }
 
-    /// Counts a channel of so many bytes that it creates.
+    /// Charges a channel of this many bytes that it creates.
     #[inline(always)]
     pub fn charge_channel(&self, bytes: usize) -> Result<(), Status> {
         let Some(program) = self.program.get() else { return Err(Status::WrongState) };
@@ -148,13 +147,13 @@ impl Slot<Process> {
         Err(self.quota_exceeded(if count < u64::from(quota.channels) { QUOTA_KERNEL } else { QUOTA_CHANNELS }))
     }
 
-    /// Counts a channel whose creator is gone: it may exceed the quota, but then it can create none.
+    /// Charges a channel whose creator is gone. It may exceed the quota, but then it can create none.
     pub fn charge_inherited_channel(&self, bytes: usize) {
         self.channels.fetch_add(ONE_CHANNEL + bytes as u64, Ordering::Relaxed);
     }
 
-    /// A channel that the SIP with this id paid for is gone, or another's to pay for; nothing to do if the slot is
-    /// another's.
+    /// Refunds a channel of the SIP with this id, closed or charged to another by now; does nothing if the slot holds
+    /// another SIP.
     #[inline(always)]
     pub fn refund_channel(&self, id: u64, bytes: usize) {
         if self.id.load(Ordering::Relaxed) == id {
@@ -162,12 +161,12 @@ impl Slot<Process> {
                 let bytes = (account % ONE_CHANNEL).checked_sub(bytes as u64)?;
                 Some((account / ONE_CHANNEL).checked_sub(1)? * ONE_CHANNEL + bytes)
             };
-            // It is less only if the slot has just been taken into use for another SIP.
+            // It is less only if the slot has just been reused for another SIP.
             let _ = self.channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
     }
 
-    /// A channel that the SIP with this id pays for takes more or less by now.
+    /// Adjusts the charge for a channel of the SIP with this id whose size changed.
     pub fn correct_channel(&self, id: u64, before: usize, now: usize) {
         if self.id.load(Ordering::Relaxed) == id {
             let corrected = |account: u64| {
@@ -179,12 +178,12 @@ impl Slot<Process> {
         }
     }
 
-    /// How many channels it pays for.
+    /// Number of channels it pays for.
     pub fn paid_channels(&self) -> u64 {
         self.channels.load(Ordering::Relaxed) / ONE_CHANNEL
     }
 
-    /// Counts memory that the kernel takes for it.
+    /// Charges kernel memory.
     pub fn charge_kernel(&self, bytes: usize) -> Result<(), Status> {
         self.may_grow()?;
         let channels = (self.channels.load(Ordering::Relaxed) % ONE_CHANNEL) as usize;
@@ -196,19 +195,19 @@ impl Slot<Process> {
         Err(self.quota_exceeded(QUOTA_KERNEL))
     }
 
-    /// Counts what is kept of a child that has ended: it may exceed the quota, but then no more of anything is kept.
+    /// Charges what is kept of a child that has ended. It may exceed the quota, but then nothing more is kept.
     pub(crate) fn charge_kept_child(&self, bytes: usize) {
         self.kernel_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back what [`charge_kernel`](Self::charge_kernel) counted.
+    /// Refunds what [`charge_kernel`](Self::charge_kernel) charged.
     pub fn refund_kernel(&self, bytes: usize) {
-        // It is less only if the slot has just been taken into use for another SIP.
+        // It is less only if the slot has just been reused for another SIP.
         let less = |used: usize| used.checked_sub(bytes);
         let _ = self.kernel_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// What the kernel keeps for it, in bytes, but for its blocks.
+    /// Bytes that the kernel keeps for it, excluding its blocks.
     pub fn kept_for(&self) -> usize {
         let threads = self.threads.lock().record_bytes();
         let syncs = self.syncs.lock().record_bytes();
@@ -219,8 +218,8 @@ impl Slot<Process> {
         PROCESS_BYTES + threads + syncs + runs + channels + given + own + self.kernel_bytes.load(Ordering::Relaxed)
     }
 
-    /// A child of the SIP with this id is no longer its: it has ended, and its handle was given up; nothing to do if
-    /// the slot is another's.
+    /// Refunds a child of the SIP with this id that has ended and whose handle was closed; does nothing if the slot
+    /// holds another SIP.
     pub(crate) fn refund_child(&self, id: u64) {
         if self.id.load(Ordering::Relaxed) == id {
             let less = |count: u32| count.checked_sub(1);
@@ -257,7 +256,7 @@ impl Slot<Process> {
         Ok(address)
     }
 
-    /// Frees an allocation; how many pages.
+    /// Frees an allocation and returns its number of pages.
     pub fn free_pages(&self, address: usize) -> Result<usize, Status> {
         let mut pages = self.pages.lock();
         let count = pages.runs.remove(address).ok_or(Status::BadArgument)?;
@@ -274,8 +273,8 @@ impl Slot<Process> {
     }
 }
 
-/// What the kernel may keep for a SIP in queues, sets and records of children: so much for each of what its manifest
-/// allows it to have.
+/// Limit of kernel memory of a SIP in queues, sets and records of children: a fixed amount for each object that its
+/// manifest allows.
 pub fn kernel_quota(quota: &manifest_model::Quota) -> usize {
     let each = [
         (quota.handles, limits::KERNEL_BYTES_PER_HANDLE),

@@ -1,4 +1,4 @@
-//! The trace ring of each SIP: its last events, kept for a while after its end.
+//! Trace ring of each SIP: its last events, kept for a while after its end.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::cpu;
 
-/// Events that a ring keeps.
+/// Capacity of a ring, in events.
 pub const EVENTS: usize = 32;
 
 #[derive(Default)]
@@ -18,8 +18,8 @@ struct Event {
     time_ns: AtomicU64,
 }
 
-/// A ring of events. Threads of one SIP on several processors may overwrite each other's events;
-/// nothing but the trace depends on it, so it is not worth a lock on every message.
+/// A ring of events. Threads of one SIP on several processors may overwrite each other's events; nothing but the trace
+/// depends on it, so it is not worth a lock on every message.
 #[derive(Default)]
 pub struct Ring {
     count: AtomicU64,
@@ -39,12 +39,12 @@ impl Ring {
         event.time_ns.store(cpu::tick_ns(), Ordering::Relaxed);
     }
 
-    /// Empties it.
+    /// Empties the ring.
     pub fn clear(&self) {
         self.count.store(0, Ordering::Relaxed);
     }
 
-    /// Makes `records` the events, oldest first.
+    /// Fills `records` with the events, oldest first.
     pub fn copy_to(&self, records: &mut Vec<TraceRecord>) {
         let count = self.count.load(Ordering::Relaxed);
         let first = count.saturating_sub(EVENTS as u64);

@@ -1,4 +1,4 @@
-//! Bare machines in QEMU: through the tool, as people start them, or with a boot image of a test's own.
+//! Bare machines in QEMU: started through the tool, as users do, or with a test's own boot image.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,16 +11,16 @@ use tempfile::TempDir;
 use crate::run::{Run, finish};
 use crate::tool::{repository, sing, target};
 
-/// What a run may take on a busy host.
+/// Timeout for a run on a busy host.
 const LIMIT: Duration = Duration::from_secs(90);
-/// What the machine writes to this QEMU device is its debug text, and in the end its exit status.
+/// QEMU device to which the machine writes its debug text and finally its exit status.
 const DEBUG_PORT: &str = "isa-debugcon,iobase=0xe9,chardev=debug";
 const EXIT_PORT: &str = "isa-debug-exit,iobase=0x501,iosize=0x04";
 
-/// The kinds of machine, as the tool calls them.
+/// Kinds of machine, as named by the tool.
 pub const KINDS: [&str; 2] = ["microvm", "qemu"];
 
-/// A bare machine that the tool starts.
+/// A bare machine started by the tool.
 #[derive(Debug, Clone)]
 pub struct BareMachine {
     words: Vec<String>,
@@ -32,7 +32,7 @@ impl BareMachine {
         BareMachine { words: vec!["run".into(), "--machine".into(), kind.into()] }
     }
 
-    /// With further options of `sing run`.
+    /// Adds options of `sing run`.
     pub fn with(mut self, words: &[&str]) -> BareMachine {
         self.words.extend(words.iter().map(|word| word.to_string()));
         self
@@ -44,7 +44,7 @@ impl BareMachine {
         finish(self.command(Some(commands)), commands, LIMIT)
     }
 
-    /// The command that starts the machine; without commands, for a person.
+    /// Returns the command that starts the machine; without shell commands, for interactive use.
     pub fn command(&self, commands: Option<&str>) -> Command {
         bare_system();
         let mut command = Command::new(sing());
@@ -56,7 +56,7 @@ impl BareMachine {
     }
 }
 
-/// The system image of the bare system, after it was built with its kernel.
+/// Builds the bare system and its kernel, and returns the path of its system image.
 pub fn bare_system() -> PathBuf {
     static PREPARED: OnceLock<()> = OnceLock::new();
     PREPARED.get_or_init(|| {
@@ -71,19 +71,19 @@ pub fn bare_system() -> PathBuf {
     target().join("sing/systems/bare.system")
 }
 
-/// The kernel of bare machines, after it was built.
+/// Builds the kernel of bare machines and returns its path.
 pub fn bare_kernel() -> PathBuf {
     bare_system();
     target().join("sing/bare/kernel")
 }
 
-/// A boot image that runs shell commands in a system.
+/// Makes a boot image that runs shell commands in a system.
 pub fn boot_image(system: &[u8], commands: &str) -> Vec<u8> {
     let parameters = [("commands".to_string(), commands.to_string())];
     BootImage::encode(&parameters, system, &[(0x10_0000, "a symbol".to_string())])
 }
 
-/// Starts a small machine with the kernel and this boot image, past the tool.
+/// Starts a small machine with the kernel and this boot image, bypassing the tool.
 #[track_caller]
 pub fn boot_kernel(boot_image: &[u8], mebibytes: u32) -> Run {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
@@ -95,7 +95,7 @@ pub fn boot_kernel(boot_image: &[u8], mebibytes: u32) -> Run {
     ended(qemu, &folder, "a boot image")
 }
 
-/// Starts a PC whose firmware boots from an optical disc. Without firmware of its own, it is QEMU's BIOS.
+/// Starts a PC whose firmware boots from an optical disc; without `firmware`, QEMU's BIOS.
 #[track_caller]
 pub fn boot_disc(disc: &Path, firmware: Option<&Path>) -> Run {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
@@ -122,7 +122,7 @@ fn debug_file(folder: &TempDir) -> PathBuf {
     folder.path().join("debug")
 }
 
-/// Runs QEMU to its end: standard error is the machine's debug text, and the exit status is its own.
+/// Runs QEMU until it exits: standard error is the machine's debug text, and the exit status is its own.
 #[track_caller]
 fn ended(qemu: Command, folder: &TempDir, asked: &str) -> Run {
     let mut run = finish(qemu, asked, LIMIT);

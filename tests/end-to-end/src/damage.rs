@@ -1,22 +1,22 @@
-//! System images with something wrong in one of their packages.
+//! System images with a damaged package.
 //!
-//! What the builder refuses to make is put together here by hand, and signed with a key of the test's own
-//! that the image names as trusted: so the check that is meant, and no earlier one, has to find it.
+//! Images that the builder refuses to make are assembled here and signed with a test key that the image trusts. So
+//! they must be rejected by the check under test, not by an earlier one.
 
 use manifest_model::{Manifest, Rights, Root, SystemManifest};
 use package::Package;
 use package_build::{SecretKey, Signer};
 
-/// The key that doctored packages and the systems with them are signed with.
+/// The key that signs damaged packages and their systems.
 const KEY: [u8; 32] = *b"a key of the end-to-end tests...";
 
-/// What is done to a package.
+/// Damage done to a package.
 pub enum Doctor<'a> {
-    /// The manifest and the image are changed, and both are sealed again as if by their publisher.
+    /// Manifest and image are changed, and both are sealed again as if by their publisher.
     Resealed(&'a dyn Fn(&mut Manifest, &mut Vec<u8>)),
-    /// Nobody has signed it.
+    /// It has no signature.
     Unsigned,
-    /// The package's bytes, not their number, are changed after it and the system were sealed.
+    /// Bytes of the package are changed, not their number, after it and the system were sealed.
     Raw(&'a dyn Fn(&mut Vec<u8>)),
 }
 
@@ -66,7 +66,7 @@ pub fn key() -> SecretKey {
     SecretKey::from_bytes(&KEY)
 }
 
-/// A system image signed with the tests' key, which becomes a root unless it is one.
+/// Signs a system image with the test key, which becomes a root unless it is one.
 fn seal(mut manifest: SystemManifest, packages: &[Vec<u8>]) -> Vec<u8> {
     let key = key();
     if !manifest.trust.roots.iter().any(|root| root.key == key.public()) {

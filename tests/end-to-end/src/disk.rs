@@ -1,4 +1,4 @@
-//! Disks made by Linux's own tools.
+//! Disk images made by Linux's own tools.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// What `mke2fs` is told about the format.
+/// Format options for `mke2fs`.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// Bytes of a block: 1024, 2048 or 4096.
+    /// Block size in bytes: 1024, 2048 or 4096.
     pub block_bytes: u32,
     /// Revision of the format: 0 or 1.
     pub revision: u32,
-    /// Size of the disk.
+    /// Size of the disk, in MiB.
     pub mebibytes: u32,
 }
 
@@ -24,14 +24,14 @@ impl Default for Format {
     }
 }
 
-/// A disk image in a folder of its own, which goes away with it.
+/// A disk image in a temporary folder, removed on drop.
 #[derive(Debug)]
 pub struct Image {
     folder: TempDir,
 }
 
 impl Image {
-    /// An ext2 disk with what is in `source`, by `mke2fs -d`.
+    /// Makes an ext2 disk with the contents of `source`, by `mke2fs -d`.
     #[track_caller]
     pub fn of(source: &Path, format: Format) -> Image {
         let image = Image::empty();
@@ -39,7 +39,7 @@ impl Image {
         let mut words = vec!["-q".into(), "-F".into(), "-t".into(), "ext2".into()];
         words.extend(["-b".into(), block_bytes.to_string()]);
         if revision == 0 {
-            // Revision 0 knows no features at all.
+            // Revision 0 has no features at all.
             words.extend(["-r".into(), "0".into(), "-O".into(), "none".into()]);
         }
         words.extend(["-d".into(), source.display().to_string(), image.path().display().to_string()]);
@@ -48,32 +48,32 @@ impl Image {
         image
     }
 
-    /// An image file with nothing in it yet.
+    /// Makes an empty image file.
     pub fn empty() -> Image {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         File::create(folder.path().join("disk.img")).expect("a file can be made");
         Image { folder }
     }
 
-    /// An image file with these bytes.
+    /// Makes an image file with these bytes.
     pub fn with_bytes(bytes: &[u8]) -> Image {
         let image = Image::empty();
         std::fs::write(image.path(), bytes).expect("a file can be written");
         image
     }
 
-    /// Where the image is.
+    /// Path of the image.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("disk.img")
     }
 
-    /// The file system must have no fault, as `e2fsck` sees it, and be marked as cleanly unmounted.
+    /// Asserts that `e2fsck` finds no error in the file system, and that it was cleanly unmounted.
     #[track_caller]
     pub fn check(&self) {
         tool("e2fsck", &["-f".into(), "-n".into(), self.path().display().to_string()]);
     }
 
-    /// What is in the file system, taken out by `debugfs` into a folder.
+    /// Extracts the contents of the file system into a folder, by `debugfs`.
     #[track_caller]
     pub fn contents(&self) -> TempDir {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
@@ -82,21 +82,21 @@ impl Image {
         folder
     }
 
-    /// Puts bytes at an offset.
+    /// Writes bytes at an offset.
     #[track_caller]
     pub fn overwrite(&self, offset: u64, bytes: &[u8]) {
         let file = File::options().write(true).open(self.path()).expect("the image can be opened");
         file.write_all_at(bytes, offset).expect("the image can be written");
     }
 
-    /// Changes or looks at the file system through `debugfs`; `request` is one of its commands. What it said.
+    /// Runs a `debugfs` command on the file system and returns its output.
     #[track_caller]
     pub fn debugfs(&self, request: &str) -> String {
         tool("debugfs", &["-w".into(), "-R".into(), request.into(), self.path().display().to_string()])
     }
 }
 
-/// Runs one of the e2fsprogs, which lie beside what only root runs.
+/// Runs one of the e2fsprogs, which are installed in `sbin`.
 #[track_caller]
 fn tool(name: &str, words: &[String]) -> String {
     let path = std::env::var("PATH").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A folder to make disks of, and what the system's programs should say about it.
+//! A folder to make disks from, and the expected output of the system's programs about it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -7,17 +7,17 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// When every file of the folder was written last: 2001-02-03 04:05:06 UTC.
+/// Modification time of every file in the folder: 2001-02-03 04:05:06 UTC.
 const SECONDS_OF_FILES: u64 = 981_173_106;
 const TIME_OF_FILES: &str = "2001-02-03 04:05:06";
 
-/// Fills a folder with all kinds of files; `crowd` names lie in the folder `many`.
+/// Fills a folder with files of all kinds, `crowd` of them in the folder `many`.
 pub fn sample(root: &Path, crowd: usize) -> std::io::Result<()> {
     fs::create_dir_all(root.join("a"))?;
     write(&root.join("a/b.txt"), b"The quick brown fox\njumps over the lazy dog.\n")?;
     write(&root.join("a/no line end"), "Größe, ελληνικά, 漢字".as_bytes())?;
     write(&root.join("empty"), b"")?;
-    // Lengths on both sides of where each level of indirection begins with blocks of 1 KiB, and 4 KiB.
+    // Lengths on both sides of the start of each level of indirection, for blocks of 1 KiB and 4 KiB.
     for length in [1, 1023, 1024, 1025, 12 * 1024, 12 * 1024 + 1, 48 * 1024 + 1, 268 * 1024, 268 * 1024 + 1, 4_300_000]
     {
         write(&root.join(format!("binary-{length}")), &noise(length))?;
@@ -45,7 +45,7 @@ pub fn sample(root: &Path, crowd: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A file of zeroes with a word near its begin, past its middle and at its end.
+/// Makes a file of zeroes with a word near its start, past its middle and at its end.
 pub fn sparse(path: &Path, length: u64) -> std::io::Result<()> {
     let mut file = File::create(path)?;
     file.set_len(length)?;
@@ -62,7 +62,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.set_modified(UNIX_EPOCH + Duration::from_secs(SECONDS_OF_FILES))
 }
 
-/// Bytes of every value in no order, the same each time.
+/// Returns pseudo-random bytes of every value, the same each time.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = || {
@@ -74,18 +74,18 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// What the system should show of a folder of the host that a disk was made of.
+/// Expected output about a folder of the host that a disk was made from.
 pub struct Expected<'a> {
     root: &'a Path,
 }
 
 impl<'a> Expected<'a> {
-    /// Of the folder that the disk was made of.
+    /// Expectations for the folder that the disk was made from.
     pub fn of(root: &'a Path) -> Expected<'a> {
         Expected { root }
     }
 
-    /// Names and kinds in a folder, in order of their bytes; `lost+found` is what mke2fs adds.
+    /// Names and kinds in a folder, sorted by bytes; includes `lost+found`, which mke2fs adds.
     fn names(&self, below: &Path) -> BTreeMap<Vec<u8>, Metadata> {
         let mut names = BTreeMap::new();
         for entry in fs::read_dir(below).expect("the folder can be read") {
@@ -96,7 +96,7 @@ impl<'a> Expected<'a> {
         names
     }
 
-    /// What `tree PATH` prints.
+    /// Expected output of `tree PATH`.
     pub fn tree(&self, shown: &str) -> String {
         let mut drawing = Drawing { expected: self, lines: format!("{shown}\n"), folders: 0, others: 0 };
         drawing.draw(self.root, "");
@@ -104,7 +104,7 @@ impl<'a> Expected<'a> {
         format!("{lines}\n{} folders, {} other names\n", grouped(folders), grouped(others))
     }
 
-    /// What `ls PATH` prints of a folder below the root.
+    /// Expected output of `ls PATH` for a folder below the root.
     pub fn listing(&self, folder: &str) -> String {
         self.names(&self.root.join(folder))
             .iter()
@@ -112,7 +112,7 @@ impl<'a> Expected<'a> {
             .collect()
     }
 
-    /// The parts that a line of `ls -l` must have: permissions, links, size, time and the name with its target.
+    /// Required parts of a line of `ls -l`: permissions, links, size, time, and the name with its target.
     pub fn long_line(&self, path: &str) -> Vec<String> {
         let full = self.root.join(path);
         let metadata = fs::symlink_metadata(&full).expect("a file of the folder");
@@ -129,7 +129,7 @@ impl<'a> Expected<'a> {
         parts
     }
 
-    /// Lines that `stat PATH` must print.
+    /// Required lines of `stat PATH`.
     pub fn stat_lines(&self, path: &str) -> Vec<String> {
         let metadata = fs::symlink_metadata(self.root.join(path)).expect("a file of the folder");
         vec![
@@ -154,7 +154,7 @@ impl Drawing<'_, '_> {
         let mut names = self.expected.names(folder);
         let is_root = folder == self.expected.root;
         if is_root {
-            // Some folder stands for the one that is on the disk only.
+            // Any folder stands for the one that exists only on the disk.
             let metadata = fs::metadata(folder).expect("the folder is there");
             names.insert(b"lost+found".to_vec(), metadata);
         }
@@ -186,7 +186,7 @@ fn mark(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// Ten letters such as `-rwsr-x--x`.
+/// Permissions as ten letters, such as `-rwsr-x--x`.
 fn mode(metadata: &Metadata) -> String {
     let bits = metadata.mode();
     let kind = if metadata.is_dir() {
@@ -211,7 +211,7 @@ fn mode(metadata: &Metadata) -> String {
     text
 }
 
-/// With thousands set apart: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

@@ -1,10 +1,10 @@
-//! Drives the built tool and the hosted machine from outside, as people do.
+//! Drives the built tool and the hosted machine from outside, as users do.
 //!
-//! Key types: [`Machine`] (one run of the hosted machine with disks and commands), [`Run`] (what
-//! came of it), [`BareMachine`] (a machine in QEMU), [`Image`] (an ext2 disk made of a folder by `mke2fs`), [`Terminal`] (a
-//! machine with a person at it), [`Live`] (a machine that is asked while something else goes on), [`Load`] (clients of its
-//! web server), [`Supervisor`] (of a site that runs as a service). Every run has a limit in time after which it is ended and the test
-//! fails.
+//! Key types: [`Machine`] (one run of the hosted machine with disks and commands), [`Run`] (its result),
+//! [`BareMachine`] (a machine in QEMU), [`Image`] (an ext2 disk made from a folder by `mke2fs`), [`Terminal`] (a
+//! machine with an interactive terminal), [`Live`] (a machine that takes commands while something else runs), [`Load`]
+//! (clients of its web server), [`Supervisor`] (a stand-in for systemd that runs a site as a service). Every run has a
+//! timeout, after which it is killed and the test fails.
 //!
 //! Deliberately not here: the tests; they are in `tests/people`.
 #![forbid(unsafe_code)]

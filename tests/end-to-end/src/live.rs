@@ -1,4 +1,4 @@
-//! A machine whose shell takes commands while something else goes on: what is asked, and what it answers.
+//! A machine whose shell takes commands while something else runs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use crate::run::counters;
 use crate::tool::machine_process;
 
-/// How long an answer may take.
+/// Timeout for an answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running machine.
 pub struct Live {
     child: Child,
-    /// Where commands are written; closed at the end.
+    /// Standard input of the shell; closed to end it.
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: Arc<Mutex<String>>,
@@ -27,9 +27,9 @@ pub struct Live {
 /// A process of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub id: u64,
-    /// Its program.
+    /// Name of its program.
     pub name: String,
 }
 
@@ -43,7 +43,7 @@ impl Live {
         let output = child.stdout.take().expect("it is a pipe");
         thread::spawn(move || {
             for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-                // After the test nobody listens.
+                // After the test nobody receives.
                 let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
             }
         });
@@ -60,17 +60,17 @@ impl Live {
         Live { child, input, lines, errors, asked: 0 }
     }
 
-    /// The number of the machine's process on the host.
+    /// Process id of the machine on the host.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// What was said on standard error so far.
+    /// Output on standard error so far.
     pub fn errors(&self) -> String {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Runs a command; gives what it prints.
+    /// Runs a command and returns its standard output.
     #[track_caller]
     pub fn ask(&mut self, command: &str) -> String {
         self.asked += 1;
@@ -93,9 +93,9 @@ impl Live {
         }
     }
 
-    /// Runs a command that has something to say on standard error, `words` among it; gives what it prints.
+    /// Runs a command that writes to standard error, `words` included, and returns its standard output.
     ///
-    /// What is said there comes by a way of its own and is read a little later than the answer.
+    /// Standard error arrives on a stream of its own, a little later than the answer.
     #[track_caller]
     pub fn ask_what_says(&mut self, command: &str, words: &str) -> String {
         let before = self.errors().len();
@@ -111,7 +111,7 @@ impl Live {
         }
     }
 
-    /// The processes that run, without the one that tells.
+    /// The running processes, except the one that lists them.
     #[track_caller]
     pub fn processes(&mut self) -> Vec<Process> {
         let text = self.ask("ps");
@@ -123,18 +123,18 @@ impl Live {
         text.lines().filter_map(process).collect()
     }
 
-    /// One of the counters that `sysinfo` tells; 0 where it tells none.
+    /// Value of a counter of `sysinfo`; 0 if it is not listed.
     #[track_caller]
     pub fn counters(&mut self) -> std::collections::BTreeMap<String, u64> {
         counters(&self.ask("sysinfo")).pop().unwrap_or_default()
     }
 
-    /// How many files the machine's process has open on the host.
+    /// Number of files that the machine's process has open on the host.
     pub fn open_files(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", machine_process(self.process()))).map_or(0, Iterator::count)
     }
 
-    /// Lets the shell end, and with it the machine; gives its exit status.
+    /// Ends the shell, and with it the machine. Returns the exit status.
     #[track_caller]
     pub fn end(mut self) -> Option<i32> {
         self.input = None;
@@ -151,13 +151,13 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // After a failed test nobody else ends it; after `end` there is nothing to end.
+        // After a failed test nothing else ends it; after `end` there is nothing to end.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A port of this host at which nobody listens now.
+/// Returns a port of this host that is not in use.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the host has a port");
     listener.local_addr().expect("it is bound").port()

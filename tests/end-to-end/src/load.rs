@@ -1,7 +1,7 @@
-//! Clients of a web server that never rest, and note when they got a good answer.
+//! Load generator: clients of a web server that record when they received a correct answer.
 //!
-//! Each has one connection and asks again as soon as it has its answer; a connection that breaks is made anew. An answer
-//! with content that is not what it must be is wrong whatever happened to the server.
+//! Each client has one connection and sends the next request as soon as it has the answer; a broken connection is
+//! replaced. An answer with unexpected content is an error, whatever happened to the server.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -11,21 +11,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a connection may take to be made, and an answer to come.
+/// Timeout for a connection and for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client waits after a connection that it did not get.
+/// Delay of a client after a failed connection.
 const PAUSE: Duration = Duration::from_micros(500);
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// What a client asks for, and what it must get.
+/// A request and its expected answer.
 pub trait Question: Send + 'static {
-    /// The head of the next request, without its end.
+    /// Head of the request, without its end.
     fn next(&mut self) -> String;
-    /// Whether the content of an answer that tells of success is right.
+    /// Checks the content of a successful answer.
     fn is_right(&self, content: &[u8]) -> bool;
 }
 
-/// An answer: its status, and its content.
+/// An answer: status and content.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Its status.
@@ -34,27 +34,27 @@ pub struct Answer {
     pub content: Vec<u8>,
 }
 
-/// Who is asked.
+/// The server under load.
 #[derive(Debug, Clone, Copy)]
 pub struct Server {
-    /// Where it is.
+    /// Its address.
     pub address: SocketAddr,
-    /// How long a connection may take to be made, and an answer to come. A silence of the usual patience is wrong; a
-    /// shorter one breaks the connection.
+    /// Timeout for a connection and for an answer. Reaching the default timeout is an error; reaching a shorter one
+    /// breaks the connection.
     pub patience: Duration,
 }
 
-/// What all clients of one kind have seen.
+/// Results of all clients of one kind.
 #[derive(Debug, Default)]
 struct Seen {
     good: Vec<Instant>,
     statuses: BTreeMap<u16, u64>,
     broken: u64,
-    /// What must never happen.
+    /// Errors: what must never happen.
     wrong: Option<String>,
 }
 
-/// Clients that are at work.
+/// Running clients.
 pub struct Load {
     over: Arc<AtomicBool>,
     seen: Vec<Arc<Mutex<Seen>>>,
@@ -62,13 +62,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts clients of the server at this port of the host: one for each question; those of the same kind have the
-    /// same number.
+    /// Starts clients of the server at this port of the host, one per question. Clients of the same kind share a
+    /// number.
     pub fn start(port: u16, questions: Vec<(usize, Box<dyn Question>)>) -> Load {
         Load::start_at(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: TIMEOUT }, questions)
     }
 
-    /// The same for any server, which may be one that forgets its connections without a word.
+    /// Like [`start`](Self::start), for any server, possibly one that drops connections silently.
     pub fn start_at(server: Server, questions: Vec<(usize, Box<dyn Question>)>) -> Load {
         let kinds = questions.iter().map(|(kind, _)| kind + 1).max().unwrap_or(0);
         let seen: Vec<Arc<Mutex<Seen>>> = (0..kinds).map(|_| Arc::default()).collect();
@@ -81,24 +81,24 @@ impl Load {
         Load { over, seen, clients }
     }
 
-    /// Forgets the good answers so far.
+    /// Resets the record of correct answers.
     pub fn forget(&self) {
         self.seen.iter().for_each(|seen| lock(seen).good.clear());
     }
 
-    /// How many good answers of a kind there were since then.
+    /// Number of correct answers of a kind since the reset.
     pub fn good(&self, kind: usize) -> usize {
         lock(&self.seen[kind]).good.len()
     }
 
-    /// The longest time between two good answers of a kind.
+    /// Longest interval between two correct answers of a kind.
     pub fn longest_gap(&self, kind: usize) -> Duration {
         let mut good = lock(&self.seen[kind]).good.clone();
         good.sort_unstable();
         good.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(Duration::ZERO)
     }
 
-    /// Ends the clients. Answers with other statuses that they got, and connections that broke.
+    /// Ends the clients. Returns the number of answers with other statuses, and of broken connections.
     #[track_caller]
     pub fn end(self) -> (BTreeMap<u16, u64>, u64) {
         self.over.store(true, Ordering::Relaxed);
@@ -162,7 +162,7 @@ fn note_broken(server: Server, seen: &Mutex<Seen>, error: &io::Error) {
 /// Connects to a server on this host.
 ///
 /// # Errors
-/// It takes no connections.
+/// The server accepts no connections.
 pub fn connect(port: u16) -> io::Result<TcpStream> {
     connect_to(Server { address: (Ipv4Addr::LOCALHOST, port).into(), patience: TIMEOUT })
 }
@@ -175,7 +175,7 @@ fn connect_to(Server { address, patience }: Server) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends the head of a request on a connection, and reads the answer, which must tell its length.
+/// Sends the head of a request on a connection, and reads the answer, which must state its length.
 ///
 /// # Errors
 /// The connection broke.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::run::{LIMIT, Run, finish};
 use crate::tool::{machine_program, repository, sing, system_image};
 
-/// A machine to be started.
+/// A machine to start.
 #[derive(Debug, Clone)]
 pub struct Machine {
     system: Option<PathBuf>,
@@ -37,52 +37,52 @@ impl Machine {
         }
     }
 
-    /// With one more disk.
+    /// Adds a disk.
     pub fn disk(mut self, path: impl AsRef<Path>) -> Machine {
         self.disks.push(path.as_ref().into());
         self
     }
 
-    /// With a folder of this host, as `NAME=PATH[:ro][:follow]`.
+    /// Adds a folder of this host, as `NAME=PATH[:ro][:follow]`.
     pub fn folder(mut self, specification: &str) -> Machine {
         self.folders.push(specification.into());
         self
     }
 
-    /// With another system image.
+    /// Uses another system image.
     pub fn system(mut self, path: impl AsRef<Path>) -> Machine {
         self.system = Some(path.as_ref().into());
         self
     }
 
-    /// With another limit of time.
+    /// Sets the timeout.
     pub fn limit(mut self, limit: Duration) -> Machine {
         self.limit = limit;
         self
     }
 
-    /// With so many processors.
+    /// Sets the number of processors.
     pub fn processors(mut self, count: u32) -> Machine {
         self.processors = Some(count);
         self
     }
 
-    /// With a parameter `NAME=VALUE` of the system's first program.
+    /// Adds a parameter `NAME=VALUE` of the root program.
     pub fn parameter(mut self, parameter: &str) -> Machine {
         self.parameters.push(parameter.into());
         self
     }
 
-    /// Starts the hosted machine itself and runs shell commands in it.
+    /// Starts the hosted machine directly and runs shell commands in it.
     #[track_caller]
     pub fn run(&self, commands: &str) -> Run {
         finish(self.command(Some(commands)), commands, self.limit)
     }
 
-    /// Runs shell commands through the tool, as people type it: `sing run --disk ... -c ...`.
+    /// Runs shell commands through the tool, as a user would type it: `sing run --disk ... -c ...`.
     #[track_caller]
     pub fn run_by_tool(&self, commands: &str) -> Run {
-        // What it would build first is built now, so that it has no part in the limit.
+        // Builds first what the tool would build, so that it does not count against the timeout.
         machine_program();
         let mut command = Command::new(sing());
         command.arg("run").current_dir(repository());
@@ -95,7 +95,7 @@ impl Machine {
         finish(command_with(command, commands), commands, self.limit)
     }
 
-    /// The command that starts the machine; without commands, for a person.
+    /// Returns the command that starts the machine; without shell commands, for interactive use.
     pub fn command(&self, commands: Option<&str>) -> Command {
         let mut command = Command::new(machine_program());
         command.arg("--system").arg(self.system.clone().unwrap_or_else(system_image));

@@ -1,4 +1,4 @@
-//! Running a program to its end, within a limit.
+//! Runs a program to its end, with a timeout.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,21 +7,21 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What ordinary runs may take.
+/// Timeout for ordinary runs.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// What was asked, for failure texts.
+    /// The command, for failure messages.
     pub asked: String,
     /// Standard output.
     pub output: Vec<u8>,
     /// Standard error.
     pub errors: String,
-    /// Exit status; none after a signal.
+    /// Exit status; `None` after a signal.
     pub status: Option<i32>,
-    /// From start to end.
+    /// Wall-clock time of the run.
     pub took: Duration,
 }
 
@@ -31,13 +31,13 @@ impl Run {
         String::from_utf8_lossy(&self.output).into_owned()
     }
 
-    /// The counters of each `sysinfo` among its output.
+    /// The counters of each `sysinfo` in its output.
     pub fn counters(&self) -> Vec<BTreeMap<String, u64>> {
         counters(&self.text())
     }
 
-    /// The run must have ended with status 0 and said nothing on standard error but what it installs on this host; gives
-    /// its output as text.
+    /// Asserts that the run ended with status 0 and wrote nothing to standard error beyond the notes on what it
+    /// installs on this host. Returns its output as text.
     #[track_caller]
     pub fn succeeded(&self) -> String {
         let is_silent = self.errors.lines().all(|line| line.starts_with("sing: installing "));
@@ -45,17 +45,17 @@ impl Run {
         self.text()
     }
 
-    /// The run must have failed, in order, with one sentence that has all of `parts`.
+    /// Asserts that the run failed cleanly, with one sentence that contains all of `parts`.
     #[track_caller]
     pub fn refused(&self, parts: &[&str]) {
-        // 128 and more are for programs that did not end by themselves.
+        // 128 and more means that the program was killed.
         assert!(matches!(self.status, Some(1..=127)), "an exit status from 1 to 127 was to be expected:\n{self}");
         self.orderly();
         let found = self.errors.lines().any(|line| parts.iter().all(|part| line.contains(part)));
         assert!(found, "no line on standard error has all of {parts:?}:\n{self}");
     }
 
-    /// Whatever happened, no part of the system may have met a bug.
+    /// Asserts that no part of the system reported a bug, whatever happened.
     #[track_caller]
     pub fn orderly(&self) {
         for word in ["panic", "this is a bug", "unwrap", "RUST_BACKTRACE", "Err(", "None"] {
@@ -95,7 +95,7 @@ impl std::fmt::Display for Run {
     }
 }
 
-/// Runs a command with no input; a run that takes longer than `limit` is ended and fails the test.
+/// Runs a command without input. If it takes longer than `limit`, it is killed and the test fails.
 #[track_caller]
 pub fn finish(mut command: Command, asked: &str, limit: Duration) -> Run {
     let begin = Instant::now();
@@ -117,7 +117,7 @@ pub fn finish(mut command: Command, asked: &str, limit: Duration) -> Run {
     run
 }
 
-/// Waits for the child's end; ends it by itself when the limit has passed.
+/// Waits for the child to end; kills it after the timeout.
 fn ends_within(child: &mut Child, limit: Duration) -> bool {
     let begin = Instant::now();
     loop {
@@ -125,7 +125,7 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
             Ok(Some(_)) => return true,
             Ok(None) if begin.elapsed() < limit => thread::sleep(Duration::from_millis(2)),
             _ => {
-                // It may end by itself at this moment; either way it has ended afterwards.
+                // It may end at this very moment; either way it has ended afterwards.
                 let _ = child.kill();
                 return false;
             }

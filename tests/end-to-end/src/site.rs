@@ -12,17 +12,17 @@ use crate::run::{Run, finish};
 use crate::tool::{built_system, repository, sing, target};
 use crate::web::WebClient;
 
-/// How long the machine may take to serve.
+/// Timeout for the machine to start serving.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// How long what was in use may take to be given back: what is kept for the next request is, after a while.
+/// Timeout for the release of resources: what is kept for the next request is released after a while.
 const SETTLED: Duration = Duration::from_secs(40);
-/// What a system must have as much of as before, once nobody asks it anything.
+/// Counters that must return to their baseline when the server is idle.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
 
-/// Mutexes that a thread may have had to wait for meanwhile for the first time, each of which then keeps an event.
+/// Maximum mutexes that a thread may have blocked on for the first time meanwhile: each then keeps an event.
 const WAITED_FOR: u64 = 8;
 
-/// How much more of a thing there may be than before, where so many blocks may be kept for use again.
+/// Tolerance over the baseline of a counter, where this many blocks may be cached for reuse.
 pub fn slack(name: &str, blocks: u64) -> u64 {
     match name {
         "blocks" => blocks,
@@ -31,21 +31,21 @@ pub fn slack(name: &str, blocks: u64) -> u64 {
     }
 }
 
-/// A site that is served.
+/// A site being served.
 pub struct Site {
     /// The machine that serves it.
     pub live: Live,
-    /// The port of this host.
+    /// Port of this host.
     pub port: u16,
-    /// Removed when all else has ended.
+    /// Removed last.
     _images: Images,
 }
 
-/// Images that the tool made for a run, which nobody else will use.
+/// Images that the tool made for a run and that nothing else will use.
 struct Images(Vec<PathBuf>);
 
 impl Images {
-    /// Those of a machine that runs.
+    /// Those of a running machine.
     fn of(process: u32) -> Images {
         let arguments = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         let folder = target().join("sing/web");
@@ -60,7 +60,7 @@ impl Images {
 impl Drop for Images {
     fn drop(&mut self) {
         for path in &self.0 {
-            // What is left takes room and does no harm.
+            // Left-overs take room and do no harm.
             let _ = fs::remove_file(path);
             let _ = fs::remove_file(path.with_extension("kept"));
         }
@@ -74,10 +74,10 @@ impl Site {
         Site::serve_with(what, &[])
     }
 
-    /// The same with further words on the command line.
+    /// Like [`serve`](Self::serve), with further arguments.
     #[track_caller]
     pub fn serve_with(what: &Path, words: &[&str]) -> Site {
-        // What the tool would build first is built now, so that it has no part in the limit.
+        // Builds first what the tool would build, so that it does not count against the timeout.
         built_system("web");
         let port = free_port();
         let mut command = Command::new(sing());
@@ -86,7 +86,7 @@ impl Site {
         Site::start(command, port)
     }
 
-    /// The site of a machine that a command starts, and that serves at this port.
+    /// Starts a machine by a command that serves a site at this port.
     #[track_caller]
     pub fn start(command: Command, port: u16) -> Site {
         let live = Live::start(command);
@@ -99,25 +99,24 @@ impl Site {
         Site { live, port, _images: images }
     }
 
-    /// The address of a path, which begins with `/`.
+    /// URL of a path, which begins with `/`.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// What is in use; each of the paths is asked for first, so that all that is made at first use is there.
+    /// Reads the resource counters; requests each path first, so that everything allocated on first use exists.
     #[track_caller]
     pub fn in_use(&mut self, paths: &[&str]) -> Vec<(String, u64)> {
         for path in paths {
             WebClient::connect(self.port).get(path, "Connection: close\r\n");
         }
-        // Open files are closed a second after they were asked for, or a little later.
+        // Open files are closed about a second after their last request.
         thread::sleep(Duration::from_millis(2500));
         let counters = self.live.counters();
         STEADY.iter().map(|name| (name.to_string(), counters.get(*name).copied().unwrap_or(0))).collect()
     }
 
-    /// Waits until no more is in use than before, but for so many blocks that are kept to be used again,
-    /// and the events of a few mutexes.
+    /// Waits until usage is back at the baseline, except for this many cached blocks and the events of a few mutexes.
     #[track_caller]
     pub fn is_as_before(&mut self, before: &[(String, u64)], paths: &[&str], kept: u64) {
         let begin = Instant::now();
@@ -130,7 +129,7 @@ impl Site {
         }
     }
 
-    /// Ends the machine, which must have met no bug.
+    /// Ends the machine and asserts that it reported no bug.
     #[track_caller]
     pub fn end(self) {
         let Site { live, _images, .. } = self;
@@ -142,7 +141,7 @@ impl Site {
     }
 }
 
-/// Runs a program of the host, which must end well within `limit`; gives its standard output.
+/// Runs a program of the host, which must succeed within `limit`, and returns its standard output.
 #[track_caller]
 pub fn client<S: AsRef<std::ffi::OsStr>>(
     program: &str,

@@ -1,5 +1,5 @@
-//! A supervisor of services, as systemd is one: a stand-in that starts a site without an input, listens to what it is
-//! told, sends signals and looks what is left.
+//! Service supervisor, a stand-in for systemd: starts a site without standard input, receives its notifications, sends
+//! signals and checks what is left behind.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,25 +15,25 @@ use crate::live::free_port;
 use crate::tool::{built_system, repository, sing, target};
 use crate::web::WebClient;
 
-/// How long a start or an end may take on a busy host.
+/// Timeout for a start or an end on a busy host.
 const MOST: Duration = Duration::from_secs(180);
-/// A process that is killed gives its port back a moment later.
+/// Timeout for a killed process to release its port.
 const MAX_FOR_PORT: Duration = Duration::from_secs(5);
 
-/// A supervisor of a site, as systemd is one: it gives no input, listens to what it is told, and sends signals.
+/// Supervisor of a site, like systemd: gives it no input, receives its notifications, and sends signals.
 pub struct Supervisor {
     folder: TempDir,
     socket: UnixDatagram,
     port: u16,
 }
 
-/// A service that it has started.
+/// A started service.
 pub struct Running {
     tool: Child,
 }
 
 impl Supervisor {
-    /// One with a small site, which it has not started.
+    /// Prepares a small site without starting it.
     pub fn of_small_site() -> Supervisor {
         built_system("web");
         let folder = tempfile::tempdir().expect("a folder");
@@ -45,32 +45,32 @@ impl Supervisor {
         Supervisor { folder, socket, port: free_port() }
     }
 
-    /// The folder of all that is its own.
+    /// Folder of all its files.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The folder that is served.
+    /// Folder that is served.
     pub fn site(&self) -> PathBuf {
         self.folder.path().join("site")
     }
 
-    /// The disk of the access log.
+    /// Disk of the access log.
     pub fn log(&self) -> PathBuf {
         target().join(format!("sing/web/log-{}.img", self.port))
     }
 
-    /// The port of this host.
+    /// Port of this host.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What the service has said on standard error.
+    /// Standard error of the service.
     pub fn errors(&self) -> String {
         fs::read_to_string(self.folder.path().join("errors")).unwrap_or_default()
     }
 
-    /// Serves the site; it is served when this returns.
+    /// Starts the service and waits until it serves.
     #[track_caller]
     pub fn start(&self, words: &[&str]) -> Running {
         let mut command = Command::new(sing());
@@ -78,7 +78,7 @@ impl Supervisor {
         self.start_command(command)
     }
 
-    /// Starts a command that serves at the port; it does so when this returns.
+    /// Starts a command that serves at the port, and waits until it does.
     #[track_caller]
     pub fn start_command(&self, mut command: Command) -> Running {
         let errors = fs::File::create(self.folder.path().join("errors")).expect("a file");
@@ -86,7 +86,7 @@ impl Supervisor {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let running = Running { tool: command.spawn().expect("the tool starts") };
         self.is_told("READY=1");
-        // No second try: who is told so can connect.
+        // No retry: after the notification clients can connect.
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("the port is open");
         running
     }
@@ -96,7 +96,7 @@ impl Supervisor {
         assert_eq!(self.told(expected), expected, "{}", self.errors());
     }
 
-    /// The next datagram, which should be `expected`.
+    /// Receives the next datagram, which must be `expected`.
     #[track_caller]
     fn told(&self, expected: &str) -> String {
         let mut bytes = [0; 64];
@@ -105,7 +105,7 @@ impl Supervisor {
         String::from_utf8_lossy(&bytes[..count]).into_owned()
     }
 
-    /// Reloads the service, as systemd's `ExecReload=kill -HUP $MAINPID`; it is over when this returns.
+    /// Reloads the service, as systemd's `ExecReload=kill -HUP $MAINPID`, and waits until it is done.
     #[track_caller]
     pub fn reload(&self, running: &Running) {
         running.signal("HUP");
@@ -115,7 +115,7 @@ impl Supervisor {
         self.is_told("READY=1");
     }
 
-    /// Asks the service to end, which it must do in order.
+    /// Asks the service to end, which it must do cleanly.
     #[track_caller]
     pub fn stop(&self, mut running: Running) {
         running.signal("TERM");
@@ -141,7 +141,7 @@ impl Supervisor {
         }
     }
 
-    /// A client of it.
+    /// Returns a client of the service.
     pub fn client(&self) -> WebClient {
         WebClient::connect(self.port)
     }
@@ -149,13 +149,13 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // What is left takes room and does no harm.
+        // Left-overs take room and do no harm.
         let _ = fs::remove_file(self.log());
     }
 }
 
 impl Running {
-    /// The number of the process that was started.
+    /// Process id of the started process.
     pub fn process(&self) -> u32 {
         self.tool.id()
     }
@@ -170,7 +170,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended needs no end.
+        // It may have ended already.
         let _ = self.tool.kill();
         let _ = self.tool.wait();
     }

@@ -1,4 +1,4 @@
-//! A machine with a person at its terminal: a pseudo-terminal, keys that go in, and what is shown.
+//! A machine with an interactive terminal: a pseudo-terminal, keys that go in, and the output shown.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,9 +14,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// How long a person waits for what should be shown.
+/// Timeout for expected output.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Interval of looking whether the terminal is to go away.
+/// Interval of checks whether the terminal is to be closed.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 type Shown = Arc<(Mutex<Vec<u8>>, Condvar)>;
@@ -25,10 +25,10 @@ type Shown = Arc<(Mutex<Vec<u8>>, Condvar)>;
 pub struct Terminal {
     child: Child,
     keyboard: Option<File>,
-    /// The terminal is to go away.
+    /// Whether the terminal is to be closed.
     hung_up: Arc<AtomicBool>,
     shown: Shown,
-    /// Where the text ends that was waited for last, in what was shown without control sequences.
+    /// End of the last match, in the output without control sequences.
     looked_at: usize,
     started: Instant,
 }
@@ -46,7 +46,7 @@ impl Terminal {
             .stderr(end(&screen))
             .spawn()
             .expect("the program starts");
-        // The command holds copies of the screen's descriptors; the end is seen when all are closed.
+        // The command holds copies of the terminal's descriptors; end of file is reported when all are closed.
         drop((command, screen));
         let shown = Shown::default();
         let mut reader = end(&controller);
@@ -59,7 +59,7 @@ impl Terminal {
                 if !matches!(poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&LOOK)), Ok(1..)) {
                     continue;
                 }
-                // A terminal whose program has ended answers with an error: that is its end.
+                // A terminal whose program has ended returns an error: that is its end of file.
                 let Ok(count @ 1..) = reader.read(&mut buffer) else { return };
                 lock(&sink.0).extend_from_slice(&buffer[..count]);
                 sink.1.notify_all();
@@ -68,30 +68,30 @@ impl Terminal {
         Terminal { child, keyboard: Some(File::from(controller)), hung_up, shown, looked_at: 0, started }
     }
 
-    /// Since it was started.
+    /// Time since the start.
     pub fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// The number of the program's process.
+    /// Process id of the program.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Presses keys: text, `\r` for Enter, `\x03` for Ctrl-C.
+    /// Sends keys: text, `\r` for Enter, `\x03` for Ctrl-C.
     pub fn press(&mut self, keys: &str) {
         let keyboard = self.keyboard.as_mut().expect("the terminal has not gone away");
         keyboard.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
-    /// Gives the window another size.
+    /// Resizes the window.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         let keyboard = self.keyboard.as_ref().expect("the terminal has not gone away");
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(keyboard, size).expect("a terminal has a size");
     }
 
-    /// Waits until `text` is shown after what was waited for before; control sequences are left out.
+    /// Waits until `text` is shown after the last match; control sequences are ignored.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
         let begin = Instant::now();
@@ -100,8 +100,8 @@ impl Terminal {
             let all = plain(&shown);
             let fresh = all.get(self.looked_at..).unwrap_or_default();
             if let Some(place) = fresh.find(text) {
-                // Enter is pressed after the last character of a line, so the line end that closes what was found may
-                // also open what is found next.
+                // Enter is sent after the last character of a line, so the line end that closes this match may also
+                // begin the next.
                 self.looked_at += place + text.trim_end_matches('\n').len();
                 return;
             }
@@ -111,17 +111,17 @@ impl Terminal {
         }
     }
 
-    /// All that was shown, without control sequences.
+    /// All output, without control sequences.
     pub fn screen(&self) -> String {
         plain(&lock(&self.shown.0))
     }
 
-    /// All that was shown, as the terminal got it.
+    /// All output, as the terminal received it.
     pub fn bytes(&self) -> Vec<u8> {
         lock(&self.shown.0).clone()
     }
 
-    /// Takes the terminal away, as a window that is closed, and waits for the program's end; gives its exit status.
+    /// Closes the terminal, like a closed window, and waits for the program to end. Returns its exit status.
     #[track_caller]
     pub fn hang_up(mut self) -> Option<i32> {
         self.hung_up.store(true, Ordering::Release);
@@ -129,7 +129,7 @@ impl Terminal {
         self.end()
     }
 
-    /// Waits for the program's end; gives its exit status.
+    /// Waits for the program to end and returns its exit status.
     #[track_caller]
     pub fn end(mut self) -> Option<i32> {
         let begin = Instant::now();
@@ -145,7 +145,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // After a failed test nobody else ends it; after `end` there is nothing to end.
+        // After a failed test nothing else ends it; after `end` there is nothing to end.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -165,7 +165,7 @@ fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     Ok((controller, screen))
 }
 
-/// Text without the sequences that move the cursor and set colours.
+/// Strips the sequences that move the cursor and set colours.
 fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Where the built programs are, and that they are built.
+//! Builds and locates the programs under test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).expect("this crate lies in tests/")
 }
 
-/// Cargo's output folder, under which the tool keeps its own.
+/// Cargo's target folder, below which the tool keeps its own.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) if !folder.is_empty() => repository().join(folder),
@@ -18,7 +18,7 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// The built tool: the one that runs these tests, or else one built now.
+/// Path of the tool: the one that runs these tests, or else one built here.
 pub fn sing() -> &'static Path {
     static SING: OnceLock<PathBuf> = OnceLock::new();
     SING.get_or_init(|| {
@@ -35,13 +35,13 @@ pub fn sing() -> &'static Path {
     })
 }
 
-/// The hosted machine's program, after the hosted system was built.
+/// Builds the hosted system and returns the path of the hosted machine's program.
 pub fn machine_program() -> PathBuf {
     prepare();
     target().join("release/singularity-hosted")
 }
 
-/// The process that is the machine, of one that was started: a confined one is a child of its keeper.
+/// Process id of the machine itself: a confined one is a child of its keeper.
 #[track_caller]
 pub fn machine_process(started: u32) -> u32 {
     let begin = Instant::now();
@@ -55,13 +55,13 @@ pub fn machine_process(started: u32) -> u32 {
     panic!("process {started} keeps no machine");
 }
 
-/// The system image of the hosted system, after it was built.
+/// Builds the hosted system and returns the path of its system image.
 pub fn system_image() -> PathBuf {
     prepare();
     target().join("sing/systems/hosted.system")
 }
 
-/// The system image of another system for the hosted machine, built now.
+/// Builds another system for the hosted machine and returns the path of its system image.
 pub fn built_system(name: &str) -> PathBuf {
     machine_program();
     let output = Command::new(sing())
@@ -75,7 +75,7 @@ pub fn built_system(name: &str) -> PathBuf {
     target().join(format!("sing/systems/{name}.system"))
 }
 
-/// Builds the hosted system once for all tests, so that no test's limit has a build in it.
+/// Builds the hosted system once for all tests, so that no timeout includes a build.
 fn prepare() {
     static PREPARED: OnceLock<()> = OnceLock::new();
     PREPARED.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Web servers of a system, and a client that says exactly what it is told to.
+//! Web servers of a system, and a client that sends exactly the bytes it is given.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use crate::terminal::Terminal;
 use crate::tool::{repository, sing, target};
 
-/// How long a client waits for a server that has said nothing.
+/// Timeout of a client for a silent server.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The system that is pressed.
+/// The system under test.
 const SYSTEM: &str = "web-trial";
 
-/// Builds the system once for all tests, so that no limit has a build in it. It is a small one: no other is built for it.
+/// Builds the system once for all tests, so that no timeout includes a build. It is a small one; no other is built for
+/// it.
 fn build() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -28,13 +29,13 @@ fn build() {
     });
 }
 
-/// The system `web-trial` with a person at its terminal.
+/// The system `web-trial` with an interactive terminal.
 pub struct WebTrial {
     /// The machine.
     pub terminal: Terminal,
-    /// The port of the server with ordinary limits, which serves all of the first disk.
+    /// Port of the server with ordinary limits, which serves all of the first disk.
     pub ordinary: u16,
-    /// The port of the one with tight limits, which serves its folder `strict`.
+    /// Port of the server with tight limits, which serves its folder `strict`.
     pub strict: u16,
 }
 
@@ -62,23 +63,23 @@ impl WebTrial {
             }
         };
         let (ordinary, strict) = (port("/fs/disk0"), port("/fs/disk0/strict"));
-        // The prompt may come before the servers' words or behind them.
+        // The prompt may come before or after the output of the servers.
         terminal.press("echo beg\"\"in\r");
         terminal.wait_for("begin");
         WebTrial { terminal, ordinary, strict }
     }
 
-    /// Has the shell run a command; gives what was shown from then on until it had ended.
+    /// Runs a command in the shell and returns its output.
     #[track_caller]
     pub fn shell(&mut self, command: &str) -> String {
         let before = self.terminal.screen().len();
-        // The line as it is typed must not look like what it prints.
+        // The command line as typed must not look like its output.
         self.terminal.press(&format!("{command}; echo en\"\"ded\r"));
         self.terminal.wait_for("ended");
         self.terminal.screen().get(before..).unwrap_or_default().to_string()
     }
 
-    /// Ends the system, which must end in order.
+    /// Ends the system, which must end cleanly.
     #[track_caller]
     pub fn end(mut self) {
         self.terminal.press("exit\r");
@@ -94,16 +95,16 @@ pub struct WebClient {
     was_reset: bool,
 }
 
-/// What a server answered.
+/// An answer of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebAnswer {
     /// The status.
     pub status: u16,
-    /// The fields, with names in small letters.
+    /// Fields, with lower-case names.
     pub fields: Vec<(String, String)>,
-    /// The content, without its framing.
+    /// Content, without its framing.
     pub content: Vec<u8>,
-    /// Whether the content came to the end that its framing tells.
+    /// Whether the content is complete by its framing.
     pub is_whole: bool,
 }
 
@@ -113,7 +114,7 @@ impl WebAnswer {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether the server says that it ends the connection.
+    /// Whether the server announces that it closes the connection.
     pub fn closes(&self) -> bool {
         self.field("connection") == Some("close")
     }
@@ -131,7 +132,7 @@ impl WebClient {
         WebClient::of(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the server takes connections"))
     }
 
-    /// Over a connection that is there.
+    /// Uses an existing connection.
     #[track_caller]
     pub fn of(stream: TcpStream) -> WebClient {
         stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout can be set");
@@ -140,14 +141,14 @@ impl WebClient {
         WebClient { stream, waiting: Vec::new(), was_reset: false }
     }
 
-    /// Sends bytes. What a server does not take any more is no fault of the client's: its answer tells.
+    /// Sends bytes. A failed write is not an error of the client: the answer tells.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending side.
     pub fn finish(&mut self) {
-        // A connection that the server has ended is finished.
+        // The server may have closed the connection already.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
@@ -156,13 +157,13 @@ impl WebClient {
         &self.stream
     }
 
-    /// Asks for a path with further fields, each with its line's end, and gives the answer.
+    /// Requests a path with further fields, each with its line end, and returns the answer.
     #[track_caller]
     pub fn get(&mut self, path: &str, fields: &str) -> WebAnswer {
         self.ask("GET", path, fields, b"")
     }
 
-    /// Asks something, and gives the answer.
+    /// Sends a request and returns the answer.
     #[track_caller]
     pub fn ask(&mut self, method: &str, path: &str, fields: &str, content: &[u8]) -> WebAnswer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{fields}\r\n").into_bytes();
@@ -172,7 +173,7 @@ impl WebClient {
         answer.unwrap_or_else(|| panic!("`{method} {path}` had no answer"))
     }
 
-    /// The next answer; none if the connection ended before one began.
+    /// Returns the next answer; `None` if the connection ended before one began.
     #[track_caller]
     pub fn answer(&mut self, is_of_head: bool) -> Option<WebAnswer> {
         let end = loop {
@@ -248,7 +249,7 @@ impl WebClient {
         Some(())
     }
 
-    /// The connection must end with nothing more said.
+    /// Asserts that the connection ends without further bytes.
     #[track_caller]
     pub fn ended(&mut self) {
         while self.fill() {}
@@ -275,12 +276,12 @@ impl WebClient {
         }
     }
 
-    /// Whether the connection was found to have ended by a reset.
+    /// Whether the connection ended by a reset.
     pub fn was_reset(&self) -> bool {
         self.was_reset
     }
 
-    /// Takes in what comes next; false at the end.
+    /// Reads more bytes; returns false at the end.
     #[track_caller]
     fn fill(&mut self) -> bool {
         let mut bytes = [0; 65536];
@@ -299,7 +300,7 @@ impl WebClient {
     }
 }
 
-/// What was compressed with `gzip`, by the tool of that name.
+/// Decompresses with the tool `gzip`.
 #[track_caller]
 pub fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut command = Command::new("gzip");

@@ -1,5 +1,5 @@
-//! What only the host can see of a running system's memory: how its pages are protected, and that it
-//! does not grow. The system is the conformance suite's.
+//! Memory of a running system as seen by the host: page protections, and that it does not grow. The system is that of
+//! the conformance suite.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use end_to_end::{machine_process, repository, sing, target};
 
-/// What the host calls the memory of a program's image.
+/// Name of the mapping of a program's image.
 const IMAGE: &str = "/memfd:singularity-image";
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -31,10 +31,10 @@ fn conformance_system() -> &'static PathBuf {
     })
 }
 
-/// A machine that runs the tests whose names contain `only`; it is ended when this is dropped.
+/// A machine that runs the tests whose names contain `only`; killed on drop.
 struct Running {
     machine: Child,
-    /// The process whose memory it is.
+    /// The process whose memory is examined.
     process: u32,
     deadline: Instant,
 }
@@ -56,7 +56,7 @@ impl Running {
         Running { machine, process, deadline: Instant::now() + LIMIT }
     }
 
-    /// A file about the process, while it runs; none after it has succeeded.
+    /// Reads a file about the process while it runs; `None` after it has succeeded.
     fn read(&mut self, name: &str) -> Option<String> {
         let content = std::fs::read_to_string(format!("/proc/{}/{name}", self.process)).unwrap_or_default();
         match self.machine.try_wait().expect("the machine can be waited for") {
@@ -74,13 +74,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.machine.kill();
         let _ = self.machine.wait();
     }
 }
 
-/// One mapping: range, permissions, and the file behind it.
+/// A mapping: range, permissions, and the file behind it.
 fn mappings(maps: &str) -> impl Iterator<Item = (u64, u64, &str, &str)> {
     maps.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
@@ -92,8 +92,8 @@ fn mappings(maps: &str) -> impl Iterator<Item = (u64, u64, &str, &str)> {
     })
 }
 
-/// No page of the whole process can be written and executed, and a page of a program's code is never
-/// writable afterwards, while programs start, attack and end.
+/// No page of the process is both writable and executable, and a page of program code never becomes writable again,
+/// while programs start, attack and end.
 #[test]
 fn no_page_is_both_writable_and_executable_and_code_stays_as_it_is() {
     let mut running = Running::start(":", &[]);
@@ -123,8 +123,7 @@ fn resident_kib(status: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// A million processes and millions of channels in a row leave the host process as big as the first
-/// few made it.
+/// A million processes and millions of channels in a row leave the host process no larger than the first few did.
 #[test]
 #[ignore = "takes a minute on a busy machine"]
 fn a_million_processes_in_a_row_do_not_make_it_grow() {

@@ -1,7 +1,7 @@
-//! Reads the workspace for the rules of the house, which are the tests of this crate.
+//! Reads the workspace for the repository rules, which are the tests of this crate.
 //!
-//! Key type: [`Workspace`]; [`public_items`] and [`modules`] read sources. Deliberately not here: the rules themselves; each file in `tests/` holds
-//! those on one subject.
+//! Key type: [`Workspace`]; [`public_items`] and [`modules`] read sources. Deliberately not here: the rules
+//! themselves; each file in `tests/` holds those on one subject.
 #![forbid(unsafe_code)]
 
 pub mod modules;
@@ -28,17 +28,17 @@ pub struct Crate {
     pub folder: String,
     /// The first source file of its library, procedural macro or program, relative to the root.
     pub roots: Vec<String>,
-    /// What its Cargo.toml says it depends on.
+    /// Its dependencies, from Cargo.toml.
     pub dependencies: Vec<Dependency>,
 }
 
-/// A line of a Cargo.toml's dependencies.
+/// A dependency in a Cargo.toml.
 pub struct Dependency {
     /// Name of the package.
     pub name: String,
     /// Whether it lies in this repository.
     pub is_ours: bool,
-    /// Whether it is only for tests.
+    /// Whether it is a dev-dependency.
     pub for_tests: bool,
 }
 
@@ -46,7 +46,7 @@ impl Workspace {
     /// Reads the workspace that this crate is a member of.
     ///
     /// # Panics
-    /// Cargo cannot be run or gives something unknown; the tests then fail with that.
+    /// If Cargo cannot be run or its output is not understood.
     pub fn read() -> Workspace {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -64,13 +64,13 @@ impl Workspace {
     /// Text of a file, by its path relative to the root.
     ///
     /// # Panics
-    /// It cannot be read.
+    /// If it cannot be read.
     pub fn text(&self, path: &str) -> String {
         std::fs::read_to_string(self.root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Every file of the repository with this extension, relative to the root, but what is built or
-    /// lies in hidden folders.
+    /// Returns every file of the repository with this extension, relative to the root, excluding build output and
+    /// hidden folders.
     pub fn files(&self, extension: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.root.clone()];
@@ -133,7 +133,7 @@ fn relative(path: &Path, root: &Path) -> String {
 /// Fails with all complaints at once.
 ///
 /// # Panics
-/// There is a complaint.
+/// If there is a complaint.
 pub fn expect_none(rule: &str, complaints: &[String]) {
     assert!(complaints.is_empty(), "{rule}\n  {}\n", complaints.join("\n  "));
 }

@@ -1,25 +1,25 @@
-//! Which top-level modules of a crate use each other, from the paths in its sources.
+//! Dependencies between the top-level modules of a crate, from the paths in its sources.
 //!
-//! A module uses another when a path in it begins with `crate::` or enough `super::` and goes on with the other's name; the
-//! crate's root is no module. Deliberately not here: what is compiled for tests only.
+//! A module uses another when a path in it begins with `crate::` or enough `super::` and continues with the other's
+//! name; the crate root does not count as a module. Deliberately not here: code compiled for tests only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// For each module, the modules that it uses.
+/// The modules that each module uses.
 #[derive(Default)]
 pub struct Graph(BTreeMap<String, BTreeSet<String>>);
 
-/// The tokens of a stream, with what stands behind.
+/// Tokens of a stream, with lookahead.
 type Tokens = Peekable<proc_macro2::token_stream::IntoIter>;
 
 impl Graph {
     /// Reads the sources of a crate: paths relative to its root file's folder, with their texts.
     ///
     /// # Panics
-    /// A text is not Rust.
+    /// If a text is not Rust.
     pub fn read<'a>(sources: impl IntoIterator<Item = (&'a str, &'a str)>) -> Graph {
         let sources: Vec<_> = sources.into_iter().filter(|(path, _)| !is_for_tests(path)).collect();
         let mut graph = Graph::default();
@@ -39,7 +39,7 @@ impl Graph {
         graph
     }
 
-    /// The largest set of modules each of which uses every other, perhaps over others; empty without a cycle.
+    /// The largest strongly connected set of modules; empty without a cycle.
     pub fn largest_cycle(&self) -> BTreeSet<&str> {
         let reach: BTreeMap<&str, BTreeSet<&str>> =
             self.0.keys().map(|name| (name.as_str(), self.reach(name))).collect();
@@ -47,7 +47,7 @@ impl Graph {
         self.0.keys().map(|name| cycle(name)).max_by_key(BTreeSet::len).unwrap_or_default()
     }
 
-    /// The modules that this one uses, perhaps over others.
+    /// The modules that this one uses, transitively.
     fn reach<'a>(&'a self, from: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut open = vec![from];
@@ -89,7 +89,7 @@ fn scan(tokens: TokenStream, module: &[String], used: &mut BTreeSet<String>) {
     }
 }
 
-/// Behind a `#`: skips an item or statement that is compiled for tests only, up to its `;` or `{}`.
+/// After a `#`: skips an item or statement that is compiled for tests only, up to its `;` or `{}`.
 fn skip_if_for_tests(tokens: &mut Tokens) {
     let is_for_tests = matches!(tokens.peek(), Some(TokenTree::Group(attribute))
         if attribute.stream().to_string().replace(' ', "") == "cfg(test)");
@@ -105,8 +105,8 @@ fn skip_if_for_tests(tokens: &mut Tokens) {
     }
 }
 
-/// Behind a name that stands for the module `base`: adds the top-level name that the path goes on to, or the names of a
-/// group.
+/// After a name that resolves to the module `base`: adds the top-level name that the path continues with, or the names
+/// of a group.
 fn follow(tokens: &mut Tokens, base: &[String], used: &mut BTreeSet<String>) {
     for _ in 0..2 {
         if !matches!(tokens.peek(), Some(TokenTree::Punct(colon)) if colon.as_char() == ':') {

@@ -1,8 +1,8 @@
-//! The items of a crate that another crate can use, one line each, read from its sources.
+//! Items of a crate that another crate can use, one line each, read from its sources.
 //!
-//! Key function: [`public_items`]. What stands with `pub` is taken for public even in a private module: it may be exported
-//! from there. Of what a macro of the crate expands to, the functions, implementations and types are told by their tokens.
-//! Deliberately not here: what is said of an item; that is `docs/soundness/public-items.txt`.
+//! Key function: [`public_items`]. A `pub` item counts as public even in a private module: it may be exported from
+//! there. In the expansion of a macro, functions, implementations and types are recognized by their tokens.
+//! Deliberately not here: the reasons given for items; those are in `docs/soundness/public-items.txt`.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Attribute, Fields, ImplItem, Item, Signature, TraitItem, Visibility};
 
-/// Traits whose derivation lets a value be had twice or be made of nothing.
+/// Traits whose derivation lets a value be duplicated or made from nothing.
 const DERIVED: [&str; 3] = ["Clone", "Copy", "Default"];
 
-/// Every public item below a folder of sources, as lines in order of file and place.
+/// Returns every public item below a folder of sources, as lines sorted by file and position.
 ///
 /// # Panics
-/// A source cannot be read or is not Rust.
+/// If a source cannot be read or is not Rust.
 pub fn public_items(root: &Path, folder: &str) -> Vec<String> {
     let mut files = Vec::new();
     collect(&root.join(folder), &mut files);
@@ -121,7 +121,7 @@ fn implementation(item: &syn::ItemImpl, module: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// What a macro of the crate expands to; of one that is called, what it is called with.
+/// Expansion of a macro; for a macro call, its arguments.
 fn macro_items(item: &syn::ItemMacro, module: &str, lines: &mut Vec<String>) {
     let Some(name) = &item.ident else { return };
     if item.attrs.iter().any(|attribute| attribute.path().is_ident("macro_export")) {
@@ -132,7 +132,7 @@ fn macro_items(item: &syn::ItemMacro, module: &str, lines: &mut Vec<String>) {
     lines.extend(found.into_iter().map(|what| format!("{module}{name}! makes {what}")));
 }
 
-/// The words that begin an item in the tokens of a macro, with what follows up to its body or arguments.
+/// Keywords that begin an item in the tokens of a macro, with what follows up to its body or arguments.
 fn inside(tokens: TokenStream, found: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (index, token) in tokens.iter().enumerate() {
@@ -173,7 +173,7 @@ fn derived(attributes: &[Attribute], module: &str, name: &str, lines: &mut Vec<S
 
 fn signature(signature: &Signature) -> String {
     let mut shown = signature.clone();
-    // How an argument is called inside says nothing to a caller.
+    // The name of a parameter means nothing to a caller.
     for input in &mut shown.inputs {
         if let syn::FnArg::Receiver(receiver) = input {
             receiver.mutability = None;
@@ -187,7 +187,7 @@ fn text(tokens: &impl ToTokens) -> String {
     squeezed(&tokens.to_token_stream().to_string())
 }
 
-/// Tokens as people write them.
+/// Formats tokens as source text.
 fn squeezed(tokens: &str) -> String {
     let mut text = tokens.split_whitespace().collect::<Vec<_>>().join(" ");
     for (apart, together) in [

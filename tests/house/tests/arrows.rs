@@ -1,4 +1,4 @@
-//! Who may depend on whom.
+//! Allowed dependencies between crates.
 //!
 //! Each line of the table: crates (a folder, or a folder's children with `/*`), and what they may use.
 //! `SIP` stands for every crate with a manifest.toml beside its Cargo.toml, `USERLAND` for the libraries over contracts.
@@ -165,7 +165,7 @@ fn covers(pattern: &str, folder: &str, class: Option<&str>) -> bool {
     }
 }
 
-/// What a crate may use; the most particular line counts.
+/// Returns what a crate may use; the most specific line applies.
 fn legal_for(folder: &str, class: Option<&str>) -> Option<&'static [&'static str]> {
     let exact = LEGAL.iter().find(|(pattern, _)| *pattern == folder || class == Some(*pattern));
     exact.or_else(|| LEGAL.iter().find(|(pattern, _)| covers(pattern, folder, class))).map(|(_, legal)| *legal)
@@ -186,7 +186,7 @@ fn every_arrow_between_crates_is_legal() {
             let is_legal = legal.iter().any(|pattern| covers(pattern, &used.folder, used_class));
             let of_tests = ["lib/*", "abi"].iter().any(|pattern| covers(pattern, &used.folder, used_class));
             let is_legal_test = dependency.for_tests && of_tests;
-            // A crate may name itself for its tests, to turn features on.
+            // A crate may depend on itself for its tests, to turn features on.
             if !is_legal && !is_legal_test && used.name != member.name {
                 complaints.push(format!("{} -> {}", member.folder, used.folder));
             }

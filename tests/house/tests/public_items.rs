@@ -1,4 +1,4 @@
-//! What a program can call of the trusted crates is a committed list, each line with why it is harmless.
+//! The public items of the trusted crates are a committed list, each with the reason why it is harmless.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use house::{Workspace, expect_none};
 
 const LIST: &str = "docs/soundness/public-items.txt";
 
-/// Where the sections of the list find their items.
+/// Source folders of the sections of the list.
 const SOURCES: [(&str, &str); 6] = [
     ("sip", "sip/src"),
     ("sip-virtio", "sip/virtio/src"),
@@ -17,14 +17,14 @@ const SOURCES: [(&str, &str); 6] = [
     ("contracts", "contracts/src"),
 ];
 
-/// A section: what it says of all its items, if anything, and its lines with what they say of theirs.
+/// A section: a reason for all its items, if any, and its lines with their own reasons.
 #[derive(Default)]
 struct Section {
     all: Option<String>,
     lines: Vec<(String, String)>,
 }
 
-/// The reasons by their word, and the sections by the name of their crate.
+/// Reasons by keyword, and sections by crate name.
 fn read(text: &str) -> (BTreeMap<String, String>, BTreeMap<String, Section>) {
     let (mut reasons, mut sections) = (BTreeMap::new(), BTreeMap::<String, Section>::new());
     let mut current = String::new();
@@ -93,7 +93,7 @@ fn each_public_item_has_a_reason_that_the_list_defines() {
     expect_none(&format!("{LIST} has items without one of its reasons:"), &complaints);
 }
 
-/// A crate whose items need no reason of their own must not be able to do more than its caller.
+/// A crate whose items need no reasons of their own must not be able to do more than its caller.
 #[test]
 fn a_section_with_one_reason_is_of_a_crate_that_forbids_unsafe_code() {
     let workspace = Workspace::read();

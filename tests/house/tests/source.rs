@@ -2,17 +2,17 @@
 
 use house::{Crate, Workspace, expect_none};
 
-/// Lines after which a file asks to be divided.
+/// Maximum lines of a file before it should be split.
 const LONGEST_FILE: usize = 700;
 
-/// Crates that hold unsafe code, in modules of their own: the trusted base, and what measures Linux.
+/// Crates with unsafe code, in modules of their own: the trusted base, and benchmarks of Linux.
 fn may_be_unsafe(workspace: &Workspace, member: &Crate) -> bool {
     let trusted = ["kernel", "sip", "sip/virtio", "benches/linux"].contains(&member.folder.as_str())
         || ["hal/", "boot/"].iter().any(|folder| member.folder.starts_with(folder));
     trusted || declares_unsafe_tests(workspace, member)
 }
 
-/// Test programs that attack the system say so in their manifests, and only test programs can.
+/// Test programs that attack the system are marked in their manifests, and only test programs can be.
 fn declares_unsafe_tests(workspace: &Workspace, member: &Crate) -> bool {
     let path = workspace.root.join(&member.folder).join("manifest.toml");
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -80,7 +80,7 @@ fn no_source_file_is_too_long() {
 #[test]
 fn nothing_is_left_for_later() {
     let workspace = Workspace::read();
-    // Put together here so that this file does not find itself.
+    // Concatenated so that this file does not match.
     let marks = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X:"].concat(), ["To be ", "written."].concat()];
     let mut complaints = Vec::new();
     for path in workspace.files("rs").into_iter().chain(workspace.files("toml")) {
@@ -93,11 +93,11 @@ fn nothing_is_left_for_later() {
     expect_none("These promise something for later; do it, or write an issue:", &complaints);
 }
 
-/// The libraries whose requests must have limits: those that programs ask others with.
+/// Libraries whose requests must have timeouts: those through which programs call services.
 const CLIENT_LIBRARIES: [&str; 5] =
     ["userland/client/", "userland/file-tools/", "userland/network/", "userland/provider/", "userland/stdio/"];
 
-/// Waits of these that may last for ever, because they are for a person, a peer or an event: the file, and the words
+/// Exempt waits of these without a timeout, because they wait for a user, a peer or an event: the file, and the text
 /// before the call.
 const ENDLESS_WAITS: [(&str, &str); 7] = [
     ("userland/network/src/lib.rs", "match endpoint.accept()"),

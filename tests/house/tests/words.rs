@@ -1,11 +1,11 @@
-//! Rules on words: links that lead somewhere, and names that the field has better words for.
+//! Rules on words: links resolve, and names use the terms of the field.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use house::{Workspace, expect_none};
 
-/// Words that no identifier has as a part, and what to write instead. `docs/glossary.md` has the project's own words.
+/// Words that no identifier may contain, with their replacements. `docs/glossary.md` has the project's own words.
 const REFUSED: [(&str, &str); 8] = [
     ("trouble", "error"),
     ("troubles", "errors"),
@@ -16,10 +16,10 @@ const REFUSED: [(&str, &str); 8] = [
     ("heard", "received"),
     ("hears", "receives"),
 ];
-/// Beginnings of names of constants, and what to write instead.
+/// Refused prefixes of constants, with their replacements.
 const REFUSED_CONSTANTS: [(&str, &str); 3] = [("MOST_", "MAX_"), ("LEAST_", "MIN_"), ("LONGEST_CUT", "MAX_TSO_BYTES")];
 
-/// The identifiers of a source, without those in comments; those in strings count.
+/// The identifiers of a source, without comments but including strings.
 fn identifiers(text: &str) -> BTreeSet<&str> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.lines()
@@ -45,7 +45,7 @@ fn words(identifier: &str) -> Vec<String> {
     words
 }
 
-/// What to write instead of an identifier, if it is refused.
+/// The replacement of an identifier, if it is refused.
 fn better(identifier: &str) -> Option<&'static str> {
     let constant = REFUSED_CONSTANTS.iter().find(|(beginning, _)| identifier.starts_with(beginning));
     let is_name = identifier.contains('_') || identifier.contains(|letter: char| letter.is_uppercase());
@@ -102,7 +102,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What is wrong with a link on the page `page`, which has the text `text`.
+/// Reports what is wrong with a link on the page `page`, which has the text `text`.
 fn dead(root: &Path, page: &str, text: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
@@ -155,7 +155,7 @@ fn every_page_can_be_reached_from_the_readme() {
             }
         }
     }
-    // The list of pages that makes them a book is no page.
+    // The table of contents of the book is not a page.
     reached.insert(String::from("docs/SUMMARY.md"));
     let complaints: Vec<String> = workspace
         .files("md")

@@ -185,7 +185,7 @@ fn taken_then_ended(_: &Settings) -> Outcome {
     Ok(())
 }
 
-/// Thousands of endpoints in messages that nobody receives are closed with the channels.
+/// Thousands of endpoints in unreceived messages are closed with their channels.
 fn many_in_flight(_: &Settings) -> Outcome {
     let mut waiting = Vec::new();
     let mut arrivals = Vec::new();

@@ -1,4 +1,4 @@
-//! The scheduler: nobody keeps a processor, and nobody starves.
+//! The scheduler: no thread monopolizes a processor, and none starves.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
-//! The network stack against Linux's, over a wire that loses, repeats, delays, disorders and damages packets.
+//! The network stack against Linux's, over a wire that loses, duplicates, delays, reorders and corrupts packets.
 //!
-//! Key modules: `network` (namespaces, the wire between them, and a machine at its one end). All of it is in network
-//! namespaces of its own, so no packet reaches the host's networks. Tests that need to make such namespaces are in modules
+//! Key modules: `network` (namespaces, the wire between them, and a machine at one end). Everything runs in network
+//! namespaces of its own, so no packet reaches the host's networks. Tests that create such namespaces are in modules
 //! with `netns` in their names.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Our stack and Linux's, as server and client, over wires of all kinds.
+//! Our stack and Linux's, as server and client, over impaired wires.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use end_to_end::{Format, Image, Live, Machine, built_system, finish};
 
 use crate::network::{MACHINE, Network, PEER};
 
-/// What wires do to packets, and what they must have done by the end.
+/// Impairments of the wire, and the counters that must be non-zero at the end.
 const WIRES: [(&str, &[&str]); 7] = [
     ("", &[]),
     ("loss=0.02", &["lost"]),
@@ -20,10 +20,10 @@ const WIRES: [(&str, &[&str]); 7] = [
     ("corrupt=0.01", &["corrupted"]),
     ("loss=0.01 reorder=0.02 duplicate=0.01 corrupt=0.005 delay=2", &["lost", "reordered", "duplicated", "corrupted"]),
 ];
-/// The short form has the first and the last of them.
+/// The short form runs the first and the last.
 const SHORT: [usize; 2] = [0, 6];
 
-/// How much is sent each way.
+/// Bytes sent each way.
 struct Amounts {
     connections: u32,
     echoed_bytes: usize,
@@ -33,12 +33,12 @@ struct Amounts {
 const LITTLE: Amounts = Amounts { connections: 3, echoed_bytes: 100_000, file_bytes: 300_000 };
 const MUCH: Amounts = Amounts { connections: 8, echoed_bytes: 300_000, file_bytes: 1_500_000 };
 
-/// Connections asked for in the name of nobody, and in how many seconds.
+/// Number of SYNs from spoofed addresses, and their duration in seconds.
 const FLOOD: (u32, u32) = (10_000, 2);
-/// How long connections that nobody wants any more may last: those being made are given up after 15 s.
+/// Maximum lifetime of abandoned connections: a handshake is given up after 15 s.
 const SETTLED: Duration = Duration::from_secs(40);
 
-/// How often the driver is killed.
+/// Number of times the driver is killed.
 const KILLS: usize = 2;
 
 const WEB_PORT: u16 = 80;
@@ -77,13 +77,13 @@ impl Site {
         site
     }
 
-    /// The sockets of TCP that there are, without those that wait for the last packets of an old connection.
+    /// TCP sockets, except those in TIME-WAIT.
     fn sockets(&mut self) -> Vec<String> {
         let text = self.live.ask("netstat");
         text.lines().filter(|line| line.starts_with("TCP") && !line.contains("time wait")).map(str::to_string).collect()
     }
 
-    /// Waits until only listeners are left, and the machine has as much in use as before.
+    /// Waits until only listeners are left, and the machine's resource usage is back at its baseline.
     #[track_caller]
     fn settles(&mut self, channels: u64) {
         let begin = Instant::now();
@@ -103,7 +103,7 @@ impl Site {
         self.live.counters().get("channels").copied().unwrap_or(0)
     }
 
-    /// Linux asks our web server, and our stack sends back what Linux sends.
+    /// Linux makes requests to our web server, and our stack echoes what Linux sends.
     #[track_caller]
     fn serve(&mut self, amounts: &Amounts) {
         let Amounts { connections, echoed_bytes, .. } = amounts;
@@ -122,7 +122,7 @@ impl Site {
         assert!(posted.status == Some(0) && !posted.text().ends_with("000"), "{posted}");
     }
 
-    /// Our programs ask a server of Linux's: a file comes, and goes back.
+    /// Our programs are clients of a Linux server: a file is downloaded and uploaded again.
     #[track_caller]
     fn ask(&mut self, amounts: &Amounts) {
         let server = self.network.server(&format!("serve {PEER} {PEER_PORT} {} 5", amounts.file_bytes));
@@ -145,7 +145,7 @@ impl Site {
         println!("{damage:?}: {packets} packets in {:?}", begin.elapsed());
     }
 
-    /// No packet of the machine's may be malformed or have a wrong checksum.
+    /// No packet of the machine may be malformed or have a wrong checksum.
     #[track_caller]
     fn check_packets(&mut self) {
         let capture = self.network.capture();
@@ -161,7 +161,7 @@ impl Site {
     }
 }
 
-/// The packets that a filter lets through, a line for each.
+/// Lists the packets that match a filter, one per line.
 #[track_caller]
 fn tshark(capture: &Path, filter: &str) -> String {
     let mut command = Command::new("tshark");
@@ -169,14 +169,14 @@ fn tshark(capture: &Path, filter: &str) -> String {
     for protocol in ["ip", "tcp", "udp"] {
         command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
     }
-    // What lies in several packets is another matter.
+    // Content reassembled from several packets is not checked here.
     command.args(["-o", "tcp.desegment_tcp_streams:FALSE", "-Y", filter]);
     let run = finish(command, filter, Duration::from_secs(180));
     assert_eq!(run.status, Some(0), "{run}");
     run.text()
 }
 
-/// The driver is killed while Linux fetches a file: the connection lives on, and the next one is made.
+/// The driver is killed while Linux downloads a file: the connection survives, and new ones can be made.
 #[track_caller]
 fn kill_the_driver(site: &mut Site) {
     site.network.set("delay=1");
@@ -196,7 +196,7 @@ fn kill_the_driver(site: &mut Site) {
     }
 }
 
-/// Flood, slow readers, resets: connections that stand live on, and nothing is kept.
+/// SYN flood, slow readers, resets: established connections survive, and nothing leaks.
 #[track_caller]
 fn hostile(site: &mut Site, amounts: &Amounts) {
     site.network.set("");

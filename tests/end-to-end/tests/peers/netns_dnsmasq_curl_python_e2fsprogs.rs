@@ -1,4 +1,4 @@
-//! A machine that has nothing set: a network of Linux's gives it addresses of both kinds, routes and names.
+//! An unconfigured machine: a Linux network gives it IPv4 and IPv6 addresses, routes and name servers.
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -9,12 +9,12 @@ use end_to_end::{Format, Image, Live, Machine, built_system};
 
 use crate::network::{LEASES, MACHINE, NAME, Network, PEER, PEER_IPV6, PREFIX};
 
-/// How long it may take until all addresses are there: routers are asked and addresses tried for some seconds.
+/// Timeout for all addresses: router solicitation and duplicate address detection take some seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const PORT: u16 = 8000;
 const CONTENT: &str = "a file of the machine's\n";
 
-/// What `ipconfig` says once there is an address of each kind that the network gave; and the one of IPv6.
+/// Output of `ipconfig` once there is an assigned address of each kind; and the IPv6 one.
 #[track_caller]
 fn configured(live: &mut Live) -> (String, Ipv6Addr) {
     let begin = Instant::now();
@@ -48,7 +48,7 @@ fn addresses_routes_and_names_come_from_the_network() {
     assert!(!shown.contains(MACHINE) && shown.contains(PEER), "addresses, and the name server:\n{shown}");
     let routes = live.ask("route");
     assert!(routes.contains(PEER), "the way to everywhere:\n{routes}");
-    // A driver that begins again does not cost the address, nor what goes on from it.
+    // A restart of the driver must not cost the address or established connections.
     live.ask("kill tap");
     let kept = live.ask("ipconfig");
     assert!(kept.contains(&format!("{LEASES}.5")) && kept.contains(PEER), "after a restart of the driver:\n{kept}");
@@ -60,7 +60,7 @@ fn addresses_routes_and_names_come_from_the_network() {
     ] {
         live.ask_what_says(&command, words);
     }
-    // A way can be taken away though its gateway is no neighbour any more.
+    // A route can be removed although its gateway is no longer a neighbour.
     for command in ["ipconfig --add 10.5.5.5/24", "route add 10.7.0.0/16 10.5.5.1", "ipconfig --remove 10.5.5.5"] {
         live.ask(command);
     }
@@ -72,7 +72,7 @@ fn addresses_routes_and_names_come_from_the_network() {
         let told = live.ask(&format!("ping {host} --count 2"));
         assert!(told.contains("2 answered, 0 lost"), "{host}: {told}\n{}", live.errors());
     }
-    // A question goes out at once, though nothing else happens on the network.
+    // A query goes out at once, although the network is otherwise idle.
     for _ in 0..5 {
         thread::sleep(Duration::from_millis(1200));
         assert_eq!(live.ask(&format!("dns {NAME} --ipv6")), format!("{PEER_IPV6}\n"), "{}", live.errors());

@@ -1,11 +1,11 @@
-//! What the rules of a network stack of our own refuse: each with a sentence, a line in the audit, and no packet to
-//! whom it was not for.
+//! Refusals by the rules of a private network stack: each yields a sentence and a line in the audit, and sends no
+//! packet to a forbidden peer.
 
 use end_to_end::{Live, Machine, built_system};
 
 use crate::network::{MACHINE, Network, PEER};
 
-/// Where the rules let `fetch` connect to, and where not.
+/// Addresses that the rules allow `fetch` to connect to, and those they deny.
 const ALLOWED: u16 = 8000;
 const DENIED: u16 = 8001;
 
@@ -18,7 +18,7 @@ fn what_no_rule_allows_is_refused_and_noted() {
     let _denied = network.server(&format!("serve {PEER} {DENIED} 1000 1"));
     let got = live.ask(&format!("fetch --quiet http://{PEER}:{ALLOWED}/data | hash"));
     assert!(got.starts_with(&allowed.said), "{got}\n{}", live.errors());
-    // Whoever listens where a rule allows it is reached.
+    // A listener that a rule allows is reached.
     network.peer(&format!("echo {MACHINE} 1 1000 1"));
     for (command, line) in [
         (

@@ -1,7 +1,7 @@
 //! Two network namespaces and a wire between them: a machine at one end, Linux at the other.
 //!
-//! Key type: [`Network`]. In the machine's namespace a bridge joins its TAP interface with the wire's; the wire's other
-//! interface is Linux's, with its address. `wire.py` carries packets, `peer.py` is what Linux's side does.
+//! Key type: [`Network`]. In the machine's namespace a bridge joins its TAP interface with that of the wire; the
+//! wire's other interface is Linux's and has its address. `wire.py` forwards packets, `peer.py` is the Linux side.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use std::time::Duration;
 use end_to_end::{Run, finish, repository};
 use tempfile::TempDir;
 
-/// The machine's address.
+/// Address of the machine.
 pub const MACHINE: &str = "192.168.77.2";
-/// Linux's.
+/// Address of Linux.
 pub const PEER: &str = "192.168.77.1";
-/// Linux's of IPv6, where it gives addresses, and the prefix of those.
+/// IPv6 address of Linux, where it assigns addresses, and their prefix.
 pub const PEER_IPV6: &str = "fd77::1";
 pub const PREFIX: &str = "fd77::";
-/// What the addresses of IPv4 begin with that it gives.
+/// Prefix of the IPv4 addresses that it assigns.
 pub const LEASES: &str = "192.168.77";
-/// Linux's name there, and the domain of which nobody else is asked.
+/// Linux's name there, and the domain for which it is the only server.
 pub const NAME: &str = "peer.test";
 const DOMAIN: &str = "test";
-/// What anything of Linux's side may take.
+/// Timeout for anything on the Linux side.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// The network.
@@ -36,16 +36,16 @@ pub struct Network {
     answers: BufReader<ChildStdout>,
 }
 
-/// A program at Linux's end that goes on until it is ended.
+/// A program at the Linux end that runs until it is ended.
 pub struct Server {
     child: Child,
-    /// What it said first.
+    /// Its first line of output.
     pub said: String,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It ends with its input; nothing is lost if it had ended before.
+        // It ends with its input; nothing is lost if it has ended before.
         drop(self.child.stdin.take());
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -72,7 +72,7 @@ fn inside(namespace: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 impl Network {
-    /// Makes it. The name tells it from others of this process.
+    /// Creates it. The name distinguishes it from others of this process.
     #[track_caller]
     pub fn new(name: &str) -> Network {
         let [machine, peer] = ["m", "p"].map(|end| format!("sing-{name}-{}-{end}", std::process::id()));
@@ -96,11 +96,11 @@ impl Network {
         network
     }
 
-    /// Joins what is at the machine's end, and gives Linux its address.
+    /// Joins the interfaces at the machine's end, and sets Linux's address.
     #[track_caller]
     fn connect(&self) {
         let Network { machine, peer, .. } = self;
-        // Linux has nothing to say at this end: only bridges packets.
+        // Linux itself sends nothing at this end: it only bridges packets.
         let quiet =
             "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
         let mut command = inside(machine, "sh");
@@ -118,12 +118,12 @@ impl Network {
         ip(&format!("-n {peer} link set lo up"));
     }
 
-    /// The command that starts a machine, as a command in the machine's namespace, with its interface and address.
+    /// Returns the command that starts a machine in its namespace, with its interface and address.
     pub fn of_machine(&self, machine: &Command) -> Command {
         self.with_parameters(machine, &[&format!("address={MACHINE}/24"), &format!("gateway={PEER}"), "dhcp=false"])
     }
 
-    /// Likewise, with what addresses and servers the network tells of.
+    /// Likewise, with the addresses and servers that the network announces.
     pub fn of_guest(&self, machine: &Command) -> Command {
         self.with_parameters(machine, &["dhcp=true"])
     }
@@ -135,7 +135,7 @@ impl Network {
         command
     }
 
-    /// Lets Linux's end give addresses of both kinds and tell of names, through dnsmasq.
+    /// Makes the Linux end assign addresses of both kinds and serve names, through dnsmasq.
     #[track_caller]
     pub fn gives_addresses(&self) -> Server {
         ip(&format!("-n {} address add {PEER_IPV6}/64 dev p0 nodad", self.peer));
@@ -153,13 +153,13 @@ impl Network {
         Server { child: started.expect("dnsmasq starts"), said: String::new() }
     }
 
-    /// Tells the wire what to do to packets from now on, and counts anew.
+    /// Sets the wire's impairments and resets its counters.
     #[track_caller]
     pub fn set(&mut self, damage: &str) {
         assert_eq!(self.ask(&format!("set {damage}")), "done");
     }
 
-    /// What the wire has done to packets.
+    /// Returns the wire's counters.
     #[track_caller]
     pub fn count(&mut self, what: &str) -> u64 {
         let counts = self.ask("counts");
@@ -177,12 +177,12 @@ impl Network {
 
     fn answer(&mut self) -> String {
         let mut line = String::new();
-        // An answer that does not come is an empty one.
+        // A missing answer is an empty one.
         let _ = self.answers.read_line(&mut line);
         line.trim_end().to_string()
     }
 
-    /// Runs a program at Linux's end.
+    /// Runs a program at the Linux end.
     #[track_caller]
     pub fn run(&self, program: &str, arguments: &[&str]) -> Run {
         let mut command = inside(&self.peer, program);
@@ -190,7 +190,7 @@ impl Network {
         finish(command, &format!("{program} {}", arguments.join(" ")), LIMIT)
     }
 
-    /// Does one of the things that `peer.py` can; it must succeed.
+    /// Runs a subcommand of `peer.py`, which must succeed.
     #[track_caller]
     pub fn peer(&self, arguments: &str) -> String {
         let script = script("peer.py").display().to_string();
@@ -200,7 +200,7 @@ impl Network {
         run.text()
     }
 
-    /// Starts one of the things that `peer.py` can and that go on; waits until it has said one line.
+    /// Starts a subcommand of `peer.py` that keeps running, and waits for its first line.
     #[track_caller]
     pub fn server(&self, arguments: &str) -> Server {
         let mut command = inside(&self.peer, "python3");
@@ -213,15 +213,15 @@ impl Network {
         Server { child, said: said.trim_end().to_string() }
     }
 
-    /// Everything that went into the wire, before anything happened to it.
+    /// Capture of everything that entered the wire, before any impairment.
     #[track_caller]
     pub fn capture(&mut self) -> PathBuf {
-        // The answer comes when all of it is in the file.
+        // The answer arrives once all of it is in the file.
         self.ask("counts");
         self.folder.path().join("wire.pcap")
     }
 
-    /// A folder for files of this test.
+    /// Folder for files of this test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

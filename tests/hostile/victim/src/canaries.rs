@@ -1,4 +1,4 @@
-//! The words that nobody else may read or write.
+//! Canaries: words that no other program may read or write.
 
 use alloc::vec::Vec;
 

@@ -24,7 +24,7 @@ const FOLDER: &str = "/check/mute-folder";
 const FILE: &str = "/check/mute-file";
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// A request, which gives what came of it.
+/// A request, which returns its result.
 type Request = (&'static str, fn(&mut Namespace) -> Result<(), AccessError>);
 
 const REQUESTS: [Request; 10] = [

@@ -1,4 +1,4 @@
-//! Counting what was asked and what came of it.
+//! Counts requests and their results.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,7 +16,7 @@ pub struct Suite {
     failures: Vec<String>,
 }
 
-/// What came of a request that gives nothing but that it was done.
+/// The result of a request that returns no value.
 pub type Done = Result<(), AccessError>;
 
 impl Suite {

@@ -131,7 +131,7 @@ impl FaultyDisk {
             (Fate::Fails, _) => Err(DiskError::DeviceError),
             (Fate::Ends, Asked::Write(offset, bytes)) => {
                 let half = bytes / 2 / self.shape.sector_bytes as usize * self.shape.sector_bytes as usize;
-                // What comes of it nobody hears.
+                // Its result is discarded.
                 let _ = self.write(offset, &data[..half]).await;
                 sip::process::exit(1)
             }

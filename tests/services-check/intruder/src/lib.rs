@@ -85,7 +85,7 @@ pub(crate) fn send(child: sip::process::Child) -> Outcome {
     Ok(())
 }
 
-/// Tries what it is told to.
+/// Runs the attack that it is asked for.
 pub fn main(startup: Startup) -> i32 {
     let mut intruder =
         Intruder { namespace: startup.namespace.map(Namespace::new), tcp: startup.tcp, target: startup.target };

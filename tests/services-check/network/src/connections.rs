@@ -82,7 +82,7 @@ fn half_open(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// The other end hears that the connection was broken off, once it has read what came before.
+/// The peer is notified of the reset, once it has read the data before it.
 fn expect_reset(end: End) -> Outcome {
     let (mut reading, mut end) = read(end, FOR_EVER)?;
     while let Reading::Data(_) = reading {
@@ -114,7 +114,7 @@ fn resets(namespace: &mut Namespace) -> Outcome {
     drop(left);
     expect_reset(right)?;
 
-    // With bytes that nobody has read yet.
+    // With unread data.
     let (left, right) = pair(namespace)?;
     let (_, right) = write(right, b"unread", 0)?;
     drop(left);

@@ -247,7 +247,7 @@ fn of_listeners(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// Connections to a listener that has no room for more: nobody answers them.
+/// Connections to a listener with a full backlog: they get no answer.
 fn of_connecting(namespace: &mut Namespace) -> Outcome {
     let failed = |error| format!("{error:?}");
     for taken in [false, true] {

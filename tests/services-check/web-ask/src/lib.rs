@@ -107,7 +107,7 @@ struct Asking {
     time_ns: u64,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Default)]
 struct Answer {
     status: u16,
