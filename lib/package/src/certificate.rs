@@ -1,4 +1,4 @@
-//! Certificates: a key says of another key for which publishers it may sign.
+//! Certificates: one key's statement for which publishers another key may sign.
 //!
 //! All numbers are little-endian. A certificate is: magic (8 bytes), key (32 bytes), issuer's key (32 bytes), serial
 //! number (u64), what it may (u8: 0 sign, 1 certify), rights (u8, see [`Rights`]), bytes of the pattern of publishers
@@ -14,16 +14,16 @@ use manifest_model::{PublicKey, Rights, trust};
 use crate::TrustError;
 
 const MAGIC: &[u8; 8] = b"SINGCRT2";
-/// Bytes of a certificate without its pattern.
+/// Size of a certificate without its pattern, in bytes.
 const FIXED_BYTES: usize = 8 + 32 + 32 + 8 + 1 + 1 + 1 + 64;
 
-/// The most certificates between a root and a package.
+/// Maximum number of certificates between a root and a package.
 pub const CHAIN_MAX: usize = 3;
 
-/// The longest chain, in bytes.
+/// Maximum size of a chain, in bytes.
 pub const CHAIN_BYTES_MAX: usize = CHAIN_MAX * (FIXED_BYTES + 65);
 
-/// What a certified key may do.
+/// What a certified key may sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum May {
     /// Sign packages, but no certificates.
@@ -33,7 +33,7 @@ pub enum May {
 }
 
 impl May {
-    /// The word for it.
+    /// Returns the keyword for it.
     pub const fn word(self) -> &'static str {
         match self {
             May::Sign => "sign",
@@ -41,33 +41,33 @@ impl May {
         }
     }
 
-    /// What the word means, if anything.
+    /// Parses a keyword.
     pub fn from_word(word: &str) -> Option<May> {
         [May::Sign, May::Certify].into_iter().find(|may| may.word() == word)
     }
 }
 
-/// An issuer's word that a key may sign for a publisher.
+/// An issuer's statement that a key may sign for a publisher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The publisher's name, or `name-*` for all whose names begin so.
+    /// The publisher's name, or `name-*` for all names with that prefix.
     pub publishers: String,
-    /// The key that is spoken of.
+    /// The certified key.
     pub key: PublicKey,
-    /// Number to revoke it by; random, so that no two have the same.
+    /// Serial number for revocation; random, so that it is unique.
     pub serial: u64,
     /// What the key may do.
     pub may: May,
-    /// What packages of the key, and of the keys that it certifies, may hold.
+    /// Maximum rights of packages signed by the key, and by the keys that it certifies.
     pub rights: Rights,
-    /// Whose word it is.
+    /// The issuer's key.
     pub issuer: PublicKey,
     /// The issuer's signature.
     pub signature: [u8; 64],
 }
 
 impl Certificate {
-    /// What the issuer signs the SHA-256 of.
+    /// Returns the bytes whose SHA-256 the issuer signs.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&self.key.0);
@@ -85,17 +85,17 @@ impl Certificate {
         out
     }
 
-    /// The bytes of the certificate.
+    /// Serializes the certificate.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = self.signed_bytes();
         out.extend_from_slice(&self.signature);
         out
     }
 
-    /// Reads the certificates of a chain, which says nothing yet of whether they are true.
+    /// Parses the certificates of a chain, without verifying them.
     ///
     /// # Errors
-    /// The bytes are no certificates, or more than [`CHAIN_MAX`].
+    /// The bytes are malformed, or there are more than [`CHAIN_MAX`] certificates.
     pub fn chain(bytes: &[u8]) -> Result<Vec<Certificate>, TrustError> {
         let mut rest = bytes;
         let mut chain = Vec::new();
@@ -111,7 +111,7 @@ impl Certificate {
         Ok(chain)
     }
 
-    /// The bytes of a chain.
+    /// Serializes a chain.
     pub fn encode_chain(chain: &[Certificate]) -> Vec<u8> {
         chain.iter().flat_map(Certificate::encode).collect()
     }

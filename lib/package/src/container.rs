@@ -1,4 +1,4 @@
-//! The files: a package and a system image, taken apart without looking into their parts.
+//! File formats: parses a package and a system image into their parts, which stay opaque.
 //!
 //! All numbers are little-endian. A package is: magic (8 bytes), bytes of the manifest, of the bill of materials, of
 //! the image and of the certificates (u32 each), BLAKE3 of the bill (32 bytes), manifest, bill, image, certificates
@@ -18,41 +18,41 @@ use manifest_model::{Code, Digest, Manifest, PublicKey, SystemManifest};
 
 use crate::{BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, FormatError, TrustError};
 
-/// The first bytes of a package file.
+/// Magic number of a package file.
 pub const PACKAGE_MAGIC: &[u8; 8] = b"SINGPKG3";
-/// The first bytes of a system image file.
+/// Magic number of a system image file.
 pub const SYSTEM_MAGIC: &[u8; 8] = b"SINGSYS3";
 
-/// A package taken apart; nothing of it is believed yet but the shape.
+/// A parsed package; only its shape has been validated.
 #[derive(Clone, Debug)]
 pub struct Package<'a> {
-    /// What the manifest says.
+    /// The decoded manifest.
     pub manifest: Manifest,
     /// The manifest in its binary form.
     pub manifest_bytes: &'a [u8],
-    /// The bill of materials: TOML that says what the image was made of; may be empty.
+    /// The bill of materials: TOML that lists what the image was made of; may be empty.
     pub bill: &'a [u8],
     /// The image file; empty if the code is a script.
     pub image_bytes: &'a [u8],
-    /// Who claims to have signed it; [`PublicKey::NONE`] if nobody does.
+    /// The claimed signer; [`PublicKey::NONE`] if unsigned.
     pub key: PublicKey,
-    /// Why the key should count, if it is no root: from its own certificate to that which a root issued.
+    /// The chain of trust, if the key is no root: from its own certificate to the one issued by a root.
     pub chain: Vec<Certificate>,
-    /// BLAKE3 that the bill must have.
+    /// Expected BLAKE3 of the bill.
     pub bill_digest: Digest,
     /// The bytes before the manifest.
     pub header: &'a [u8],
-    /// The certificates in their binary form.
+    /// The certificates in binary form.
     pub chain_bytes: &'a [u8],
-    /// What should be the key's signature over the identity; zeros if nobody signed.
+    /// The claimed signature of the key over the identity; zeros if unsigned.
     pub signature: [u8; 64],
 }
 
 impl<'a> Package<'a> {
-    /// Takes the bytes of a package file apart.
+    /// Parses a package file.
     ///
     /// # Errors
-    /// The shape is wrong, or manifest or certificates cannot be read.
+    /// The shape is wrong, or manifest or certificates are malformed.
     pub fn parse(bytes: &'a [u8]) -> Result<Package<'a>, FormatError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(8)? != PACKAGE_MAGIC {
@@ -95,42 +95,42 @@ impl<'a> Package<'a> {
         })
     }
 
-    /// Whether its code is machine code, as an image is and a script is not.
+    /// Returns whether its code is machine code: an image, not a script.
     pub fn is_native(&self) -> bool {
         matches!(self.manifest.code, Code::Image { .. })
     }
 
-    /// Whether it says that nobody has signed it.
+    /// Returns whether it is marked as unsigned.
     pub fn is_unsigned(&self) -> bool {
         self.key == PublicKey::NONE
     }
 }
 
-/// A system image taken apart.
+/// A parsed system image; only its shape has been validated.
 #[derive(Clone, Debug)]
 pub struct SystemImage<'a> {
-    /// Who runs, with what.
+    /// The decoded system manifest.
     pub manifest: SystemManifest,
     /// The system manifest in its binary form, as the ABI function `system_manifest` gives it.
     pub manifest_bytes: &'a [u8],
-    /// Who signed it.
+    /// The signer's key.
     pub signer: PublicKey,
-    /// The package files, not yet taken apart.
+    /// The package files, not yet parsed.
     pub packages: Vec<&'a [u8]>,
-    /// For each package, by index, the identity that it must have.
+    /// The expected identity of each package, by index.
     pub identities: Vec<Digest>,
     /// SHA-256 of the head, which stands for the whole.
     pub measurement: Digest,
-    /// What should be the signer's signature over the measurement.
+    /// The claimed signature of the signer over the measurement.
     pub signature: [u8; 64],
 }
 
 impl<'a> SystemImage<'a> {
-    /// Takes the bytes of a system image file apart, and gives the bytes that the measurement must be the SHA-256 of;
-    /// nothing of it is believed yet but the shape.
+    /// Parses a system image file; also returns the bytes whose SHA-256 the measurement must be. Only the shape is
+    /// validated.
     ///
     /// # Errors
-    /// The shape is wrong, or the manifest cannot be read.
+    /// The shape is wrong, or the manifest is malformed.
     pub fn parse(bytes: &'a [u8]) -> Result<(SystemImage<'a>, &'a [u8]), FormatError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(8)? != SYSTEM_MAGIC {

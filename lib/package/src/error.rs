@@ -1,44 +1,44 @@
-//! Why bytes are no package and no system image. Each message says what, where and what to do.
+//! Format errors of packages and system images. Each message says what, where and what to do.
 
 use core::fmt;
 
 use crate::TrustError;
 
-/// Why a file could not be taken apart. Offsets are bytes from its start.
+/// Why a file could not be parsed. Offsets are in bytes from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The file does not begin as a package does.
+    /// The magic number is not a package's.
     NotAPackage,
-    /// The file does not begin as a system image does.
+    /// The magic number is not a system image's.
     NotASystemImage,
-    /// The file ends too soon.
+    /// The file is truncated.
     Truncated {
-        /// Where the missing part begins.
+        /// Offset of the missing part.
         offset: usize,
-        /// Bytes it should have.
+        /// Bytes needed from there on.
         wanted: usize,
-        /// Bytes of the file.
+        /// Actual size of the file, in bytes.
         length: usize,
     },
-    /// Something follows the last part.
+    /// There are bytes after the last part.
     TrailingBytes {
-        /// Where it begins.
+        /// Their offset.
         offset: usize,
-        /// Bytes of it.
+        /// Their number.
         count: usize,
     },
-    /// The manifest's bytes are not a manifest of this version.
+    /// The bytes of the manifest are not a manifest of this version.
     ManifestUnreadable {
-        /// Where it begins.
+        /// Its offset.
         offset: usize,
     },
     /// The bill of materials is longer than [`BILL_BYTES_MAX`](crate::BILL_BYTES_MAX).
     BillTooLarge {
-        /// Bytes it has.
+        /// Its size in bytes.
         bytes: u64,
     },
-    /// The certificates cannot be read.
+    /// The certificates are malformed.
     Chain(TrustError),
 }
 

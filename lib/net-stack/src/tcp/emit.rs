@@ -13,7 +13,7 @@ const HEADERS_4: usize = 40;
 const HEADERS_6: usize = 60;
 const HOP_LIMIT: u8 = 64;
 
-/// Returns the MTU and offloads of the path to a host.
+/// Returns the MSS of the path to a host, and the maximum TSO burst.
 pub(super) fn path<B: Buffer>(output: &Output<B>, remote: &IpAddress) -> Path {
     let (mtu, link_mtu) = (output.mtu_to(remote), output.mtu);
     let (headers, is_version_4) = match remote {

@@ -110,8 +110,8 @@ pub(crate) struct Tcp {
     worker: Option<Waker>,
 }
 
-/// Returns the send buffer size in bytes: a whole number of TSO-sized packets if there is room for one; otherwise
-/// each full buffer would end in a short packet.
+/// Returns the send buffer size in bytes: a whole number of TSO-sized packets if there is room for one, so that a full
+/// buffer does not end in a short packet.
 fn send_bytes(window_bytes: usize) -> usize {
     match window_bytes / MAX_TSO_PAYLOAD_BYTES {
         0 => window_bytes,
