@@ -1,9 +1,9 @@
 //! Allowed dependencies between crates.
 //!
-//! Each line of the table: crates (a folder, or a folder's children with `/*`), and what they may use.
-//! `SIP` stands for every crate with a manifest.toml beside its Cargo.toml, `USERLAND` for the libraries over contracts.
-//! What is only for a crate's own tests may come from `lib/*` as well, and from `abi` where they stand in for the
-//! kernel, but from nowhere else. The lines of `lib/` are exact: each crate has one, and every arrow in it is used.
+//! Each line of the table: crates (a folder, or a folder's children with `/*`), and their allowed dependencies. `SIP`
+//! stands for every crate with a manifest.toml beside its Cargo.toml, `USERLAND` for the libraries over contracts.
+//! Dev-dependencies may also come from `lib/*`, and from `abi` where tests stand in for the kernel, but from nowhere
+//! else. The lines of `lib/` are exact: each crate has one, and every arrow in it is used.
 
 use house::{Crate, Workspace, expect_none};
 

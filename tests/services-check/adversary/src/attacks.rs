@@ -1,4 +1,4 @@
-//! What is tried, and the lines that it must leave.
+//! The attacks, and the audit lines that each must leave.
 
 use alloc::format;
 

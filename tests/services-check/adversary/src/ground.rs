@@ -1,4 +1,4 @@
-//! What is attacked: folders and names of this program, a volume with its files, and its port.
+//! Targets of the attacks: folders and names of this program, a volume with its files, and its port.
 
 use alloc::format;
 use alloc::string::String;

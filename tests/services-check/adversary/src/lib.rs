@@ -1,11 +1,10 @@
-//! Sends intruders, and checks that each is refused, leaves its line in the audit ring, and nothing else.
+//! Starts intruders, and checks that each is refused and leaves its line in the audit ring and nothing else.
 //!
-//! An intruder has the rights of most programs: it is invoked as the shell invokes them, gets the namespace, and the
-//! system manifest lets it reach some things. Key modules: `attacks` (what is tried, and the lines that it must leave),
-//! `ground` (what is attacked), `smuggling` (packages that nobody
-//! should install), `ring` (what `/status/audit` says). Neighbours: the program `intruder`, which tries, and
-//! `resource-counts`, so that nothing is left behind. Deliberately not here: what one kernel call refuses; the
-//! conformance suite knows.
+//! An intruder has the rights of most programs: it is invoked as by the shell, gets the namespace, and the system
+//! manifest lets it reach some things. Key modules: `attacks` (the attacks and their audit lines), `ground` (their
+//! targets), `smuggling` (packages that must not be installed), `ring` (reads `/status/audit`). Neighbours: the
+//! program `intruder`, which attacks, and `resource-counts`, which checks for leaks. Deliberately not here: refusals
+//! of single kernel calls; those are in the conformance suite.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What the audit ring says, read as people read it: from the file `/status/audit`.
+//! The audit ring, read like any user would: from the file `/status/audit`.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
-//! Packages of one who would be somebody else, handed to a program that may install.
+//! Packages that pose as another publisher's, handed to a program that may install.
 //!
-//! The files are made by a test of `lib/package-check`, which knows what is wrong with each. Deliberately not here: packages
-//! that are malformed; the installer's own tests have those.
+//! The files are made by a test of `lib/package-check`, which knows the flaw of each. Deliberately not here: malformed
+//! packages; the installer's own tests have those.
 
 use alloc::format;
 

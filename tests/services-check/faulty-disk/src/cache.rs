@@ -1,4 +1,4 @@
-//! What was written to a disk and may be forgotten.
+//! Volatile write cache of the disk.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

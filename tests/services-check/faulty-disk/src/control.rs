@@ -1,4 +1,4 @@
-//! Taking orders.
+//! Control interface.
 
 use disk_server::Disk;
 use faulty_contract::faulty_disk::{self, ExpReady, states};

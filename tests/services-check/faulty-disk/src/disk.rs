@@ -1,4 +1,4 @@
-//! The disk: a medium, a cache before it that forgets, and a plan of failures.
+//! The disk: a medium, a volatile cache before it, and a plan of failures.
 
 use alloc::collections::VecDeque;
 use core::cell::{Cell, RefCell};

@@ -1,7 +1,7 @@
-//! A disk for tests of what lies above disks: it fails when it is told to, and forgets what was not flushed.
+//! A disk for tests of the layers above: it fails on request, and loses what was not flushed.
 //!
-//! [`plan`] says which request fails, [`cache`] is what a disk may forget, [`medium`] where the bytes are, [`disk`]
-//! the three together, [`control`] takes orders. Deliberately not here: any knowledge of what is on the disk.
+//! [`plan`] decides which request fails, [`cache`] holds what the disk may lose, [`medium`] stores the bytes, [`disk`]
+//! combines the three, [`control`] takes commands. Deliberately not here: any knowledge of the contents of the disk.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Where the bytes are: in memory, or on another disk.
+//! Storage of the bytes: memory, or another disk.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! Which request fails.
+//! Plan of failing requests.
 
 use faulty_contract::faulty_disk::{FaultCounts, FaultPlan};
 

@@ -1,4 +1,4 @@
-//! Growing beyond its manifest after it was started.
+//! Exceeding its manifest after it was started.
 
 use alloc::format;
 

@@ -1,9 +1,9 @@
-//! Tries what it may not, with the rights that most programs have. It ends with status 0 when everything that it tried
-//! was refused; what went through is its last words.
+//! Attempts what it is not allowed to do, with the rights of most programs. Exits with status 0 when every attempt was
+//! refused; otherwise its last message names what succeeded.
 //!
-//! Key modules: `names`, `files`, `volumes`, `network` (what services keep), `roles`, `growth` (what the kernel keeps). Neighbours:
-//! `adversary-check`, which sends it and knows which lines of the audit ring it has to leave. Deliberately not here:
-//! unsafe code; what that could do is the conformance suite's.
+//! Key modules: `names`, `files`, `volumes`, `network` (state of services), `roles`, `growth` (state of the kernel).
+//! Neighbours: `adversary-check`, which starts it and knows the audit lines that it must leave. Deliberately not here:
+//! unsafe code; attacks by it are in the conformance suite.
 #![no_std]
 #![forbid(unsafe_code)]
 

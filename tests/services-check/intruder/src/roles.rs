@@ -1,4 +1,4 @@
-//! Widening its role: giving itself or a comrade one, or taking off the names of those who invoked it.
+//! Widening its role: giving one to itself or a comrade, or dropping the names of its invokers.
 
 use alloc::format;
 

@@ -1,4 +1,4 @@
-//! Getting at a volume by way of who mounts and formats it.
+//! Accessing a volume through the programs that mount and format it.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,7 +1,7 @@
-//! Test SIP: a folder, a file, a disk and a network interface that open and then answer nothing, and a provider that
-//! does not even take its first client. It runs on, so nobody is told of an end.
+//! Test SIP: a folder, a file, a disk and a network interface that open and then never answer, and a provider that
+//! does not even accept its first client. It keeps running, so no peer sees its channel closed.
 //!
-//! Deliberately not here: anything that could be asked for.
+//! Deliberately not here: anything that answers a request.
 #![no_std]
 #![forbid(unsafe_code)]
 

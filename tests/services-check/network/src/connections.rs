@@ -1,4 +1,4 @@
-//! Connections as their contracts promise them.
+//! Connections, as their contracts specify them.
 
 use alloc::format;
 use alloc::string::String;

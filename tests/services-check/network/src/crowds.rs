@@ -1,4 +1,4 @@
-//! A machine on which there can be no more sockets.
+//! Exhaustion of the machine's sockets.
 
 use alloc::format;
 use alloc::vec::Vec;

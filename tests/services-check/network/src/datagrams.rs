@@ -1,4 +1,4 @@
-//! Datagrams, names, and what the stack tells of itself.
+//! Datagrams, names, and the status of the stack.
 
 use alloc::format;
 use alloc::string::String;

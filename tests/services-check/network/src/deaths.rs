@@ -1,5 +1,5 @@
-//! Clients that end in each state of their contracts, before the stack knows what they asked and while it waits on
-//! their behalf. What the other end of a connection is told, and that nothing is kept.
+//! Clients that end in each state of their contracts, before the stack has read their request and while it waits on
+//! their behalf. Checks what the peer of a connection is notified of, and that nothing leaks.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! Both ends of connections over the loopback, and one thing at a time asked of one.
+//! Both ends of connections over the loopback, and single requests to one end.
 
 use alloc::format;
 use alloc::string::String;

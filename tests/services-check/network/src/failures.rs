@@ -1,4 +1,4 @@
-//! A device whose requests fail now and then: whoever asked is told of it, nobody waits for ever, nothing is kept.
+//! A device with intermittent failures: the caller gets an error, no wait hangs, nothing leaks.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,9 +1,9 @@
 //! Checks a network stack through its contracts alone, as client and server of itself over the loopback.
 //!
-//! Before and after each test the system's resources are counted; a test that does not end where it began has failed.
-//! Key modules: `connections`, `datagrams` (what is served), `deaths` (clients that end in the middle), `restarts` (a
-//! stack that does), `rules` (what the system manifest refuses), `crowds` (no sockets left), `failures` (sockets that
-//! fail). Neighbours: `ends` (both ends of a connection). Deliberately not here: which stack it is.
+//! The system's resources are counted before and after each test; a test that does not return to its baseline fails.
+//! Key modules: `connections`, `datagrams` (what is served), `deaths` (clients that end midway), `restarts` (a stack
+//! that does), `rules` (refusals by the system manifest), `crowds` (no sockets left), `failures` (sockets that fail).
+//! Neighbours: `ends` (both ends of a connection). Deliberately not here: which stack it is.
 #![no_std]
 #![forbid(unsafe_code)]
 

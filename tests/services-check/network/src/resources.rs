@@ -1,4 +1,4 @@
-//! Counts of what the system and its network stack have in use, to be the same after a test as before it.
+//! Resource counts of the system and its network stack, which a test must leave as they were.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,5 +1,5 @@
-//! A stack that is killed while its clients are in the middle of something: they are told, what they lent comes home,
-//! and its successor begins with nothing of what was.
+//! A stack that is killed in the middle of its clients' requests: they are notified, their loans return, and its
+//! successor starts with no state of its predecessor.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,7 +1,7 @@
-//! What the rules of the system manifest refuse: the one who asks is told, nobody else is hindered, and the audit ring
-//! says who was refused what by which rule.
+//! Refusals by the rules of the system manifest: the caller gets an error, others are unaffected, and the audit ring
+//! records who was refused what by which rule.
 //!
-//! Deliberately not here: what rules say, which the library's own tests know.
+//! Deliberately not here: the meaning of rules, which the library's own tests cover.
 
 use alloc::format;
 use alloc::string::String;
