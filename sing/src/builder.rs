@@ -1,9 +1,9 @@
-//! Checks SIP crates, builds their images, has them packed and signed.
+//! Checks SIP crates, builds their images, and has them packed and signed.
 //!
-//! Order of work: manifests and contracts, source rules, dependencies, one cargo build for all images, what the compiler
-//! read for it, the image check and the signature. Nothing is compiled or run of what others wrote before it was judged,
-//! as far as it can be judged by then.
-//! Deliberately not here: what makes an image legal; `image-check` checks that here and in the kernel.
+//! Order: manifests and contracts, source rules, dependencies, one cargo build for all images, the files that the
+//! compiler read, the image check and the signature. No untrusted code is compiled or run before it has been checked
+//! as far as possible at that point. Deliberately not here: what makes an image valid; `image-check` decides that
+//! here and in the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -20,12 +20,12 @@ use crate::source_rules::{self, Code};
 use crate::stubs::{EntryStubs, stub_name};
 use crate::{attributes, cargo, image_symbols};
 
-/// Whether test programs may hold unsafe code.
+/// Whether test programs may contain unsafe code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsafeTests {
     /// A test program that declares `unsafe-for-tests` is refused.
     Refused,
-    /// It is built.
+    /// Such a program is built.
     Allowed,
 }
 
@@ -46,10 +46,10 @@ pub fn print_dependencies(repository: &Repository) -> Outcome<u8> {
     Ok(0)
 }
 
-/// Keeps other builds of this output folder out until the lock is dropped.
+/// Locks out other builds of this output folder until the guard is dropped.
 ///
 /// # Errors
-/// The lock file cannot be made.
+/// The lock file cannot be created.
 pub fn lock(repository: &Repository) -> Outcome<File> {
     let path = repository.output("lock");
     let folder = repository.output("");
@@ -72,7 +72,7 @@ pub struct BuiltImage<'a> {
 /// Checks and builds the selected programs.
 ///
 /// # Errors
-/// A program is refused or does not build; the failure names all that were found at that stage.
+/// A program is refused or does not build; the failure lists all problems found at that stage.
 pub fn build_programs<'a>(
     repository: &Repository,
     programs: &Programs,
@@ -111,7 +111,7 @@ pub fn build_programs<'a>(
         .collect()
 }
 
-/// Has the images made from crates in the folders `judged` and no others, and judges what the compiler read for them.
+/// Builds the images from crates in the folders `judged` only, and checks the files that the compiler read.
 fn compile(
     repository: &Repository,
     stubs: &EntryStubs,
@@ -151,7 +151,7 @@ fn compile(
     Ok(built.programs)
 }
 
-/// Writes which crates may be compiled, for those runs of this tool that stand for the compiler.
+/// Writes the list of permitted crates, for the runs of this tool that wrap the compiler.
 fn keep_judged(repository: &Repository, judged: &BTreeSet<PathBuf>) -> Outcome<PathBuf> {
     let list = repository.output("judged");
     let folders: String = judged.iter().map(|folder| format!("{}\n", folder.display())).collect();
@@ -159,10 +159,10 @@ fn keep_judged(repository: &Repository, judged: &BTreeSet<PathBuf>) -> Outcome<P
     Ok(list)
 }
 
-/// Checks what the programs depend on; gives the file that lists the crates which may be compiled for them.
+/// Checks the programs' dependencies; returns the file that lists the crates permitted in their build.
 ///
 /// # Errors
-/// Something is refused, or a file cannot be read or written.
+/// A crate is refused, or a file cannot be read or written.
 pub fn judge(
     repository: &Repository,
     stubs: &EntryStubs,
@@ -173,7 +173,7 @@ pub fn judge(
     keep_judged(repository, &check_dependencies(repository, metadata, &checksums, selected)?)
 }
 
-/// Refuses an image with symbols or sections that neither the runtime nor the compiler puts there.
+/// Refuses an image with symbols or sections that come from neither the runtime nor the compiler.
 fn judge_symbols(program: &Program, image: &Path) -> Outcome<()> {
     let bytes = std::fs::read(image).map_err(|error| Failure::file("read", image, &error))?;
     match image_symbols::complaint(&bytes, &program.name).filter(|_| !program.unsafe_for_tests) {
@@ -183,7 +183,7 @@ fn judge_symbols(program: &Program, image: &Path) -> Outcome<()> {
     }
 }
 
-/// Takes away what was compiled from other sources than are there now, and counts it.
+/// Removes artifacts compiled from sources that have changed since; returns their number.
 fn remove_stale(built: &Built, metadata: &Metadata, code: impl Fn(&Package) -> Code) -> usize {
     let mut stale = Compiled::among(&built.artifacts, metadata, code);
     stale.retain(|compiled| !compiled.is_current());
@@ -191,7 +191,7 @@ fn remove_stale(built: &Built, metadata: &Metadata, code: impl Fn(&Package) -> C
     stale.len()
 }
 
-/// The folder of a program's crate as cargo knows it.
+/// Returns the folder of a program's crate, in cargo's spelling.
 fn crate_folder(program: &Program) -> Option<PathBuf> {
     match &program.body {
         Body::Crate { folder, .. } => folder.canonicalize().ok(),
@@ -199,7 +199,7 @@ fn crate_folder(program: &Program) -> Option<PathBuf> {
     }
 }
 
-/// What is wrong with what a program says of its own code, each one sentence.
+/// Checks what a program's manifest declares about its code; one sentence per complaint.
 fn manifest_complaint(repository: &Repository, program: &Program, unsafe_tests: UnsafeTests) -> Option<String> {
     let manifest = program.manifest();
     let manifest = repository.shown(&manifest);
@@ -217,13 +217,13 @@ fn manifest_complaint(repository: &Repository, program: &Program, unsafe_tests: 
     })
 }
 
-/// What is wrong with the library of a program beside what is asked of every crate of an image.
+/// Checks a program's library, beyond the rules for every crate of an image.
 fn library_complaint(repository: &Repository, metadata: &Metadata, program: &Program) -> Option<String> {
     let folder = crate_folder(program)?;
-    // One that is not in the closure, or has no library, is refused as every crate is.
+    // A crate outside the closure, or without a library, is refused by the general rules.
     let package = metadata.packages.iter().find(|package| package.source.is_none() && package.folder() == folder)?;
     let library = &package.library()?.src_path;
-    // One elsewhere is refused as every crate's is, and may be a device that has no end.
+    // A library elsewhere is refused by the general rules; reading it might never end, since it may be a device.
     if !source_rules::lies_in(library, package.folder()) {
         return None;
     }
@@ -233,7 +233,7 @@ fn library_complaint(repository: &Repository, metadata: &Metadata, program: &Pro
         .then(|| format!("{} lacks #![no_std]: a SIP has no host operating system under it", repository.shown(library)))
 }
 
-/// Checks what the programs depend on, and returns the folders of all packages that building them compiles.
+/// Checks the programs' dependencies, and returns the folders of all packages that the build compiles.
 fn check_dependencies(
     repository: &Repository,
     metadata: &Metadata,
@@ -258,7 +258,7 @@ fn check_dependencies(
     Ok(compiled)
 }
 
-/// A failure that lists the complaints, if there are any.
+/// Returns a failure that lists the complaints, if any.
 fn refuse_any(complaints: Vec<String>) -> Outcome<()> {
     match complaints.as_slice() {
         [] => Ok(()),

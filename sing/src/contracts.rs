@@ -1,8 +1,8 @@
-//! The contracts that a program can see: those of the crates its library depends on by path, and its
-//! own, each crate's `.contract` files compiled as one unit.
+//! The contracts visible to a program: its own and those of the crates its library depends on by path; each crate's
+//! `.contract` files are compiled as one unit.
 //!
-//! Key types: [`ContractUnits`] for the repository, [`VisibleContracts`] for one program.
-//! Deliberately not here: what makes a contract right; that is the crate `lang`.
+//! Key types: [`ContractUnits`] for the repository, [`VisibleContracts`] for one program. Deliberately not here:
+//! checking contracts; that is the crate `lang`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, read_text};
 use crate::terminal;
 
-/// Folders of a crate in which contracts are test data.
+/// Folders of a crate whose contracts are test data.
 const NOT_SEARCHED: [&str; 4] = ["target", "tests", "fixtures", "fuzz"];
 
-/// The compiled contracts of every crate of the repository that has some.
+/// The compiled contracts of every crate of the repository that has any.
 pub struct ContractUnits {
     units: BTreeMap<PathBuf, Compiled>,
     path_dependencies: BTreeMap<PathBuf, Vec<PathBuf>>,
 }
 
 impl ContractUnits {
-    /// Compiles the contracts of the repository's crates; mistakes in them are kept as diagnostics.
+    /// Compiles the contracts of the repository's crates; their errors are kept as diagnostics.
     ///
     /// # Errors
     /// Cargo cannot read the workspace, or a file cannot be read.
@@ -48,12 +48,12 @@ impl ContractUnits {
         Ok(ContractUnits { units, path_dependencies })
     }
 
-    /// The units by the folder of their crate.
+    /// Returns the units by crate folder.
     pub fn all(&self) -> impl Iterator<Item = (&Path, &Compiled)> {
         self.units.iter().map(|(folder, unit)| (folder.as_path(), unit))
     }
 
-    /// A failure that shows every error of the units, if there are any.
+    /// Fails with every error of the units, if there are any.
     ///
     /// # Errors
     /// A contract has an error.
@@ -67,7 +67,7 @@ impl ContractUnits {
         Err(Failure::new("the contracts have errors").details(details.join("\n")).remedy("mend what is shown above"))
     }
 
-    /// What the crate in `folder` can name in its manifest.
+    /// Returns the contracts that the manifest of the crate in `folder` can name.
     pub fn visible_from(&self, folder: &Path) -> VisibleContracts<'_> {
         let mut seen = BTreeSet::new();
         let mut open = vec![folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())];
@@ -85,13 +85,13 @@ impl ContractUnits {
         VisibleContracts { contracts }
     }
 
-    /// The contract with this name, wherever it is.
+    /// Finds the contract with this name in any unit.
     pub fn find(&self, name: &str) -> Option<&lang::Contract> {
         let all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
         all.flat_map(|unit| &unit.contracts).find(|contract| contract.name == name)
     }
 
-    /// The names of all contracts, in alphabetical order.
+    /// Returns the names of all contracts, sorted.
     pub fn names(&self) -> Vec<String> {
         let all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
         let names: BTreeSet<String> =
@@ -100,7 +100,7 @@ impl ContractUnits {
     }
 }
 
-/// The contract language's own files are test data.
+/// The contract files of the contract language's own crate are test data.
 fn may_declare_contracts(package: &Package) -> bool {
     !["lang", "sip", "sip-macros", "abi"].contains(&package.name.as_str())
 }
@@ -115,7 +115,7 @@ pub fn compile_files(repository: &Repository, files: &[PathBuf]) -> Outcome<Comp
     Ok(lang::compile(&sources?))
 }
 
-/// The `.contract` files in a crate's folder, in the order of their names.
+/// Returns the `.contract` files in a crate's folder, sorted by name.
 pub fn contract_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
@@ -123,7 +123,7 @@ pub fn contract_files(folder: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(&current).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = entry.file_name();
-            // Links are not followed: one to its own folder would have no end.
+            // Links are not followed, as they could form a cycle.
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
                 let is_nested_crate = path.join("Cargo.toml").is_file();

@@ -1,5 +1,5 @@
-//! `sing docs`: builds the documentation, says where it is, and serves it: the pages as a book, and the crates that
-//! programs use, with a link to the guide for authors on each page.
+//! `sing docs`: builds the documentation, prints its location, and serves it: the pages as a book, and the crates
+//! that programs use, with a link to the authors' guide on each page.
 //!
 //! Deliberately not here: the texts.
 
@@ -15,7 +15,7 @@ use crate::host_tools;
 use crate::repository::{Repository, read_text, write_if_changed};
 use crate::spelling;
 
-/// What programs use.
+/// Crates for programs.
 const CRATES: [&str; 13] = [
     "abi",
     "client",
@@ -31,11 +31,11 @@ const CRATES: [&str; 13] = [
     "text",
     "web-application",
 ];
-/// The guide for authors of programs.
+/// The guide for program authors.
 const GUIDE: &str = "authors";
-/// The folder of the book, beside those of the crates.
+/// Folder of the book, beside those of the crates.
 const BOOK: &str = "book";
-/// What opens a page for a person.
+/// Program that opens a page in a browser.
 const OPENER: &str = "xdg-open";
 
 /// What `sing docs` is asked.
@@ -92,7 +92,7 @@ fn crate_page(name: &str) -> PathBuf {
     Path::new(&name.replace('-', "_")).join("index.html")
 }
 
-/// This process becomes the system's own web server; why it could not.
+/// Execs the system's own web server; returns the failure if that fails.
 fn serve(folder: &Path, port: Option<u16>) -> Failure {
     let links: String = CRATES.iter().map(|name| item(&crate_page(name).to_string_lossy(), name)).collect();
     let page =
@@ -117,7 +117,7 @@ fn item(link: &str, text: &str) -> String {
     format!("<li><a href=\"{link}\">{text}</a></li>\n")
 }
 
-/// The names of the pages, in alphabetical order.
+/// Returns the names of the pages, sorted.
 fn pages(repository: &Repository) -> Vec<String> {
     let files = std::fs::read_dir(repository.base().join("docs")).into_iter().flatten().flatten();
     let pages = files.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md"));
@@ -157,7 +157,7 @@ fn build_crates(repository: &Repository, folder: &Path) -> Outcome<()> {
     run(command, "cargo doc")
 }
 
-/// Runs a command whose own progress is shown.
+/// Runs a command that shows its own progress.
 fn run(mut command: Command, what: &str) -> Outcome<()> {
     let status = command.stdin(Stdio::null()).status();
     let status = status.map_err(|error| {

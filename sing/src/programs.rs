@@ -1,8 +1,8 @@
 //! Finds the programs of the repository: folders with a `manifest.toml`, each a SIP crate or a script.
 //!
-//! Key type: [`Program`]. Neighbours: `builder` makes images of them, `check` reads their manifests.
-//! Deliberately not here: what a manifest may say; the crate `manifest` knows. Only what is needed to
-//! find a program is read here, so that one program's mistakes do not hide the others.
+//! Key type: [`Program`]. Neighbours: `builder` makes images of them, `check` reads their manifests. Deliberately not
+//! here: the manifest format, which is the crate `manifest`'s. Only what is needed to find a program is read here, so
+//! that an error in one program does not hide the others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use crate::spelling;
 /// A program of the repository.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Its name in its manifest.
+    /// Name in its manifest.
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// What sort of program it says it is, such as `console` or `test`.
+    /// Category in its manifest, such as `console` or `test`.
     pub category: String,
-    /// What it runs.
+    /// The code that it runs.
     pub body: Body,
-    /// Whether it declares that its crate holds unsafe code, to attack the system with.
+    /// Whether it declares unsafe code, to attack the system with.
     pub unsafe_for_tests: bool,
 }
 
-/// What a program runs.
+/// The code of a program.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// A library crate.
@@ -43,12 +43,12 @@ pub enum Body {
 }
 
 impl Program {
-    /// The path of its manifest.
+    /// Returns the path of its manifest.
     pub fn manifest(&self) -> PathBuf {
         self.folder.join("manifest.toml")
     }
 
-    /// The folder of the crate whose contracts, with those it depends on, its manifest may name.
+    /// Returns the folder of the crate whose visible contracts its manifest may name.
     pub fn contract_folder(&self) -> &Path {
         match &self.body {
             Body::Crate { folder, .. } => folder,
@@ -91,17 +91,17 @@ struct PackageHeading {
     name: String,
 }
 
-/// The programs of a repository, and the manifests that cannot be read.
+/// The programs of a repository, and the unreadable manifests.
 #[derive(Debug, Default)]
 pub struct Programs {
-    /// Whether one's own are among them.
+    /// Whether they include a user's own programs.
     is_own: bool,
     found: BTreeMap<String, Program>,
     broken: BTreeMap<PathBuf, Failure>,
 }
 
 impl Programs {
-    /// Looks through the repository's program folders.
+    /// Searches the repository's program folders.
     pub fn find(repository: &Repository) -> Programs {
         let mut programs = Programs { is_own: repository.is_own(), ..Programs::default() };
         let mut named: BTreeMap<String, Vec<Program>> = BTreeMap::new();
@@ -119,7 +119,7 @@ impl Programs {
         programs
     }
 
-    /// Adds those of one name. A name that several have is nobody's, so that none takes the place of another.
+    /// Adds the programs of one name. A name used by several is rejected, so that none replaces another.
     fn add(&mut self, repository: &Repository, name: String, called: Vec<Program>) {
         let called = match <[Program; 1]>::try_from(called) {
             Ok([program]) => {
@@ -134,20 +134,20 @@ impl Programs {
         self.broken.extend(called.into_iter().map(|program| (program.folder, failure.clone())));
     }
 
-    /// All that could be read, in the order of their names.
+    /// Returns all readable programs, by name.
     pub fn all(&self) -> impl Iterator<Item = &Program> {
         self.found.values()
     }
 
-    /// Folders whose manifest could not be read, and why.
+    /// Returns the folders with unreadable manifests, and the errors.
     pub fn broken(&self) -> impl Iterator<Item = (&Path, &Failure)> {
         self.broken.iter().map(|(folder, failure)| (folder.as_path(), failure))
     }
 
-    /// The program with this name.
+    /// Returns the program with this name.
     ///
     /// # Errors
-    /// There is none; when manifests are broken, it may be one of those, so the first is named.
+    /// There is none; it may be one of the broken manifests, so the first of those is named.
     pub fn get(&self, name: &str) -> Outcome<&Program> {
         if let Some(program) = self.found.get(name) {
             return Ok(program);
@@ -166,7 +166,7 @@ impl Programs {
     }
 }
 
-/// Every folder with a manifest where programs are looked for.
+/// Returns every folder with a manifest below the program folders.
 pub fn manifest_folders(repository: &Repository) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = repository
         .program_folders()
@@ -187,7 +187,7 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
             .remedy(format!("see `cargo sing check {}`", repository.shown(&path)))
     })?;
     if !manifest_model::is_name(&heading.program.name) {
-        // Folders and crates are called after it.
+        // Folders and crates take its name.
         return Err(Failure::new(format!(
             "the manifest {} calls its program {:?}, which is no name",
             repository.shown(&path),

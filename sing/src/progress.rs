@@ -1,38 +1,38 @@
-//! The progress line of a build or of copying: on a terminal, a bar that is drawn over itself; elsewhere one
-//! sentence, and only when it takes long. Builds that run at the same time have one line together.
+//! The progress line of a build or a copy: on a terminal, a bar that is redrawn; elsewhere one sentence, and only if
+//! it takes long. Concurrent builds share one line.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A build shorter than this shows nothing.
+/// Minimum duration before a build shows anything on a terminal.
 const QUIET: Duration = Duration::from_millis(400);
-/// Away from a terminal, a build shorter than this shows nothing.
+/// Minimum duration before a build shows anything elsewhere.
 const QUIET_IN_A_LOG: Duration = Duration::from_secs(5);
 const BAR_CELLS: usize = 24;
-/// While nothing is ready, it is shown this often that a build goes on.
+/// Redraw interval while nothing finishes.
 pub const TICK: Duration = Duration::from_millis(200);
 /// Bytes that are shown as one.
 const MEBIBYTE: u64 = 1 << 20;
 
-/// What is at work in this process.
+/// The work in progress in this process.
 static LINE: Mutex<Option<Line>> = Mutex::new(None);
 
-/// The progress of one build, or of copying. Writes to standard error alone.
+/// Progress of one build or copy. Writes to standard error only.
 pub struct Progress(());
 
-/// The line of all progress at a time.
+/// The line shared by all concurrent progress.
 struct Line {
     what: String,
-    /// What is said of it where no bar can be drawn.
+    /// The sentence where no bar can be drawn.
     sentence: String,
-    /// How much progress it is of.
+    /// Number of `Progress` values sharing it.
     parts: usize,
     expected: usize,
     done: BTreeSet<String>,
     copied: usize,
-    /// What was ready last.
+    /// The part that finished last.
     latest: String,
     started: Instant,
     on_terminal: bool,
@@ -60,7 +60,7 @@ impl Progress {
         Progress(())
     }
 
-    /// One part is ready. Parts of the same name are told apart by `id`.
+    /// Reports a finished part; `id` distinguishes parts of the same name.
     pub fn step(&mut self, id: &str, name: &str) {
         change(|line| {
             line.done.insert(format!("{id} {name}"));
@@ -68,7 +68,7 @@ impl Progress {
         });
     }
 
-    /// So many bytes are copied by now.
+    /// Reports the bytes copied so far.
     pub fn copied(&mut self, bytes: u64) {
         change(|line| {
             line.copied = usize::try_from(bytes / MEBIBYTE).unwrap_or(usize::MAX);
@@ -76,13 +76,13 @@ impl Progress {
         });
     }
 
-    /// Shows where it is, although nothing else is ready.
+    /// Redraws the line although nothing new finished.
     pub fn tick(&mut self) {
         change(|_| {});
     }
 }
 
-/// The last to end wipes the line.
+/// The last one dropped erases the line.
 impl Drop for Progress {
     fn drop(&mut self) {
         let mut line = LINE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,18 +148,18 @@ impl Line {
 
     fn draw(&self, line: &str) {
         let mut out = std::io::stderr().lock();
-        // Progress that cannot be shown is no reason to stop building.
+        // Failing to show progress is no reason to stop a build.
         let _ = write!(out, "\r\x1b[2K{line}");
         let _ = out.flush();
     }
 }
 
-/// What is said of a build where no bar can be drawn.
+/// Returns the sentence for a build where no bar can be drawn.
 fn building(what: &str) -> String {
     format!("building {what}; the first time takes a few minutes")
 }
 
-/// The line itself, at most 79 columns.
+/// Formats the bar, at most 79 columns.
 fn bar(what: &str, done: usize, expected: usize, name: &str) -> String {
     let expected = expected.max(done).max(1);
     let filled = done.saturating_mul(BAR_CELLS) / expected;
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((line.what.as_str(), line.parts, line.expected), ("the machine and programs", 2, 210));
     }
 
-    /// Images had not counted, so that the bar stood full while they were linked.
+    /// Images must count, or the bar stands full while they link.
     #[test]
     fn an_image_counts_beside_the_library_of_its_name() {
         let mut progress = Progress::new("programs", 3);

@@ -1,8 +1,8 @@
-//! What rustc read for a crate: its dep-info files, and records with a digest of each file at the time it was read.
+//! The files that rustc read for a crate: its dep-info files, and records with a digest of each file at that time.
 //!
-//! Cargo decides by times of files whether a crate must be compiled anew. A file that was put in the place of another with
-//! the other's time would be judged and not compiled, so that the builder compares digests. Key types: [`DepInfo`],
-//! [`Record`]. Deliberately not here: what the files may say (`compiled_sources`).
+//! Cargo decides by modification time whether to recompile a crate. A file replaced by another with the same time
+//! would be checked but not compiled, so the builder compares digests. Key types: [`DepInfo`], [`Record`].
+//! Deliberately not here: what the files may contain (`compiled_sources`).
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,20 +13,20 @@ use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::repository::write_whole;
 
-/// What rustc says it read.
+/// A parsed dep-info file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DepInfo {
-    /// The files, whatever for.
+    /// All files read.
     pub files: Vec<PathBuf>,
-    /// The variables of the environment.
+    /// Environment variables read.
     pub variables: Vec<String>,
 }
 
 impl DepInfo {
-    /// Reads a file of dependencies.
+    /// Reads a dep-info file.
     ///
     /// # Errors
-    /// It cannot be read, or has a line that rustc would not write but for a file with a line end in its name.
+    /// It cannot be read, or has a line that rustc would write only for a file with a newline in its name.
     pub fn read(path: &Path) -> Outcome<DepInfo> {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
         DepInfo::parse(&text).map_err(|line| {
@@ -35,7 +35,7 @@ impl DepInfo {
         })
     }
 
-    /// Takes the rules without dependencies, of which there is one for each file that was read.
+    /// Parses the rules without prerequisites, of which there is one per file read.
     fn parse(text: &str) -> Result<DepInfo, &str> {
         let mut info = DepInfo::default();
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -52,12 +52,12 @@ impl DepInfo {
     }
 }
 
-/// The record of a crate: each file that rustc read, with the digest of its content.
+/// The record of a crate: each file that rustc read, with its digest.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Record(String);
 
 impl Record {
-    /// Of the files as they are now.
+    /// Makes a record of the files' present content.
     ///
     /// # Errors
     /// One of them cannot be read.
@@ -70,21 +70,21 @@ impl Record {
         Ok(Record(text))
     }
 
-    /// Whether this is what was kept when the crate was compiled.
+    /// Whether this equals the record kept when the crate was compiled.
     pub fn is_kept(&self, dep_info: &Path) -> bool {
         std::fs::read_to_string(place(dep_info)).is_ok_and(|kept| kept == self.0)
     }
 }
 
-/// Where the record of a crate lies.
+/// Path of a crate's record.
 fn place(dep_info: &Path) -> PathBuf {
     dep_info.with_extension("read")
 }
 
-/// Keeps the record of a crate that was compiled from `began` on.
+/// Keeps the record of a crate whose compilation started at `began`.
 ///
 /// # Errors
-/// A file cannot be read, or was written while rustc may have read it, or the record cannot be written.
+/// A file cannot be read, or was written after rustc may have read it, or the record cannot be written.
 pub fn keep(dep_info: &Path, info: &DepInfo, began: SystemTime) -> Outcome<()> {
     for file in &info.files {
         let written = std::fs::metadata(file).and_then(|metadata| metadata.modified());

@@ -20,11 +20,11 @@ use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
 use crate::tap;
 
-/// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status
-/// are the machine's own; it stays to carry the console of one in QEMU.
+/// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status are the
+/// machine's own; for a machine in QEMU it stays, to carry the console.
 ///
 /// # Errors
-/// The system does not build, a disk is not there, or the machine cannot be started.
+/// The system does not build, a disk is missing, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     let arguments = tap::with_address(arguments);
     let Some(web) = &arguments.web else { return start(repository, &arguments, None) };
@@ -32,7 +32,7 @@ pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     start(repository, &site.arguments, Some(&site))
 }
 
-/// Runs a system; what of a site is to be said is said when all is built.
+/// Runs a system; announces the site once everything is built.
 fn start(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     match arguments.machine {
         None | Some(MachineName::Hosted) => run_hosted(repository, arguments, site),
@@ -41,8 +41,8 @@ fn start(repository: &Repository, arguments: &RunArguments, site: Option<&Site>)
     }
 }
 
-/// Says where a site is served; a service does that itself when it serves. Building may have taken minutes: where
-/// somebody else has its port now, that is said.
+/// Announces a site's address; a service does that itself when it serves. The port is checked again, since another
+/// process may have taken it during a build of minutes.
 fn announce(site: Option<&Site>, service: Option<&Service>) -> Outcome<()> {
     let Some(site) = site else { return Ok(()) };
     site.check_port()?;
@@ -71,7 +71,7 @@ fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&S
     Err(Failure::file("start", &ready.machine, &error))
 }
 
-/// What only a bare machine has is not left out in silence.
+/// Refuses options that only a bare machine has, instead of ignoring them.
 fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
     let given = [
         ("--mem", arguments.mem.is_some()),
@@ -103,7 +103,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
     let prepared = Prepared::new(repository, kind, &arguments, &disks, person)?;
     announce(site, service.as_ref())?;
     let end = guest::run(&prepared.hardware, service.as_ref())?;
-    // Its files and the terminal are as before when this returns or becomes another program.
+    // Removes its files and restores the terminal before this returns or execs.
     drop(prepared);
     match end {
         guest::End::Status(status) => Ok(status),
@@ -111,7 +111,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
     }
 }
 
-/// This process begins anew with the same arguments, as the hosted machine does; why it could not.
+/// Re-executes this process with the same arguments, as the hosted machine does; returns the failure if that fails.
 fn begin_again() -> Failure {
     match crate::tool::path() {
         Ok(tool) => Failure::file("start", &tool, &Command::new(&tool).args(std::env::args_os().skip(1)).exec()),
@@ -119,10 +119,10 @@ fn begin_again() -> Failure {
     }
 }
 
-/// The disks that were given, or else the demo disk.
+/// Returns the given disks, or else the demo disk.
 ///
 /// # Errors
-/// A disk is not there, or the demo disk cannot be made.
+/// A disk is missing, or the demo disk cannot be made.
 pub fn disks(repository: &Repository, arguments: &RunArguments) -> Outcome<Vec<PathBuf>> {
     for (number, disk) in arguments.disk.iter().enumerate() {
         check_disk(number, disk)?;
@@ -130,7 +130,7 @@ pub fn disks(repository: &Repository, arguments: &RunArguments) -> Outcome<Vec<P
     if arguments.disk.is_empty() { Ok(vec![demo_disk(repository)?]) } else { Ok(arguments.disk.clone()) }
 }
 
-/// The demo disk, to be read only, so that several machines can run at once.
+/// Returns the demo disk, read-only, so that several machines can run at once.
 ///
 /// # Errors
 /// It cannot be made.
@@ -140,7 +140,7 @@ pub fn demo_disk(repository: &Repository) -> Outcome<PathBuf> {
     Ok(disk.into())
 }
 
-/// The command that starts the machine.
+/// Returns the command that starts the machine.
 fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], arguments: &RunArguments) -> Command {
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image);
@@ -170,7 +170,7 @@ fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], argumen
     command
 }
 
-/// Looks at a disk before anything is built for it: what cannot be opened is better said now.
+/// Checks that a disk can be opened before anything is built for it.
 fn check_disk(number: usize, disk: &Path) -> Outcome<()> {
     let text = disk.to_string_lossy();
     let path = text.strip_suffix(":ro").map_or(disk, Path::new);
@@ -194,19 +194,19 @@ fn check_disk(number: usize, disk: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// What a disk holds.
+/// Content of a disk.
 #[derive(Debug, PartialEq, Eq)]
 enum Content {
     /// ext2, FAT or partitions.
     Known,
-    /// Zeros: it is there to be formatted.
+    /// All zeros: to be formatted.
     Empty,
     Foreign(&'static str),
 }
 
-/// A disk that cannot be read counts as known: its driver reports the error.
+/// Classifies a disk. An unreadable one counts as known: its driver reports the error.
 fn content(mut disk: &std::fs::File) -> Content {
-    // The length of a block device is not in its metadata.
+    // A block device's length is not in its metadata.
     let Ok(bytes) = disk.seek(SeekFrom::End(0)) else { return Content::Known };
     let mut start = [0; 4096];
     let Ok(count) = disk.read_at(&mut start, 0) else { return Content::Known };

@@ -1,8 +1,8 @@
-//! `sing run` where nobody types: the system runs as a service of the host.
+//! `sing run` without a terminal: the system runs as a service of the host.
 //!
-//! It serves until it is asked to end, so its shell is left out; its log has the time in each line, and the process that
-//! supervises this one is told when it serves. Neighbours: `run`, which starts it; `bare::guest`, which carries one in
-//! QEMU. Deliberately not here: the form of log lines, which is crate `host-service`'s.
+//! It serves until it is asked to end, so its shell is left out; its log lines carry timestamps, and the supervisor
+//! of this process is notified when it serves. Neighbours: `run`, which starts it; `bare::guest`, which carries one
+//! in QEMU. Deliberately not here: the format of log lines, which is crate `host-service`'s.
 
 use std::io::{Read, Write, stdin};
 use std::net::{SocketAddr, TcpStream};
@@ -22,39 +22,39 @@ use crate::command_line::{LogForm, RunArguments};
 use crate::failure::{Failure, Outcome};
 use crate::site::Site;
 
-/// The first program's parameter that leaves the shell out.
+/// The root program's parameter that leaves the shell out.
 const WITHOUT_PRIMARY: &str = "without-primary=true";
 const CONSOLE: &str = "Console";
-/// How often it is looked whether a site is served, and how long an answer may take.
+/// Polling interval for the site, and timeout for one response.
 const LOOK: Duration = Duration::from_millis(100);
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// A system in QEMU serves, and a reload of it is under way.
+/// Whether the system in QEMU serves, and whether a reload of it is in progress.
 static SERVES: AtomicBool = AtomicBool::new(false);
 static RELOADING: AtomicBool = AtomicBool::new(false);
 
 /// A system that runs as a service.
 #[derive(Debug, Clone)]
 pub struct Service {
-    /// How its log is written.
+    /// Log format.
     pub log: Format,
-    /// What is said when it serves.
+    /// Announcement when it serves.
     pub announcement: String,
-    /// A parameter for its first program, where its primary program is to be left out.
+    /// Parameter for the root program, if its primary program is to be left out.
     pub parameter: Option<&'static str>,
-    /// Where this host reaches its web server, if it has one.
+    /// Address of its web server as seen from this host, if it has one.
     pub place: Option<SocketAddr>,
 }
 
-/// Tells the supervisor of this process, if it has one.
+/// Notifies the supervisor of this process, if there is one.
 pub fn tell(state: State) {
     if let Err(error) = notify::tell(state) {
         eprintln!("sing: the supervisor at NOTIFY_SOCKET cannot be told that this is {state:?}: {error}");
     }
 }
 
-/// Tells the supervisor of a reload, once the system in QEMU serves; it looks at its files and at the name of its log by
-/// itself.
+/// Notifies the supervisor of a reload, once the system in QEMU serves; the system notices changed files and the name
+/// of its log by itself.
 pub fn reload() {
     if !SERVES.load(Ordering::SeqCst) || RELOADING.swap(true, Ordering::SeqCst) {
         return;
@@ -69,8 +69,8 @@ pub fn reload() {
 }
 
 impl Service {
-    /// Says so and tells the supervisor as soon as a machine in QEMU serves. QEMU takes connections from the start, so
-    /// only an answer shows that all services run.
+    /// Announces and notifies the supervisor as soon as a machine in QEMU serves. QEMU accepts connections from the
+    /// start, so only a response shows that all services run.
     pub fn announce_when_it_serves(&self) {
         let service = self.clone();
         thread::spawn(move || {
@@ -86,7 +86,7 @@ impl Service {
         });
     }
 
-    /// What the hosted machine is told of it.
+    /// Returns the arguments that configure the hosted machine.
     pub fn machine_words(&self) -> Vec<String> {
         let mut words = vec!["--service".into(), self.announcement.clone()];
         words.extend((self.log == Format::Json).then(|| "--json-log".into()));
@@ -95,7 +95,7 @@ impl Service {
     }
 }
 
-/// The service that a run of this system image is, if it is one.
+/// Returns the service that a run of this system image is, if it is one.
 ///
 /// # Errors
 /// The image cannot be read, or the arguments do not fit.
@@ -120,7 +120,7 @@ pub fn of(arguments: &RunArguments, image: &Path, site: Option<&Site>) -> Outcom
     }))
 }
 
-/// Whether the site's status page says that all is well.
+/// Whether the site's status page reports the system as healthy.
 fn is_well(place: SocketAddr) -> bool {
     let ask = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&place, ANSWER)?;
@@ -128,7 +128,7 @@ fn is_well(place: SocketAddr) -> bool {
         stream.write_all(b"GET /status/health HTTP/1.0\r\n\r\n")?;
         let mut head = [0; 12];
         stream.read_exact(&mut head)?;
-        // A system of a person's own may have no status page.
+        // A user's own system may have no status page.
         Ok(head.ends_with(b" 200") || head.ends_with(b" 404"))
     };
     ask().unwrap_or(false)
@@ -148,14 +148,14 @@ fn format(form: LogForm) -> Format {
     }
 }
 
-/// What the end of a system depends on.
+/// What determines the end of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Primary {
     /// A program that reads from the console.
     Shell,
     /// A program that serves.
     Server,
-    /// A program that does its work and ends.
+    /// A program that does its work and exits.
     Job,
 }
 
@@ -164,7 +164,7 @@ impl Primary {
         let Ok(system) = package_check::verify_system(image) else { return Primary::Job };
         let instance =
             system.manifest.instances.iter().find(|instance| Some(&instance.name) == system.manifest.primary.as_ref());
-        // Without a primary instance the system ends with its first program.
+        // Without a primary instance the system ends with its root program.
         let program = instance.map_or(&system.manifest.root, |instance| &instance.program);
         let packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
         packages.map(|package| package.manifest).find(|manifest| manifest.name == *program).map_or(Primary::Job, kind)
@@ -182,8 +182,8 @@ fn kind(manifest: Manifest) -> Primary {
     }
 }
 
-/// Whether anything can come from standard input: it is neither `/dev/null`, which stands for a closed one too, nor a
-/// pipe or socket at its end.
+/// Whether standard input can deliver anything: it is neither `/dev/null`, which also stands for a closed one, nor a
+/// pipe or socket at end of file.
 fn has_input() -> bool {
     let input = stdin();
     let Ok(status) = fstat(&input) else { return false };

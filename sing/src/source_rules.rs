@@ -1,9 +1,9 @@
-//! What holds of each crate of this repository that takes part in making an image, before anything is compiled.
+//! Rules for each crate of this repository that takes part in building an image, checked before anything is compiled.
 //!
-//! Trust is by place: the few crates that may hold unsafe code or run while an image is built are those in the folders of
-//! [`TRUSTED`], whatever others call themselves. Neighbours: `dependencies` has the rules for crates from outside,
-//! `source_words` those for single files, `compiled_sources` sees after the build that no other files were read.
-//! Deliberately not here: what a file may say.
+//! Trust is by location: the few crates that may contain unsafe code or run during the build are those in the folders
+//! of [`TRUSTED`], whatever names others use. Neighbours: `dependencies` has the rules for external crates,
+//! `source_words` those for single files, `compiled_sources` checks after the build that no other files were read.
+//! Deliberately not here: what a file may contain.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::cargo::{Metadata, Node, Package};
 use crate::repository::Repository;
 use crate::source_words;
 
-/// A crate of this repository that belongs to the trusted base of images.
+/// A crate of this repository in the trusted base of images.
 pub struct Trusted {
     /// Its folder.
     pub folder: &'static str,
-    /// The name by which generated code calls it, which no other crate may have.
+    /// The name by which generated code refers to it, reserved for it.
     pub name: &'static str,
-    /// The crates that may use it, by their folders; whoever likes where there are none.
+    /// Folders of the crates that may use it; empty if any may.
     used_by: &'static [&'static str],
 }
 
-/// The runtime, its adapter for virtio, the procedural macros with what writes their code, and the assembly that takes the
-/// place of a C library. None of them has a feature that an image may turn on.
+/// The runtime, its virtio adapter, the procedural macros with their code generators, and the assembly that replaces
+/// a C library. None has a feature that an image may enable.
 const TRUSTED: [Trusted; 6] = [
     Trusted { folder: "sip", name: "sip", used_by: &[] },
     Trusted { folder: "sip/macros", name: "sip_macros", used_by: &["sip"] },
@@ -33,24 +33,24 @@ const TRUSTED: [Trusted; 6] = [
     Trusted { folder: "lib/reflection", name: "reflection", used_by: &REFLECTED },
     Trusted { folder: "lib/memory-functions", name: "memory_functions", used_by: &["sip"] },
 ];
-/// Procedural macros, and the reader of manifests behind one of them.
+/// Procedural macros, and the manifest parser behind one of them.
 const REFLECTED: [&str; 3] = ["sip/macros", "lib/layout-macros", "lib/manifest"];
-/// Other crates that generated code calls by their names.
+/// Other crates that generated code refers to by name.
 const CALLED_BY_NAME: [(&str, &str); 3] = [("abi", "abi"), ("lib/layout", "layout"), ("contracts", "contracts")];
-/// What the compiler brings; a crate of one of these names would take its place in what macros write.
+/// Crates bundled with the compiler; a crate with one of these names would shadow it in macro output.
 const OF_THE_COMPILER: [&str; 5] = ["core", "alloc", "std", "proc_macro", "test"];
-/// Kinds of libraries that a program can be linked with.
+/// Library kinds that a program can link.
 const LINKED: [&str; 2] = ["lib", "rlib"];
-/// The edition in which an attribute that names a symbol must say `unsafe`.
+/// The edition in which attributes that name a symbol require `unsafe`.
 const EDITION: &str = "2024";
 
-/// The trusted crate in a folder.
+/// Returns the trusted crate in a folder.
 pub fn trusted(repository: &Repository, folder: &Path) -> Option<&'static Trusted> {
     let folder = place(repository.base(), folder)?;
     TRUSTED.iter().find(|trusted| Path::new(trusted.folder) == folder)
 }
 
-/// A folder as it lies in a workspace, when it lies there and not behind a symbolic link.
+/// Returns a folder's path relative to the workspace, if it lies there and not behind a symbolic link.
 fn place(workspace: &Path, folder: &Path) -> Option<PathBuf> {
     let root = workspace.canonicalize().ok()?;
     let within = folder.strip_prefix(workspace).or_else(|_| folder.strip_prefix(&root)).ok()?;
@@ -61,13 +61,13 @@ fn place(workspace: &Path, folder: &Path) -> Option<PathBuf> {
 /// Whether a crate must be safe code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
-    /// It must.
+    /// It must forbid unsafe code.
     Safe,
-    /// It is the crate of a program that attacks the system for a test.
+    /// It belongs to a program that attacks the system in a test.
     UnsafeForTests,
 }
 
-/// What is wrong with a crate that lies in a folder.
+/// Checks a crate of a folder.
 pub fn complaint(package: &Package, metadata: &Metadata, repository: &Repository, code: Code) -> Option<String> {
     let shown = repository.shown(package.folder());
     if repository.workspaces().iter().all(|workspace| place(workspace, package.folder()).is_none()) {
@@ -110,7 +110,7 @@ fn library_complaint(package: &Package, repository: &Repository, code: Code) -> 
     source_complaint(package, &library.src_path, repository)
 }
 
-/// Whether generated code means another crate by this name than the package.
+/// Whether generated code uses this name for a crate other than the package.
 fn is_reserved(name: &str, package: &Package, repository: &Repository) -> bool {
     let folders = TRUSTED.iter().map(|trusted| (trusted.folder, trusted.name)).chain(CALLED_BY_NAME);
     OF_THE_COMPILER.contains(&name)
@@ -119,7 +119,7 @@ fn is_reserved(name: &str, package: &Package, repository: &Repository) -> bool {
             .any(|(folder, _)| place(repository.base(), package.folder()).as_deref() != Some(Path::new(folder)))
 }
 
-/// What is wrong with the sources of a crate, as far as that can be seen before it is compiled.
+/// Checks a crate's sources, as far as possible before compilation.
 fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> Option<String> {
     let shown = repository.shown(root);
     if !lies_in(root, package.folder()) {
@@ -135,7 +135,7 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
     if let Err(error) = collect(package.folder(), &mut files) {
         return Some(format!("the files beside {shown} cannot be read: {error}"));
     }
-    // What rustc says it read is told by lines.
+    // rustc lists the files that it read one per line.
     if let Some(file) = files.iter().find(|file| file.as_os_str().as_encoded_bytes().iter().any(u8::is_ascii_control)) {
         return Some(format!("{:?} has a control character in its name", repository.shown(file).to_string()));
     }
@@ -152,12 +152,12 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
     files.iter().find_map(|file| file_complaint(file, repository))
 }
 
-/// Whether a file is there, below the folder, and not behind a symbolic link.
+/// Whether a file exists below the folder, and not behind a symbolic link.
 pub fn lies_in(file: &Path, folder: &Path) -> bool {
     place_in(file, folder).is_some()
 }
 
-/// A file's path within the folder, without `..`, if the file is there and not behind a symbolic link.
+/// Returns a file's path within the folder, without `..`, if the file exists and is not behind a symbolic link.
 pub fn place_in(file: &Path, folder: &Path) -> Option<PathBuf> {
     let mut place = PathBuf::new();
     for part in file.strip_prefix(folder).ok()?.components() {
@@ -167,11 +167,11 @@ pub fn place_in(file: &Path, folder: &Path) -> Option<PathBuf> {
             _ => return None,
         }
     }
-    // Where the file really is: `a/..` is another folder if `a` is a link.
+    // Resolve the real location: `a/..` is another folder if `a` is a link.
     (file.canonicalize().ok()? == folder.canonicalize().ok()?.join(&place)).then_some(place)
 }
 
-/// What is wrong with a source file.
+/// Checks a source file.
 pub fn file_complaint(file: &Path, repository: &Repository) -> Option<String> {
     let shown = repository.shown(file);
     match std::fs::read_to_string(file) {
@@ -180,12 +180,12 @@ pub fn file_complaint(file: &Path, repository: &Repository) -> Option<String> {
     }
 }
 
-/// Whether a file is one, and not a link to one, a device or a pipe.
+/// Whether a path is a regular file, not a link, a device or a pipe.
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
-/// Adds the files at and below a folder.
+/// Collects the files at and below a folder.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -197,8 +197,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What is wrong with how a crate of this repository uses another package: the trusted ones have their users, and each
-/// package is known by its own name, because the code that audited macros write calls crates by name.
+/// Checks how a crate of this repository uses other packages: trusted ones have designated users, and no package may
+/// be renamed, because the output of audited macros refers to crates by name.
 pub fn edge_complaints(user: &Package, node: &Node, metadata: &Metadata, repository: &Repository) -> Vec<String> {
     let shown = repository.shown(user.folder());
     let mut complaints = Vec::new();
@@ -293,7 +293,7 @@ mod tests {
             let link = root.path().join("link");
             std::os::unix::fs::symlink(target, &link).expect("a link");
             assert!(complaint().is_some_and(|complaint| complaint.contains("link is a symbolic link")), "{target}");
-            // An editor's files take no part.
+            // Editor files are ignored.
             std::fs::rename(&link, root.path().join(".link")).expect("another name");
             assert_eq!(complaint(), None);
         }

@@ -1,13 +1,13 @@
-//! What a crate that is linked into an image may not say anywhere in its sources.
+//! Words that may not appear anywhere in the sources of a crate linked into an image.
 //!
-//! `forbid(unsafe_code)` does not reach into what a macro of another crate expands to, so a crate that exports such a
-//! macro would carry unsafe code past it. Here the words themselves are refused, in macros too, and wherever they stand,
-//! so that no `use ... as ...` gives one another name. Deliberately not here: which files those are (`source_rules`
-//! before a build, `compiled_sources` after it).
+//! `forbid(unsafe_code)` does not cover the expansion of another crate's macros, so a crate exporting such a macro
+//! could smuggle in unsafe code. The words themselves are refused, in macros too, and in any position, so that no
+//! `use ... as ...` can alias one. Deliberately not here: which files are checked (`source_rules` before a build,
+//! `compiled_sources` after it).
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Words that no crate of an image has any use for, and what each of them would do.
+/// Words that no image crate needs, and what each would do.
 const WORDS: [(&str, &str); 16] = [
     ("unsafe", "turns the compiler's checks off"),
     ("asm", ASSEMBLY),
@@ -30,11 +30,11 @@ const ASSEMBLY: &str = "is assembly, which the compiler does not check";
 const SYMBOL: &str = "names a symbol or a section of the image";
 const RUNTIME: &str = "is the runtime's to say";
 
-/// Refused words that text for people may have. In a source they do no harm without another one: `naked` is not stable
-/// without `unsafe`, and what is included is judged itself.
+/// Refused words that prose may contain. In a source they are harmless without another one: `naked` is unstable
+/// without `unsafe`, and an included file is checked itself.
 const IN_PROSE: [&str; 2] = ["naked", "include"];
 
-/// Words that are refused in attributes alone, with what follows them there.
+/// Words refused only in attributes, with what follows them there.
 const IN_ATTRIBUTES: [(&str, Option<Next>, &str); 12] = [
     ("path", Some(Next::Equals), "takes a module from another place"),
     ("crate", Some(Next::Equals), "has a derive implement another trait than the audited one"),
@@ -56,16 +56,16 @@ enum Next {
     List,
 }
 
-/// What a text has at its beginning that the compiler skips and a tokenizer may not.
+/// Complaint about a file start that the compiler skips and a tokenizer may not.
 const SKIPPED: &str = "begins with `#!` and no attribute, which no file of an image may";
 
-/// A refusal: the line, and the rest of a sentence that begins with where it is.
+/// A refusal: the line, and the rest of a sentence that begins with the location.
 pub type Complaint = (usize, String);
 
-/// The tokens of a source file as the compiler would see them.
+/// Tokenizes a source file as the compiler would.
 ///
 /// # Errors
-/// It is not Rust, or begins with a line for the shell of a host, which the compiler skips and a tokenizer may not.
+/// It is not Rust, or begins with a shebang line, which the compiler skips and a tokenizer may not.
 pub fn tokens(source: &str) -> Result<TokenStream, Complaint> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     if source.starts_with("#!") && !source[2..].trim_start_matches([' ', '\t', '\r', '\n']).starts_with('[') {
@@ -74,7 +74,7 @@ pub fn tokens(source: &str) -> Result<TokenStream, Complaint> {
     source.parse().map_err(|error: proc_macro2::LexError| (error.span().start().line, "is not Rust".into()))
 }
 
-/// The first thing in a source text that is refused.
+/// Returns the first refusal in a source text.
 pub fn complaint(source: &str) -> Option<Complaint> {
     match tokens(source) {
         Ok(tokens) => first_refused(tokens, Place::Code),
@@ -82,9 +82,9 @@ pub fn complaint(source: &str) -> Option<Complaint> {
     }
 }
 
-/// The first thing that is refused in a file that is not called a source and may still be one. The compiler reads some
-/// texts that the tokenizer does not, such as a string with a carriage return after a line that goes on. So one that the
-/// tokenizer cannot read may be text for people or a source, and has none of the words that could do harm in a source.
+/// Returns the first refusal in a file that is not named as a source but may still be one. The compiler accepts some
+/// texts that the tokenizer does not, such as a string with a carriage return after a line continuation. So a text
+/// that does not tokenize may be prose or a source, and must not contain words that could do harm in a source.
 pub fn data_complaint(text: &str) -> Option<Complaint> {
     match tokens(text) {
         Ok(tokens) => first_refused(tokens, Place::Code),
@@ -129,7 +129,7 @@ fn first_refused(tokens: TokenStream, place: Place) -> Option<Complaint> {
     })
 }
 
-/// Why a word is refused where this follows it.
+/// Returns why a word is refused, given the tokens after it.
 fn refused_word(word: &str, after: &[TokenTree], place: Place) -> Option<&'static str> {
     if let Some((_, why)) = WORDS.iter().find(|(refused, _)| *refused == word) {
         return Some(why);
@@ -156,8 +156,8 @@ fn refused_word(word: &str, after: &[TokenTree], place: Place) -> Option<&'stati
     }
 }
 
-/// `extern crate NAME;`, or a function or its type in another calling convention. Without `as`: the code that audited
-/// macros write names crates by their own names.
+/// Whether this is `extern crate NAME;`, or a function or its type with another calling convention. Without `as`: the
+/// output of audited macros names crates by their own names.
 fn is_plain_extern(after: &[TokenTree]) -> bool {
     match after {
         [TokenTree::Ident(word), TokenTree::Ident(name), end, ..] if word == "crate" => {
@@ -175,7 +175,7 @@ fn is_call_with_one_text(after: &[TokenTree]) -> bool {
     is_punctuation(Some(bang), '!') && matches!(arguments.as_slice(), [TokenTree::Literal(_)])
 }
 
-/// Whether a group after these tokens is that of an attribute.
+/// Whether a group after these tokens is an attribute's.
 fn is_attribute(before: &[TokenTree], delimiter: Delimiter) -> bool {
     let before = match before {
         [rest @ .., last] if is_punctuation(Some(last), '!') => rest,
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_text_that_only_the_compiler_can_read_is_judged_by_its_words() {
-        // The compiler skips the carriage return with what the next line begins with.
+        // The compiler skips the carriage return together with the next line's indentation.
         let begin = "const A: &str = \"a\\\n\r b\";\n";
         assert!(tokens(begin).is_err());
         for (source, word) in [

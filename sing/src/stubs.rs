@@ -1,7 +1,7 @@
-//! Entry stubs: for each program a generated crate with the entry code, which links the program's
-//! library and the runtime into an image. All of them form one generated workspace, built at once.
+//! Entry stubs: a generated crate per program with the entry code, which links the program's library and the runtime
+//! into an image. All stubs form one generated workspace and are built together.
 //!
-//! Deliberately not here: what the entry code does; that is the macro `sip::entry!`.
+//! Deliberately not here: the entry code itself, which is the macro `sip::entry!`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,10 +13,10 @@ use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program};
 use crate::repository::{Repository, write_if_changed};
 
-/// Compiler and linker flags of an image beside its link script: position-independent, nothing of the
-/// host's C library, relative relocations only, no unwind tables. And no arguments pushed one by one: in a function that
-/// does so, LLVM makes room for other calls' large arguments where the calls are, without touching each page of it, so
-/// that safe code would write past the guard page of its stack.
+/// Compiler and linker flags of an image beside its link script: position-independent code, nothing of the host's C
+/// library, relative relocations only, no unwind tables, and no arguments pushed one by one: in a function that
+/// pushes, LLVM allocates the large arguments of other calls at the call sites without touching each page, so that
+/// safe code could write past its stack's guard page.
 const FLAGS: [&str; 16] = [
     "-Crelocation-model=pie",
     "-Cllvm-args=-no-x86-call-frame-opt",
@@ -35,12 +35,12 @@ const FLAGS: [&str; 16] = [
     "-Clink-arg=-Wl,--no-eh-frame-hdr",
     "-Clink-arg=-Wl,--hash-style=gnu",
 ];
-/// The link script, in the repository.
+/// Path of the link script in the repository.
 const LINK_SCRIPT: &str = "sip/image.ld";
 
-/// The profile of images: whole-program optimisation, so that only what a program uses is in it. Every key is here that
-/// changes an image, so that none comes from the builder's configuration. What runs while building is small and soon
-/// compiled, which beats fast.
+/// Profile of images: whole-program optimisation, so that an image holds only what the program uses. Every key that
+/// affects an image is set, so that none comes from the builder's configuration. Code that runs during the build is
+/// small; compiling it quickly matters more than its speed.
 const PROFILE: [&str; 13] = [
     "opt-level=2",
     "lto=\"fat\"",
@@ -56,7 +56,7 @@ const PROFILE: [&str; 13] = [
     "build-override.opt-level=0",
     "build-override.codegen-units=16",
 ];
-/// What variables begin with that change profiles.
+/// Prefix of the variables that change profiles.
 const PROFILE_VARIABLES: &str = "CARGO_PROFILE_";
 
 /// The generated workspace.
@@ -64,17 +64,17 @@ pub struct EntryStubs {
     folder: PathBuf,
     target: PathBuf,
     link_script: PathBuf,
-    /// The system's sources.
+    /// Folder of the system's sources.
     base: PathBuf,
-    /// Where crates come from that are the system's or one's own.
+    /// Workspaces of the system's and the user's crates.
     workspaces: Vec<PathBuf>,
 }
 
 impl EntryStubs {
-    /// Writes the workspace for these programs; files that would not change are left alone.
+    /// Writes the workspace for these programs; unchanged files are left alone.
     ///
     /// # Errors
-    /// A file cannot be written or the repository's Cargo.lock not be read.
+    /// A file cannot be written, or the repository's Cargo.lock cannot be read.
     pub fn generate<'a>(repository: &Repository, programs: impl Iterator<Item = &'a Program>) -> Outcome<EntryStubs> {
         let stubs = EntryStubs {
             folder: repository.output("stubs"),
@@ -101,18 +101,18 @@ impl EntryStubs {
         Ok(stubs)
     }
 
-    /// The workspace's Cargo.toml.
+    /// Returns the workspace's Cargo.toml.
     pub fn manifest(&self) -> PathBuf {
         self.folder.join("Cargo.toml")
     }
 
-    /// Its Cargo.lock.
+    /// Returns the workspace's Cargo.lock.
     pub fn lock(&self) -> PathBuf {
         self.folder.join("Cargo.lock")
     }
 
-    /// The cargo command that builds the images of these programs, and compiles no crate but those in folders that the
-    /// file `judged` lists.
+    /// Returns the cargo command that builds the images of these programs, and compiles only crates in the folders
+    /// listed in the file `judged`.
     pub fn build_command<'a>(
         &self,
         programs: impl Iterator<Item = &'a Program>,
@@ -121,17 +121,17 @@ impl EntryStubs {
         let mut command = crate::cargo::command_for_others();
         command.args(["build", "--release", "--target", TARGET, "--manifest-path"]).arg(self.manifest());
         command.arg("--target-dir").arg(&self.target);
-        // On the command line, as that alone goes before variables and the builder's configuration files.
+        // Only the command line overrides both variables and the builder's configuration files.
         for setting in PROFILE {
             command.arg("--config").arg(profile_setting(setting));
         }
         for program in programs.filter(|program| matches!(program.body, Body::Crate { .. })) {
             command.arg("--package").arg(stub_name(program));
         }
-        // Takes the place of whatever flags the user has: an image is made with exactly these.
+        // Replaces any flags of the user's: an image is made with exactly these.
         command.env("CARGO_ENCODED_RUSTFLAGS", self.encoded_flags()).env_remove("RUSTFLAGS");
         command.env("CARGO_INCREMENTAL", "0");
-        // There are variables for settings of single crates too, which are not among ours.
+        // Variables can also set profiles of single crates, which the settings above do not cover.
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_profiles(name)) {
             command.env_remove(name);
         }
@@ -139,9 +139,9 @@ impl EntryStubs {
         command
     }
 
-    /// The flags that rustc is given, as cargo takes them. Paths in panic messages begin at the repository or at cargo's
-    /// folder, and marks of crates do not depend on those, so that the same sources give the same image wherever they are
-    /// built.
+    /// Returns the rustc flags in cargo's encoding. Paths in panic messages are relative to the repository or to
+    /// cargo's home, and crate hashes do not depend on either, so that the same sources give the same image wherever
+    /// they are built.
     pub fn encoded_flags(&self) -> String {
         format!(
             "{}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
@@ -170,8 +170,8 @@ impl EntryStubs {
         write_if_changed(&stub.join("main.rs"), main.as_bytes())
     }
 
-    /// Gives the stubs the repository's Cargo.lock when that has changed, so that an image holds the
-    /// versions that were audited and tested. Cargo then adds the stubs themselves to its copy.
+    /// Copies the repository's Cargo.lock if it has changed, so that an image holds the audited and tested versions.
+    /// Cargo then adds the stubs themselves to the copy.
     fn copy_lock(&self, repository: &Repository) -> Outcome<()> {
         let original = repository.base().join("Cargo.lock");
         let content = std::fs::read(&original).map_err(|error| Failure::file("read", &original, &error))?;
@@ -184,8 +184,7 @@ impl EntryStubs {
     }
 }
 
-/// How images are compiled, in words for a bill of materials: flags and profile, but for what names folders of the
-/// builder.
+/// Describes flags and profile for a bill of materials, without the flags that name the builder's folders.
 pub fn flags_in_words() -> String {
     let profile = PROFILE.iter().map(|setting| profile_setting(setting));
     FLAGS.iter().map(|flag| flag.to_string()).chain(profile).collect::<Vec<_>>().join(" ")
@@ -199,12 +198,12 @@ fn is_of_profiles(variable: &OsStr) -> bool {
     variable.as_encoded_bytes().starts_with(PROFILE_VARIABLES.as_bytes())
 }
 
-/// A folder as a prefix of the paths in it.
+/// Returns a folder as a path prefix, with a trailing slash.
 fn with_slash(folder: &Path) -> String {
     format!("{}/", folder.display())
 }
 
-/// The package name of a program's stub.
+/// Returns the package name of a program's stub.
 pub fn stub_name(program: &Program) -> String {
     format!("stub-{}", program.name)
 }
@@ -213,9 +212,9 @@ fn absolute(path: &Path) -> Outcome<PathBuf> {
     path.canonicalize().map_err(|error| Failure::file("find", path, &error))
 }
 
-/// A path as a TOML string.
+/// Formats a path as a TOML string.
 fn toml_text(path: &Path) -> String {
-    // A basic string of TOML escapes like a string of JSON.
+    // A TOML basic string has the escapes of a JSON string.
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }
 

@@ -1,8 +1,8 @@
-//! `sing test`: the tests of a workspace, crate by crate, with one line of counts at the end; and what the tests of the
-//! system itself in `xtask` share with it.
+//! `sing test`: runs the tests of a workspace crate by crate and prints a summary line; also the code shared with the
+//! tests of the system itself in `xtask`.
 //!
-//! What failed is named once more at the end, with the commands that run it again. Tests that take minutes follow when
-//! they are asked for ([`long`]). Deliberately not here: the other tiers of the system's tests.
+//! Failures are listed again at the end, with the commands that rerun them. Long tests, which take minutes, follow on
+//! request ([`long`]). Deliberately not here: the other tiers of the system's tests.
 
 pub mod cargo_tests;
 mod long;
@@ -21,44 +21,44 @@ use packages::TestedCrate;
 pub const UNIT: &str = "unit";
 /// Suites that are SIPs.
 pub const CONFORMANCE: &str = "conformance";
-/// The crate of end-to-end tests; it runs after the rest, because it builds and starts systems itself.
+/// The crate of end-to-end tests; it runs last, because it builds and starts systems itself.
 pub const END_TO_END: &str = "end-to-end";
-/// Fuzz targets; unit tests replay what they begin with and found, so that they are left out of short runs.
+/// Fuzz targets; unit tests replay their seeds and findings, so short runs leave fuzzing out.
 pub const FUZZING: &str = "fuzzing";
-/// All tiers, as they follow each other.
+/// All tiers, in order.
 pub const TIERS: [&str; 4] = [UNIT, CONFORMANCE, END_TO_END, FUZZING];
 
-/// What to run.
+/// The tests to run.
 pub struct Selection<'a> {
-    /// The only tier that is wanted, if one is.
+    /// The only tier to run, if one is given.
     pub tier: Option<&'a str>,
-    /// What is in the names of the tests that are wanted.
+    /// Substring that the tests' names must contain.
     pub name: Option<&'a str>,
-    /// Whether tests that take minutes are wanted.
+    /// Whether to include long tests.
     pub long: bool,
 }
 
 impl<'a> Selection<'a> {
-    /// What the command line asks for.
+    /// Reads the selection from the command line.
     ///
     /// # Errors
-    /// It names a tier that there is not.
+    /// It names an unknown tier.
     pub fn read(arguments: &'a TestArguments) -> Outcome<Selection<'a>> {
         let (tier, name) = arguments.filter.as_deref().map_or((None, None), tier_and_name);
         refuse_unknown_tier(name)?;
         Ok(Selection { tier, name, long: arguments.long })
     }
 
-    /// Whether the tier is wanted.
+    /// Whether the tier is selected.
     pub fn includes(&self, tier: &str) -> bool {
         self.tier.is_none_or(|selected| selected == tier)
     }
 }
 
-/// `sing test` in a workspace of one's own. Returns 1 when a test failed.
+/// `sing test` in a separate workspace. Returns 1 if a test failed.
 ///
 /// # Errors
-/// No test is of the name that was given.
+/// No test matches the given name.
 pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let selection = Selection::read(arguments)?;
     let mut total = Counts::default();
@@ -81,17 +81,17 @@ fn unit_tests(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     CargoTests { repository, tier: UNIT, metadata: &metadata, crates, tool: None, left_out }.run(selection)
 }
 
-/// Names what failed, and prints the counts of all tests.
+/// Lists the failures and prints the totals.
 pub fn print_total(total: &Counts) {
     print!("{}", total.failures_in_words());
     println!("{total}");
 }
 
-/// Whoever misspells a tier before a name is told so before anything is built; and whoever misspells a tier alone, that
-/// it is taken for a part of names.
+/// Refuses a misspelt tier before a name, before anything is built. A misspelt tier alone is taken for part of a test
+/// name; the failure says so.
 fn refuse_unknown_tier(name: Option<&str>) -> Outcome<()> {
     let Some(filter) = name else { return Ok(()) };
-    // Paths of tests have two colons.
+    // Test paths contain double colons.
     let before_name = filter.split_once(':').filter(|(_, name)| !name.starts_with(':')).map(|(tier, _)| tier);
     let Some(meant) = diagnostics::nearest(before_name.unwrap_or(filter), TIERS) else { return Ok(()) };
     match before_name {
@@ -109,10 +109,10 @@ fn refuse_unknown_tier(name: Option<&str>) -> Outcome<()> {
     }
 }
 
-/// Whoever misspells a name is not told that all is well.
+/// Ensures that a misspelt name does not report success.
 ///
 /// # Errors
-/// A name was given, and no test has it.
+/// A name was given, and no test matches it.
 pub fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()> {
     let Some(name) = selection.name.filter(|_| total.is_of_no_test()) else { return Ok(()) };
     let otherwise = format!("check the spelling, or name a tier: {}", TIERS.join(", "));
@@ -120,13 +120,13 @@ pub fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome
         .remedy(spelling::meant(name, TIERS, otherwise)))
 }
 
-/// What a filter asks for: `TIER`, `TIER:NAME`, or what is in the names of tests.
+/// Splits a filter: `TIER`, `TIER:NAME`, or a substring of test names.
 fn tier_and_name(filter: &str) -> (Option<&str>, Option<&str>) {
     let (tier, name) = filter.split_once(':').map_or((filter, None), |(tier, name)| (tier, Some(name)));
     if TIERS.contains(&tier) { (Some(tier), name) } else { (None, Some(filter)) }
 }
 
-/// A tier that cannot run counts as one failure, so that the others still run.
+/// Counts a tier that cannot run as one failure, so that the others still run.
 pub fn run_tier(name: &str, outcome: Outcome<Counts>) -> Counts {
     match outcome {
         Ok(counts) => {
@@ -140,9 +140,9 @@ pub fn run_tier(name: &str, outcome: Outcome<Counts>) -> Counts {
     }
 }
 
-/// A test that failed, by its name in a suite of a tier, with the command that runs it again.
+/// Returns a failed test, identified by tier, suite and name, with the command that reruns it.
 pub fn again(tier: &str, suite: &str, name: &str) -> FailedTest {
-    // Of a program that ended early it is not known which test was at fault.
+    // When a program ends early, the failing test is unknown.
     if name.is_empty() {
         return (suite.into(), format!("cargo sing test {tier}"));
     }
@@ -152,7 +152,7 @@ pub fn again(tier: &str, suite: &str, name: &str) -> FailedTest {
     (format!("{suite}: {name}"), format!("cargo sing test {filter}"))
 }
 
-/// Counts a group of tests that cannot run here, and says why.
+/// Counts a group of tests that cannot run here, and prints why.
 pub fn skipped(what: &str, why: &str) -> Counts {
     println!("skipped {what}: {why}");
     Counts { skipped: 1, groups: 1, ..Counts::default() }
@@ -180,7 +180,7 @@ mod tests {
         for (filter, told) in [
             ("unti:manifest", Some("there is no tier `unti` of tests; did you mean `unit`?")),
             ("fuzzign:package", Some("there is no tier `fuzzign` of tests; did you mean `fuzzing`?")),
-            // These may be names.
+            // These may be test names.
             ("unti", None),
             ("units::tests", None),
             ("web_curl::ranges", None),
@@ -200,7 +200,7 @@ mod tests {
         let refused = refuse_unknown_name(&selection(None, Some("certificats")), &none).expect_err("it has none");
         assert!(refused.to_string().contains("no test that can run here has `certificats` in its name"), "{refused}");
         assert_ne!(refused.status(), 0);
-        // All of a tier, and tests that there are.
+        // A whole tier, and tests that exist.
         assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));
         for found in [Counts { passed: 1, ..none.clone() }, Counts { skipped: 3, ..none }] {
             assert_eq!(refuse_unknown_name(&selection(None, Some("certificates")), &found), Ok(()));

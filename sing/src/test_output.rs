@@ -1,35 +1,35 @@
-//! Reads what test programs print: Rust's test harness under `cargo test`, and the conformance runner,
-//! which prints lines of the same form (`test NAME ... ok`, `test NAME ... FAILED: why`).
+//! Parses the output of test programs: Rust's test harness under `cargo test`, and the conformance runner, which
+//! prints lines of the same form (`test NAME ... ok`, `test NAME ... FAILED: why`).
 //!
 //! Deliberately not here: starting them; see `test`.
 
 use std::ops::AddAssign;
 
-/// A test that failed: its name, and the command that runs it again.
+/// A failed test: its name, and the command that reruns it.
 pub type FailedTest = (String, String);
 
-/// How many tests did what.
+/// Test counts by result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Tests that passed.
     pub passed: u64,
     /// Tests that failed.
     pub failed: u64,
-    /// Tests that were left out.
+    /// Skipped tests.
     pub skipped: u64,
-    /// How many of these are no tests but groups of them, of which it is not known what is in them.
+    /// How many of these are groups with unknown contents rather than single tests.
     pub groups: u64,
-    /// Those that failed; the failures of a part whose names are not known are counted alone.
+    /// The failed tests; failures without a known name are only counted.
     pub failures: Vec<FailedTest>,
 }
 
 impl Counts {
-    /// One test that failed.
+    /// Counts of one failed test.
     pub fn failed(test: FailedTest) -> Counts {
         Counts { failed: 1, failures: vec![test], ..Counts::default() }
     }
 
-    /// What failed, once more at the end of all, with the commands that run it again; nothing when all is well.
+    /// Lists the failures with the commands that rerun them, for the end of a run; empty if there are none.
     pub fn failures_in_words(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
         for (name, command) in &self.failures {
@@ -41,7 +41,7 @@ impl Counts {
         }
     }
 
-    /// Whether no test was found at all.
+    /// Whether no test was found.
     pub fn is_of_no_test(&self) -> bool {
         self.passed + self.failed + self.skipped == self.groups
     }
@@ -65,31 +65,31 @@ impl AddAssign for Counts {
     }
 }
 
-/// The plain line at the end of all tests.
+/// Formats the summary line of a run.
 impl std::fmt::Display for Counts {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
-/// What a line of output is for the reader.
+/// Meaning of an output line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A program with a suite is started.
+    /// A test program starts.
     SuiteBegins,
-    /// A suite is over: its name and counts.
+    /// A suite has ended: its name and counts.
     SuiteEnded(String, Counts),
-    /// The suite before had begun and gave no result.
+    /// The previous suite began but gave no result.
     SuiteLost(String),
     /// A test failed: its suite and its name.
     TestFailed(String, String),
-    /// Part of the account of a failure; to be shown.
+    /// Part of a failure's details; to be shown.
     Failure,
-    /// Nothing that needs showing while all is well.
+    /// Needs no showing unless something fails.
     Chatter,
 }
 
-/// Reads the output of `cargo test`, line by line.
+/// Parses the output of `cargo test`, line by line.
 #[derive(Debug, Default)]
 pub struct CargoTestReader {
     suite: String,
@@ -100,7 +100,7 @@ pub struct CargoTestReader {
 }
 
 impl CargoTestReader {
-    /// Takes the next line.
+    /// Parses the next line.
     pub fn read(&mut self, line: &str) -> Line {
         let trimmed = line.trim();
         let begun = match (trimmed.strip_prefix("Running "), trimmed.strip_prefix("Doc-tests ")) {
@@ -131,18 +131,18 @@ impl CargoTestReader {
         }
     }
 
-    /// Whether a suite has begun, so that all are built.
+    /// Whether a suite has begun, which means that all are built.
     pub fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// The suite that gave no result by the end of the output.
+    /// Returns the suite that had given no result by the end of the output.
     pub fn lost(&self) -> Option<String> {
         self.is_open.then(|| self.suite.clone())
     }
 }
 
-/// The name in `test NAME ... FAILED`.
+/// Returns the name in `test NAME ... FAILED`.
 fn failed_test(line: &str) -> Option<&str> {
     let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
     Some(name.strip_suffix(" - should panic").unwrap_or(name))
@@ -156,7 +156,7 @@ fn suite_name(running: &str) -> String {
     format!("{package} {}", what.trim_start_matches("unittests ")).trim().to_string()
 }
 
-/// `ok. 5 passed; 0 failed; 2 ignored; 0 measured; 1 filtered out; ...`; what a filter left out is not counted.
+/// Parses `ok. 5 passed; 0 failed; 2 ignored; 0 measured; 1 filtered out; ...`; filtered tests are not counted.
 fn counts_of_result(result: &str) -> Counts {
     let mut counts = Counts::default();
     for part in result.split_once(". ").map_or(result, |(_, counts)| counts).split(';') {
@@ -174,29 +174,29 @@ fn counts_of_result(result: &str) -> Counts {
     counts
 }
 
-/// What a line of the conformance runner says.
+/// A result line of the conformance runner.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// The test of this name passed.
     Passed(&'a str),
-    /// The test of this name failed, and why.
+    /// The test of this name failed, with the reason.
     Failed(&'a str, &'a str),
-    /// The test of this name was left out, and why.
+    /// The test of this name was skipped, with the reason.
     Skipped(&'a str, &'a str),
 }
 
-/// The programs that say verdicts.
+/// The programs that print verdicts.
 const SUITES: [&str; 5] = ["conformance", "services-check", "network-check", "adversary-check", "hostile-check"];
 
-/// Reads a line `test NAME ... VERDICT`; others are none.
+/// Parses a line `test NAME ... VERDICT`; `None` for others.
 pub fn verdict(line: &str) -> Option<Verdict<'_>> {
-    // Lines of the debug output begin with the name of the program.
+    // Debug output prefixes each line with the program's name.
     let line = line.trim();
     let said = SUITES.iter().find_map(|program| line.strip_prefix(program)?.strip_prefix(": "));
     let line = said.unwrap_or(line);
     let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let reason = |rest: &'static str| verdict.strip_prefix(rest).map(|why| why.trim_start_matches(':').trim());
-    // A time may follow: `ok (12 ms)`.
+    // A duration may follow: `ok (12 ms)`.
     if verdict == "ok" || verdict.starts_with("ok (") {
         Some(Verdict::Passed(name))
     } else if let Some(why) = reason("FAILED") {
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(reader.read("test table::tests::rows ... FAILED"), failed("table::tests::rows"));
         assert_eq!(reader.read("test limits - should panic ... FAILED"), failed("limits"));
         reader.read("failures:");
-        // What a test printed is not taken for a verdict.
+        // A test's own output is not taken for a verdict.
         assert_eq!(reader.read("test other ... FAILED"), Line::Failure);
         assert_eq!(reader.read("Running away"), Line::Failure);
     }

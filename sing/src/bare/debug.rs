@@ -1,8 +1,8 @@
-//! `sing debug`: a machine in QEMU under gdb, with the symbols of the kernel and of every image.
+//! `sing debug`: runs a machine in QEMU under gdb, with the symbols of the kernel and of every image.
 //!
-//! The kernel calls a function without content whenever it has mapped an image; gdb stops there and adds
-//! the image's symbols at the address that the function is told. The machine waits before its first
-//! instruction. Deliberately not here: the debugger.
+//! The kernel calls an empty hook function whenever it has mapped an image; gdb breaks there and adds the image's
+//! symbols at the address in its argument. The machine waits before its first instruction. Deliberately not here: the
+//! debugger.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,13 +35,13 @@ use crate::repository::{Repository, write_if_changed};
 use crate::run;
 use crate::stubs::EntryStubs;
 
-/// The file of the kernel's functions among those of the images; no program's name has a dot.
+/// File name of the kernel's symbols among those of the images; program names contain no dot.
 const KERNEL: &str = "the.kernel";
 
-/// What the names of files with line tables end with.
+/// Suffix of files with line tables.
 const LINES: &str = ".lines";
 
-/// What gdb is told first. It knows a machine's addresses only by its 64-bit registers.
+/// Initial gdb settings. gdb derives a machine's address size from its 64-bit registers.
 const SETTINGS: &str = "\
 set confirm off
 set pagination off
@@ -49,8 +49,8 @@ set breakpoint pending on
 set architecture i386:x86-64
 ";
 
-/// Adds the symbols of each image when the kernel has mapped it. Breakpoints of the processor's own are
-/// there before the firmware has loaded the kernel.
+/// Adds the symbols of each image when the kernel has mapped it. Hardware breakpoints, since the firmware has not
+/// loaded the kernel yet.
 const IMAGES: &str = "\
 python
 import os
@@ -72,8 +72,8 @@ ImageLoaded()
 end
 ";
 
-/// Ends what `backtrace` shows above the first frame without a function: what lies beyond the entry of a thread is no
-/// frame but whatever its stack holds there.
+/// Ends `backtrace` at the first frame without a function: beyond a thread's entry there are no frames, only whatever
+/// its stack holds.
 const FRAMES: &str = "\
 python
 class WithFunctions:
@@ -91,7 +91,7 @@ WithFunctions()
 end
 ";
 
-/// Runs the commands of a batch, of which the last may be a `continue` to the machine's end.
+/// Runs a batch of commands; the last may be a `continue` to the machine's end.
 const BATCH: &str = "\
 python
 try:
@@ -103,7 +103,7 @@ except gdb.error as error:
 end
 ";
 
-/// `sing debug`. Gives gdb's exit status.
+/// `sing debug`. Returns gdb's exit status.
 ///
 /// # Errors
 /// The system does not build, or the machine or gdb cannot be started.
@@ -135,7 +135,7 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
     };
     let batch = (!arguments.batch.is_empty()).then_some(batch.as_path());
     std::fs::write(&script, commands(&files, batch)?).map_err(cannot_start)?;
-    // Ctrl-C is for gdb, which stops the machine at it.
+    // Ctrl-C is for gdb, which then stops the machine.
     let _interrupts = Signals::new([SIGINT]).map_err(cannot_start)?;
     let guest = Guest::start(&prepared.hardware)?;
     let shown = guest.show()?;
@@ -154,14 +154,14 @@ fn cannot_start(error: std::io::Error) -> Failure {
     Failure::new(format!("the debugger cannot be started: {error}"))
 }
 
-/// QEMU's arguments for a machine that waits for gdb at a socket.
+/// Returns QEMU's arguments for a machine that waits for gdb at a socket.
 fn stub(socket: &Path) -> Outcome<Vec<OsString>> {
     let mut words = vec!["-S".into(), "-gdb".into(), "chardev:gdb".into(), "-chardev".into()];
     words.push(qemu::with_path("socket,id=gdb,server=on,wait=off,path=", socket, "")?);
     Ok(words)
 }
 
-/// Builds these programs with line tables: where each image lies, by the program's name.
+/// Builds these programs with line tables; returns the path of each image by program name.
 fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTreeMap<String, PathBuf>> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
@@ -174,7 +174,7 @@ fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTree
     line_tables::images(repository, &stubs, &metadata, &selected)
 }
 
-/// The bytes of the code of an image.
+/// Returns the code of an image.
 fn code(image: &[u8]) -> Option<Vec<&[u8]>> {
     let file = ElfBytes::<LittleEndian>::minimal_parse(image).ok()?;
     let segments = file.segments()?;
@@ -182,10 +182,10 @@ fn code(image: &[u8]) -> Option<Vec<&[u8]>> {
     code.map(|segment| file.segment_data(&segment).ok()).collect()
 }
 
-/// Copies an image with line tables beside the functions of the one that runs, which has the same code.
+/// Copies an image with line tables beside the symbols of the running one, if their code is equal.
 fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outcome<()> {
     let Some(source) = with_lines else {
-        // Those of an earlier run are of another image.
+        // A leftover of an earlier run belongs to another image.
         return match std::fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::file("remove", path, &error)),
             _ => Ok(()),
@@ -202,7 +202,7 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
     write_if_changed(path, &bytes).map(drop)
 }
 
-/// Writes the functions of a system's images and of the kernel where gdb finds them by the names of the programs.
+/// Writes the symbols of a system's images and of the kernel where gdb finds them by program name.
 fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<String, PathBuf>) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
     let broken = |error: PackageError| Failure::new(format!("{}: {error}", system.display())).remedy("build it again");
@@ -220,19 +220,19 @@ fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<St
     Ok(folder)
 }
 
-/// What gdb is to find.
+/// Paths used by gdb.
 struct Files<'a> {
     /// The kernel with its symbols.
     kernel: &'a Path,
-    /// The sources of the kernel; its lines name them from there on.
+    /// Root of the kernel's sources; its line tables are relative to it.
     sources: &'a Path,
-    /// The functions of the images.
+    /// Folder of the images' symbols.
     images: &'a Path,
     /// The socket at which the machine waits.
     socket: &'a Path,
 }
 
-/// What gdb does when it starts.
+/// Returns gdb's startup commands.
 fn commands(files: &Files<'_>, batch: Option<&Path>) -> Outcome<String> {
     let Files { kernel, sources, images, socket } = files;
     let text = |path: &Path| match path.to_str() {

@@ -1,4 +1,4 @@
-//! A bare machine as a person asked for it, with all that it starts from built.
+//! A bare machine as requested, with everything it needs built.
 //!
 //! Deliberately not here: starting it (`guest`, `debug`).
 
@@ -19,33 +19,33 @@ use crate::site;
 use crate::systems::{self, Platform};
 use crate::tap;
 
-/// Memory of a machine for which nothing is said.
+/// Default memory, in MiB.
 const MEBIBYTES: u32 = 256;
-/// What each folder of the host adds to it: its driver, with the blocks that it answers with.
+/// Memory added per host folder: its driver, with its response blocks.
 const FOLDER_MEBIBYTES: u32 = 8;
-/// What a machine has at least beside the boot image and the room in which its programs are mapped: the memory that the
-/// kernel begins with, its own code and its tables. One with many processors takes more, which the kernel says.
+/// Minimum memory beside the boot image and the space in which its programs are mapped: the kernel's initial memory,
+/// its code and its tables. More processors take more, which the kernel reports.
 const KERNEL_MEBIBYTES: u32 = 22;
-/// More processors than this a machine gets only when they are asked for.
+/// Maximum processors by default; more only on request.
 const PROCESSORS_MAX: usize = 4;
 
 /// A machine that can start.
 pub struct Prepared {
     /// The machine.
     pub hardware: Hardware,
-    /// The system image, as it was built.
+    /// The system image, as built.
     pub system: PathBuf,
-    /// What the machine starts from; it goes away with this.
+    /// The machine's boot image; deleted on drop.
     _boot_image: NamedTempFile,
     _disks: Vec<DiskLock>,
 }
 
-/// Whether what a person types goes to the machine.
+/// Whether keyboard input goes to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Person {
     /// The machine's console is this program's terminal, or whatever its standard streams are.
     AtConsole,
-    /// The machine's console is only shown.
+    /// The machine's console is output only.
     Elsewhere,
 }
 
@@ -53,7 +53,7 @@ impl Prepared {
     /// Builds what the machine needs.
     ///
     /// # Errors
-    /// The system does not build, or the machine cannot be had on this host.
+    /// The system does not build, or the host cannot provide the machine.
     pub fn new(
         repository: &Repository,
         kind: Kind,
@@ -98,10 +98,10 @@ impl Prepared {
     }
 }
 
-/// The folders of the machine.
+/// Returns the machine's host folders.
 ///
 /// # Errors
-/// One is none, or QEMU cannot serve it as asked.
+/// One is not a folder, or QEMU cannot serve it as requested.
 pub fn folders(arguments: &RunArguments) -> Outcome<Vec<Folder>> {
     let folders = folder::read_all(&arguments.folder)?;
     match folders.iter().find(|folder| folder.follows_links) {
@@ -111,7 +111,7 @@ pub fn folders(arguments: &RunArguments) -> Outcome<Vec<Folder>> {
     }
 }
 
-/// Refuses less memory than a machine with this boot image takes to start.
+/// Refuses less memory than a machine with this boot image needs to start.
 fn refuse_too_little(mebibytes: u32, boot_image_bytes: usize) -> Outcome<()> {
     let image_mebibytes = u32::try_from(boot_image_bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
     let least = image_mebibytes.saturating_mul(2).saturating_add(KERNEL_MEBIBYTES);
@@ -136,13 +136,13 @@ fn network(arguments: &RunArguments) -> Outcome<Option<Network>> {
     })
 }
 
-/// As many processors as the host has, up to a number that is enough for a person.
+/// Returns the host's processor count, up to the default maximum.
 fn processors() -> u16 {
     std::thread::available_parallelism().map_or(1, |count| count.get().min(PROCESSORS_MAX) as u16)
 }
 
-/// What QEMU is told beside the machine's parts. The kernel reads its command line before the boot image, because
-/// page tables come first.
+/// Returns further QEMU arguments. The kernel reads its command line before the boot image, because page tables come
+/// first.
 fn more_words(arguments: &RunArguments) -> Vec<OsString> {
     let pages: &[&str] = if arguments.pages == Some(Pages::Small) { &["-append", "pages=4k"] } else { &[] };
     pages.iter().map(OsString::from).chain(arguments.qemu.iter().cloned()).collect()

@@ -1,9 +1,8 @@
-//! The pages of the repository as a book: those that `docs/SUMMARY.md` lists, rendered by mdBook.
+//! The documentation pages as a book: those listed in `docs/SUMMARY.md`, rendered by mdBook.
 //!
-//! The pages lie in several folders and link to each other and to other files of the repository. So they are copied to
-//! one folder with their paths kept, together with whatever they link to; mdBook renders that folder. The book is
-//! refused if a link in it leads nowhere.
-//! Deliberately not here: documentation of crates, which is rustdoc's.
+//! The pages lie in several folders and link to each other and to other files of the repository. So they are copied
+//! to one folder with their paths kept, together with every link target; mdBook renders that folder. A dead link
+//! fails the build. Deliberately not here: documentation of crates, which is rustdoc's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -13,12 +12,12 @@ use crate::failure::{Failure, Outcome};
 use crate::host_tools;
 use crate::repository::{Repository, read_text, write_if_changed};
 
-/// The list of pages, relative to the repository.
+/// Table of contents, relative to the repository.
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// The renderer, and the version that is installed where there is none.
+/// The renderer, and the version to install if it is missing.
 const MDBOOK: &str = "mdbook";
 const VERSION: &str = "0.5.4";
-/// Pages are called as they are in the repository: `README.md` becomes no `index.html`.
+/// Pages keep their repository names: `README.md` does not become `index.html`.
 const CONFIGURATION: &str = "\
 [book]
 title = \"Singularity in Rust\"
@@ -35,14 +34,14 @@ no-section-label = true
 [output.html.fold]
 enable = true
 ";
-/// Lines shown of dead links.
+/// Maximum dead links shown.
 const MAX_SHOWN: usize = 10;
 
-/// Builds the book in `output`, which has nothing else in it; gives its first page. `None` where mdBook is missing and
+/// Builds the book in `output`, an otherwise empty folder; returns its first page. `None` if mdBook is missing and
 /// may not be installed.
 ///
 /// # Errors
-/// A page cannot be read, mdBook fails, or a link of the book leads nowhere.
+/// A page cannot be read, mdBook fails, or the book has a dead link.
 pub fn build(repository: &Repository, output: &Path) -> Outcome<Option<PathBuf>> {
     let Some(mdbook) = mdbook(repository)? else { return Ok(None) };
     let staged = repository.output("book");
@@ -61,7 +60,7 @@ pub fn build(repository: &Repository, output: &Path) -> Outcome<Option<PathBuf>>
     Ok(Some(output.join("index.html")))
 }
 
-/// mdBook: the host's, or else one that cargo installs beside what is built here.
+/// Finds mdBook: the host's, or else one that cargo installs in the output folder.
 fn mdbook(repository: &Repository) -> Outcome<Option<PathBuf>> {
     let root = repository.output("tools");
     let own = root.join("bin").join(MDBOOK);
@@ -79,13 +78,13 @@ fn mdbook(repository: &Repository) -> Outcome<Option<PathBuf>> {
     command.args(["install", MDBOOK, "--version", VERSION, "--locked", "--debug", "--no-default-features"]);
     command.args(["--features", "search", "--root"]).arg(&root);
     command.env("CARGO_TARGET_DIR", root.join("build")).env_remove("RUSTFLAGS").stdin(Stdio::null());
-    // Outside of the repository, whose settings are for programs.
+    // Outside the repository, whose cargo settings are for its programs.
     command.current_dir(std::env::temp_dir());
     super::run(command, "cargo install")?;
     Ok(Some(own))
 }
 
-/// Copies the pages, and the files that they link to, to `staged`.
+/// Copies the pages and their link targets to `staged`.
 fn stage(base: &Path, staged: &Path) -> Outcome<()> {
     let summary = read_text(&base.join(SUMMARY))?;
     let pages: BTreeSet<PathBuf> = links(&summary).filter_map(|link| resolved(Path::new(SUMMARY), link)).collect();
@@ -109,13 +108,13 @@ fn stage(base: &Path, staged: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// The targets of the links `[text](target)` of a page. Code has none, or none that matter: what it seems to link to
-/// does not exist.
+/// Returns the targets of the links `[text](target)` of a page. Apparent links in code do no harm: their targets do
+/// not exist.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split([')', '\n']).next())
 }
 
-/// A page with the targets of some links replaced; anchors stay.
+/// Returns a page with some link targets replaced; anchors stay.
 fn replaced(text: &str, mut by: impl FnMut(&str) -> Option<String>) -> String {
     let mut parts = text.split("](");
     let mut new = String::from(parts.next().unwrap_or_default());
@@ -135,7 +134,7 @@ fn replaced(text: &str, mut by: impl FnMut(&str) -> Option<String>) -> String {
     new
 }
 
-/// The file that a link on a page leads to, relative to the repository; `None` for the page itself and for the web.
+/// Resolves a link on a page, relative to the repository; `None` for the page itself and for the web.
 fn resolved(page: &Path, link: &str) -> Option<PathBuf> {
     let path = link.split('#').next().unwrap_or_default();
     if path.is_empty() || path.contains(':') {
@@ -152,7 +151,7 @@ fn resolved(page: &Path, link: &str) -> Option<PathBuf> {
     Some(file)
 }
 
-/// The links of a book that lead to no file or to no heading of their page.
+/// Returns the links of a book whose file or heading does not exist.
 fn dead_links(book: &Path) -> Outcome<Vec<String>> {
     let mut texts = BTreeMap::new();
     read_pages(book, &mut texts)?;
@@ -179,8 +178,7 @@ fn has_anchor(page: &str, anchor: &str) -> bool {
     page.contains(&format!("id=\"{anchor}\""))
 }
 
-/// All pages below a folder, by canonical path, but for the list that mdBook keeps for frames and the page that says
-/// that there is none.
+/// Reads all pages below a folder, by canonical path, except mdBook's frame version of the contents and its 404 page.
 fn read_pages(folder: &Path, texts: &mut BTreeMap<PathBuf, String>) -> Outcome<()> {
     let entries = std::fs::read_dir(folder).map_err(|error| Failure::file("read the folder", folder, &error))?;
     for path in entries.flatten().map(|entry| entry.path()) {

@@ -1,7 +1,7 @@
-//! The applications that answer beside what is served: the status page, those of `--demo` and of `--app`, and the system
-//! that has their programs.
+//! The web applications beside the served content: the status page, those of `--demo` and of `--app`, and the system
+//! that contains their programs.
 //!
-//! Deliberately not here: what is served itself.
+//! Deliberately not here: the served content itself.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,52 +14,51 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_if_changed};
 use crate::systems::{self, Catalogue};
 
-/// The first program's parameter for them, once for each.
+/// The root program's parameter for applications, repeated for each.
 const PARAMETER: &str = "web-application";
-/// Its parameters for the log, and for the port and the address that are served.
+/// Its parameters for the log, port and address.
 const LOG: &str = "web-log";
 const PORT: &str = "web-port";
 const ADDRESS: &str = "web-address";
 const NETWORK: &str = "/service/tcp";
 const CONTRACT: &str = "WebApplication";
-/// They answer with what is served, and write to the log's disk.
+/// They answer with the served content, and write to the log's disk.
 const DEMO: [&str; 2] = ["/hello=web-hello", "/spec=web-spec root=SERVED log=/fs/disk1/post.log"];
-/// What stands there for the folder that is served.
+/// Placeholder for the served folder.
 const SERVED: &str = "SERVED";
-/// Whoever is on this host may see processes and channels; others see whether the system is well.
+/// Clients on this host may see processes and channels; others see only whether the system is healthy.
 const STATUS: &str = "/status=web-status";
 const HEALTH: &str = "/status=web-status show=health";
 
-/// A program that answers for a path.
+/// A program mounted at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Application {
-    /// Without a slash at its end; empty: all paths.
+    /// Without a trailing slash; empty for all paths.
     path: String,
     program: String,
     options: String,
 }
 
-/// What is served beside applications.
+/// Content served beside applications.
 pub struct Served<'a> {
-    /// Where it is on the host.
+    /// Its path on the host.
     pub at_host: &'a Path,
-    /// Where it is in the system.
+    /// Its path in the system.
     pub root: &'a str,
 }
 
-/// What a run with its applications needs.
+/// Configuration of a run with its applications.
 pub struct Chosen {
-    /// The system that has their programs.
+    /// The system that contains their programs.
     pub system: PathBuf,
-    /// Parameters of its first program.
+    /// Parameters of its root program.
     pub parameters: Vec<String>,
 }
 
-/// Chooses the applications of a run. `usual` is the system where no other is asked for; `place` the host's address that
-/// is served at.
+/// Chooses the applications of a run. `usual` is the default system; `place` is the host address being served.
 ///
 /// # Errors
-/// An application is not written as one, its program is none, or the system does not serve.
+/// An application is malformed or its program does not exist, or the system does not serve.
 pub fn choose(
     repository: &Repository,
     arguments: &RunArguments,
@@ -92,7 +91,7 @@ pub fn choose(
     })
 }
 
-/// Those of this run: a person's own, the demos, and the status page unless another has its path.
+/// Returns the applications of this run: the user's, the demos, and the status page unless its path is taken.
 fn all(own: &[Application], arguments: &RunArguments, place: Option<IpAddr>) -> Vec<Application> {
     let is_local = place.is_some_and(|address| address.is_loopback());
     let demos = DEMO.iter().filter(|_| arguments.demo);
@@ -102,7 +101,7 @@ fn all(own: &[Application], arguments: &RunArguments, place: Option<IpAddr>) -> 
     own.iter().cloned().chain(standard.filter(|one| !(replaced && one.path == status))).collect()
 }
 
-/// Reads `/path=program`, and options behind a space.
+/// Parses `/path=program`, with options after a space.
 fn parse(text: &str) -> Outcome<Application> {
     let wrong = |why: &str| {
         Err(Failure::new(format!("--app {text}: {why}"))
@@ -125,7 +124,7 @@ impl Application {
         if self.path.is_empty() { "/" } else { &self.path }
     }
 
-    /// As the web server reads it.
+    /// Formats it as the web server parses it.
     fn text(&self) -> String {
         let blank = if self.options.is_empty() { "" } else { " " };
         format!("{}={}{blank}{}", self.shown_path(), self.program, self.options)
@@ -141,7 +140,7 @@ fn refuse_twice(applications: &[Application]) -> Outcome<()> {
     }
 }
 
-/// What is said of an application whose path is one of the folder's.
+/// Returns a warning if an application's path hides one of the folder's.
 fn hidden(application: &Application, site: &Path) -> Option<String> {
     let Application { path, program, .. } = application;
     if path.is_empty() {
@@ -154,9 +153,9 @@ fn hidden(application: &Application, site: &Path) -> Option<String> {
 /// A system that is to serve.
 struct Known {
     system: SystemManifest,
-    /// The manifests of the programs that it has.
+    /// Manifests of its programs.
     programs: Vec<Manifest>,
-    /// Those of the repository, which it may be given.
+    /// Manifests of the repository, from which programs can be added.
     catalogue: Catalogue,
 }
 
@@ -168,7 +167,7 @@ impl Known {
         Ok(Known { system: described.system, programs, catalogue })
     }
 
-    /// Whether an instance takes this parameter of the first program's. The network's rules, which name the port, serve
+    /// Whether an instance forwards this parameter of the root program. Network rules, which name the port too, serve
     /// nothing.
     fn takes(&self, parameter: &str) -> bool {
         let instances = self.system.instances.iter().filter(|one| !one.provides.iter().any(|path| path == NETWORK));
@@ -206,7 +205,7 @@ impl Known {
         Ok(())
     }
 
-    /// The system with the programs of these applications: itself, or one that is based on it.
+    /// Returns a system with the programs of these applications: this one, or one based on it.
     fn with_programs(&self, repository: &Repository, path: PathBuf, own: &[Application]) -> Outcome<PathBuf> {
         let mut missing = BTreeSet::new();
         for application in own {
@@ -240,7 +239,7 @@ impl Known {
     }
 }
 
-/// Refuses a program that could not answer.
+/// Refuses a program that cannot be a web application.
 fn check_program(manifest: &Manifest, application: &Application) -> Outcome<()> {
     let name = &manifest.name;
     let speaks = manifest.endpoints.first().is_some_and(|slot| {

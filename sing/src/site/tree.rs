@@ -1,7 +1,6 @@
-//! A folder of the host as a volume will have it: what is in it, what cannot be taken along, and how much room it
-//! needs.
+//! A host folder as a future volume: its contents, what cannot be copied, and the space it needs.
 //!
-//! Deliberately not here: reading what is in the files; that happens when they are copied.
+//! Deliberately not here: reading the files' content; that happens when they are copied.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,18 +20,18 @@ use crate::failure::{Failure, Outcome, plain_reason};
 pub const BLOCK_BYTES: u64 = 4096;
 /// Bytes of an inode.
 const INODE_BYTES: u64 = 256;
-/// Notes that are shown one by one.
+/// Maximum notes shown individually.
 const SHOWN_NOTES: usize = 5;
 
-/// What a folder holds.
+/// Contents of a folder.
 pub struct Tree {
     /// The folder.
     pub root: Folder,
-    /// The files by their keys.
+    /// The files, by key.
     pub files: Vec<PathBuf>,
-    /// Bytes that will be copied.
+    /// Total bytes to be copied.
     pub content_bytes: u64,
-    /// Changes when anything in the folder does.
+    /// Changes whenever anything in the folder does.
     pub fingerprint: String,
     blocks: u64,
     inodes: u64,
@@ -40,7 +39,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Looks through a folder. What lies at or below `without` is left out.
+    /// Scans a folder, except at and below `without`.
     ///
     /// # Errors
     /// The folder itself cannot be read.
@@ -64,13 +63,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Bytes of a volume that holds all of it, with room for changes.
+    /// Returns the size in bytes of a volume that holds it all, with room for changes.
     pub fn volume_bytes(&self) -> u64 {
         let needed = self.blocks * BLOCK_BYTES + self.inodes * INODE_BYTES;
         needed + needed / 16 + (16 << 20)
     }
 
-    /// What a person should know of what was left out, a line each.
+    /// Returns notes on what was left out, one line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.notes.iter().take(SHOWN_NOTES).cloned().collect();
         let more = self.notes.len() - notes.len();
@@ -84,7 +83,7 @@ impl Tree {
         self.notes.push(format!("{}: {what}", path.display()));
     }
 
-    /// Counts something of `bytes` content, with the blocks that say where it lies.
+    /// Counts a file of `bytes` content, with its indirect blocks.
     fn count(&mut self, bytes: u64) {
         let blocks = bytes.div_ceil(BLOCK_BYTES);
         self.blocks += blocks + blocks.div_ceil(BLOCK_BYTES / 4) + 3;
@@ -109,7 +108,7 @@ impl Tree {
         names.sort();
         for name in names {
             let inner = path.join(&name);
-            // Every ext2 volume has a folder of this name of its own.
+            // Every ext2 volume has its own folder of this name.
             if inner == look.without || (path == look.top && name == "lost+found") {
                 continue;
             }
@@ -117,7 +116,7 @@ impl Tree {
                 folder.entries.insert(name.as_bytes().to_vec(), node);
             }
         }
-        // An entry has 8 bytes and the name, rounded up; a block's last one may leave up to 264 bytes.
+        // A directory entry takes 8 bytes plus the name, rounded up; a block's last one may waste up to 264 bytes.
         let bytes: u64 = folder.entries.keys().map(|name| (name.len() as u64 + 11) & !3).sum();
         self.count(bytes + bytes / 12 + BLOCK_BYTES);
         folder
@@ -154,7 +153,7 @@ impl Tree {
         self.mark(look, path, metadata);
         let extents = extents(&file, metadata.len());
         let bytes = extents.iter().map(|extent| extent.end - extent.start).sum();
-        // Each piece may begin and end within a block, and lie under tables of its own.
+        // Each extent may begin and end within a block, and need indirect blocks of its own.
         self.blocks += extents.len() as u64 * 4;
         self.count(bytes);
         self.content_bytes += bytes;
@@ -188,15 +187,15 @@ impl Tree {
     }
 }
 
-/// What is looked through.
+/// State of a scan.
 struct Look<'a> {
     top: &'a Path,
     without: &'a Path,
 }
 
 impl Look<'_> {
-    /// What a link in the volume has to say to lead to the same place; nothing if that lies outside. Only the words
-    /// count: what links on the way lead to is not looked at.
+    /// Returns the target that makes a link in the volume lead to the same place; `None` if that lies outside. Purely
+    /// lexical: links on the way are not resolved.
     fn inside(&self, link: &Path, target: &Path) -> Option<PathBuf> {
         let folder = link.parent()?;
         let mut place: Vec<&OsStr> = Vec::new();
@@ -221,12 +220,12 @@ impl Look<'_> {
 }
 
 fn attributes(metadata: &Metadata) -> Attributes {
-    // Times that the format cannot hold are its first or its last moment.
+    // Clamps to the range of the format.
     let modified = metadata.mtime().clamp(0, i32::MAX.into()) as u32;
     Attributes { permissions: (metadata.mode() & 0o7777) as u16, owner: 0, group: 0, modified }
 }
 
-/// Where a file has content; where the host cannot tell, all of it is.
+/// Returns the extents of a file that hold data; the whole file if the host cannot tell.
 fn extents(file: &HostFile, size: u64) -> Vec<Range<u64>> {
     let all = || std::iter::once(0..size).filter(|all| !all.is_empty()).collect();
     let mut extents = Vec::new();
@@ -234,7 +233,7 @@ fn extents(file: &HostFile, size: u64) -> Vec<Range<u64>> {
     while at < size {
         let start = match seek(file, SeekFrom::Data(at)) {
             Ok(start) => start,
-            // There is no more.
+            // No more data.
             Err(rustix::io::Errno::NXIO) => break,
             Err(_) => return all(),
         };

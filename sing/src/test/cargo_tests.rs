@@ -1,7 +1,7 @@
-//! Runs `cargo test` over crates of the workspace and reads what it says.
+//! Runs `cargo test` over crates of the workspace and parses its output.
 //!
-//! A crate that does not build does not keep the others from their tests: it fails with the compiler's error, what uses
-//! it fails with that reason, and the rest is run. Deliberately not here: which crates are wanted; `packages` knows.
+//! A crate that does not build does not stop the tests of others: it fails with the compiler's error, its dependents
+//! fail with that reason, and the rest runs. Deliberately not here: which crates are selected; see `packages`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -17,30 +17,30 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::test_output::{CargoTestReader, Counts, Line};
 
-/// Lines of a build's output that are shown when it is not known what is wrong with it.
+/// Lines of a build's output shown when the error is unknown.
 const TAIL_LINES: usize = 60;
 
 /// Crates whose tests are run, and how.
 pub struct CargoTests<'a> {
-    /// Where the workspace is.
+    /// The repository with the workspace.
     pub repository: &'a Repository,
-    /// The tier that they belong to.
+    /// Their tier.
     pub tier: &'static str,
     /// All crates of the workspace.
     pub metadata: &'a Metadata,
-    /// Those that are wanted, not empty.
+    /// The selected crates, not empty.
     pub crates: Vec<&'a TestedCrate>,
     /// The tool, for tests that start it.
     pub tool: Option<&'a Path>,
-    /// Parts of the names of tests that are left out.
+    /// Substrings of the names of tests to skip.
     pub left_out: Vec<&'static str>,
 }
 
 impl CargoTests<'_> {
-    /// Runs the tests that are selected; then those that take minutes, if they are asked for.
+    /// Runs the selected tests, then the long ones if requested.
     ///
     /// # Errors
-    /// Cargo cannot be started, or the tests do not build and it is not known which crate is at fault.
+    /// Cargo cannot be started, or the tests do not build and the crate at fault is unknown.
     pub fn run(mut self, selection: &Selection<'_>) -> Outcome<Counts> {
         let mut counts = match self.run_short(selection)? {
             Ran::Tests(counts) => counts,
@@ -58,7 +58,7 @@ impl CargoTests<'_> {
             return Ok(counts);
         }
         if selection.long {
-            // They follow.
+            // They follow below.
             counts.skipped = 0;
             counts += long::run(self.command("test"), self.tier, selection.name, &self.left_out)?;
         } else if counts.skipped > 0 {
@@ -67,7 +67,7 @@ impl CargoTests<'_> {
         Ok(counts)
     }
 
-    /// A command of cargo over the crates.
+    /// Returns a cargo command over the crates.
     fn command(&self, subcommand: &str) -> Command {
         let mut command = cargo::command(self.repository);
         command.args([subcommand, "--color", "never", "--manifest-path"]);
@@ -81,17 +81,17 @@ impl CargoTests<'_> {
         command
     }
 
-    /// Runs `cargo test`, shows one line for each suite and all of each failure.
+    /// Runs `cargo test`; shows one line per suite and the details of each failure.
     fn run_short(&self, selection: &Selection<'_>) -> Outcome<Ran> {
         let mut command = self.command("test");
         command.arg("--no-fail-fast").args(selection.name).arg("--");
         command.args(self.left_out.iter().flat_map(|part| ["--skip", part]));
         let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
-        // One pipe for both streams keeps the names of suites and their results in order.
+        // One pipe for both streams keeps suite names and results in order.
         let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
         let mut child = command.spawn().map_err(cannot_start)?;
-        // The command holds the writing ends, which must be closed for the reading to end.
+        // The command holds the write ends; the reader sees end of file only after they are closed.
         drop(command);
         let mut total = Counts::default();
         let mut parser = CargoTestReader::default();
@@ -129,11 +129,11 @@ impl CargoTests<'_> {
         }
     }
 
-    /// Builds what can be built of the tests, and counts each crate that cannot as failed; these are left out then.
+    /// Builds all tests that can be built, counts each crate that cannot as failed, and excludes it.
     fn leave_out_what_does_not_build(&mut self, output: &str) -> Outcome<Counts> {
         let mut command = self.command("build");
         command.args(["--tests", "--keep-going", "--quiet", "--message-format=json"]);
-        // Built as tests are, so that nothing is built twice.
+        // With the tests' profile, so that nothing is built twice.
         command.args(["--profile", "test"]).stdin(Stdio::null()).stderr(Stdio::null());
         let built = command.output().map_err(|error| Failure::new(format!("cargo cannot be started: {error}")))?;
         let found = Broken::read(&String::from_utf8_lossy(&built.stdout), self.metadata);
@@ -152,7 +152,7 @@ impl CargoTests<'_> {
     }
 }
 
-/// What cargo calls the workspace's crate of this name: a crate from elsewhere may have the name, too.
+/// Returns cargo's package id specification of a workspace crate; an external crate may have the same name.
 fn specification<'a>(metadata: &'a Metadata, name: &'a str) -> &'a str {
     metadata.packages.iter().find(|package| package.name == name).map_or(name, |package| &package.id)
 }
@@ -165,20 +165,20 @@ fn tail(lines: &[String]) -> String {
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 
-/// What came of a `cargo test`.
+/// The result of a `cargo test`.
 enum Ran {
     /// The tests ran.
     Tests(Counts),
-    /// None ran; the end of what cargo said.
+    /// None ran; holds the end of cargo's output.
     BuildFailed(String),
 }
 
-/// What cargo's messages say of crates that do not build.
+/// Crates that do not build, from cargo's messages.
 #[derive(Debug, Default)]
 struct Broken {
-    /// By the name of the package, what the compiler says.
+    /// Compiler errors by package name.
     errors: BTreeMap<String, String>,
-    /// Those of them whose library, as others use it, was not made.
+    /// Those whose library, as used by dependents, was not built.
     without_library: BTreeSet<String>,
 }
 
@@ -219,7 +219,7 @@ impl Broken {
                 continue;
             };
             let kinds = message.target.map(|target| target.kind).unwrap_or_default();
-            // Others use neither programs nor tests.
+            // Dependents use neither programs nor tests.
             let is_used = !kinds.iter().any(|kind| ["bin", "test", "bench", "example"].contains(&kind.as_str()));
             match (message.reason.as_str(), message.message) {
                 ("compiler-artifact", _) if is_used && message.profile.is_some_and(|profile| !profile.test) => {

@@ -1,8 +1,8 @@
-//! The tests that take minutes: `sing test --long` runs them one by one, each in a process of its own, and says which
-//! one is at work, for how long, and how many are left.
+//! Long tests: `sing test --long` runs tests that take minutes one by one, each in its own process, and reports which
+//! one is running, for how long, and how many remain.
 //!
-//! They are those that Rust's harness ignores. Run one by one, they do not take the machine from each other, and what
-//! one prints of its figures is shown when it has ended. Deliberately not here: the tests.
+//! They are the `#[ignore]`d tests. Run one at a time, they do not compete for the machine, and the figures that each
+//! prints are shown when it has ended. Deliberately not here: the tests.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,28 +17,28 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
 use crate::test_output::Counts;
 
-/// While a test is at work, a person is told so every so often.
+/// Interval of progress reports while a test runs.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
-/// A test that takes longer has hung, apart from the soak.
+/// Timeout for a test, without the soak time.
 const LIMIT: Duration = Duration::from_secs(5400);
-/// Minutes that the soak takes, where it is not an hour.
+/// Environment variable with the minutes of the soak, 60 by default.
 const SOAK_MINUTES: &str = "SING_SOAK_MINUTES";
-/// Lines of a test's own account that are shown.
+/// Maximum lines of a test's output shown.
 const MAX_LINES: usize = 40;
 
-/// One test that takes minutes.
+/// One long test.
 #[derive(Debug, PartialEq, Eq)]
 struct LongTest {
     program: PathBuf,
-    /// Where its crate lies: tests begin there.
+    /// Folder of its crate, the test's working directory.
     folder: PathBuf,
-    /// Crate and name, for people.
+    /// Crate and name, for display.
     shown: String,
     name: String,
 }
 
-/// Builds what `command`, a `cargo test` for some packages of a tier, would run, and runs what of it takes minutes: tests
-/// whose names contain `name`, if one is given, and none of `left_out`.
+/// Builds what `command`, a `cargo test` for some packages of a tier, would run, and runs its long tests: those whose
+/// names contain `name`, if given, and none of `left_out`.
 ///
 /// # Errors
 /// The tests do not build.
@@ -83,20 +83,20 @@ pub fn run(mut command: Command, tier: &str, name: Option<&str>, left_out: &[&st
     Ok(counts)
 }
 
-/// What came of a test.
+/// The result of a test.
 struct End {
-    /// The last lines that it printed.
+    /// The last lines of its output.
     lines: Vec<String>,
     problem: Option<String>,
 }
 
-/// Runs a test to its end, and tells every minute that it is at work.
+/// Runs a test to completion, with a progress report every minute.
 fn watch(mut process: Command, shown: &str) -> Outcome<End> {
     let cannot_start = |error: std::io::Error| Failure::new(format!("{shown} cannot be started: {error}"));
     let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
     process.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
     let mut child = process.spawn().map_err(cannot_start)?;
-    // The command holds the writing ends, which must be closed for the reading to end.
+    // The command holds the write ends; the reader sees end of file only after they are closed.
     drop(process);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -115,7 +115,7 @@ fn watch(mut process: Command, shown: &str) -> Outcome<End> {
             Ok(line) => lines.extend(worth_showing(&line).then_some(line)),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) if started.elapsed() > limit => {
-                // It may have ended by itself in the meantime.
+                // It may have exited meanwhile.
                 let _ = child.kill();
                 let _ = child.wait();
                 let problem = Some(format!("no end after {}", in_words(limit)));
@@ -131,14 +131,14 @@ fn watch(mut process: Command, shown: &str) -> Outcome<End> {
     Ok(End { lines: last(lines), problem: (!status.success()).then(|| format!("it ended with {status}")) })
 }
 
-/// How much more time the tests take for a soak of so many minutes.
+/// Returns the time to add to the limit for a soak of this many minutes.
 fn soak_time(minutes: Option<&str>) -> Duration {
     Duration::from_secs(
         minutes.and_then(|minutes| minutes.parse::<u32>().ok()).map_or(0, |minutes| u64::from(minutes) * 60),
     )
 }
 
-/// What the harness says of one test beside its outcome is of no use.
+/// Whether a line is more than the harness's own report.
 fn worth_showing(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !["running ", "test "].iter().any(|start| line.starts_with(start))
@@ -149,7 +149,7 @@ fn last(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// `75 s`, `12 min 5 s`.
+/// Formats a time: `75 s`, `12 min 5 s`.
 fn in_words(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds < 120 => format!("{seconds} s"),
@@ -185,7 +185,7 @@ fn programs(mut command: Command) -> Outcome<Vec<Artifact>> {
         cargo::follow(output, &mut progress, |line, progress| {
             let Ok(artifact) = serde_json::from_str::<Artifact>(line) else { return };
             progress.step(&artifact.manifest_path.to_string_lossy(), &artifact.target.name);
-            // Others are programs that tests start.
+            // The others are programs that tests start.
             found.extend((artifact.executable.is_some() && artifact.profile.test).then_some(artifact));
         });
     }
@@ -194,7 +194,7 @@ fn programs(mut command: Command) -> Outcome<Vec<Artifact>> {
     if status.success() { Ok(found) } else { Err(Failure::new("the tests did not build").remedy("see above")) }
 }
 
-/// The tests of a program that its harness ignores.
+/// Returns a program's ignored tests.
 fn long_tests(artifact: &Artifact) -> Outcome<Vec<LongTest>> {
     let Some(program) = &artifact.executable else { return Ok(Vec::new()) };
     let folder = artifact.manifest_path.parent().unwrap_or(Path::new("."));
@@ -213,7 +213,7 @@ fn long_tests(artifact: &Artifact) -> Outcome<Vec<LongTest>> {
         .collect())
 }
 
-/// The names in what a harness lists, without those that are only what other tests run in a process apart.
+/// Returns the names in the harness's list, without helpers that other tests run in a process of their own.
 fn names(listed: &str) -> impl Iterator<Item = &str> {
     let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
     names.filter(|name| {

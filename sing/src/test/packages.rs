@@ -1,8 +1,8 @@
-//! Which crates have a test of a name, told from their sources, so that no other is built to run it; and which crates
-//! cannot be tested when one does not build.
+//! Selects the crates that may have a test of a given name by scanning their sources, so that no others are built;
+//! and determines which crates cannot be tested when one does not build.
 //!
-//! Key type: [`TestedCrate`]. A crate is taken to have a test if the words of its name are among the crate's sources:
-//! that takes in crates too many, never one too few. Deliberately not here: running cargo.
+//! Key type: [`TestedCrate`]. A crate matches if the words of the test's name occur in its sources: this may select
+//! too many crates, never too few. Deliberately not here: running cargo.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use crate::cargo::Metadata;
 use crate::failure::Outcome;
 use crate::repository::Repository;
 
-/// A crate of the workspace, and the sources that the names of its tests are made of.
+/// A crate of the workspace, with the sources that its tests' names come from.
 #[derive(Debug)]
 pub struct TestedCrate {
     /// The name of its package.
     pub name: String,
-    /// Path and text of each file, those of other folders that it takes in as modules too.
+    /// Path and text of each file, including modules included from other folders.
     files: Vec<(PathBuf, String)>,
 }
 
 impl TestedCrate {
-    /// All crates of the workspace.
+    /// Reads all crates of the workspace.
     ///
     /// # Errors
     /// Cargo cannot read the workspace.
@@ -42,8 +42,8 @@ impl TestedCrate {
         words(name).all(|word| self.files.iter().any(|(path, text)| mentions(path, text, word)))
     }
 
-    /// Whether a test that may have `name` in its name has `mark` in it, too: what a test needs of the host is a part of
-    /// its name.
+    /// Whether a test that may have `name` in its name also has `mark`: a test's host requirements are part of its
+    /// name.
     pub fn may_need(&self, name: Option<&str>, mark: &str) -> bool {
         let is_of_name =
             |path: &Path, text: &str| name.is_none_or(|name| words(name).all(|word| mentions(path, text, word)));
@@ -55,7 +55,7 @@ impl TestedCrate {
     }
 }
 
-/// The identifiers in the name of a test. Numbers of lines, which names of documentation tests have, are in no source.
+/// Returns the identifiers in a test's name. Line numbers, as in names of documentation tests, occur in no source.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     let parts = name.split(|letter: char| !letter.is_alphanumeric() && !"_-./".contains(letter));
     parts.filter(|word| *word != "line" && word.contains(char::is_alphabetic))
@@ -65,7 +65,7 @@ fn mentions(path: &Path, text: &str, word: &str) -> bool {
     text.contains(word) || path.to_string_lossy().contains(word)
 }
 
-/// Reads the sources below `folder`, but not those of crates that lie in it.
+/// Reads the sources below `folder`, except nested crates.
 fn collect(folder: &Path, crates: &BTreeSet<&Path>, files: &mut Vec<(PathBuf, String)>) {
     for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let is_source = path.extension().is_some_and(|extension| extension == "rs");
@@ -81,13 +81,13 @@ fn collect(folder: &Path, crates: &BTreeSet<&Path>, files: &mut Vec<(PathBuf, St
     }
 }
 
-/// Files of modules that lie elsewhere.
+/// Returns the paths of modules that lie elsewhere.
 fn included(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"))
 }
 
-/// Why crates cannot be tested, by their names: those with an error of their own, and those that use one whose library
-/// does not build.
+/// Returns why crates cannot be tested, by name: those with an error of their own, and those that use one whose
+/// library does not build.
 pub fn untestable(
     metadata: &Metadata,
     with_errors: &BTreeMap<String, String>,
@@ -103,7 +103,7 @@ pub fn untestable(
                 continue;
             }
             reasons.insert(package.name.clone(), format!("it uses `{missing}`, which does not build"));
-            // What is used only by tests is not missing in the crate's library.
+            // The library does not need dev-dependencies.
             if std::iter::once(first).chain(uses).any(|used| used.kind.as_deref() != Some("dev")) {
                 open.push(&package.name);
             }
@@ -148,7 +148,7 @@ mod tests {
         let own = "tests_of_this_repository_are_found_where_they_are";
         assert_eq!(with(own), ["sing"]);
         assert_eq!(with(&format!("test::packages::tests::{own}")), ["sing"]);
-        // Of a module that lies in another crate's folder.
+        // From a module that lies in another crate's folder.
         let included = with("double");
         assert!(included.contains(&"sip") && included.contains(&"web-server"), "{included:?}");
     }

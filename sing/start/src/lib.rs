@@ -1,9 +1,9 @@
-//! Programs of the repository that are built when somebody starts them: the host tool behind `cargo sing`, and `xtask`
-//! behind its commands for those who work on the system.
+//! Builds programs of the repository on first use: the host tool behind `cargo sing`, and `xtask` behind its
+//! developer commands.
 //!
-//! Whether a program is current is decided as `make` does it, from the list of its sources that cargo leaves beside it
-//! ([`Sources`]), so that a start costs some hundred `stat` calls and no second cargo. It has no dependencies, so that a
-//! fresh clone builds it in a second. Deliberately not here: what the programs do.
+//! Whether a program is up to date is decided as by `make`, from the dep-info file that cargo leaves beside it
+//! ([`Sources`]), so that a start costs a few hundred `stat` calls and no second cargo. It has no dependencies, so
+//! that a fresh clone builds it in a second. Deliberately not here: what the programs do.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -17,23 +17,24 @@ use std::time::SystemTime;
 pub struct Program {
     root: PathBuf,
     path: PathBuf,
-    /// What it is, for people.
+    /// Its description in messages.
     what: &'static str,
 }
 
 impl Program {
-    /// The program at `path`, where cargo puts it, with its sources in the repository at `root`; messages call it `what`.
+    /// The program at `path`, where cargo puts it, with its sources in the repository at `root`; messages call it
+    /// `what`.
     pub fn new(root: &Path, path: PathBuf, what: &'static str) -> Program {
         Program { root: root.to_path_buf(), path, what }
     }
 
-    /// Where it lies.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Builds it with `cargo`, a command without arguments, if it is missing or out of date. False when it does not
-    /// build; cargo has said why.
+    /// Builds it with `cargo`, a command without arguments, if it is missing or out of date. Returns false if the
+    /// build fails; cargo has printed why.
     ///
     /// # Errors
     /// Cargo cannot be started.
@@ -44,18 +45,18 @@ impl Program {
         let began = SystemTime::now();
         let is_built = self.build(cargo)?;
         if is_built {
-            // Without the stamp the next start asks cargo again, which is slower and no worse.
+            // Without the stamp the next start asks cargo again: slower, but correct.
             let _ = fs::File::create(self.stamp()).and_then(|file| file.set_modified(began));
         }
         Ok(is_built)
     }
 
-    /// A file whose time of modification is when the last successful build began.
+    /// Path of the stamp, whose modification time is the start of the last successful build.
     fn stamp(&self) -> PathBuf {
         self.path.with_extension("built")
     }
 
-    /// Has cargo build it, with cargo's own progress on standard error; whether that went well.
+    /// Builds it, with cargo's progress on standard error; returns whether that succeeded.
     fn build(&self, mut cargo: Command) -> Result<bool, String> {
         if self.path.is_file() {
             eprintln!("sing: bringing {} up to date", self.what);
@@ -66,17 +67,17 @@ impl Program {
             cargo.env_remove(name);
         }
         let package = self.path.file_name().unwrap_or_default();
-        // It works on the repository that it lies in, and needs no copy of the sources.
+        // It works on its own repository, and needs no bundled copy of the sources.
         cargo.args(["build", "--release", "--no-default-features", "--package"]).arg(package).arg("--bin").arg(package);
         cargo.arg("--manifest-path").arg(self.root.join("Cargo.toml"));
-        // What the program prints is its own; cargo's progress goes to standard error.
+        // Standard output is the program's own; cargo's progress goes to standard error.
         let status = cargo.stdin(Stdio::null()).status();
         status
             .map(|status| status.success())
             .map_err(|error| format!("cargo cannot be started: {error}; install a stable Rust toolchain."))
     }
 
-    /// Whether nothing that it was made from has changed since the build that left the stamp began.
+    /// Whether no source has changed since the start of the build that left the stamp.
     fn is_current(&self) -> bool {
         let (Some(built), Some(_)) = (modified(&self.stamp()), modified(&self.path)) else { return false };
         let Ok(list) = fs::read_to_string(self.path.with_extension("d")) else { return false };
@@ -94,7 +95,7 @@ impl Program {
     }
 }
 
-/// What `cargo run` sets for the program that it runs; build scripts must not take it for their own.
+/// Whether `cargo run` sets this variable for its child; build scripts must not take it for theirs.
 fn is_of_outer_cargo(variable: &OsStr) -> bool {
     let variable = variable.to_string_lossy();
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
@@ -104,12 +105,11 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// The source files of a program and of the crates of the repository that it uses.
+/// Source files of a program and of the repository's crates that it uses.
 struct Sources(Vec<PathBuf>);
 
 impl Sources {
-    /// Reads cargo's list, in the form of a rule for `make`: `PROGRAM: FILE FILE`, a backslash before each space of a
-    /// name.
+    /// Parses cargo's dep-info, a `make` rule: `PROGRAM: FILE FILE`, with a backslash before each space of a name.
     fn of(list: &str) -> Sources {
         let files = list.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, files)| files);
         let mut sources = Vec::new();
@@ -123,7 +123,7 @@ impl Sources {
         Sources(sources)
     }
 
-    /// The Cargo.toml of each crate that the sources belong to.
+    /// Returns the Cargo.toml of each crate that the sources belong to.
     fn manifests(&self, root: &Path) -> Vec<PathBuf> {
         let nearest = |source: &PathBuf| {
             let folders = source.ancestors().skip(1).take_while(|folder| *folder != root);
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// A repository of two crates whose tool is built and current; removed at the end.
+    /// A repository of two crates whose tool is built and up to date; removed on drop.
     struct Example {
         root: PathBuf,
         built: SystemTime,
