@@ -73,14 +73,14 @@ pub fn docs(repository: &Repository, arguments: &DocsArguments) -> Outcome<u8> {
         println!("book    {}", book.display());
     }
     if !arguments.book {
-        build_crates(repository, &folder)?;
+        build_crates(repository, &folder, arguments.serve)?;
         for name in CRATES {
             println!("crate   {}", folder.join(crate_page(name)).display());
         }
     }
     println!("pages   `cargo sing docs NAME` prints one of: {}", pages(repository).join(", "));
     if arguments.serve {
-        return Err(serve(&folder, arguments.port));
+        return Err(serve(&folder, book.is_some(), arguments.port));
     }
     if arguments.open {
         open(&book.unwrap_or_else(|| folder.join(crate_page("sip"))))?;
@@ -93,14 +93,14 @@ fn crate_page(name: &str) -> PathBuf {
 }
 
 /// Execs the system's own web server; returns the failure if that fails.
-fn serve(folder: &Path, port: Option<u16>) -> Failure {
+fn serve(folder: &Path, has_book: bool, port: Option<u16>) -> Failure {
     let links: String = CRATES.iter().map(|name| item(&crate_page(name).to_string_lossy(), name)).collect();
-    let page =
-        format!("<title>Singularity in Rust</title>\n<ul>\n{}{links}</ul>\n", item("book/index.html", "The book"));
+    let book = if has_book { item("book/index.html", "The book") } else { String::new() };
+    let page = format!("<title>Singularity in Rust</title>\n<ul>\n{book}{links}</ul>\n");
     if let Err(failure) = write_if_changed(&folder.join("index.html"), page.as_bytes()) {
         return failure;
     }
-    match std::env::current_exe() {
+    match crate::tool::path() {
         Ok(tool) => {
             let mut command = Command::new(&tool);
             command.args(["run", "--web"]).arg(folder);
@@ -141,11 +141,14 @@ fn page_named(repository: &Repository, name: &str) -> Outcome<PathBuf> {
     )))
 }
 
-/// Builds the documentation of the crates in `folder`.
-fn build_crates(repository: &Repository, folder: &Path) -> Outcome<()> {
+/// Builds the documentation of the crates in `folder`. Its pages link to the guide on the server if they are served, else
+/// to the guide's file.
+fn build_crates(repository: &Repository, folder: &Path, is_served: bool) -> Outcome<()> {
     let header = repository.output("docs/header.html");
-    let guide = folder.join(BOOK).join("docs").join(GUIDE).with_extension("html");
-    let text = format!("<p><a href=\"file://{}\">Writing programs: the guide for authors</a></p>\n", guide.display());
+    let guide = Path::new(BOOK).join("docs").join(GUIDE).with_extension("html");
+    let link =
+        if is_served { format!("/{}", guide.display()) } else { format!("file://{}", folder.join(guide).display()) };
+    let text = format!("<p><a href=\"{link}\">Writing programs: the guide for authors</a></p>\n");
     write_if_changed(&header, text.as_bytes())?;
     let mut command = cargo::command(repository);
     command.args(["doc", "--no-deps", "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
