@@ -11,6 +11,8 @@ use core::fmt;
 pub enum Fault {
     /// The superblock is none, or contradicts itself; the backup at block `backup` is good.
     SuperblockLost { backup: u64 },
+    /// The superblock's inode size is 0; the backup at block `backup`, which is equal otherwise, has it.
+    InodeSizeMissing { backup: u64 },
     /// The machine stopped during a repair; the repair log is complete.
     RepairCutOff,
     /// A field of the superblock contradicts the others.
@@ -175,6 +177,7 @@ impl Fault {
             | NoNameNoContent { .. }
             | LostNotFolder { .. } => Cost::Something,
             SuperblockField { .. }
+            | InodeSizeMissing { .. }
             | RepairCutOff
             | NotClean
             | ErrorsRecorded
@@ -215,6 +218,8 @@ impl Fault {
         use Fault::*;
         match self {
             NotClean | ErrorsRecorded | BackupSuperblock { .. } | BackupDescriptors { .. } | JournalFields => true,
+            // Linux does not mount the volume until it is repaired, but e2fsck uses the backup.
+            InodeSizeMissing { .. } => true,
             // Some systems set the first flag for a group without inodes.
             DescriptorFlags { says, .. } => says & 1 == 0,
             _ => false,
@@ -225,7 +230,7 @@ impl Fault {
     fn remedy(&self) -> Remedy<'_> {
         use Fault::*;
         match self {
-            SuperblockLost { .. } => Remedy::Words("restored from the backup"),
+            SuperblockLost { .. } | InodeSizeMissing { .. } => Remedy::Words("restored from the backup"),
             RepairCutOff => Remedy::Words("finished"),
             SuperblockField { right, .. } | Size { right, .. } => Remedy::SetTo(*right),
             DescriptorPlace { right, .. }
@@ -348,6 +353,10 @@ impl Fault {
         use Fault::*;
         match self {
             SuperblockLost { backup } => write!(to, "superblock: destroyed, but the backup at block {backup} is good"),
+            InodeSizeMissing { backup } => write!(
+                to,
+                "superblock: inode_size is 0, so that no system mounts the volume; the backup at block {backup} has it"
+            ),
             SuperblockField { field, says, right } => {
                 write!(to, "superblock: {field} is {says}, which should be {right}")
             }

@@ -30,6 +30,14 @@ pub(super) struct Found {
     pub(super) volume: Volume,
     /// Block of the backup it was restored from, if the primary one is unusable.
     pub(super) backup: Option<u64>,
+    /// Whether only the inode size is from there.
+    pub(super) inode_size_only: bool,
+}
+
+impl Found {
+    fn new(bytes: Vec<u8>, volume: Volume, backup: Option<u64>) -> Found {
+        Found { bytes, volume, backup, inode_size_only: false }
+    }
 }
 
 /// A superblock at a place where a backup of its volume would be.
@@ -58,7 +66,8 @@ pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<F
         Err(error @ CheckError::Volume(Error::NotExt2 { .. })) => without_magic(device, first, error).await,
         Err(error) => {
             let candidate = of_volume(candidates(device).await?, uuid(&first)).ok_or(error)?;
-            restored(candidate)
+            let found = restored(candidate)?;
+            Ok(with_inode_size(first, &found, disk_bytes).unwrap_or(found))
         }
     }
 }
@@ -93,7 +102,7 @@ async fn without_magic<S: BlockSource>(
             let backup = restored(candidate)?;
             // The first superblock is newer: it knows of a journal that is to be replayed.
             let same = backup.volume.geometry == volume.geometry;
-            Ok(if same { Found { bytes: named, volume, backup: backup.backup } } else { backup })
+            Ok(if same { Found::new(named, volume, backup.backup) } else { backup })
         }
         Err(_) => {
             let candidate = newest(candidates, error)?;
@@ -186,7 +195,18 @@ fn restored(candidate: Candidate) -> Result<Found, CheckError> {
     let Candidate { block, mut bytes, examined, .. } = candidate;
     let volume = examined?;
     write_u16(&mut bytes, field::GROUP_NUMBER, 0);
-    Ok(Found { bytes, volume, backup: Some(block) })
+    Ok(Found::new(bytes, volume, Some(block)))
+}
+
+/// Returns the first superblock with the inode size of a backup, if its own is 0 and nothing else is wrong with it.
+fn with_inode_size(mut first: Vec<u8>, backup: &Found, disk_bytes: u64) -> Option<Found> {
+    if read_u16(&first, field::INODE_SIZE) != 0 {
+        return None;
+    }
+    write_u16(&mut first, field::INODE_SIZE, read_u16(&backup.bytes, field::INODE_SIZE));
+    let volume = examine(&first, disk_bytes).ok()?;
+    let is_same = volume.geometry == backup.volume.geometry;
+    is_same.then_some(Found { bytes: first, volume, backup: backup.backup, inode_size_only: true })
 }
 
 /// Returns whether the primary descriptor table names the same places as the copy behind a backup, for at least one
@@ -238,11 +258,11 @@ async fn outvoted<S: BlockSource>(
         }
     }
     let [(backup, theirs, bytes), (_, other, _)] = &votes[..] else {
-        return Ok(Found { bytes: first, volume, backup: None });
+        return Ok(Found::new(first, volume, None));
     };
     // Where only some groups have backups, those may be of a volume that was here before.
     if theirs != other || *theirs == mine || matches!(geometry.backups, Backups::Two(_)) {
-        return Ok(Found { bytes: first, volume, backup: None });
+        return Ok(Found::new(first, volume, None));
     }
     let mut mended = first;
     for offset in [field::INODES_COUNT, field::BLOCKS_COUNT, field::BLOCKS_PER_GROUP, field::INODES_PER_GROUP] {
@@ -256,5 +276,5 @@ async fn outvoted<S: BlockSource>(
         write_u32(&mut mended, offset, features);
     }
     let volume = examine(&mended, device.bytes())?;
-    Ok(Found { bytes: mended, volume, backup: Some(*backup) })
+    Ok(Found::new(mended, volume, Some(*backup)))
 }

@@ -176,15 +176,19 @@ impl<'a, S: BlockSource> Checker<'a, S> {
             marked: false,
         };
         if let Some(backup) = found.backup {
-            let fault = Fault::SuperblockLost { backup };
-            if checker.mode == Mode::Mend {
+            let fault = match found.inode_size_only {
+                true => Fault::InodeSizeMissing { backup },
+                false => Fault::SuperblockLost { backup },
+            };
+            if !fault.is_note() && checker.mode == Mode::Mend {
                 // Without a superblock nothing can be written.
                 checker.mode = Mode::Look;
             }
             if checker.may_fix(&fault) {
                 checker.write_superblock().await?;
             }
-            checker.left_before = u64::from(!checker.tell(fault).await?);
+            let is_note = fault.is_note();
+            checker.left_before = u64::from(!checker.tell(fault).await? && !is_note);
         }
         checker.take_up_repair().await?;
         Ok(checker)

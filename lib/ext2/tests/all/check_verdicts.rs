@@ -151,22 +151,37 @@ fn bad_blocks_in_an_inode_table_are_no_fault() {
     compare("a bad block in a table", &image, true, place);
 }
 
-/// Linux's check falls back to a backup and calls the volume sound, but no system mounts it: here it is a fault.
+/// No system mounts a volume whose inode size is 0, but its check uses a backup (`f_zero_inode_size` of e2fsprogs).
 #[test]
-fn a_superblock_that_cannot_be_used_is_a_fault() {
+fn an_inode_size_of_zero_comes_from_the_backup() {
     if !has_tools() {
         return;
     }
+    for inode_bytes in [128u16, 256] {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path();
+        let words = ["-t", "ext2", "-b", "1024", "-I", &inode_bytes.to_string()];
+        let mut image = made(place, &words, "12M", None);
+        image.put16(SUPER + 88, 0);
+        compare("inode size 0", &image, true, place);
+        let disk = Disk::new(image.bytes.clone());
+        let (_, findings) = checked(&disk, Mode::Look);
+        assert!(lines(&findings).contains("inode_size is 0"), "{}", lines(&findings));
+        checked(&disk, Mode::Repair).0.unwrap();
+        disk.save(&place.join("repaired"));
+        assert_eq!(Image::new(fs::read(place.join("repaired")).unwrap()).u16(SUPER + 88), inode_bytes);
+        // Another fault beside it: the first superblock is not to be trusted.
+        image.put32(SUPER + 32, 4096);
+        let disk = Disk::new(image.bytes);
+        assert_eq!(checked(&disk, Mode::Look).0.unwrap().outcome, Outcome::Faulty);
+    }
+    // One group: there is no backup.
     let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("image");
-    assert!(run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", path.to_str().unwrap(), "12M"]).1);
-    let mut image = Image::new(fs::read(&path).unwrap());
+    let mut image = made(place.path(), &["-t", "ext2", "-b", "1024"], "4M", None);
     image.put16(SUPER + 88, 0);
-    fs::write(&path, &image.bytes).unwrap();
-    e2fsck(&path).unwrap();
-    let disk = Disk::new(image.bytes);
-    assert_eq!(checked(&disk, Mode::Look).0.unwrap().outcome, Outcome::Faulty);
-    assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Mended);
+    assert!(checked(&Disk::new(image.bytes.clone()), Mode::Look).0.is_err());
+    fs::write(place.path().join("alone"), &image.bytes).unwrap();
+    e2fsck(&place.path().join("alone")).unwrap_err();
 }
 
 /// A volume that Linux's tools make with these words, after `resize2fs` where a size is given.
