@@ -13,10 +13,10 @@ const SELF: &str = "conformance-citizen";
 const ACT: usize = 0;
 /// Numbers of hoarders from here on are of some that are not alone.
 const AMONG_OTHERS: u64 = 4;
-/// How long the launcher lets a hoarder go on.
-const TIMEOUT_MS: u64 = 30_000;
-/// The longest that a short sleep with a little work may take while memory runs out.
-const RESPONSE_MS: u64 = 2_000;
+/// Time limit of a hoarder: many times what it takes, since the host may be busy.
+const TIMEOUT_MS: u64 = 90_000;
+/// Time limit of a short sleep with a little work while memory runs out: a hang, not a delay, is a failure.
+const RESPONSE_MS: u64 = 20_000;
 
 /// Starts the hoarder with this number; it has to be ended because memory ran out, and this program hardly
 /// feels it. From [`AMONG_OTHERS`] on there are others at the same time, and a hoarder may find so little that
@@ -29,7 +29,12 @@ pub(crate) fn launch(stage: Stage) -> i32 {
         let ended = start(act).map(|hoarder| watch(&hoarder, deadline));
         match ended {
             Ok(epitaph) if epitaph.kind == EpitaphKind::MemoryRanOut || !among_others => break epitaph,
-            Err(status) => assert!(among_others, "the hoarder does not start: {}", status.text()),
+            // What the one before it held is freed in steps.
+            Err(status) => assert!(
+                among_others || status == sip::Status::Exhausted,
+                "the hoarder does not start: {}",
+                status.text()
+            ),
             Ok(_) => {}
         }
         assert!(!deadline.has_passed(), "no hoarder gets anywhere");
@@ -107,9 +112,11 @@ pub(crate) fn channels(_: Stage) -> i32 {
 
 /// Starts programs that do the same, and lets go of them.
 pub(crate) fn children(_: Stage) -> i32 {
-    for _ in 0..64 {
+    let mut started = 0;
+    // Memory may be short because of what is still being freed: a refusal is not counted.
+    while started < 64 {
         match start("hoard-children") {
-            Ok(child) => drop(child),
+            Ok(_) => started += 1,
             Err(_) => pause(),
         }
     }
