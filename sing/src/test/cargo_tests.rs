@@ -11,12 +11,14 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use super::packages::{self, TestedCrate};
-use super::{Selection, again, long};
+use super::{END_TO_END, Selection, again, long};
 use crate::cargo::{self, Metadata};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::test_output::{CargoTestReader, Counts, Line};
 
+/// End-to-end tests per processor that run at the same time.
+const TESTS_PER_PROCESSOR: usize = 2;
 /// Lines of a build's output shown when the error is unknown.
 const TAIL_LINES: usize = 60;
 
@@ -81,11 +83,22 @@ impl CargoTests<'_> {
         command
     }
 
+    /// Returns the number of tests that run at the same time, unless it is left to cargo: end-to-end tests mostly wait
+    /// for machines that they started.
+    fn test_threads(&self) -> Option<usize> {
+        let is_left_to_cargo = self.tier != END_TO_END || std::env::var_os("RUST_TEST_THREADS").is_some();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (!is_left_to_cargo).then_some(processors * TESTS_PER_PROCESSOR)
+    }
+
     /// Runs `cargo test`; shows one line per suite and the details of each failure.
     fn run_short(&self, selection: &Selection<'_>) -> Outcome<Ran> {
         let mut command = self.command("test");
         command.arg("--no-fail-fast").args(selection.name).arg("--");
         command.args(self.left_out.iter().flat_map(|part| ["--skip", part]));
+        if let Some(threads) = self.test_threads() {
+            command.arg("--test-threads").arg(threads.to_string());
+        }
         let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
         // One pipe for both streams keeps suite names and results in order.
         let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
