@@ -80,7 +80,7 @@ pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec
     let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error.into(), "")]))?;
     let verified = match package_check::verify(&package, trust) {
         Ok(verified) => verified,
-        Err(error @ PackageError::ManifestInvalid { .. }) => {
+        Err(error @ (PackageError::ManifestInvalid { .. } | PackageError::AbiVersion { .. })) => {
             let mut findings = faults_of(&package.manifest);
             if findings.is_empty() {
                 findings.push(finding_of(&error, &package.manifest.name));
