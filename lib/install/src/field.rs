@@ -33,9 +33,9 @@ impl Field {
         Field { key, item: None, ..self }
     }
 
-    /// The same of all tables of its name.
-    pub const fn of_all_rows(self) -> Field {
-        Field { row: None, ..self }
+    /// The same of another of the tables of its name, or of them all.
+    pub const fn of_row(self, row: Option<usize>) -> Field {
+        Field { row, ..self }
     }
 
     /// Whether it is a part of a system manifest.
