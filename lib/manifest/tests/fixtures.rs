@@ -235,10 +235,7 @@ fn devices_of_one_program_may_be_views_of_the_same_registers() {
     let file = SystemFile { file: "two.toml".into(), text };
     let errors = manifest::system(file, &base, &programs).expect_err("two have the same registers");
     let codes: Vec<Kind> = errors.items.iter().map(|item| item.code).collect();
-    assert!(
-        codes == [Rule::PortsOverlap, Rule::MemoryOverlap, Rule::InterruptShared].map(Kind::from),
-        "{errors}"
-    );
+    assert!(codes == [Rule::PortsOverlap, Rule::MemoryOverlap, Rule::InterruptShared].map(Kind::from), "{errors}");
 }
 
 #[test]

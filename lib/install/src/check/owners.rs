@@ -38,8 +38,8 @@ fn instances<'a>(
 type Registers = (Code, &'static str, fn(&DeviceNeed) -> &[AddressRange]);
 
 const REGISTERS: [Registers; 2] = [
-    (Code::PortsOverlap, "I/O ports", |device| &device.ports),
-    (Code::MemoryOverlap, "device memory", |device| &device.memory),
+    (Code::PortsOverlap, "I/O port range", |device| &device.ports),
+    (Code::MemoryOverlap, "device memory range", |device| &device.memory),
 ];
 
 /// What manifests fix for two programs.
@@ -58,7 +58,7 @@ fn shared(system: &SystemManifest, manifest: &Manifest, other: &Manifest) -> Vec
         let theirs = ranges(other);
         let met = |one: AddressRange| Some((one, *theirs.iter().find(|two| one.overlaps(two))?));
         if let Some((one, two)) = ranges(manifest).into_iter().find_map(met) {
-            refuse(code, format!("the {kind} {one} of `{}` are those of `{}` too ({two})", manifest.name, other.name));
+            refuse(code, format!("the {kind} {one} of `{}` overlaps {two} of `{}`", manifest.name, other.name));
         }
     }
     if let Some(line) = lines(manifest).find(|line| lines(other).any(|theirs| theirs == *line)) {
@@ -89,8 +89,10 @@ fn shared_with_itself(system: &SystemManifest, manifest: &Manifest) -> Vec<Findi
     let mut findings = Vec::new();
     for (row, instance) in rows {
         for (code, what) in &fixed {
-            let what =
-                format!("the {what} of `{}` would be `{}`'s and `{}`'s", manifest.name, owner.name, instance.name);
+            let what = format!(
+                "the {what} of `{}` would have two owners, the instances `{}` and `{}`",
+                manifest.name, owner.name, instance.name
+            );
             let remedy = "let the system have one of the two instances only";
             let finding = Finding::new(*code, &manifest.name, what, remedy);
             let field = |row| Field::row("program", row, "instance");

@@ -111,7 +111,7 @@ pub(crate) fn bind_refused(subject: &str, manifest: &Manifest, slot: &EndpointSl
         slot.name
     );
     let remedy = format!(
-        "add a [[bind]] with `who = \"{principal}\"` and `path = \"{path}\"` to the system manifest, or agree to it with \
+        "add a [[bind]] with `who = \"{principal}\"` and `path = \"{path}\"`, or install the program with \
          `--allow {path}`"
     );
     Finding::new(Code::BindRefused, subject, what, remedy)
@@ -262,11 +262,11 @@ impl<'a> Check<'a> {
             let contract = manifest.contracts.get(usize::from(slot.contract));
             if let Some(contract) = contract.filter(|_| !slot.optional) {
                 let found = self.provided(instance, slot, contract, path);
-                self.findings.extend(found.map(|finding| finding.at(field, "bound to this")));
+                self.findings.extend(found.map(|finding| finding.at(field, "cannot be bound")));
             }
             if !self.system.may_bind(&manifest.principal(), path) {
                 let finding = bind_refused(&instance.name, manifest, slot, path);
-                self.findings.push(finding.at(field, "no rule allows this"));
+                self.findings.push(finding.at(field, "may not be bound"));
             }
         }
     }
