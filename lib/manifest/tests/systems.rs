@@ -9,7 +9,7 @@ use std::path::Path;
 use install::Code as Rule;
 use known::Known;
 use manifest::{Diagnostics, Kind, SystemFile};
-use manifest_model::{Manifest, Setting, SystemManifest, Value};
+use manifest_model::{Bind, Manifest, Setting, SystemManifest, Value};
 
 const GOOD: &str = r#"
 [system]
@@ -47,10 +47,10 @@ who = "right.singularity"
 reach = "/dev/**"
 "#;
 
-/// What is written otherwise, and what with it in the compiled system.
+/// What the source says otherwise, and with it the compiled system.
 struct Fault {
     rule: Rule,
-    /// In the place of what; both may be `#`, which adds the text at the end.
+    /// What of the source.
     from: &'static str,
     to: &'static str,
     /// The line and the text that the caret is under.
@@ -146,7 +146,7 @@ const FAULTS: &[Fault] = &[
         shown: ("endpoints = { disk = \"/dev/disk0\" }", "\"/dev/disk0\""),
         spoil: |system| system.binds[0].path = "/fs/**".into(),
     },
-    // One of two is enough: the other is there to be started, or runs.
+    // A driver that is there to be started has its registers too.
     Fault {
         rule: Rule::PortsOverlap,
         from: "\"right\"]",
@@ -156,10 +156,10 @@ const FAULTS: &[Fault] = &[
     },
     Fault {
         rule: Rule::BadRule,
-        from: "who = \"..*.singularity\"",
-        to: "who = \"the shell\"",
+        from: "[[deny]]",
+        to: "[[bind]]\nwho = \"the shell\"\npath = \"/\"\n\n[[deny]]",
         shown: ("who = \"the shell\"", "\"the shell\""),
-        spoil: |system| system.binds[0].who = "the shell".into(),
+        spoil: |system| system.binds.push(Bind { who: "the shell".into(), path: "/".into() }),
     },
     Fault {
         rule: Rule::BadDeny,
@@ -187,8 +187,8 @@ fn read(text: String, programs: &[Manifest]) -> Result<SystemManifest, Diagnosti
 
 /// As an installer judges it.
 fn judged(system: &SystemManifest, programs: &[Manifest]) -> Vec<install::Finding> {
-    let names = system.programs();
-    let programs: Vec<&Manifest> = programs.iter().filter(|manifest| names.contains(&manifest.name.as_str())).collect();
+    let find = |name: &str| programs.iter().find(|manifest| manifest.name == name);
+    let programs: Vec<&Manifest> = system.programs().into_iter().filter_map(find).collect();
     install::system_findings(system, &programs)
 }
 
@@ -238,7 +238,7 @@ fn a_fault_of_the_base_is_shown_there() {
         .map(|item| {
             let span = item.labels[0].span;
             let file = &errors.files[span.file];
-            (item.code.text(), &file.text()[span.start..span.end])
+            (item.code.text(), &file.text[span.start..span.end])
         })
         .collect();
     assert_eq!(shown, [("I144", "\"mouse\""), ("I145", "\"mouse\""), ("I137", "\"/dev/disk0\"")], "{errors}");
