@@ -53,7 +53,7 @@ fn shared(system: &SystemManifest, manifest: &Manifest, other: &Manifest) -> Vec
     };
     for (code, kind, registers) in REGISTERS {
         let ranges = |manifest: &Manifest| -> Vec<AddressRange> {
-            manifest.devices.iter().flat_map(|device| registers(device)).copied().collect()
+            manifest.devices.iter().flat_map(registers).copied().collect()
         };
         let theirs = ranges(other);
         let met = |one: AddressRange| Some((one, *theirs.iter().find(|two| one.overlaps(two))?));
