@@ -3,10 +3,10 @@
 //!
 //! Key types: [`Installed`] (a system and its programs), [`Change`] (what is to be done), [`check`] and its
 //! [`Report`], [`manifest_findings`] (what a program's manifest has wrong by itself), [`system_findings`] (and a
-//! system's over its programs), [`Map`] (who can come to talk to whom), [`Medium`] (files that change whole or not at all). Neighbours: `package` reads package files, `package-check` verifies
-//! them,
-//! `principal` reads who rules speak of; `manifest` judges what it reads with this, and the host tool and the installer
-//! service judge changes with it and then make them. Pure: nothing here reads or writes anything.
+//! system's over its programs), [`Map`] (who can come to talk to whom), [`Medium`] (files that change whole or not at
+//! all). Neighbours: `package` reads package files, `package-check` verifies them, `principal` reads who rules speak of;
+//! `manifest` judges what it reads with this, and the host tool and the installer service judge changes with it and then
+//! make them. Pure: nothing here reads or writes anything.
 //! Deliberately not here: what the kernel checks again when it loads a program, which is all that isolation rests on.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -330,7 +330,7 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// A list of texts that is no list of the manifest, but a part of one: each file has so many at most.
+    /// A list of texts that no rule counts, since a compiled manifest has no such list: the source has so many at most.
     pub(crate) fn bounded_texts(&self, key: &'static str) -> Vec<At<String>> {
         let texts = self.texts(key);
         if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("`{key}`"), texts.len())) {
@@ -438,7 +438,7 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// The tables `[[key]]` that are a part of those of the manifest: each file has so many at most.
+    /// The tables `[[key]]` of a system manifest, which has those of its bases too: each file has so many at most.
     pub(crate) fn bounded_tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
         let tables = self.tables(key);
         if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("[[{key}]]"), tables.len()))
