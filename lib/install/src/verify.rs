@@ -80,7 +80,7 @@ pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec
     let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error.into(), "")]))?;
     let verified = match package_check::verify(&package, trust) {
         Ok(verified) => verified,
-        Err(error @ (PackageError::ManifestInvalid { .. } | PackageError::AbiVersion { .. })) => {
+        Err(error @ PackageError::ManifestInvalid { .. }) => {
             let mut findings = faults_of(&package.manifest);
             if findings.is_empty() {
                 findings.push(finding_of(&error, &package.manifest.name));
@@ -206,6 +206,11 @@ fn packed_program(
 
 /// What a package error is for people: its code, and its sentence with the remedy taken off.
 pub(crate) fn finding_of(error: &PackageError, subject: &str) -> Finding {
+    if let PackageError::AbiVersion { wanted, .. } = error
+        && let Some(finding) = manifest::other_abi(subject, *wanted)
+    {
+        return finding;
+    }
     let text = error.to_string();
     let (what, remedy) = text.rsplit_once("; ").unwrap_or((&text, "build the program again"));
     Finding::new(code_of(error), subject, what, remedy)

@@ -32,7 +32,7 @@ pub fn findings(manifest: &Manifest) -> Vec<Finding> {
         return check.findings;
     }
     check.names();
-    check.abi();
+    check.findings.extend(other_abi(&manifest.name, manifest.abi));
     let automata = check.contracts();
     check.endpoints(&automata);
     check.devices();
@@ -93,15 +93,6 @@ impl Check<'_> {
             self.refuse(Code::BadProgramName, what, "give the program another name", (field, "taken"));
         }
         self.name(Code::BadPublisherName, &manifest.publisher, "a publisher", Field::of("program", "publisher"));
-    }
-
-    fn abi(&mut self) {
-        let version = self.manifest.abi;
-        if version != ABI_VERSION {
-            let what = format!("the program is for ABI version {version}, and there is version {ABI_VERSION}");
-            let remedy = format!("write `abi = {ABI_VERSION}`, and build it for that");
-            self.refuse(Code::AbiVersion, what, remedy, (Field::of("program", "abi"), "another version"));
-        }
     }
 
     fn lists(&mut self) {
@@ -521,6 +512,17 @@ impl Check<'_> {
             );
         }
     }
+}
+
+/// What is wrong with a program that is for this ABI version, if that is not the one there is.
+pub(crate) fn other_abi(subject: &str, version: u32) -> Option<Finding> {
+    if version == ABI_VERSION {
+        return None;
+    }
+    let what = format!("the program is for ABI version {version}, and there is version {ABI_VERSION}");
+    let remedy = format!("write `abi = {ABI_VERSION}`, and build it for that");
+    let finding = Finding::new(Code::AbiVersion, subject, what, remedy);
+    Some(finding.at(Field::of("program", "abi"), "another version"))
 }
 
 /// What is wrong with a list of so many entries, if it is too long.
