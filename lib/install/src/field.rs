@@ -1,9 +1,9 @@
-//! Parts of a manifest, for findings about them.
+//! Parts of manifests, for findings about them.
 
 use core::fmt;
 
-/// A part of a program's manifest, called as in its source: `contract[1].name`. Whoever has the source puts a place in
-/// its stead.
+/// A part of a manifest, called as in its source: `contract[1].name` of a program's, `program[1].devices[0]` of a
+/// system's. Whoever has the source puts a place in its stead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Field {
     table: &'static str,
@@ -31,6 +31,16 @@ impl Field {
     /// A key of the same table.
     pub const fn key(self, key: &'static str) -> Field {
         Field { key, item: None, ..self }
+    }
+
+    /// The same of another of the tables of its name, or of them all.
+    pub const fn of_row(self, row: Option<usize>) -> Field {
+        Field { row, ..self }
+    }
+
+    /// Whether it is a part of a system manifest.
+    pub(crate) fn is_of_system(self) -> bool {
+        matches!((self.table, self.row), ("system" | "bind" | "deny", _) | ("program", Some(_)))
     }
 
     /// What is around it: the list of an item, the table of a key.

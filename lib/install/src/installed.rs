@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use manifest_model::{Bind, Instance, Manifest, PublicKey, Setting, SystemManifest, Value};
+use manifest_model::{Bind, Instance, Manifest, PublicKey, Setting, Source, SystemManifest, Value};
 
 use crate::code::Code;
 use crate::report::Finding;
@@ -177,7 +177,7 @@ fn carried_over(instance: &Instance, old: &Manifest, new: &Manifest, findings: &
     }
     for (slot, path) in old.endpoints.iter().zip(&instance.endpoints) {
         let Some(path) = path else { continue };
-        match new.endpoint(&slot.name) {
+        match new.endpoint(&slot.name).filter(|(_, slot)| matches!(slot.source, Source::Path(_))) {
             Some((index, _)) => out.endpoints[index] = Some(path.clone()),
             None => lost(Code::EndpointLost, "endpoint", &slot.name),
         }

@@ -20,7 +20,8 @@ pub struct Finding {
     pub what: String,
     /// What to do about it, without a full stop.
     pub remedy: String,
-    /// Where in the manifest, if it is wrong with one: the place itself first, then others that explain.
+    /// Where in the manifest, if it is wrong with one of a program or of a system: the place itself first, then others
+    /// that explain.
     pub places: Vec<Place>,
 }
 
@@ -29,6 +30,11 @@ impl Finding {
     pub fn new(code: Code, subject: &str, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
         let (what, remedy) = (shown(what.into()), shown(remedy.into()));
         Finding { code, subject: subject.into(), what, remedy, places: Vec::new() }
+    }
+
+    /// Whether both say the same. Where that is in a manifest does not count: what comes or goes moves it.
+    pub(crate) fn is_same(&self, other: &Finding) -> bool {
+        (self.code, &self.subject, &self.what, &self.remedy) == (other.code, &other.subject, &other.what, &other.remedy)
     }
 
     /// Adds a place.
@@ -77,7 +83,8 @@ pub struct Line {
     pub topic: Topic,
     /// What sort of fault it is, where it is one.
     pub code: Option<Code>,
-    /// The part of the manifest that it is wrong with, where it is one.
+    /// The part of a program's manifest that it is wrong with, where it is one. Parts of a system manifest are not
+    /// called here: a file has other rows than the system that it became.
     pub field: Option<Field>,
     /// One sentence without its full stop.
     pub what: String,
@@ -109,7 +116,7 @@ impl Line {
             verdict: Verdict::Refused,
             topic: finding.code.topic(),
             code: Some(finding.code),
-            field: finding.places.first().map(|place| place.field),
+            field: finding.places.first().map(|place| place.field).filter(|field| !field.is_of_system()),
             what: finding.what,
             remedy: finding.remedy,
         }

@@ -206,6 +206,11 @@ fn packed_program(
 
 /// What a package error is for people: its code, and its sentence with the remedy taken off.
 pub(crate) fn finding_of(error: &PackageError, subject: &str) -> Finding {
+    if let PackageError::AbiVersion { wanted, .. } = error
+        && let Some(finding) = manifest::other_abi(subject, *wanted)
+    {
+        return finding;
+    }
     let text = error.to_string();
     let (what, remedy) = text.rsplit_once("; ").unwrap_or((&text, "build the program again"));
     Finding::new(code_of(error), subject, what, remedy)

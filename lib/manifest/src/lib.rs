@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod bases;
-mod claims;
 mod diagnostic;
 mod generated;
 mod objects;

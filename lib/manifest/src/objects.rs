@@ -71,7 +71,7 @@ fn names(report: &Report, table: &Table<'_, '_>, ranges: usize, interrupts: usiz
         .map(|index| format!("range-{index}"))
         .chain((0..interrupts).map(|index| format!("interrupt-{index}")))
         .collect();
-    let given = table.texts("names");
+    let given = table.bounded_texts("names");
     let (Some(first), Some(last)) = (given.first(), given.last()) else { return own };
     if given.len() != own.len() {
         let message = format!("`names` has {} for {} parts of the device", given.len(), own.len());

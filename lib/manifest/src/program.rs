@@ -86,7 +86,7 @@ impl Reader<'_> {
         let name = head.required_text("name");
         let publisher = head.text("publisher");
         let version = self.version(&head);
-        let abi = self.abi(&head);
+        let abi = head.required_judged("abi");
         let category = head.required_word("category", Category::from_word);
         let summary = head.required_text("summary").map(|text| text.value);
         head.close();
@@ -110,7 +110,7 @@ impl Reader<'_> {
             name: name?.value,
             publisher: publisher.map_or(DEFAULT_PUBLISHER.into(), |publisher| publisher.value),
             version: version?,
-            abi: abi?,
+            abi: abi?.value,
             category: category?.value,
             summary: summary?,
             code: code?,
@@ -143,17 +143,6 @@ impl Reader<'_> {
             self.report.add(Code::BadVersion, message, &text.span, "three numbers with dots are wanted", remedy);
         }
         version
-    }
-
-    fn abi(&self, head: &Table<'_, '_>) -> Option<u32> {
-        let number = head.required_integer("abi")?;
-        if number.value != i64::from(abi::ABI_VERSION) {
-            let message = format!("there is no ABI version {}", number.value);
-            let remedy = format!("write `abi = {}`", abi::ABI_VERSION);
-            self.report.add(Code::AbiVersion, message, &number.span, "no kernel has this version", remedy);
-            return None;
-        }
-        u32::try_from(number.value).ok()
     }
 
     fn code(&self, root: &Table<'_, '_>) -> (Option<ProgramCode>, Option<String>) {

@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{self, Code, Diagnostic};
-use crate::shapes::{Key, Kind, LIST_MAX, Presence, SYSTEM, Shape};
+use crate::shapes::{Key, Kind, Presence, Shape};
 
 /// A place in the file, counted from where the file starts.
 pub(crate) type Span = Range<usize>;
@@ -52,7 +52,7 @@ impl<T> At<T> {
 #[derive(Default)]
 pub(crate) struct Report {
     items: RefCell<Vec<Found>>,
-    /// Where the source has the fields of a program's manifest.
+    /// Where the source has the fields of the manifest.
     places: RefCell<BTreeMap<Field, Span>>,
 }
 
@@ -96,14 +96,21 @@ impl Report {
         self.items.borrow().len()
     }
 
-    /// Reports what breaks a rule. A field that the source does not have is at its table's place, or at the top.
-    pub(crate) fn add_finding(&self, finding: install::Finding) {
+    /// Says where the source has the fields of the manifest, in the place of what was found table by table.
+    pub(crate) fn place(&self, places: BTreeMap<Field, Span>) {
+        *self.places.borrow_mut() = places;
+    }
+
+    /// Where the source has a field. One that it does not have is at its table's place, or at the top.
+    pub(crate) fn span(&self, field: Field) -> Span {
         let places = self.places.borrow();
-        let known = |field: Field| {
-            let outwards = std::iter::successors(Some(field), |field| field.outer());
-            outwards.filter_map(|field| places.get(&field)).next().cloned().unwrap_or(0..0)
-        };
-        let mark = |place: &install::Place| Mark { span: known(place.field), text: place.label.into() };
+        let outwards = std::iter::successors(Some(field), |field| field.outer());
+        outwards.filter_map(|field| places.get(&field)).next().cloned().unwrap_or(0..0)
+    }
+
+    /// Reports what breaks a rule.
+    pub(crate) fn add_finding(&self, finding: install::Finding) {
+        let mark = |place: &install::Place| Mark { span: self.span(place.field), text: place.label.into() };
         let marks = finding.places.iter().map(mark).collect();
         self.add_labels(finding.code, finding.what, marks, finding.remedy);
     }
@@ -225,7 +232,15 @@ impl<'r, 'i> Table<'r, 'i> {
 
     /// A whole number that is judged by a rule; one that nothing can hold is reported as out of the key's range.
     pub(crate) fn judged(&self, key: &'static str) -> Option<At<u32>> {
-        let number = self.integer(key)?;
+        self.integer(key).and_then(|number| self.fitting(key, number))
+    }
+
+    /// The same, which must be there.
+    pub(crate) fn required_judged(&self, key: &'static str) -> Option<At<u32>> {
+        self.required_integer(key).and_then(|number| self.fitting(key, number))
+    }
+
+    fn fitting(&self, key: &'static str, number: At<i64>) -> Option<At<u32>> {
         let value = u32::try_from(number.value).ok();
         if value.is_none() {
             let message = format!("`{key} = {}` is out of range", number.value);
@@ -264,7 +279,7 @@ impl<'r, 'i> Table<'r, 'i> {
     }
 
     /// A whole number that must be there.
-    pub(crate) fn required_integer(&self, key: &'static str) -> Option<At<i64>> {
+    fn required_integer(&self, key: &'static str) -> Option<At<i64>> {
         debug_assert_eq!(self.key(key).presence, Presence::Required, "`{key}` of {}", self.shape.name);
         if !self.table.contains_key(key) {
             self.key(key);
@@ -305,7 +320,6 @@ impl<'r, 'i> Table<'r, 'i> {
             self.wrong_type(key, "a list of texts, `[\"a\", \"b\"]`", value);
             return Vec::new();
         };
-        self.check_length(key, items.len(), value);
         let mut out = Vec::new();
         for item in items {
             match item.get_ref().as_str() {
@@ -316,6 +330,21 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
+    /// A list of texts that no rule counts, since a compiled manifest has no such list: the source has so many at most.
+    pub(crate) fn bounded_texts(&self, key: &'static str) -> Vec<At<String>> {
+        let texts = self.texts(key);
+        if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("`{key}`"), texts.len())) {
+            self.report.add(finding.code, finding.what, &value.span(), "this list is too long", finding.remedy);
+        }
+        texts
+    }
+
+    /// What is wrong with a list of this table that is too long.
+    fn long_list(&self, list: &str, length: usize) -> Option<install::Finding> {
+        let list = format!("{list} of {}", self.name);
+        install::long_list(&list, &list, length, Field::table("system", None))
+    }
+
     /// A list of whole numbers; empty where it is not there.
     pub(crate) fn integers(&self, key: &'static str) -> Vec<At<i64>> {
         let Some(value) = self.get(key) else { return Vec::new() };
@@ -323,7 +352,6 @@ impl<'r, 'i> Table<'r, 'i> {
             self.wrong_type(key, "a list of whole numbers, `[1, 2]`", value);
             return Vec::new();
         };
-        self.check_length(key, items.len(), value);
         let mut out = Vec::new();
         for item in items {
             match integer(item.get_ref()) {
@@ -333,11 +361,6 @@ impl<'r, 'i> Table<'r, 'i> {
             }
         }
         out
-    }
-
-    /// Reports a list that is too long.
-    fn check_length(&self, key: &str, length: usize, value: &Spanned<DeValue<'i>>) {
-        check_length(self.report, &format!("`{key}` of {}", self.name), length, &value.span());
     }
 
     /// A text that is one of a few words.
@@ -403,16 +426,6 @@ impl<'r, 'i> Table<'r, 'i> {
             self.wrong_type(key, &format!("a list of tables, `[[{key}]]`"), value);
             return Vec::new();
         };
-        if items.len() > LIST_MAX {
-            let message = format!("there are {} [[{key}]], more than the {LIST_MAX} allowed", items.len());
-            let is_system = SYSTEM.tables().into_iter().any(|shape| std::ptr::eq(shape, self.shape));
-            let remedy = if is_system {
-                "move some of them to a system that this one is based on: `base = \"...\"`"
-            } else {
-                "split the program in two"
-            };
-            self.report.add(install::Code::ListTooLong, message, &value.span(), "the first is here", remedy.into());
-        }
         let mut out = Vec::new();
         for (row, item) in items.iter().enumerate() {
             match item.get_ref().as_table() {
@@ -423,6 +436,17 @@ impl<'r, 'i> Table<'r, 'i> {
             }
         }
         out
+    }
+
+    /// The tables `[[key]]` of a system manifest, which has those of its bases too: each file has so many at most.
+    pub(crate) fn bounded_tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
+        let tables = self.tables(key);
+        if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("[[{key}]]"), tables.len()))
+        {
+            let remedy = "move some of them to a system that this one is based on: `base = \"...\"`".to_string();
+            self.report.add(finding.code, finding.what, &value.span(), "the first is here", remedy);
+        }
+        tables
     }
 
     /// The keys and values of a table that maps names of the writer's choice.
@@ -471,20 +495,6 @@ pub(crate) fn wrong_type(report: &Report, what: &str, wanted: &str, value: &Span
     };
     let message = format!("{what} is {wanted}, not {found}");
     report.add(Code::WrongType, message, &value.span(), &format!("this is {found}"), format!("write {wanted}"));
-}
-
-/// Reports a list that is too long.
-pub(crate) fn check_length(report: &Report, what: &str, length: usize, span: &Span) {
-    if length > LIST_MAX {
-        let message = format!("{what} has {length} entries, more than the {LIST_MAX} allowed");
-        report.add(
-            install::Code::ListTooLong,
-            message,
-            span,
-            "this list is too long",
-            format!("keep it to {LIST_MAX}"),
-        );
-    }
 }
 
 /// What to do about a number that is out of a range.

@@ -2,7 +2,7 @@
 //!
 //! The reader takes the known keys and the ranges of numbers from here, [`crate::schema`] makes schemas for editors of
 //! it, and the documentation's tables are held against it. Key types: [`Shape`] (a table), [`Key`], [`Kind`] (a value).
-//! Deliberately not here: what must hold between several values, which the reader checks.
+//! Deliberately not here: what must hold between several values, which the reader and the rules of `install` check.
 
 use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};

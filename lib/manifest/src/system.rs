@@ -1,19 +1,19 @@
 //! A system manifest.
 
-use boot_order::{OrderError, boot_order, bound_path};
+use std::collections::{BTreeMap, BTreeSet};
+
+use install::{Code as Rule, Field};
 use manifest_model::{
     Bind, Deny, DeviceNeed, Instance, Manifest, ParameterKind, ParameterSetting, Setting, Source, SystemManifest, Value,
 };
-use principal::Pattern;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::bases::{self, SystemFile};
-use crate::claims;
 use crate::diagnostic::{Code, Diagnostics};
 use crate::parameters::value_of;
 use crate::program::{check_name, check_path, duplicate};
-use crate::reader::{At, Mark, Report, Span, Table, check_length, list, one_of, wrong_type};
+use crate::reader::{At, Report, Span, Table, one_of, wrong_type};
 use crate::{shapes, trust};
 
 /// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
@@ -70,18 +70,45 @@ impl Number {
     }
 }
 
+/// Fields of the system, each with what the source says there.
+type Places = Vec<(Field, At<String>)>;
+
 /// An instance and where in the file it is spoken of.
-pub(crate) struct Entry<'a> {
-    pub(crate) instance: Instance,
-    pub(crate) manifest: &'a Manifest,
-    pub(crate) name: Span,
-    /// Those that it requires, and those that it is only started after.
-    requires: Vec<At<String>>,
-    /// By device index.
-    pub(crate) devices: Vec<Span>,
-    /// By index of the provided path.
-    pub(crate) provides: Vec<Span>,
+struct Entry {
+    instance: Instance,
+    name: Span,
+    /// Fields of all instances, with what the source says of this one.
+    places: Places,
 }
+
+/// A field of every instance.
+const fn of_instances(key: &'static str) -> Field {
+    Field::table("program", None).key(key)
+}
+
+fn places_of_instances(entries: &[Entry]) -> Places {
+    let of_one = |(row, entry): (usize, &Entry)| -> Places {
+        entry.places.iter().map(|(field, at)| (field.of_row(Some(row)), at.clone())).collect()
+    };
+    entries.iter().enumerate().flat_map(of_one).collect()
+}
+
+fn places_of_head(root: &At<String>, primary: Option<&At<String>>, installed: &[At<String>]) -> Places {
+    let field = |key| Field::of("system", key);
+    let programs = installed.iter().enumerate().map(|(item, name)| (field("installed").item(item), name.clone()));
+    let primary = primary.map(|primary| (field("primary"), primary.clone()));
+    programs.chain(primary).chain([(field("root"), root.clone())]).collect()
+}
+
+fn places_of_rules(table: &'static str, key: &'static str, rules: &Rules) -> Places {
+    let of_one = |(row, (who, path)): (usize, &(At<String>, At<String>))| {
+        [(Field::row(table, row, "who"), who.clone()), (Field::row(table, row, key), path.clone())]
+    };
+    rules.iter().enumerate().flat_map(of_one).collect()
+}
+
+/// Patterns of principals and of paths.
+type Rules = Vec<(At<String>, At<String>)>;
 
 impl<'a> Reader<'a> {
     /// `files`: the system manifest, then what it is based on.
@@ -100,34 +127,71 @@ impl<'a> Reader<'a> {
         let primary = heads.iter().find_map(|head| head.primary.clone());
         // What a system is based on comes first.
         let installed: Vec<At<String>> = heads.iter().rev().flat_map(|head| head.installed.clone()).collect();
-        let root_manifest = root.as_ref().and_then(|root| self.program(root));
+        let root_manifest = root.as_ref().and_then(|root| self.find(&root.value));
         let entries = self.instances(&tables, root_manifest);
         self.check_installed(&installed);
-        let binds = tables.iter().rev().flat_map(|file| self.binds(file)).collect();
-        let denies = tables.iter().rev().flat_map(|file| self.denies(file)).collect();
+        let binds: Rules = tables.iter().rev().flat_map(|file| self.rules(file, "bind", "path")).collect();
+        let denies: Rules = tables.iter().rev().flat_map(|file| self.rules(file, "deny", "reach")).collect();
         let trust = trust::read(self.report, &tables);
         for file in &tables {
             file.close();
         }
-        self.check_primary(primary.as_ref(), &entries);
         self.check_root(root.as_ref(), &entries);
-        claims::check(self.report, &entries);
-        self.check_requirements(&entries);
         let name = heads.into_iter().next()?.name;
+        let root = root?;
+        let mut places = places_of_rules("bind", "path", &binds);
+        places.extend(places_of_rules("deny", "reach", &denies));
+        places.extend(places_of_instances(&entries));
+        places.extend(places_of_head(&root, primary.as_ref(), &installed));
+        let texts = |(who, path): (At<String>, At<String>)| (who.value, path.value);
         let system = SystemManifest {
             name: name?.value,
-            root: root?.value,
+            root: root.value,
             primary: primary.map(|primary| primary.value),
-            instances: entries.iter().map(|entry| entry.instance.clone()).collect(),
+            instances: entries.into_iter().map(|entry| entry.instance).collect(),
             installed: installed.into_iter().map(|name| name.value).collect(),
-            binds,
-            denies,
+            binds: binds.into_iter().map(texts).map(|(who, path)| Bind { who, path }).collect(),
+            denies: denies.into_iter().map(texts).map(|(who, reach)| Deny { who, reach }).collect(),
             trust,
         };
-        root_manifest?;
-        self.check_order(&system, &entries);
-        self.check_binds(&system, &entries);
+        // Of what could not be read as it was written, the rules would say more than is wrong.
+        if self.report.count() == 0 {
+            self.judge(&system, &places.into_iter().collect());
+        }
         Some(system)
+    }
+
+    /// Reports which rules the system breaks.
+    fn judge(&self, system: &SystemManifest, places: &BTreeMap<Field, At<String>>) {
+        self.report.place(places.iter().map(|(field, at)| (*field, at.span.clone())).collect());
+        let programs: Vec<&Manifest> = system.programs().into_iter().filter_map(|name| self.find(name)).collect();
+        // Without a primary instance it is no system to be run, only what others are based on: they provide it.
+        let left_open = |code| system.primary.is_none() && code == Rule::NoProvider;
+        let mut shown = BTreeSet::new();
+        for mut finding in install::system_findings(system, &programs) {
+            let field = finding.places.first().map_or(Field::table("system", None), |place| place.field);
+            let start = self.report.span(field).start;
+            // What one [[program]] has wrong all the instances have that it stands for.
+            if left_open(finding.code) || !shown.insert((finding.code, field.of_row(None), start)) {
+                continue;
+            }
+            if let Some(remedy) = places.get(&field).and_then(|at| self.meant(system, finding.code, &at.value)) {
+                finding.remedy = remedy;
+            }
+            self.report.add_finding(finding);
+        }
+    }
+
+    /// What to do about a name that nothing has: the source may be at fault, which a rule knows nothing of.
+    fn meant(&self, system: &SystemManifest, code: Rule, name: &str) -> Option<String> {
+        let names: Vec<&str> = match code {
+            Rule::ProgramMissing => self.programs.iter().map(|program| program.name.as_str()).collect(),
+            Rule::PrimaryMissing | Rule::InstanceMissing => {
+                system.instances.iter().map(|instance| instance.name.as_str()).collect()
+            }
+            _ => return None,
+        };
+        Some(one_of(name, &names))
     }
 
     fn head(&self, file: &Table<'_, '_>) -> Option<Head> {
@@ -145,14 +209,14 @@ impl<'a> Reader<'a> {
         let names_root = head.get("root").is_some();
         let root = head.text("root");
         let primary = head.text("primary");
-        let installed = head.texts("installed");
+        let installed = head.bounded_texts("installed");
         head.close();
         Some(Head { name, names_root, root, primary, installed, span: head.span.clone() })
     }
 
-    fn instances(&self, files: &[Table<'_, '_>], root: Option<&Manifest>) -> Vec<Entry<'a>> {
-        let mut entries: Vec<Entry<'a>> = Vec::new();
-        for table in files.iter().rev().flat_map(|file| file.tables("program")) {
+    fn instances(&self, files: &[Table<'_, '_>], root: Option<&Manifest>) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for table in files.iter().rev().flat_map(|file| file.bounded_tables("program")) {
             let new = self.numbered_instances(&table, root);
             table.close();
             for entry in new {
@@ -169,7 +233,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The instances that one [[program]] stands for.
-    fn numbered_instances(&self, table: &Table<'_, '_>, root: Option<&Manifest>) -> Vec<Entry<'a>> {
+    fn numbered_instances(&self, table: &Table<'_, '_>, root: Option<&Manifest>) -> Vec<Entry> {
         let name = table.text("instance").filter(|name| name.value.contains(NUMBER));
         let given = table.get("count").map(Spanned::span);
         let count = table.number("count", Code::BadCount, "no number of instances");
@@ -204,17 +268,7 @@ impl<'a> Reader<'a> {
         self.programs.iter().copied().find(|program| program.name == name)
     }
 
-    fn program(&self, name: &At<String>) -> Option<&'a Manifest> {
-        let found = self.find(&name.value);
-        if found.is_none() {
-            let names: Vec<&str> = self.programs.iter().map(|program| program.name.as_str()).collect();
-            let message = format!("there is no program `{}`", name.value);
-            self.report.add(Code::UnknownProgram, message, &name.span, "not a program", one_of(&name.value, &names));
-        }
-        found
-    }
-
-    fn instance(&self, table: &Table<'_, '_>, root: Option<&Manifest>, number: Number) -> Option<Entry<'a>> {
+    fn instance(&self, table: &Table<'_, '_>, root: Option<&Manifest>, number: Number) -> Option<Entry> {
         let program = table.required_text("name");
         let name = table.text("instance").map(|name| number.put_into(name)).or_else(|| program.clone());
         let optional = table.flag("optional").value;
@@ -226,24 +280,34 @@ impl<'a> Reader<'a> {
         let after = table.texts("after");
         let (program, name) = (program?, name?);
         check_name(self.report, &name, "an instance");
-        let manifest = self.program(&program)?;
-        let parameters = self.parameters(manifest, &parameters, root, &program.span);
-        let (devices, device_spans) = self.devices(manifest, &devices, &program.span, number);
-        let (provides, provide_spans) = self.provides(manifest, &provides, &program.span, number);
-        let endpoints = self.endpoints(manifest, &endpoints, number);
-        let instance = Instance {
+        let mut places = Places::from([
+            (Field::table("program", None), name.clone()),
+            (of_instances("name"), program.clone()),
+            (of_instances("instance"), name.clone()),
+        ]);
+        for (key, names) in [("requires", &requires), ("after", &after)] {
+            places.extend(names.iter().enumerate().map(|(item, name)| (of_instances(key).item(item), name.clone())));
+        }
+        let texts = |names: Vec<At<String>>| names.into_iter().map(|name| name.value).collect();
+        let mut instance = Instance {
             name: name.value,
             program: program.value,
             optional,
-            parameters,
-            devices,
-            provides,
-            endpoints,
-            requires: requires.iter().map(|name| name.value.clone()).collect(),
-            after: after.iter().map(|name| name.value.clone()).collect(),
+            parameters: Vec::new(),
+            devices: Vec::new(),
+            provides: Vec::new(),
+            endpoints: Vec::new(),
+            requires: texts(requires),
+            after: texts(after),
         };
-        let requires = [requires, after].concat();
-        Some(Entry { instance, manifest, name: name.span, requires, devices: device_spans, provides: provide_spans })
+        // Of a program that is not there nothing can be set.
+        if let Some(manifest) = self.find(&instance.program) {
+            instance.parameters = self.parameters(manifest, &parameters, root, &mut places);
+            instance.devices = self.devices(manifest, &devices, number, &mut places);
+            instance.provides = self.provides(manifest, &provides, number, &mut places);
+            instance.endpoints = self.endpoints(manifest, &endpoints, number, &mut places);
+        }
+        Some(Entry { instance, name: name.span, places })
     }
 
     /// The text of an entry of a table.
@@ -268,7 +332,7 @@ impl<'a> Reader<'a> {
         manifest: &Manifest,
         entries: &[(At<String>, &Spanned<DeValue<'_>>)],
         root: Option<&Manifest>,
-        program: &Span,
+        places: &mut Places,
     ) -> Vec<ParameterSetting> {
         let mut settings: Vec<ParameterSetting> = Vec::new();
         for (key, value) in entries {
@@ -277,16 +341,11 @@ impl<'a> Reader<'a> {
                 self.unknown(Code::UnknownParameter, manifest, "parameter", key, &names);
                 continue;
             };
-            let setting = self.setting(key, parameter.kind, parameter.repeated, value, root);
+            places.push((of_instances("parameters").item(index), At::new(key.value.clone(), value.span())));
+            let setting = self.setting(key, parameter.kind, value, root);
             if let (Some(setting), Ok(index)) = (setting, u16::try_from(index)) {
                 settings.push(ParameterSetting { index, setting });
             }
-        }
-        let given = |name: &str| entries.iter().any(|(key, _)| key.value == name);
-        for parameter in manifest.parameters.iter().filter(|parameter| parameter.required && !given(&parameter.name)) {
-            let message = format!("the program `{}` needs its parameter `{}`", manifest.name, parameter.name);
-            let remedy = format!("add `parameters = {{ {} = ... }}`, of the type `{}`", parameter.name, parameter.kind);
-            self.report.add(Code::MissingParameter, message, program, "it gets no value here", remedy);
         }
         settings
     }
@@ -295,7 +354,6 @@ impl<'a> Reader<'a> {
         &self,
         key: &At<String>,
         kind: ParameterKind,
-        repeated: bool,
         value: &Spanned<DeValue<'_>>,
         root: Option<&Manifest>,
     ) -> Option<Setting> {
@@ -312,26 +370,22 @@ impl<'a> Reader<'a> {
             return Some(Setting::FromRoot(source.value));
         }
         let what = format!("the value of `{}`", key.value);
-        let one = |value| value_of(self.report, Code::BadParameterValue, &what, kind, value);
-        let items = value.get_ref().as_array();
-        if let Some(items) = items {
-            check_length(self.report, &what, items.len(), &value.span());
-        }
-        match items {
-            Some(items) if repeated => items.iter().map(one).collect::<Option<Vec<Value>>>().map(Setting::Values),
-            _ => one(value).map(|value| Setting::Values(vec![value])),
-        }
+        let one = |value| value_of(self.report, &what, kind, value);
+        let values: Option<Vec<Value>> = match value.get_ref().as_array() {
+            Some(items) => items.iter().map(one).collect(),
+            None => one(value).map(|value| vec![value]),
+        };
+        values.map(Setting::Values)
     }
 
     fn devices(
         &self,
         manifest: &Manifest,
         entries: &[(At<String>, &Spanned<DeValue<'_>>)],
-        program: &Span,
         number: Number,
-    ) -> (Vec<String>, Vec<Span>) {
+        places: &mut Places,
+    ) -> Vec<String> {
         let mut devices: Vec<String> = manifest.devices.iter().map(|device| device.name.clone()).collect();
-        let mut spans = vec![program.clone(); devices.len()];
         for (key, value) in entries {
             let named = |device: &DeviceNeed| device.name == key.value && !device.is_fixed();
             let Some(index) = manifest.devices.iter().position(named) else {
@@ -345,22 +399,21 @@ impl<'a> Reader<'a> {
                 continue;
             };
             check_name(self.report, &name, "a device");
+            places.push((of_instances("devices").item(index), name.clone()));
             devices[index] = name.value;
-            spans[index] = name.span;
         }
-        (devices, spans)
+        devices
     }
 
     fn provides(
         &self,
         manifest: &Manifest,
         entries: &[(At<String>, &Spanned<DeValue<'_>>)],
-        program: &Span,
         number: Number,
-    ) -> (Vec<String>, Vec<Span>) {
+        places: &mut Places,
+    ) -> Vec<String> {
         let names: Vec<&str> = manifest.provides.iter().map(|provide| provide.path.as_str()).collect();
         let mut paths: Vec<String> = names.iter().map(|path| path.to_string()).collect();
-        let mut spans = vec![program.clone(); paths.len()];
         for (key, value) in entries {
             let Some(index) = names.iter().position(|path| *path == key.value) else {
                 self.unknown(Code::UnknownProvide, manifest, "[[provide]] for", key, &names);
@@ -370,10 +423,10 @@ impl<'a> Reader<'a> {
                 continue;
             };
             check_path(self.report, &path);
+            places.push((of_instances("provides").item(index), path.clone()));
             paths[index] = path.value;
-            spans[index] = path.span;
         }
-        (paths, spans)
+        paths
     }
 
     fn endpoints(
@@ -381,6 +434,7 @@ impl<'a> Reader<'a> {
         manifest: &Manifest,
         entries: &[(At<String>, &Spanned<DeValue<'_>>)],
         number: Number,
+        places: &mut Places,
     ) -> Vec<Option<String>> {
         let mut paths = vec![None; manifest.endpoints.len()];
         let bound = manifest.endpoints.iter().filter(|slot| matches!(slot.source, Source::Path(_)));
@@ -394,6 +448,7 @@ impl<'a> Reader<'a> {
                 continue;
             };
             check_path(self.report, &path);
+            places.push((of_instances("endpoints").item(index), path.clone()));
             paths[index] = Some(path.value);
         }
         paths
@@ -401,121 +456,31 @@ impl<'a> Reader<'a> {
 
     fn check_installed(&self, installed: &[At<String>]) {
         for (index, name) in installed.iter().enumerate() {
-            self.program(name);
             if let Some(first) = installed[..index].iter().find(|other| other.value == name.value) {
                 duplicate(self.report, Code::DuplicateInstance, "the installed program", name, &first.span);
             }
         }
     }
 
-    fn binds(&self, file: &Table<'_, '_>) -> Vec<Bind> {
-        let rules = file.tables("bind").into_iter().filter_map(|table| self.rule(&table, "path"));
-        rules.map(|(who, path)| Bind { who, path }).collect()
-    }
-
-    fn denies(&self, file: &Table<'_, '_>) -> Vec<Deny> {
-        let rules = file.tables("deny").into_iter().filter_map(|table| self.rule(&table, "reach"));
-        rules.map(|(who, reach)| Deny { who, reach }).collect()
-    }
-
-    /// A pattern of principals, and one of paths under the key `what`.
-    fn rule(&self, table: &Table<'_, '_>, what: &'static str) -> Option<(String, String)> {
-        let who = table.required_text("who");
-        let path = table.required_text(what);
-        table.close();
-        let (who, path) = (who?, path?);
-        if let Err(error) = Pattern::parse(&who.value) {
-            let message = format!("`{}` is no pattern of principals: {error}", who.value);
-            self.report.add(Code::BadPattern, message, &who.span, "matches nobody", error.remedy().to_string());
+    /// The tables of a name in one file: a pattern of principals each, and one of paths under `key`.
+    fn rules(&self, file: &Table<'_, '_>, name: &'static str, key: &'static str) -> Rules {
+        let mut rules = Rules::new();
+        for table in file.bounded_tables(name) {
+            let who = table.required_text("who");
+            let path = table.required_text(key);
+            table.close();
+            rules.extend(who.zip(path));
         }
-        if !path.value.starts_with('/') && !path.value.starts_with("**") {
-            let message = format!("`{}` is no pattern of paths", path.value);
-            let remedy = "begin with `/`; `*` stands for one name, `**` for any path: `/dev/*`, `/fs/**`".to_string();
-            self.report.add(Code::BadPattern, message, &path.span, "matches no path", remedy);
-        }
-        Some((who.value, path.value))
+        rules
     }
 
-    fn check_primary(&self, primary: Option<&At<String>>, entries: &[Entry<'_>]) {
-        let Some(primary) = primary else { return };
-        let names: Vec<&str> = entries.iter().map(|entry| entry.instance.name.as_str()).collect();
-        if !names.contains(&primary.value.as_str()) {
-            let message = format!("the primary instance `{}` is not there", primary.value);
-            let remedy = one_of(&primary.value, &names);
-            self.report.add(Code::UnknownPrimary, message, &primary.span, "no [[program]] has this name", remedy);
-        }
-    }
-
-    fn check_root(&self, root: Option<&At<String>>, entries: &[Entry<'_>]) {
+    fn check_root(&self, root: Option<&At<String>>, entries: &[Entry]) {
         let Some(root) = root else { return };
         for entry in entries.iter().filter(|entry| entry.instance.program == root.value) {
             let message = format!("the root program `{}` is listed as an instance", root.value);
             let remedy = "remove this [[program]]: the kernel starts the root program".to_string();
             let here = (&entry.name, "it would run twice");
             self.report.add_second(Code::RootListed, message, here, (&root.span, "it is the root"), remedy);
-        }
-    }
-
-    fn check_requirements(&self, entries: &[Entry<'_>]) {
-        let names: Vec<&str> = entries.iter().map(|entry| entry.instance.name.as_str()).collect();
-        for required in entries.iter().flat_map(|entry| &entry.requires) {
-            if !names.contains(&required.value.as_str()) {
-                let message = format!("there is no instance `{}`", required.value);
-                let remedy = one_of(&required.value, &names);
-                self.report.add(Code::UnknownRequirement, message, &required.span, "nothing has this name", remedy);
-            }
-        }
-    }
-
-    fn check_order(&self, system: &SystemManifest, entries: &[Entry<'_>]) {
-        match boot_order(system, |name| self.find(name)) {
-            // Reported where it was read.
-            Ok(_) | Err(OrderError::UnknownProgram { .. } | OrderError::UnknownRequirement { .. }) => {}
-            // Without a primary instance it is no system to be run, only what others are based on: they provide it.
-            Err(OrderError::NoProvider { .. }) if system.primary.is_none() => {}
-            Err(OrderError::NoProvider { instance, slot, path }) => {
-                let entry = &entries[instance];
-                let slot = &entry.manifest.endpoints[slot];
-                let contract =
-                    entry.manifest.contracts.get(slot.contract as usize).map_or("", |contract| contract.name.as_str());
-                let message = format!(
-                    "nobody provides `{path}` with the contract `{contract}`, which the endpoint `{}` of `{}` is bound to",
-                    slot.name, entry.instance.name
-                );
-                let remedy = format!(
-                    "add a [[program]] that provides it, or bind elsewhere: `endpoints = {{ {} = \"/...\" }}`",
-                    slot.name
-                );
-                self.report.add(Code::NoProvider, message, &entry.name, "it cannot start", remedy);
-            }
-            Err(OrderError::Cycle { instances }) => self.report_cycle(entries, &instances),
-        }
-    }
-
-    fn report_cycle(&self, entries: &[Entry<'_>], instances: &[usize]) {
-        let names: Vec<&str> = instances.iter().map(|&index| entries[index].instance.name.as_str()).collect();
-        let first = names.first().copied().unwrap_or_default();
-        let chain: Vec<String> = names.iter().chain([&first]).map(|name| format!("`{name}`")).collect();
-        let message = format!("instances wait for each other: {}", chain.join(" needs "));
-        let labels = instances.iter().zip(names.iter().skip(1).chain([&first]));
-        let labels =
-            labels.map(|(&index, next)| Mark { span: entries[index].name.clone(), text: format!("needs `{next}`") });
-        let remedy = "make one of the endpoints `optional = true` in its manifest, or remove a `requires`".to_string();
-        self.report.add_labels(Code::BootCycle, message, labels.collect(), remedy);
-    }
-
-    /// Whatever an instance is bound to at start, some rule must allow.
-    fn check_binds(&self, system: &SystemManifest, entries: &[Entry<'_>]) {
-        for entry in entries {
-            let principal = entry.manifest.principal();
-            let slots = 0..entry.manifest.endpoints.len();
-            let paths = slots.filter_map(|slot| bound_path(&entry.instance, entry.manifest, slot));
-            let refused: Vec<&str> = paths.filter(|path| !system.may_bind(&principal, path)).collect();
-            if !refused.is_empty() {
-                let message = format!("no rule allows `{principal}` to bind to {}", list(&refused));
-                let remedy = format!("add a [[bind]] with `who = \"{principal}\"` and `path = \"{}\"`", refused[0]);
-                self.report.add(Code::BindRefused, message, &entry.name, "it could not start", remedy);
-            }
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn read(report: &Report, files: &[Table<'_, '_>]) -> Trust {
             trust.policy = policy;
             decided = true;
         }
-        for text in table.texts("revoked") {
+        for text in table.bounded_texts("revoked") {
             match Revoked::parse(&text.value) {
                 Some(revoked) => trust.revoked.push(revoked),
                 None => {
@@ -32,7 +32,7 @@ pub(crate) fn read(report: &Report, files: &[Table<'_, '_>]) -> Trust {
                 }
             }
         }
-        for root in table.tables("root") {
+        for root in table.bounded_tables("root") {
             trust.roots.extend(read_root(report, &root));
             root.close();
         }
@@ -43,7 +43,7 @@ pub(crate) fn read(report: &Report, files: &[Table<'_, '_>]) -> Trust {
 
 fn policy(report: &Report, table: &Table<'_, '_>) -> Option<Policy> {
     let word = table.text("policy");
-    let allow = table.texts("allow");
+    let allow = table.bounded_texts("allow");
     for pattern in &allow {
         check_publishers(report, pattern);
     }

@@ -13,8 +13,9 @@ use known::{Known, automaton};
 use manifest::{Code, Diagnostics, Kind, SystemFile};
 use manifest_model::Manifest;
 
-/// The rules about a program's manifest that a source can break.
+/// The rules about manifests of programs and systems that a source can break.
 const RULES: &[Rule] = &[
+    Rule::AbiVersion,
     Rule::BadProgramName,
     Rule::BadPublisherName,
     Rule::DuplicateContract,
@@ -55,6 +56,21 @@ const RULES: &[Rule] = &[
     Rule::SupervisionConsole,
     Rule::DuplicatePermission,
     Rule::ListTooLong,
+    Rule::NoProvider,
+    Rule::BindRefused,
+    Rule::PortsOverlap,
+    Rule::MemoryOverlap,
+    Rule::InterruptShared,
+    Rule::DeviceTaken,
+    Rule::PathTaken,
+    Rule::ParameterMissing,
+    Rule::SettingType,
+    Rule::ProgramMissing,
+    Rule::PrimaryMissing,
+    Rule::InstanceMissing,
+    Rule::BootCycle,
+    Rule::BadDeny,
+    Rule::BadRule,
 ];
 
 fn folder(name: &str) -> PathBuf {
@@ -219,10 +235,7 @@ fn devices_of_one_program_may_be_views_of_the_same_registers() {
     let file = SystemFile { file: "two.toml".into(), text };
     let errors = manifest::system(file, &base, &programs).expect_err("two have the same registers");
     let codes: Vec<Kind> = errors.items.iter().map(|item| item.code).collect();
-    assert!(
-        codes.contains(&Code::RangeClaimedTwice.into()) && codes.contains(&Code::InterruptClaimedTwice.into()),
-        "{errors}"
-    );
+    assert!(codes == [Rule::PortsOverlap, Rule::MemoryOverlap, Rule::InterruptShared].map(Kind::from), "{errors}");
 }
 
 #[test]

@@ -45,12 +45,10 @@ const LEGAL: &[(&str, &[&str])] = &[
         &[
             "abi",
             "lib/arguments",
-            "lib/boot-order",
             "lib/codes",
             "lib/diagnostics",
             "lib/install",
             "lib/manifest-model",
-            "lib/principal",
             "lib/reflection",
         ],
     ),

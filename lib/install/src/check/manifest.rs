@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use abi::Automaton;
+use abi::{ABI_VERSION, Automaton};
 use manifest_model::{
     AddressRange, Category, Code as ProgramCode, ContractSide, ContractUse, EndpointSlot, MEMORY_END, Manifest,
-    PORTS_END, Parameter, Restart, Side, Source, is_name, is_path, is_program_name, may_give,
+    PORTS_END, Parameter, ParameterKind, Restart, Side, Source, Value, is_name, is_path, is_program_name, may_give,
 };
 
 use crate::code::Code;
@@ -32,6 +32,7 @@ pub fn findings(manifest: &Manifest) -> Vec<Finding> {
         return check.findings;
     }
     check.names();
+    check.findings.extend(other_abi(&manifest.name, manifest.abi));
     let automata = check.contracts();
     check.endpoints(&automata);
     check.devices();
@@ -105,9 +106,8 @@ impl Check<'_> {
             ("required programs", manifest.requires.len(), Field::row("requires", LIST_MAX, "program")),
             ("permissions", manifest.permissions.len(), Field::of("permissions", "list")),
         ];
-        for (what, length, field) in lists.into_iter().filter(|(_, length, _)| *length > LIST_MAX) {
-            let what = format!("the list of {what} has {length} entries, more than the {LIST_MAX} allowed");
-            self.refuse(Code::ListTooLong, what, format!("keep it to {LIST_MAX}"), (field, "one too many"));
+        for (what, length, field) in lists {
+            self.findings.extend(long_list(&manifest.name, &format!("the list of {what}"), length, field));
         }
     }
 
@@ -246,15 +246,9 @@ impl Check<'_> {
                 ("memory", device.memory.len()),
                 ("interrupts", device.interrupts.len()),
             ];
-            for (key, length) in lists.into_iter().filter(|(_, length)| *length > LIST_MAX) {
-                let what =
-                    format!("`{key}` of the device `{name}` has {length} entries, more than the {LIST_MAX} allowed");
-                self.refuse(
-                    Code::ListTooLong,
-                    what,
-                    format!("keep it to {LIST_MAX}"),
-                    (field(key), "this list is too long"),
-                );
+            for (key, length) in lists {
+                let list = format!("`{key}` of the device `{name}`");
+                self.findings.extend(long_list(&self.manifest.name, &list, length, field(key)));
             }
             // Two devices of one program may be two views of the same registers; one device has each once.
             self.ranges("ports", &device.ports, PORTS_END, field("ports"));
@@ -386,9 +380,9 @@ impl Check<'_> {
                 [(field("name"), "this is a parameter"), (Field::row("endpoint", slot, "name"), "this is an endpoint")];
             self.refuse_two(Code::ParameterIsEndpoint, what, "rename one of them", places);
         }
-        if parameter.default.as_ref().is_some_and(|default| default.kind() != parameter.kind) {
+        if parameter.default.as_ref().is_some_and(|default| !does_fit(default, parameter.kind)) {
             let what = format!("the default of `{name}` is not of the type `{}`", parameter.kind);
-            let remedy = "give a value of the parameter's type";
+            let remedy = format!("give {}", wanted(parameter.kind));
             self.refuse(Code::DefaultType, what, remedy, (field("default"), "of another type"));
         }
         if parameter.default.is_some() && (parameter.required || parameter.repeated) {
@@ -517,6 +511,42 @@ impl Check<'_> {
                 places,
             );
         }
+    }
+}
+
+/// What is wrong with a program that is for this ABI version, if that is not the one there is.
+pub(crate) fn other_abi(subject: &str, version: u32) -> Option<Finding> {
+    if version == ABI_VERSION {
+        return None;
+    }
+    let what = format!("the program is for ABI version {version}, and there is version {ABI_VERSION}");
+    let remedy = format!("write `abi = {ABI_VERSION}`, and build it for that");
+    let finding = Finding::new(Code::AbiVersion, subject, what, remedy);
+    Some(finding.at(Field::of("program", "abi"), "another version"))
+}
+
+/// What is wrong with a list of so many entries, if it is too long.
+pub fn long_list(subject: &str, list: &str, length: usize, field: Field) -> Option<Finding> {
+    if length <= LIST_MAX {
+        return None;
+    }
+    let what = format!("{list} has {length} entries, more than the {LIST_MAX} allowed");
+    let finding = Finding::new(Code::ListTooLong, subject, what, format!("keep it to {LIST_MAX}"));
+    Some(finding.at(field, "this list is too long"))
+}
+
+/// Whether a parameter of the type can be given the value. A text is given as it is, ended by a NUL.
+pub(crate) fn does_fit(value: &Value, kind: ParameterKind) -> bool {
+    value.kind() == kind && !matches!(value, Value::Text(text) if text.contains('\0'))
+}
+
+/// What a parameter of the type can be given.
+pub(crate) const fn wanted(kind: ParameterKind) -> &'static str {
+    match kind {
+        ParameterKind::Text => "a text in quotes, without NUL",
+        ParameterKind::Integer => "a whole number",
+        ParameterKind::Boolean => "`true` or `false`",
+        ParameterKind::DurationMs => "a number of milliseconds, from 0",
     }
 }
 

@@ -3,9 +3,11 @@
 pub(crate) mod dependencies;
 pub(crate) mod manifest;
 pub(crate) mod names;
+pub(crate) mod owners;
 pub(crate) mod policy;
 pub(crate) mod proofs;
 pub(crate) mod system;
+pub(crate) mod wiring;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -33,7 +35,7 @@ pub fn check(installed: &Installed, change: &Change<'_>) -> Report {
     let (after, mut findings) = change.apply(installed);
     let map = Map::of(&after);
     let old = system::findings(installed, &before);
-    let new = system::findings(&after, &map).into_iter().filter(|finding| !old.contains(finding));
+    let new = system::findings(&after, &map).into_iter().filter(|finding| !old.iter().any(|old| old.is_same(finding)));
     findings.extend(new.map(|finding| told_of_others(finding, change)));
     if let Change::Uninstall { name } = change {
         findings.extend(started_by_name(installed, name));
@@ -75,7 +77,9 @@ pub fn verify(installed: &Installed) -> Report {
 
 /// What of a system's promises of who reaches what, its `[[deny]]`, is not kept.
 pub fn promises(installed: &Installed) -> Vec<Finding> {
-    policy::findings(installed, &Map::of(installed))
+    let mut findings = wiring::promises(&installed.system.denies, &installed.system.name);
+    findings.extend(policy::findings(installed, &Map::of(installed)));
+    findings
 }
 
 /// A report that says nothing but why not.

@@ -10,21 +10,11 @@ use crate::installed::Installed;
 use crate::reach::{Map, Who, paths_meet};
 use crate::report::Finding;
 
-/// Promises that are not kept, each for each program that breaks it.
+/// Promises that are not kept, each for each program that breaks it. One that cannot be read is for everybody, and a
+/// finding of the system manifest.
 pub fn findings(installed: &Installed, map: &Map<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for deny in &installed.system.denies {
-        if let Some((problem, remedy)) = Who::problem(&deny.who) {
-            let what = format!("the promise about {:?} cannot be read: {problem}", deny.who);
-            findings.push(Finding::new(Code::BadDeny, &installed.system.name, what, remedy));
-            continue;
-        }
-        if !deny.reach.starts_with('/') && !deny.reach.starts_with("**") {
-            let what = format!("the promise about `{}` names {:?}, which is no pattern of paths", deny.who, deny.reach);
-            let remedy = "begin with `/`, or write `**`";
-            findings.push(Finding::new(Code::BadDeny, &installed.system.name, what, remedy));
-            continue;
-        }
         findings.extend(broken(installed, map, deny));
     }
     findings

@@ -91,7 +91,7 @@ fn files() -> Vec<Bad> {
         compiled("an-image-for-a-loader", &["I223"], |_, image| image[16] = 2),
         compiled("an-image-for-another-machine", &["I223"], |_, image| image[18] = 0xb7),
         compiled("an-image-cut-short", &["I223"], |_, image| image.truncate(image.len() / 2)),
-        script("another-abi", &["I223"], |manifest| manifest.abi += 1),
+        script("another-abi", &["I060"], |manifest| manifest.abi += 1),
     ]
 }
 
