@@ -330,7 +330,7 @@ impl Terminal {
         self.page = Some(page);
     }
 
-    /// Gives the screen of before the page back, and shows what was written meanwhile.
+    /// Leaves the page, restores the screen, and shows what was written meanwhile.
     pub fn end_page(&mut self, out: &mut Vec<u8>) {
         if self.page.take().is_none() {
             return;
@@ -340,9 +340,8 @@ impl Terminal {
         self.output(&held, out);
     }
 
-    /// A program's output must not steer the terminal: control characters are shown as `^X`. A form feed is the
-    /// one way to begin a page at the top of an empty screen, a carriage return to begin the row anew, empty; before a
-    /// line end it says nothing.
+    /// Sanitizes program output: control characters are shown as `^X`. A form feed clears the screen; a carriage return
+    /// clears the row, except before a newline.
     fn put_harmless(&mut self, byte: u8, out: &mut Vec<u8>) {
         if core::mem::take(&mut self.after_c2) {
             if (0x80..0xa0).contains(&byte) {
@@ -367,7 +366,7 @@ impl Terminal {
         self.at_row_start = matches!(byte, b'\n' | FORM_FEED);
     }
 
-    /// Takes away what is in the row, after a carriage return.
+    /// Clears the row, after a carriage return.
     fn empty_row(&mut self, out: &mut Vec<u8>) {
         if core::mem::take(&mut self.after_return) {
             out.extend_from_slice(b"\x1b[K");
@@ -424,7 +423,7 @@ impl Terminal {
     }
 }
 
-/// The label is what follows the last folder of a path: a list of long paths that all begin alike tells little.
+/// The label is the last path component: a list of long paths with a common prefix is hard to read.
 fn candidate(text: &str) -> Candidate {
     let (text, suffix) = text.strip_suffix(' ').map_or((text, ""), |text| (text, " "));
     let folder = text.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);

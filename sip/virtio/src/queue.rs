@@ -141,7 +141,7 @@ pub struct Queue<P: Platform, const SIZE: usize, M: DeviceMemory, T> {
     free_slots: Vec<usize>,
     /// Indexed by the ring's token for a request: its first descriptor.
     pending: ManuallyDrop<Vec<Option<Pending<M, T>>>>,
-    under_way: usize,
+    in_flight: usize,
     /// Lower bound of the submission times of the requests in flight.
     oldest_ns: u64,
     /// Whether requests were added since the device was last notified.
@@ -181,7 +181,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             slots: ManuallyDrop::new(slots),
             free_slots: (0..SIZE).rev().collect(),
             pending: ManuallyDrop::new((0..SIZE).map(|_| None).collect()),
-            under_way: 0,
+            in_flight: 0,
             oldest_ns: 0,
             is_untold: false,
             broken: None,
@@ -191,8 +191,8 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     }
 
     /// Returns the number of requests in flight.
-    pub fn under_way(&self) -> usize {
-        self.under_way
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
     /// Adds a request and notifies the device.
@@ -245,7 +245,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         match added {
             Ok(token) => {
                 self.pending[usize::from(token)] = Some(pending);
-                self.under_way += 1;
+                self.in_flight += 1;
             }
             Err(_) => {
                 self.free_slots.push(slot);
@@ -320,7 +320,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             *place = Some(pending);
             return Err(DeviceError::TooMuchWritten { room: u32::try_from(room).unwrap_or(u32::MAX), written });
         }
-        self.under_way -= 1;
+        self.in_flight -= 1;
         let mut reply = [0; REPLY_BYTES];
         let reply_at = pending.slot * SLOT_BYTES + HEADER_BYTES;
         memory::read(&*self.slots, reply_at, &mut reply[..pending.reply.bytes()]);
