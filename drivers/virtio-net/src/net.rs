@@ -187,9 +187,9 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     }
 
     /// Notifies the device of added buffers and packets.
-    pub fn tell(&mut self) {
-        self.receive.tell();
-        self.transmit.tell();
+    pub fn notify(&mut self) {
+        self.receive.notify();
+        self.transmit.notify();
     }
 
     /// Polls for completions, and enables interrupts for those that follow: for each received packet, but for sent ones

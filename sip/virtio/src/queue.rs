@@ -204,11 +204,11 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// If the request is malformed: header or reply too long, no piece at all, or data outside its block.
     pub fn submit(&mut self, request: Request<'_, M>, tag: T) -> Result<(), Refused<M, T>> {
         self.add(request, tag)?;
-        self.tell();
+        self.notify();
         Ok(())
     }
 
-    /// Adds a request without notifying the device; [`Queue::tell`] then does so once for many.
+    /// Adds a request without notifying the device; [`Queue::notify`] then does so once for many.
     ///
     /// # Errors
     /// As [`Queue::submit`].
@@ -257,7 +257,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     }
 
     /// Notifies the device of the requests added, unless it has suppressed notifications.
-    pub fn tell(&mut self) {
+    pub fn notify(&mut self) {
         if !core::mem::take(&mut self.is_untold) {
             return;
         }
@@ -275,7 +275,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// poll once more for completions that came before.
     pub fn set_interrupts(&mut self, are_wanted: bool) {
         self.ring.set_dev_notify(are_wanted);
-        // Like the fence in `tell`, in the other direction.
+        // Like the fence in `notify`, in the other direction.
         fence(Ordering::SeqCst);
     }
 
