@@ -7,24 +7,24 @@
 //! here: the meaning of registers and records, and who may access them.
 //!
 //! ```
-//! Line status.
+//! /// Line status.
 //! #[layout::bits(u8)]
 //! pub struct Status {
-//! A byte has been received.
+//!     /// A byte has been received.
 //!     #[bit(0)]
 //!     received: bool,
-//! Number of bytes queued behind it.
+//!     /// Number of bytes queued behind it.
 //!     #[bits(4..=7)]
 //!     waiting: u8,
 //! }
 //!
-//! A port.
+//! /// A port.
 //! #[layout::registers(bytes = 4)]
 //! pub struct Port {
-//! Data.
+//!     /// Data.
 //!     #[at(0)]
 //!     data: ReadWrite<u8>,
-//! Status.
+//!     /// Status.
 //!     #[at(1)]
 //!     status: ReadOnly<Status>,
 //! }
