@@ -57,8 +57,8 @@ numbered! {
         Packets = 4, "packets";
         /// Random bytes. The answer of a read is their number, which may be smaller than requested.
         Random = 5, "random";
-        /// A host folder. A write sends the 9P2000.L request at the start of the block, which is replaced by the reply; a
-        /// read returns the folder's name.
+        /// A host folder. A write sends the 9P2000.L request at the start of the block, replaced by the reply; a read
+        /// returns the folder's name.
         Folder = 6, "folder";
     }
 }
