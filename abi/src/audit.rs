@@ -1,26 +1,26 @@
-//! The one form of a line that says what was refused.
+//! The format of audit lines about refusals.
 //!
-//! The kernel and the services that refuse use it alike, so that a person, or a test, can look for
-//! a principal, a right or an object. Deliberately not here: the time and who noted it, which the kernel adds.
+//! The kernel and services share it, so that people and tests can search for a principal, a right or an object.
+//! Deliberately not here: time and origin, which the kernel adds.
 
 use alloc::format;
 use alloc::string::String;
 
 use crate::limits::AUDIT_TEXT_BYTES;
 
-/// The most bytes of the principal that are shown.
+/// Maximum bytes shown of the principal.
 const PRINCIPAL_BYTES: usize = 112;
-/// The most bytes of the right and the rule each.
+/// Maximum bytes shown of the right, and of the rule.
 const WORD_BYTES: usize = 40;
-/// What stands for what was left out.
+/// Marks omitted text.
 const CUT: &str = "...";
-/// What is between the links of a principal.
+/// Separator of a principal's links.
 const JOINT: &str = " + ";
-/// What is between principal and right. No principal has it in it.
+/// Separator of principal and right; occurs in no principal.
 const REFUSED: &str = " refused ";
 
-/// `PRINCIPAL refused RIGHT on OBJECT (RULE)`, at most [`AUDIT_TEXT_BYTES`] long. Of a principal that is too long the
-/// first link and the last are shown, the one who began and the one who acted; of an object its end.
+/// `PRINCIPAL refused RIGHT on OBJECT (RULE)`, at most [`AUDIT_TEXT_BYTES`] long. A long principal is abbreviated to
+/// its first and last link, the initiator and the actor; a long object to its end.
 pub fn refusal(principal: &str, right: &str, object: &str, rule: &str) -> String {
     let principal = shorter(principal);
     let (right, rule) = (beginning(right, WORD_BYTES), beginning(rule, WORD_BYTES));
@@ -29,7 +29,7 @@ pub fn refusal(principal: &str, right: &str, object: &str, rule: &str) -> String
     format!("{principal}{REFUSED}{right} on {object} ({rule})")
 }
 
-/// Whom a line in this form is about, as it is shown there.
+/// The principal of a line in this format, as shown there.
 pub fn principal_of(line: &str) -> Option<&str> {
     line.split_once(REFUSED).map(|(principal, _)| principal)
 }
@@ -44,7 +44,7 @@ fn shorter(principal: &str) -> String {
     format!("{}{JOINT}{CUT}{JOINT}{}", beginning(first, half), end(last, half))
 }
 
-/// The text, or as much of its beginning as fits, with a mark.
+/// The text, truncated to fit, with a mark.
 pub fn beginning(text: &str, bytes: usize) -> String {
     match text.len() <= bytes {
         true => text.into(),

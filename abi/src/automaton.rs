@@ -1,19 +1,19 @@
-//! A contract as the kernel's run-time monitor reads it, and its canonical bytes.
+//! Contracts as the kernel's run-time monitor interprets them, and their canonical encoding.
 //!
-//! The contract compiler encodes; the package carries the bytes; their SHA-256 is the contract's
-//! fingerprint; the kernel decodes once per contract and then only looks rows up.
+//! The contract compiler encodes; the package contains the bytes; their SHA-256 is the contract's fingerprint; the
+//! kernel decodes once per contract, then only looks up rows.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::limits;
 
-/// The entry of a transition row for a message that may not be sent there.
+/// Marks a message that may not be sent in a state.
 pub const NO_TRANSITION: u16 = u16::MAX;
 
 const MAGIC: &[u8; 4] = b"SGC1";
 
-/// Which way a message goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Direction {
@@ -23,48 +23,48 @@ pub enum Direction {
     ToExporter = 1,
 }
 
-/// The values that one scalar word may have: `0..=max`.
+/// The range of a scalar word: `0..=max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalarRange {
     /// Index of the word among the message's scalar words.
     pub word: u16,
-    /// Largest value allowed (1 for a `bool`, count minus one for an enum).
+    /// Maximum value (1 for a `bool`, count minus one for an enum).
     pub max: u64,
 }
 
-/// One exchange-heap block of a message.
+/// An exchange-heap block in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockShape {
-    /// [`type_tag`] of the element type; the block must have been allocated with it.
+    /// [`type_tag`] of the element type that the block must have been allocated with.
     pub type_tag: u64,
-    /// The block is lent: it comes home when the borrower returns it or dies.
+    /// The block is lent: it returns home when the borrower returns it or ends.
     pub lent: bool,
-    /// The block was lent to the sender over this channel and goes back.
+    /// The block is on loan from the receiver over this channel, and returns with this message.
     pub returned: bool,
 }
 
-/// One endpoint of a message.
+/// An endpoint in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointShape {
     /// [`name_tag`] of the contract, or 0 for an endpoint of any contract.
     pub contract: u64,
-    /// Whether the importing end moves, else the exporting end.
+    /// Whether it is the importing end.
     pub importer: bool,
-    /// The state it must be in; [`NO_TRANSITION`] for any state in which it may be moved.
+    /// Its required state; [`NO_TRANSITION`] for any state in which it may be moved.
     pub state: u16,
 }
 
-/// What a message carries. Its words lie in the buffer in this order: scalars, then
-/// [`BLOCK_WORDS`](limits::BLOCK_WORDS) for each block, then one for each endpoint.
+/// The shape of a message. Its words lie in the buffer in this order: scalars, then
+/// [`BLOCK_WORDS`](limits::BLOCK_WORDS) per block, then one per endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageShape {
     /// Name in the contract.
     pub name: String,
-    /// Which way it goes.
+    /// Direction.
     pub direction: Direction,
-    /// Words of scalars.
+    /// Number of scalar words.
     pub scalar_words: u16,
-    /// Scalar words that are not free to have any value.
+    /// Restricted scalar words.
     pub ranges: Vec<ScalarRange>,
     /// Blocks, in argument order.
     pub blocks: Vec<BlockShape>,
@@ -73,7 +73,7 @@ pub struct MessageShape {
 }
 
 impl MessageShape {
-    /// All words of the message.
+    /// Total words of the message.
     pub fn words(&self) -> usize {
         self.scalar_words as usize
             + self.blocks.len() * limits::BLOCK_WORDS
@@ -86,30 +86,30 @@ impl MessageShape {
     }
 }
 
-/// How a message is named where it crosses the ABI: its tag (bits 0 to 15), its scalar words (16 to
-/// 31), its blocks (32 to 39) and its endpoints (40 to 47). With the shape in it, neither side has to
-/// trust what a program believes of a contract: a word is a block or an endpoint to both or to none.
+/// Identifies a message at the ABI: its tag (bits 0 to 15), its numbers of scalar words (16 to 31), blocks (32 to 39)
+/// and endpoints (40 to 47). Since it contains the shape, neither side trusts the program's idea of the contract: both
+/// agree on which words are blocks and endpoints.
 pub const fn message_word(tag: u16, scalar_words: u16, blocks: u8, endpoints: u8) -> u64 {
     tag as u64 | (scalar_words as u64) << 16 | (blocks as u64) << 32 | (endpoints as u64) << 40
 }
 
-/// One state: where each message leads.
+/// A state with its transitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateRow {
-    /// Name in the contract; for a state inside a sequence, the compiler's name.
+    /// Name in the contract; for a state inside a sequence, a name by the compiler.
     pub name: String,
     /// Next state for each message, or [`NO_TRANSITION`].
     pub next: Vec<u16>,
 }
 
-/// A whole contract. State 0 is where a new channel starts.
+/// A contract. State 0 is the start state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Automaton {
     /// Name of the contract.
     pub name: String,
-    /// The most messages that can wait for the importer.
+    /// Maximum messages queued for the importer.
     pub queue_to_importer: u16,
-    /// The most messages that can wait for the exporter.
+    /// Maximum messages queued for the exporter.
     pub queue_to_exporter: u16,
     /// Messages, by tag.
     pub messages: Vec<MessageShape>,
@@ -117,7 +117,7 @@ pub struct Automaton {
     pub states: Vec<StateRow>,
 }
 
-/// Why bytes are not an automaton: what, and at which byte.
+/// Why bytes are not an automaton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     /// What is wrong.
@@ -132,14 +132,14 @@ impl Automaton {
         self.messages.iter().map(MessageShape::words).max().unwrap_or(0)
     }
 
-    /// Who may send in `state`, or `None` where nothing may be sent (the end of the conversation).
+    /// Direction of the messages that may be sent in `state`; `None` at the end of the conversation.
     pub fn sender_in(&self, state: u16) -> Option<Direction> {
         let row = self.states.get(state as usize)?;
         let tag = row.next.iter().position(|&next| next != NO_TRANSITION)?;
         Some(self.messages.get(tag)?.direction)
     }
 
-    /// The canonical bytes. Little-endian throughout.
+    /// Encodes canonically, little-endian.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
@@ -178,7 +178,7 @@ impl Automaton {
         out
     }
 
-    /// Reads canonical bytes and checks every number in them against its bound.
+    /// Decodes canonical bytes, and checks all bounds.
     pub fn decode(bytes: &[u8]) -> Result<Automaton, DecodeError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(4)? != MAGIC {
@@ -226,12 +226,12 @@ impl Automaton {
     }
 }
 
-/// A number for a contract's name: FNV-1a, 64 bits, never 0.
+/// Hash of a contract's name: FNV-1a, 64 bits, never 0.
 pub const fn name_tag(name: &str) -> u64 {
     type_tag(name)
 }
 
-/// A number for an exchange-heap element type's canonical text: FNV-1a, 64 bits, never 0.
+/// Hash of an exchange-heap element type's canonical text: FNV-1a, 64 bits, never 0.
 pub const fn type_tag(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

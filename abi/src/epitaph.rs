@@ -1,6 +1,6 @@
-//! How a SIP came to its end.
+//! How a SIP ended.
 
-/// The kind of a SIP's end, as `process_wait` reports it.
+/// The kind of a SIP's end, as reported by `process_wait`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum EpitaphKind {
@@ -8,24 +8,24 @@ pub enum EpitaphKind {
     Exited = 0,
     /// It panicked.
     Panicked = 1,
-    /// The processor faulted in its code: bad address, bad instruction, division.
+    /// A processor fault in its code: bad address, bad instruction, division.
     Faulted = 2,
-    /// A stack was used up.
+    /// Stack overflow.
     StackOverflow = 3,
-    /// Its parent, or a SIP that may, stopped it.
+    /// Stopped by its parent, or by a SIP with the permission.
     Stopped = 4,
-    /// It sent a message that its contract does not allow.
+    /// It violated a contract.
     ContractViolation = 5,
     /// Its parent ended.
     Orphaned = 6,
     /// It could not be started.
     NotStarted = 7,
-    /// The machine's memory ran out, and it held most, alone or with those that it started and was started by.
+    /// Out of memory, and it used the most, alone or together with its ancestors and descendants.
     MemoryRanOut = 8,
 }
 
 impl EpitaphKind {
-    /// The kind with this number, if there is one.
+    /// The kind with this number.
     pub const fn from_number(number: u64) -> Option<EpitaphKind> {
         Some(match number {
             0 => EpitaphKind::Exited,
@@ -42,14 +42,14 @@ impl EpitaphKind {
     }
 }
 
-/// Why a SIP stops another one; part of the other's epitaph.
+/// Why a SIP stops another; part of the epitaph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum StopReason {
-    /// A person or program asked for it.
+    /// Requested by a person or program.
     Requested = 0,
-    /// A person interrupted it (Ctrl-C).
+    /// Interrupted by a person (Ctrl-C).
     Interrupted = 1,
-    /// The system shuts down.
+    /// System shutdown.
     Shutdown = 2,
 }

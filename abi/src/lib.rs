@@ -1,10 +1,11 @@
-//! ABI v1: the one statement of what passes between a SIP and the kernel.
+//! ABI v1: the interface between SIPs and the kernel.
 //!
-//! Key types: [`AbiTable`] (the functions), [`Status`] (their errors), [`ThreadBlock`] (the words a
-//! thread shares with the kernel), [`Automaton`] (a contract as the kernel's monitor reads it).
-//! [`sockets`] and [`packets`] say what the requests to two kinds of devices mean, [`audit`] how a refusal is told, [`Printable`] how text of others is shown. Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata.
-//! Deliberately not here: any code that follows a pointer. Everything that crosses the ABI is a
-//! value; an address or a handle is a claim that the kernel checks.
+//! Key types: [`AbiTable`] (the functions), [`Status`] (their errors), [`ThreadBlock`] (words shared by a thread and
+//! the kernel), [`Automaton`] (a contract as the kernel's monitor interprets it). [`sockets`] and [`packets`] specify
+//! the requests of two device kinds, [`audit`] the format of refusals, [`Printable`] the display of untrusted text.
+//! Neighbours: the kernel implements the table, `sip` calls it, `lang` encodes automata. Deliberately not here: any
+//! code that follows a pointer. Everything that crosses the ABI is a value; an address or handle is a claim that the
+//! kernel checks.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -37,42 +38,42 @@ pub use status::{AbiReturn, Status};
 pub use table::{AbiTable, FUNCTIONS, Function, render};
 pub use thread_block::{RUNTIME_WORDS, ThreadBlock};
 
-/// The version of the table in this crate. A manifest names the version its program was built for.
+/// Version of the table. A manifest states the version that its program was built for.
 pub const ABI_VERSION: u32 = 1;
 
-/// Sizes and bounds that both sides rely on.
+/// Sizes and limits of the ABI.
 pub mod limits {
-    /// Bytes of a page of paged memory.
+    /// Page size in bytes.
     pub const PAGE_BYTES: usize = 4096;
-    /// Bytes of the slot that holds one thread's stack; slots are aligned to their size, so the
+    /// Size of a slot for a thread's stack, in bytes. Slots are aligned to their size, so the
     /// [`ThreadBlock`](crate::ThreadBlock) at a slot's end is found from the stack pointer alone.
     pub const STACK_SLOT_BYTES: usize = 256 * 1024;
-    /// Bytes at the low end of a stack slot that an access ends the SIP for (unmapped). Compiled code moves the stack pointer
-    /// by up to 4096 bytes without an access, and then writes up to 128 bytes below it: one page would be stepped over.
+    /// Unmapped bytes at the low end of a stack slot. Compiled code moves the stack pointer by up to 4096 bytes without
+    /// an access, and then writes up to 128 bytes below it, which would skip a guard of one page.
     pub const STACK_GUARD_BYTES: usize = 2 * PAGE_BYTES;
-    /// Bytes at the low end of a stack slot, the guard among them, that an ABI call or an interrupt needs; a SIP that calls
-    /// the kernel with less left is ended with a stack overflow.
+    /// Bytes at the low end of a stack slot, including the guard, that an ABI call or interrupt needs; a call with less
+    /// left ends the SIP with a stack overflow.
     pub const STACK_RESERVE_BYTES: usize = STACK_GUARD_BYTES + 28 * 1024;
-    /// 64-bit words in a thread's message buffer, and the most words one message may take.
+    /// 64-bit words of a thread's message buffer, and the maximum of one message.
     pub const MESSAGE_WORDS: usize = 64;
-    /// Words that describe one block in a message: handle, address, length in bytes.
+    /// Words per block in a message: handle, address, length in bytes.
     pub const BLOCK_WORDS: usize = 3;
-    /// Words that describe one endpoint in a message: its handle.
+    /// Words per endpoint in a message: its handle.
     pub const ENDPOINT_WORDS: usize = 1;
-    /// Bytes to which every exchange-heap block is aligned.
+    /// Alignment of exchange-heap blocks, in bytes.
     pub const BLOCK_ALIGN: usize = 64;
-    /// The longest text, in bytes, that an ABI function takes or gives through the message buffer.
+    /// Maximum text passed through the message buffer, in bytes.
     pub const TEXT_BYTES: usize = MESSAGE_WORDS * 8;
-    /// Messages that may wait in one direction of a channel; a contract that needs more is refused.
+    /// Maximum messages queued in one direction of a channel; a contract that needs more is refused.
     pub const QUEUE_BOUND: u16 = 64;
-    /// How many loans deep a block may be lent on.
+    /// Maximum nesting of loans of a block.
     pub const LOAN_DEPTH: usize = 4;
-    /// Bytes of the longest value of a parameter.
+    /// Maximum size of a parameter's value, in bytes.
     pub const PARAMETER_BYTES: usize = 64 * 1024;
-    /// Bytes of all values of parameters that one SIP is given.
+    /// Maximum size of all parameter values of a SIP, in bytes.
     pub const PARAMETERS_BYTES: usize = 256 * 1024;
-    /// Bytes that the kernel keeps for any SIP in queues, sets and records; and how much more for each handle, channel and
-    /// child that its manifest allows. What would take more answers `QuotaExceeded`.
+    /// Kernel memory that every SIP may use for queues, sets and records, in bytes; and the increments per handle,
+    /// channel and child that its manifest allows. Beyond it, calls fail with `QuotaExceeded`.
     pub const KERNEL_BYTES: usize = 256 * 1024;
     /// See [`KERNEL_BYTES`].
     pub const KERNEL_BYTES_PER_HANDLE: usize = 256;
@@ -80,25 +81,24 @@ pub mod limits {
     pub const KERNEL_BYTES_PER_CHANNEL: usize = 1024;
     /// See [`KERNEL_BYTES`].
     pub const KERNEL_BYTES_PER_CHILD: usize = 4096;
-    /// Links of the longest principal, joined by ` + `.
+    /// Maximum links of a principal, joined by ` + `.
     pub const PRINCIPAL_LINKS: usize = 8;
-    /// Bytes of the longest principal.
+    /// Maximum length of a principal, in bytes.
     pub const PRINCIPAL_BYTES: usize = TEXT_BYTES;
-    /// Bytes of the longest role.
+    /// Maximum length of a role, in bytes.
     pub const ROLE_BYTES: usize = 32;
-    /// Bytes of the longest text that the audit ring takes; the rest of a longer one is cut.
+    /// Maximum length of an audit line, in bytes; longer text is truncated.
     pub const AUDIT_TEXT_BYTES: usize = 256;
-    /// Refusals that the audit ring keeps.
+    /// Capacity of the audit ring, in lines.
     pub const AUDIT_LINES: usize = 1024;
-    /// Bytes of text that wait in a debug sink at most; the text of more than [`DEBUG_SINK_PIECES`] changes of the writer does
-    /// not fit either.
+    /// Capacity of a debug sink in bytes of text; it also holds at most [`DEBUG_SINK_PIECES`] changes of the writer.
     pub const DEBUG_SINK_BYTES: usize = 16 * 1024;
     /// See [`DEBUG_SINK_BYTES`].
     pub const DEBUG_SINK_PIECES: usize = 128;
-    /// Word of the message buffer where `debug_sink_read` puts the name of the program.
+    /// Message buffer word of the program's name in `debug_sink_read`.
     pub const DEBUG_SINK_NAME_WORD: usize = 2;
-    /// Word of the message buffer from which on `debug_sink_read` puts the text.
+    /// First message buffer word of the text in `debug_sink_read`.
     pub const DEBUG_SINK_TEXT_WORD: usize = 10;
-    /// A deadline that never comes.
+    /// No deadline.
     pub const NEVER: u64 = u64::MAX;
 }

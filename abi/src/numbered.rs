@@ -1,4 +1,4 @@
-//! Enums whose items have a number that crosses the ABI, and a word for people.
+//! Enums with a number for the ABI and a text for people.
 
 macro_rules! numbered {
     ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $item_doc:literal])+ $item:ident = $number:literal, $text:literal;)* }) => {
@@ -7,11 +7,11 @@ macro_rules! numbered {
         #[repr(u64)]
         pub enum $name { $($(#[doc = $item_doc])+ $item = $number,)* }
         impl $name {
-            /// The one with this number, if there is one.
+            /// The variant with this number.
             pub const fn from_number(number: u64) -> Option<$name> {
                 match number { $($number => Some($name::$item),)* _ => None }
             }
-            /// A word for people.
+            /// Text for people.
             pub const fn text(self) -> &'static str {
                 match self { $($name::$item => $text,)* }
             }

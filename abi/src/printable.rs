@@ -1,13 +1,12 @@
-//! Text of others as people are shown it: one line, in which every character is seen and stays in its place.
+//! Sanitized display of untrusted text: one line, all characters visible and in their place.
 //!
-//! The kernel writes debug text, epitaphs and audit lines with it, programs names that come from disks and networks.
-//! So nobody can forge a line of another's, nor give orders to the reader's terminal. Deliberately not here: characters
-//! that look like others.
+//! The kernel uses it for debug text, epitaphs and audit lines; programs for names from disks and networks. So nobody
+//! can forge lines of others or control the reader's terminal. Deliberately not here: look-alike characters.
 
 use core::fmt::{self, Display, Formatter, Write};
 
-/// Characters that are not seen or move others, beside the control characters: general categories Cf, Zl and Zp of
-/// Unicode 16, and what is drawn as nothing.
+/// Invisible characters, and those that move others, besides control characters: general categories Cf, Zl and Zp of
+/// Unicode 16, and characters drawn as nothing.
 const HIDDEN: [(char, char); 26] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -37,9 +36,8 @@ const HIDDEN: [(char, char); 26] = [
     ('\u{f0000}', '\u{10ffff}'),
 ];
 
-/// Bytes of somebody else's, shown as text: what is no UTF-8, control characters and hidden ones are escaped as in Rust's
-/// string literals. Text that needs no escape is shown as it is, backslashes too, so text that was escaped before is not
-/// escaped again.
+/// Displays untrusted bytes: invalid UTF-8, control characters and hidden ones are escaped as in Rust's string
+/// literals. Other text is unchanged, including backslashes, so escaping is idempotent.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a [u8]);
 
@@ -109,8 +107,8 @@ mod tests {
         }
     }
 
-    /// The standard library knows which characters are drawn: of those that it does not write as they are, only
-    /// combining marks and what no font has may be shown.
+    /// The standard library knows which characters are drawn: of those that its `Debug` escapes, only combining marks
+    /// and unassigned ones may pass.
     #[test]
     fn each_character_that_is_shown_leaves_the_others_in_their_place() {
         for character in (0..=0x10_ffff).filter_map(char::from_u32) {
@@ -125,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Random bytes, from what is likely to hurt.
+    /// Random pieces of troublesome bytes.
     #[test]
     fn whatever_comes_it_is_one_line_that_is_not_changed_again() {
         const PIECES: [&[u8]; 16] = [

@@ -1,147 +1,146 @@
-//! The device `sockets0` of the hosted machine: the host's own sockets, none of whose calls wait.
+//! The device `sockets0` of the hosted machine: the host's sockets, non-blocking.
 //!
-//! What a Read or a Write of it means depends on its offset:
+//! The offset of a Read or Write selects its meaning:
 //!
-//! * A *token* names a socket. Read takes bytes (or one datagram) into the block, Write sends them from it; both
-//!   complete at once, and end with the [`Failure::WouldBlock`] where they would have to wait. An answer of 0 bytes
-//!   is the end of what the other end sends.
-//! * A token with [`MORE`] in a Write: the bytes are kept and sent together with those of the next Write, whose
-//!   answer counts both.
+//! * A *token* identifies a socket. A Read receives bytes (or one datagram) into the block, a Write sends them; both
+//!   complete at once, with [`Failure::WouldBlock`] if they would block. A Read of 0 bytes is the end of the peer's
+//!   stream.
+//! * A token with [`MORE`] in a Write: the bytes are buffered and sent with those of the next Write, whose answer
+//!   counts both.
 //! * [`CONTROL`] in a Write: the block begins with a command of [`RECORD_BYTES`], which the answer overwrites. Names
 //!   are resolved by a host thread; all other commands complete at once.
-//! * [`EVENTS`] in a Read: what sockets have become able to do, as records of [`EVENT_BYTES`]. It completes at once
-//!   where there is something, else when something happens. One at a time: a later one takes the place of an earlier
-//!   one, which fails. A Flush lets the one that waits look again now.
+//! * [`EVENTS`] in a Read: readiness of sockets, as records of [`EVENT_BYTES`]. It blocks until there is an event.
+//!   There is one such Read at a time: a later one cancels an earlier one, which fails. A Flush makes a pending one
+//!   poll again.
 //!
-//! An answer from [`FAILURE`] on is that and a [`Failure`]. A socket tells of a readiness once (edge-triggered), and
-//! only after a call that would have had to wait: whoever gets less than it asked for has seen the end for now. When
-//! the device is closed, all sockets are, and connections that were not finished are reset. Numbers are
-//! little-endian.
+//! An answer of at least [`FAILURE`] is the sum of that and a [`Failure`]. Readiness is edge-triggered, and reported
+//! only after a call that would have blocked: a short result counts as such. Closing the device closes all sockets;
+//! unfinished connections are reset. Numbers are little-endian.
 
-/// Offset of a Write that carries a command.
+/// Offset of a Write with a command.
 pub const CONTROL: u64 = u64::MAX;
-/// Offset of a Read that waits for events.
+/// Offset of a Read of events.
 pub const EVENTS: u64 = u64::MAX - 1;
-/// Added to a token in a Write: more comes.
+/// Added to a token in a Write: more data follows.
 pub const MORE: u64 = 1 << 62;
-/// What is kept with [`MORE`] at most, in bytes.
+/// Maximum bytes buffered with [`MORE`].
 pub const MAX_KEPT_BYTES: usize = 16 << 10;
-/// An answer that is not less is this and a [`Failure`].
+/// Answers from this number on are failures: this plus a [`Failure`].
 pub const FAILURE: u64 = 1 << 32;
 
-/// Bytes of a command, and of an answer without its list.
+/// Size of a command, and of an answer without its list, in bytes.
 ///
-/// Bytes 0 to 7 the [`Command`], 8 to 15 a token, 16 to 23 and 24 to 31 arguments, from [`NAME_AT`] on a name. Lists and
-/// texts come after it.
+/// Bytes 0 to 7 are the [`Command`], 8 to 15 a token, 16 to 23 and 24 to 31 arguments, from [`NAME_AT`] on a socket
+/// name. Lists and texts follow.
 pub const RECORD_BYTES: usize = 64;
-/// Where a command's or an answer's token is.
+/// Offset of the token.
 pub const TOKEN_AT: usize = 8;
-/// Where its first argument, or the number of an answer's records, is.
+/// Offset of the first argument, or of the number of records in an answer.
 pub const FIRST_AT: usize = 16;
-/// Where its second argument is.
+/// Offset of the second argument.
 pub const SECOND_AT: usize = 24;
-/// Where its name is.
+/// Offset of the socket name.
 pub const NAME_AT: usize = 32;
-/// Bytes of a socket's name: an IPv6 address (one of IPv4 is mapped), a port (2 bytes), 2 of zero, the number of a
-/// link-local address's interface (4 bytes).
+/// Size of a socket name: an IPv6 address (IPv4 is mapped), a port (2 bytes), 2 zero bytes, the scope id of a
+/// link-local address (4 bytes).
 pub const NAME_BYTES: usize = 24;
-/// Bytes of a connection that was accepted: its token, the local name, the remote name.
+/// Size of a record of an accepted connection: token, local name, remote name.
 pub const ACCEPTED_BYTES: usize = 8 + 2 * NAME_BYTES;
-/// Bytes of an event: a token, and what it is ready for.
+/// Size of an event: a token, and its readiness.
 pub const EVENT_BYTES: usize = 16;
-/// Bytes at the end of a block into which a datagram is read: who sent it. The datagram has the rest. An echo request
-/// has no port; where its answer's would be is how many hops were left.
+/// Bytes at the end of a block for a received datagram's sender; the rest is for the datagram. An echo reply has the
+/// remaining TTL or hop limit in place of the port.
 pub const SENDER_BYTES: usize = NAME_BYTES;
 
-/// In an event: there is something to read or accept, or the other end has finished.
+/// Event: readable, acceptable, or the peer has finished.
 pub const READABLE: u64 = 1;
-/// In an event: there is room to write, or the connection stands.
+/// Event: writable, or connected.
 pub const WRITABLE: u64 = 2;
-/// In an event: no more than what is there will come, or the connection has ended.
+/// Event: the peer has finished, or the connection has ended.
 pub const ENDING: u64 = 4;
 
 numbered! {
-    /// What a command asks for.
+    /// Commands.
     Command {
-        /// Take connections at a name, with a backlog (first argument): token and the name that it got.
+        /// Listens at a name, with a backlog (first argument). Answer: token and bound name.
         Listen = 1, "listen";
-        /// Accept at most so many (first argument) connections: how many, and their records.
+        /// Accepts at most this many (first argument) connections. Answer: their number and records.
         Accept = 2, "accept";
-        /// Connect to a name: token. The connection stands or fails when the socket becomes writable.
+        /// Connects to a name. Answer: token. The socket becomes writable when the connection is established or fails.
         Connect = 3, "connect";
-        /// How connecting went: the local name.
+        /// The outcome of connecting. Answer: local name.
         Connected = 4, "connected";
-        /// No more will be written to a connection.
+        /// Shuts down the sending direction.
         Finish = 5, "finish";
-        /// Give a socket up. With 1 as first argument the other end is told of a reset. Where a name would be the answer
-        /// has what `Describe` has there.
+        /// Closes a socket. With 1 as first argument the connection is reset. The answer has the counter of `Describe`
+        /// in place of a name.
         Close = 6, "close";
-        /// Whether small pieces are sent at once (first argument), and seconds of silence before the other end is
-        /// asked whether it is there (second argument, 0: never).
+        /// Whether small segments are sent at once (no Nagle; first argument), and the keep-alive idle time in seconds
+        /// (second argument, 0: none).
         SetOptions = 7, "set options";
-        /// A socket for datagrams at a name: token and the name that it got.
+        /// Binds a datagram socket to a name. Answer: token and bound name.
         Bind = 8, "bind";
-        /// Whereto the datagrams of the next Writes go.
+        /// Sets the destination of the datagrams of later Writes.
         SetRemote = 9, "set remote";
-        /// A socket for echo requests of ICMP (first argument 4) or ICMPv6 (6): token.
+        /// Creates a socket for echo requests of ICMP (first argument 4) or ICMPv6 (6). Answer: token.
         OpenEcho = 10, "open echo";
-        /// Addresses (16 bytes each) of a name of so many bytes (second argument) after the record; of IPv4 (first
-        /// argument 4), of IPv6 (6) or all (0).
+        /// Resolves the name of this length (second argument) after the record to IPv4 (first argument 4), IPv6 (6) or
+        /// all (0) addresses, 16 bytes each.
         Resolve = 11, "resolve";
-        /// The host's interfaces: records as `InterfaceRecord` of the contract IpConfiguration. If the block is too
-        /// short, the number still tells how many there are; likewise in the lists below.
+        /// Lists the host's interfaces, as `InterfaceRecord` of the contract IpConfiguration. If the block is too
+        /// short, the number still counts all of them; likewise in the lists below.
         Interfaces = 12, "interfaces";
-        /// Their addresses: records as `AddressRecord`.
+        /// Lists their addresses, as `AddressRecord`.
         Addresses = 13, "addresses";
-        /// The host's routes: records as `RouteRecord`.
+        /// Lists the host's routes, as `RouteRecord`.
         Routes = 14, "routes";
-        /// The host's name servers: 16 bytes each.
+        /// Lists the host's name servers, 16 bytes each.
         NameServers = 15, "name servers";
-        /// Of a connection: its state as in `SocketRecord` (first), bytes that wait to be read (the second's upper
-        /// half) and to be sent or acknowledged (its lower half). Of any socket, where a name would be: segments that a
-        /// connection sent once more, connections for which a listener had no room, or datagrams that found no room.
+        /// Of a connection: its state as in `SocketRecord` (first), bytes to be read (the second's upper half) and
+        /// unacknowledged ones (its lower half). Of any socket, in place of a name: retransmitted segments of a
+        /// connection, connections dropped for a full backlog, or datagrams dropped for a full queue.
         Describe = 16, "describe";
     }
 }
 
 numbered! {
-    /// Why something was not done.
+    /// Why a request failed.
     Failure {
-        /// It would have to wait.
+        /// It would block.
         WouldBlock = 1, "it would have to wait";
         /// The host does not permit it.
         NotPermitted = 2, "the host does not permit it";
         /// The address is not one of this host's, or makes no sense.
         BadAddress = 3, "the address is not one of this host's, or makes no sense";
-        /// Somebody else has it.
+        /// Address in use.
         AddressInUse = 4, "the address is in use";
-        /// Nobody listens there.
+        /// Connection refused.
         ConnectionRefused = 5, "nobody listens there";
-        /// The other end, or a host on the way, ended the connection.
+        /// Connection reset by the peer, or by a host on the path.
         Reset = 6, "the connection was reset";
-        /// No answer came in time.
+        /// Timed out.
         TimedOut = 7, "no answer came in time";
-        /// There is no way to it.
+        /// No route.
         Unreachable = 8, "there is no way to it";
-        /// The socket is finished or was never connected.
+        /// The socket is shut down or was never connected.
         Closed = 9, "it is finished";
-        /// The host has no memory or ports left for it.
+        /// The host is out of memory or ports.
         Exhausted = 10, "the host has no room for it";
-        /// This process may have no more sockets.
+        /// Socket limit of this process.
         TooManySockets = 11, "this process may have no more sockets";
-        /// A datagram is too long.
+        /// The datagram is too long.
         TooLong = 12, "it is too long";
-        /// There is no such name or thing.
+        /// No such name or object.
         NotFound = 13, "there is no such thing";
         /// A name server failed.
         ServerFailed = 14, "a name server failed";
-        /// The host cannot do that.
+        /// Not supported by the host.
         NotSupported = 15, "the host cannot do that";
-        /// The token names no socket, or none of that kind.
+        /// The token is invalid, or of another kind of socket.
         BadToken = 16, "no socket has that token";
-        /// The command makes no sense.
+        /// Malformed command.
         BadCommand = 17, "the command makes no sense";
-        /// Something else.
+        /// Any other error.
         Other = 18, "the host failed";
     }
 }

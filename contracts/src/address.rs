@@ -1,15 +1,14 @@
 //! Addresses in the records of contracts: conversions to and from [`IpAddr`], and [`SocketAddress`] as text.
 //!
-//! They stand beside the generated records because only the crate of a type can implement methods and traits for it.
-//! A record holds IPv6 addresses alone; one of IPv4 is mapped (RFC 4291, 2.5.5.2). Deliberately not here: parsing,
-//! which is `network`'s.
+//! They are here because only the crate of a type can implement methods and traits for it. Records hold IPv6 addresses
+//! only; IPv4 is mapped (RFC 4291, 2.5.5.2). Deliberately not here: parsing, which is in `network`.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
 
 use crate::{HostAddress, SocketAddress};
 
-/// Returns an address as records hold it.
+/// Returns an address in record form.
 pub fn to_bytes(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -23,7 +22,7 @@ pub fn from_bytes(address: [u8; 16]) -> IpAddr {
 }
 
 impl SocketAddress {
-    /// Any address and any port.
+    /// The unspecified address and port.
     pub const ANY: SocketAddress = SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 };
 
     /// An address and a port.

@@ -1,4 +1,4 @@
-//! Prints the diagnostics of contract files, and their Rust code when there are no errors.
+//! Prints the diagnostics of contract files, and their Rust code if there are no errors.
 
 use lang::{Colours, SourceFile};
 

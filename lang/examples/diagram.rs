@@ -1,4 +1,4 @@
-//! Draws the contracts of the given files: one `.svg` for each, in the folder that is named first.
+//! Draws the contracts of files as `.svg` files in the folder that is the first argument.
 
 use lang::{Colours, SourceFile};
 

@@ -1,12 +1,12 @@
-//! The kinds of diagnostics about contracts.
+//! Diagnostics about contracts.
 
 use codes::codes;
 use diagnostics::Severity;
 
 codes! {
-    /// The kind of a diagnostic; its text (`C012`) is stable.
+    /// The code of a diagnostic; its text (`C012`) is stable.
     pub enum Code;
-    /// Whether it is an error.
+    /// Severity.
     severity: Severity;
     UnexpectedCharacter = "C001", Error, "a character that is not part of the language";
     UnexpectedToken = "C002", Error, "something else is expected here";
@@ -64,5 +64,5 @@ impl diagnostics::Code for Code {
     }
 }
 
-/// One error or warning.
+/// A diagnostic about contracts.
 pub type Diagnostic = diagnostics::Diagnostic<Code>;

@@ -1,10 +1,9 @@
-//! The contract language: text to tree, tree to checked contracts, checked contracts to code.
+//! The compiler of the contract language.
 //!
-//! Key types: [`SourceFile`] in, [`Compiled`] out, with a checked [`Unit`] or [`Diagnostic`]s that say
-//! why there is none. Three passes: [`syntax`] never fails and reports what it left out, [`check`]
-//! holds all that makes a contract right, [`emit`] cannot fail. Neighbours: the macro `contracts!` of
-//! the SIP runtime and the host tool call this crate; the automata are those of crate `abi`.
-//! Deliberately not here: anything of the kernel or of a running system.
+//! Key types: [`SourceFile`] in, [`Compiled`] out, with a checked [`Unit`] or [`Diagnostic`]s. Three passes: [`syntax`]
+//! never fails, and reports what it skipped; [`check`] contains all semantic rules; [`emit`] cannot fail. Neighbours:
+//! the macro `contracts!` of the SIP runtime and the host tool call this crate; automata are defined in `abi`.
+//! Deliberately not here: anything of the kernel or a running system.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -24,32 +23,32 @@ pub use unit::{
     Variant,
 };
 
-/// What came of compiling a unit.
+/// The result of compiling a unit.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The files, as they were given.
+    /// The source files.
     pub files: Vec<SourceFile>,
-    /// The contracts, when there are no errors.
+    /// The contracts, if there are no errors.
     pub unit: Option<Unit>,
-    /// Errors and warnings in the order of their places.
+    /// Errors and warnings, in source order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Compiled {
-    /// All diagnostics as text, an empty line between two.
+    /// Renders all diagnostics, separated by empty lines.
     pub fn render(&self, colours: Colours) -> String {
         diagnostics::render(&self.diagnostics, &self.files, colours)
     }
 }
 
-/// Compiles the files of one unit: they share one namespace of contracts and types.
+/// Compiles the files of a unit, which share one namespace of contracts and types.
 pub fn compile(files: &[SourceFile]) -> Compiled {
     let mut diagnostics = Vec::new();
     let mut items = Vec::new();
     for (index, file) in files.iter().enumerate() {
         items.extend(syntax::parse(index, &file.text, &mut diagnostics));
     }
-    // What could not be read would be missed by every check, and each would say so.
+    // After syntax errors, every check would report what was skipped.
     let readable = !diagnostics.iter().any(Diagnostic::is_error);
     let unit = if readable { check::check(&items, &mut diagnostics) } else { None };
     diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));

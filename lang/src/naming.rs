@@ -1,7 +1,7 @@
-//! From names in a contract to names in Rust.
+//! Conversion of contract names to Rust names.
 
-/// Splits at `_`, before a capital that follows a small letter or digit, and before the last capital
-/// of a run that a small letter follows (`StartIO`, `IOError`).
+/// Splits at `_`, before an upper-case letter after a lower-case letter or digit, and before the last upper-case letter
+/// of a run that is followed by a lower-case one (`StartIO`, `IOError`).
 fn words(name: &str) -> Vec<String> {
     let characters: Vec<char> = name.chars().collect();
     let mut words = vec![String::new()];
@@ -27,13 +27,13 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// `snake_case`, with an underscore behind where that is a keyword.
+/// `snake_case`, with an underscore appended to keywords.
 pub fn snake(name: &str) -> String {
     let words: Vec<String> = words(name).iter().map(|word| word.to_ascii_lowercase()).collect();
     escape(words.join("_"))
 }
 
-/// `UpperCamel`, for states and messages: `IO_RUNNING` becomes `IoRunning`, `StartIO` stays.
+/// `UpperCamelCase`, for states and messages: `IO_RUNNING` becomes `IoRunning`; `StartIO` is unchanged.
 pub fn camel(name: &str) -> String {
     let shouted = !name.chars().any(|character| character.is_ascii_lowercase());
     let mut camel = String::new();
@@ -117,17 +117,17 @@ fn is_rust_keyword(name: &str) -> bool {
     )
 }
 
-/// A name of an enum, as it is but for keywords.
+/// The name of an enum variant, unchanged except for keywords.
 pub fn variant(name: &str) -> String {
     escape(name.to_string())
 }
 
-/// `SCREAMING_SNAKE`, for flags.
+/// `SCREAMING_SNAKE_CASE`, for flags.
 pub fn constant(name: &str) -> String {
     escape(words(name).join("_").to_ascii_uppercase())
 }
 
-/// The name of an argument's field beside the endpoint's own field `next`.
+/// The field name of an argument, distinct from the endpoint's field `next`.
 pub fn argument(name: &str) -> String {
     let name = snake(name);
     if name == "next" { "next_".into() } else { name }

@@ -1,4 +1,4 @@
-//! Checked contracts: what the emitters read. Everything in here is known to be right.
+//! Checked contracts, the input of the emitters. All invariants hold.
 
 use abi::{Automaton, Direction};
 
@@ -7,23 +7,23 @@ use crate::syntax::Passing;
 /// Index of a [`Type`] in its [`Unit`].
 pub type TypeIndex = usize;
 
-/// The contracts and types of some files that were compiled together.
+/// The contracts and types of files compiled together.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Declared types, those of contracts too.
+    /// Declared types, including those of contracts.
     pub types: Vec<Type>,
-    /// Contracts, in the order of the files.
+    /// Contracts, in source order.
     pub contracts: Vec<Contract>,
 }
 
 impl Unit {
-    /// The contract of this name.
+    /// Finds a contract by name.
     pub fn contract(&self, name: &str) -> Option<&Contract> {
         self.contracts.iter().find(|contract| contract.name == name)
     }
 
-    /// Whether every bit pattern is a value of this type, and every byte is part of one, so that it can
-    /// lie in a block. Bits that stand for no flag are nobody's flags.
+    /// Whether every bit pattern is a value of this type and it has no unused bytes, so that it can be in a block.
+    /// Unknown bits of flags are ignored.
     pub fn is_plain(&self, value: &Value) -> bool {
         match value.of {
             ValueType::Scalar(scalar) => !matches!(scalar, Scalar::Bool | Scalar::Char),
@@ -37,8 +37,7 @@ impl Unit {
         }
     }
 
-    /// The first padding that a struct with plain fields has in memory: the number of the field before it
-    /// and the bytes.
+    /// The first padding of a struct with plain fields: index of the field before it, and its size in bytes.
     pub fn padding(&self, fields: &[Field]) -> Option<(usize, u64)> {
         let (mut offset, mut largest) = (0, 1);
         for (index, field) in fields.iter().enumerate() {
@@ -54,7 +53,7 @@ impl Unit {
         (missing > 0).then_some((fields.len().saturating_sub(1), missing))
     }
 
-    /// Bytes of a plain value in memory, and to what they are aligned.
+    /// Size and alignment of a plain value, in bytes.
     fn size_and_align(&self, value: &Value) -> (u64, u64) {
         let (size, align) = match value.of {
             ValueType::Scalar(scalar) => (scalar.bytes(), scalar.bytes()),
@@ -67,7 +66,7 @@ impl Unit {
                 }),
             },
         };
-        // Structs of arrays of structs can be larger than memory; they are refused where they are used.
+        // Structs of arrays of structs can exceed memory; they are rejected where they are used.
         (size.saturating_mul(u64::from(value.length.unwrap_or(1))).min(1 << 40), align)
     }
 
@@ -100,51 +99,51 @@ impl Unit {
 pub struct Type {
     /// Its name.
     pub name: String,
-    /// Comment lines.
+    /// Documentation lines.
     pub documentation: Vec<String>,
-    /// Index of the contract that declares it; `None` for a type that the unit shares.
+    /// Index of the contract that declares it; `None` for a shared type.
     pub contract: Option<usize>,
-    /// What it is.
+    /// Its definition.
     pub kind: TypeKind,
 }
 
-/// What a declared type is.
+/// The definition of a type.
 #[derive(Clone, Debug)]
 pub enum TypeKind {
-    /// One of these; numbered from 0.
+    /// An enum; variants are numbered from 0.
     Enum(Vec<Variant>),
-    /// Any of these; bits of a number, from bit 0 on.
+    /// Flags: bits of a number, from bit 0 on.
     Flags {
-        /// The number, which has no sign.
+        /// The unsigned integer that holds them.
         number: Scalar,
-        /// As many as it has bits at most.
+        /// The flags, at most one per bit.
         flags: Vec<Variant>,
     },
-    /// All of these.
+    /// A struct.
     Struct(Vec<Field>),
 }
 
-/// A name of an enum or of flags.
+/// An enum variant or a flag.
 #[derive(Clone, Debug)]
 pub struct Variant {
     /// The name.
     pub name: String,
-    /// Comment lines.
+    /// Documentation lines.
     pub documentation: Vec<String>,
 }
 
-/// The number in which every one of so many flags is set. No other number has a bit of its own and is not larger, so
-/// that the kernel, which knows the largest number alone, lets no unknown flag through.
+/// The number with this many flags set. It is the maximum value, which is all that the kernel checks; no number up to
+/// it has an unknown flag.
 pub fn all_flags(count: usize) -> u64 {
     u32::try_from(count).ok().and_then(|count| 1u64.checked_shl(count)).map_or(u64::MAX, |next| next - 1)
 }
 
-/// A field of a struct.
+/// A struct field.
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Comment lines.
+    /// Documentation lines.
     pub documentation: Vec<String>,
     /// Its type.
     pub value: Value,
@@ -153,20 +152,20 @@ pub struct Field {
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// Of one element.
+    /// Element type.
     pub of: ValueType,
-    /// Elements, for a fixed array.
+    /// Length, for a fixed array.
     pub length: Option<u32>,
 }
 
 impl Value {
-    /// An array of bytes, which lies packed in a message.
+    /// Whether it is a byte array, which is packed in a message.
     pub fn is_bytes(&self) -> bool {
         self.length.is_some() && self.of == ValueType::Scalar(Scalar::Byte)
     }
 }
 
-/// The type of one element.
+/// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
     /// Built in.
@@ -181,20 +180,19 @@ macro_rules! scalars {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Scalar { $(#[doc = $text] $name,)* }
         impl Scalar {
-            /// The type of this name.
+            /// Finds a built-in type by name.
             pub fn from_text(text: &str) -> Option<Scalar> {
                 match text { $($text => Some(Scalar::$name),)* _ => None }
             }
-            /// Its name in a contract.
+            /// Name in contracts.
             pub const fn text(self) -> &'static str {
                 match self { $(Scalar::$name => $text,)* }
             }
-            /// Its name in Rust.
+            /// Name in Rust.
             pub const fn rust(self) -> &'static str {
                 match self { $(Scalar::$name => $rust,)* }
             }
-            /// The largest word that stands for one of its values. Signed numbers are bit patterns of
-            /// their own width.
+            /// The maximum of its word. Signed numbers are bit patterns of their own width.
             pub const fn max(self) -> u64 {
                 match self { $(Scalar::$name => $max,)* }
             }
@@ -203,7 +201,7 @@ macro_rules! scalars {
 }
 
 impl Scalar {
-    /// Bytes in memory, to which it is also aligned.
+    /// Size and alignment, in bytes.
     pub const fn bytes(self) -> u64 {
         match self {
             Scalar::Bool | Scalar::Byte | Scalar::Sbyte => 1,
@@ -232,15 +230,15 @@ scalars! {
 pub struct Contract {
     /// Its name.
     pub name: String,
-    /// Comment lines.
+    /// Documentation lines.
     pub documentation: Vec<String>,
-    /// Types that it declares.
+    /// Types declared in it.
     pub types: Vec<TypeIndex>,
     /// Messages, by tag.
     pub messages: Vec<Message>,
-    /// States, by number: those with a name of their own first.
+    /// States, by number; named states come first.
     pub states: Vec<State>,
-    /// What the kernel's monitor reads.
+    /// The automaton for the kernel's monitor.
     pub automaton: Automaton,
     /// SHA-256 of the automaton's canonical bytes.
     pub fingerprint: [u8; 32],
@@ -251,49 +249,49 @@ pub struct Contract {
 pub struct Message {
     /// Its name.
     pub name: String,
-    /// Comment lines.
+    /// Documentation lines.
     pub documentation: Vec<String>,
-    /// Which way it goes.
+    /// Direction.
     pub direction: Direction,
-    /// What it carries.
+    /// Arguments.
     pub arguments: Vec<Argument>,
 }
 
-/// An argument of a message.
+/// A message argument.
 #[derive(Clone, Debug)]
 pub struct Argument {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ArgumentKind,
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
-    /// Lies in the message.
+    /// Inline in the message.
     Inline(Value),
     /// An exchange-heap block.
     Block {
-        /// Type of an element.
+        /// Element type.
         element: Value,
-        /// Any number of elements, not one.
+        /// Whether it is an array of elements; otherwise it is one.
         many: bool,
         /// How it is passed.
         passing: Passing,
     },
-    /// An endpoint of a contract of the unit.
+    /// An endpoint of a contract in the unit.
     Endpoint {
         /// Index of the contract.
         contract: usize,
-        /// The importing end.
+        /// Whether it is the importing end.
         importer: bool,
         /// Its state.
         state: u16,
     },
     /// An endpoint of any contract.
     Any {
-        /// The importing end.
+        /// Whether it is the importing end.
         importer: bool,
     },
 }
@@ -305,8 +303,8 @@ pub struct State {
     pub name: String,
     /// Its name in Rust: `ReadyAfterSay`.
     pub rust_name: String,
-    /// Comment lines.
+    /// Documentation lines.
     pub documentation: Vec<String>,
-    /// Inside a sequence, without a name of its own.
+    /// Whether it is inside a sequence, without a name of its own.
     pub intermediate: bool,
 }

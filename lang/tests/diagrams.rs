@@ -1,4 +1,4 @@
-//! Diagrams: what must be on them is on them, and nothing lies on something else.
+//! Diagrams: they are complete, and nothing overlaps.
 
 use lang::{SourceFile, compile, emit_svg};
 

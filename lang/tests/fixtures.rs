@@ -1,7 +1,7 @@
-//! Every diagnostic, as a person sees it: one contract file for each mistake, the message beside it.
+//! All diagnostics as rendered: a contract file per mistake, with the expected message beside it.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p lang` writes the messages anew. A file is called after the code that
-//! it is about; one called `ok_...` has no errors.
+//! `UPDATE_GOLDEN=1 cargo test -p lang` rewrites the messages. A file is named after its code; one named `ok_...` has
+//! no errors.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,12 +1,11 @@
-//! Listings 1 and 2 of "Rethinking the Software Stack": what the papers print is a contract here, and is
-//! the one that the printed text means.
+//! Listings 1 and 2 of "Rethinking the Software Stack": as printed they compile, to the contracts that they mean.
 
 use std::collections::BTreeSet;
 
 use abi::{Automaton, NO_TRANSITION};
 use lang::SourceFile;
 
-/// As printed, with what the printing lost, and only the elided arguments filled in.
+/// As printed, with what the printing lost, and only elided arguments filled in.
 const AS_PRINTED: [&str; 2] =
     [include_str!("fixtures/c102_missing_brace.contract"), include_str!("fixtures/c101_exclamation_arrow.contract")];
 
@@ -17,7 +16,7 @@ fn automata(text: &str) -> Vec<Automaton> {
     unit.contracts.into_iter().map(|contract| contract.automaton).collect()
 }
 
-/// Follows messages from the first state; gives the name of the state they lead to.
+/// Follows messages from the start state; returns the name of the state reached.
 fn walk<'a>(automaton: &'a Automaton, messages: &[&str]) -> Option<&'a str> {
     let mut state = 0;
     for name in messages {
@@ -30,8 +29,7 @@ fn walk<'a>(automaton: &'a Automaton, messages: &[&str]) -> Option<&'a str> {
     Some(&automaton.states[state as usize].name)
 }
 
-/// Every step from a state by a message to a state, by names, but those by some messages and from where only
-/// those lead.
+/// All transitions by names, without those of some messages and those of states that only they lead to.
 fn steps(automaton: &Automaton, without: &[&str]) -> BTreeSet<(String, String, String)> {
     let mut steps = BTreeSet::new();
     let mut open = vec![0];
@@ -73,7 +71,7 @@ fn the_network_device_is_configured_and_runs() {
         assert_eq!(walk(device, &path), Some("IO_RUNNING"), "{exchange:?}");
     }
     assert_eq!(walk(device, &then(&["StartIO"])), None);
-    // ConfigureIO, RegisterForEvents and SetParameters may all be under way.
+    // ConfigureIO, RegisterForEvents and SetParameters may all be in flight.
     assert_eq!((device.queue_to_importer, device.queue_to_exporter), (1, 3));
 }
 

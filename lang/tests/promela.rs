@@ -1,4 +1,4 @@
-//! The models are such that `spin` reads them and finds what is there to find.
+//! `spin` accepts the models, and finds the expected errors.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,8 +30,7 @@ fn there(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok() || Command::new(tool).arg("-V").output().is_ok()
 }
 
-/// Runs `spin` on a model in a folder of its own; `None` where a tool is missing. The answer is what the
-/// verifier prints.
+/// Runs `spin` on a model in a folder of its own; returns the verifier's output, or `None` if a tool is missing.
 fn verify(name: &str, model: &str) -> Option<String> {
     if !there("spin") || !there("cc") {
         eprintln!("skipped: spin and cc are needed to check models, and one of them is not installed");

@@ -1,4 +1,4 @@
-//! What holds for every text, and for every contract.
+//! Properties of arbitrary texts and contracts.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,7 +7,7 @@ use lang::SourceFile;
 use lang::syntax::{parse, print};
 use proptest::prelude::*;
 
-/// Pieces of which texts are put together that come near to contracts.
+/// Tokens for nearly valid texts.
 const PIECES: &[&str] = &[
     "contract",
     "enum",
@@ -60,7 +60,7 @@ fn soup() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(PIECES), 0..80).prop_map(|pieces| pieces.join(" "))
 }
 
-/// A text that can be read, whether or not it makes sense.
+/// A syntactically valid text.
 fn readable() -> impl Strategy<Value = String> {
     let name = || proptest::sample::select(&["A", "Bee", "READY", "STATE_2", "value", "x"][..]);
     let value = (name(), proptest::option::of(1u32..9), any::<bool>()).prop_map(|(name, length, qualified)| {
@@ -100,7 +100,7 @@ fn readable() -> impl Strategy<Value = String> {
     proptest::collection::vec(prop_oneof![contract, declared], 0..4).prop_map(|items| items.join("\n"))
 }
 
-/// A contract whose states each have a side that speaks; often, but not always, right.
+/// A contract whose states each have one sending side; often, but not always, valid.
 fn sensible() -> impl Strategy<Value = String> {
     let branch = (proptest::collection::vec(any::<bool>(), 1..5), any::<prop::sample::Index>());
     let state = (any::<bool>(), proptest::collection::vec(branch, 0..4));
@@ -122,7 +122,7 @@ fn sensible() -> impl Strategy<Value = String> {
     })
 }
 
-/// The most messages that can wait for the importer and for the exporter, by trying everything.
+/// Maximum queued messages for importer and exporter, by exhaustive search.
 fn max_waiting(automaton: &Automaton) -> (usize, usize) {
     type Situation = (u16, u16, VecDeque<usize>, VecDeque<usize>);
     let mut seen: HashSet<Situation> = HashSet::new();

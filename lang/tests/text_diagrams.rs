@@ -1,6 +1,6 @@
-//! Contracts drawn as text, as the shell shows them. `UPDATE_GOLDEN=1` writes the drawings anew.
+//! Contracts drawn as text, as in the shell. `UPDATE_GOLDEN=1` rewrites the drawings.
 //!
-//! The drawing is done by a crate of its own that SIPs use; the compiler is here to make what is drawn.
+//! A crate that SIPs use draws them; the compiler makes the automata.
 
 use std::path::PathBuf;
 

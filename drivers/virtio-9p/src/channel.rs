@@ -82,8 +82,8 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
     }
 
     /// Returns the number of requests in flight.
-    pub fn under_way(&self) -> usize {
-        self.queue.under_way()
+    pub fn in_flight(&self) -> usize {
+        self.queue.in_flight()
     }
 }
 

@@ -67,7 +67,7 @@ fn the_answer_lies_behind_the_request() {
         let walk = Request::Walk { fid: 0, new_fid: 1, names: vec![Text(b"a-name-that-is-longer-than-a-header")] };
         let (memory, length) = message(&machine, &walk, 7);
         let Ok(key) = channel.send(memory, length) else { panic!("there is room") };
-        assert!(channel.take(key).is_none() && channel.under_way() == 1);
+        assert!(channel.take(key).is_none() && channel.in_flight() == 1);
         machine.run();
         channel.serve().expect("the device is right");
         let (memory, bytes) = channel.take(key).expect("answered");

@@ -115,8 +115,8 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     }
 
     /// Returns the number of requests in flight.
-    pub fn under_way(&self) -> usize {
-        self.queue.under_way()
+    pub fn in_flight(&self) -> usize {
+        self.queue.in_flight()
     }
 
     /// Submits a transfer of the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to the

@@ -40,7 +40,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     // No request is still completed now, so those left must time out.
     machine.pass_ms(TIME_LIMIT_MS);
     let served = driver.serve();
-    assert!(served.is_err() || driver.under_way() == 0, "a request is waited for without end");
+    assert!(served.is_err() || driver.in_flight() == 0, "a request is waited for without end");
     served
 }
 

@@ -102,8 +102,8 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     }
 
     /// Returns the number of pieces of output in flight.
-    pub fn under_way(&self) -> usize {
-        self.transmit.under_way()
+    pub fn in_flight(&self) -> usize {
+        self.transmit.in_flight()
     }
 }
 

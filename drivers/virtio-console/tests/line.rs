@@ -71,7 +71,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     driver.serve()?;
     machine.pass_ms(TIME_LIMIT_MS);
     let served = driver.serve();
-    assert!(served.is_err() || driver.under_way() == 0, "output is waited for without end");
+    assert!(served.is_err() || driver.in_flight() == 0, "output is waited for without end");
     served
 }
 

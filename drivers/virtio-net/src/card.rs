@@ -143,7 +143,7 @@ impl Card for Interface {
     fn flush(&self, client: &Client) {
         self.device.with(|nic| {
             if let Some(link) = nic.of_client(client.number) {
-                link.tell();
+                link.notify();
             }
         });
     }
@@ -151,7 +151,7 @@ impl Card for Interface {
     fn collect(&self, client: &Client, taken: &mut Vec<Filled>, most: usize) {
         self.device.with(|nic| {
             let Some(link) = nic.of_client(client.number) else { return };
-            link.tell();
+            link.notify();
             self.take(link, taken, most);
             if taken.len() < most {
                 // Buffers of sent packets can wait for the next exchange, unless the client may soon run out of them.

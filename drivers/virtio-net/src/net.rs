@@ -187,9 +187,9 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     }
 
     /// Notifies the device of added buffers and packets.
-    pub fn tell(&mut self) {
-        self.receive.tell();
-        self.transmit.tell();
+    pub fn notify(&mut self) {
+        self.receive.notify();
+        self.transmit.notify();
     }
 
     /// Polls for completions, and enables interrupts for those that follow: for each received packet, but for sent ones
@@ -250,12 +250,12 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
 
     /// Returns the number of receive buffers held, filled or not.
     pub fn receive_buffers(&self) -> usize {
-        self.receive.under_way() + self.received.len()
+        self.receive.in_flight() + self.received.len()
     }
 
     /// Returns the number of packets for sending held, sent or not.
     pub fn transmit_buffers(&self) -> usize {
-        self.transmit.under_way() + self.sent.len()
+        self.transmit.in_flight() + self.sent.len()
     }
 
     /// Takes the events since the last call.

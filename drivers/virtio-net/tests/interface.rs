@@ -77,7 +77,7 @@ fn what_the_device_does_for_packets_is_said_and_asked_for() {
     let header = [1, 1, 54, 0, 0xb4, 5, 34, 0, 16, 0, 0, 0];
     driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
     driver.send(buffer(&machine, &[9; 60]), 60, &header).expect("room");
-    driver.tell();
+    driver.notify();
     machine.run();
     machine.run();
     driver.look(false).expect("the device is right");
@@ -96,7 +96,7 @@ fn without_checksums_for_both_directions_there_are_none() {
     assert_eq!(driver.description().expect("it says what it is").offered, offload::Offered::default());
     driver.give(buffer(&machine, &[]), BUFFER_BYTES).expect("room");
     driver.send(buffer(&machine, &[9]), 1, &WHOLE).expect("room");
-    driver.tell();
+    driver.notify();
     machine.run();
     machine.run();
     driver.serve().expect("the device is right");
@@ -112,7 +112,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
             0 | 1 => drop(driver.give(buffer(machine, &[]), BUFFER_BYTES)),
             2 | 3 => drop(driver.send(buffer(machine, &[7]), 1 + numbers.below(1500) as usize, &WHOLE)),
             4 => machine.run(),
-            5 => driver.tell(),
+            5 => driver.notify(),
             6 => driver.look(numbers.below(2) == 0)?,
             _ => {
                 driver.serve()?;

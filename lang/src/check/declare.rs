@@ -1,4 +1,4 @@
-//! What a unit declares, by name; and whether the names can be used.
+//! Declarations of a unit, and validity of their names.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use crate::naming;
 use crate::syntax::{ContractTree, Item, Member, MessageTree, Name, StateTree, TypeKindTree, TypeTree};
 use crate::{Code, Diagnostic};
 
-/// Longest name, in bytes: state names made of several must still be readable.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a name in bytes; names of states inside sequences consist of several.
+const MAX_NAME_BYTES: usize = 64;
 
-/// Everything that a unit declares. Of two declarations with one name, only the first is in it.
+/// The declarations of a unit. Of duplicates, only the first is included.
 pub struct Scope<'a> {
-    /// Contracts, in the order of the files.
+    /// Contracts, in source order.
     pub contracts: Vec<ContractScope<'a>>,
     /// Types, with the index of the contract that declares them.
     pub types: Vec<(&'a TypeTree, Option<usize>)>,
@@ -19,13 +19,13 @@ pub struct Scope<'a> {
     type_names: HashMap<(Option<usize>, &'a str), usize>,
 }
 
-/// Everything that a contract declares.
+/// The declarations of a contract.
 pub struct ContractScope<'a> {
     /// Its tree.
     pub tree: &'a ContractTree,
-    /// Messages; their position is their tag.
+    /// Messages, by tag.
     pub messages: Vec<&'a MessageTree>,
-    /// States; their position is their number.
+    /// States, by number.
     pub states: Vec<&'a StateTree>,
     message_names: HashMap<&'a str, usize>,
     state_names: HashMap<&'a str, usize>,
@@ -49,13 +49,13 @@ impl<'a> Scope<'a> {
         self.contract_names.get(name).copied()
     }
 
-    /// The index of a type, as it is named inside a contract or, with `None`, outside of all.
+    /// The index of a type as named inside a contract or, with `None`, outside all contracts.
     pub fn declared_type(&self, contract: Option<usize>, name: &str) -> Option<usize> {
         let own = self.type_names.get(&(contract, name));
         own.or_else(|| self.type_names.get(&(None, name))).copied()
     }
 
-    /// The index of a type that this contract itself declares.
+    /// The index of a type declared by this contract itself.
     pub fn type_of_contract(&self, contract: usize, name: &str) -> Option<usize> {
         self.type_names.get(&(Some(contract), name)).copied()
     }
@@ -145,7 +145,7 @@ fn declare_contract<'a>(
         state_names: HashMap::new(),
     };
     let mut types = Names::new(Code::DuplicateItem, "types");
-    // The contract's own type lies beside them.
+    // The contract's own type is in the same module.
     let mut type_names = Names::in_rust();
     type_names.add(&tree.name.text, &tree.name, diagnostics);
     let mut messages = Names::new(Code::DuplicateMessage, "messages");
@@ -206,7 +206,7 @@ fn check_arguments(message: &MessageTree, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Contracts and types lie in a module beside generated types; and `Self` is no name in Rust.
+/// Contracts and types share a module with generated types; and `Self` is not a valid Rust name.
 fn check_reserved(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     let generated = ["Imp", "Exp"].iter().any(|side| {
         name.text.strip_prefix(side).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_lowercase()))
@@ -220,9 +220,9 @@ fn check_reserved(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Reports a name that cannot be a name in Rust.
+/// Reports an invalid Rust name.
 fn check_name(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
-    let text = if name.text.len() > LONGEST_NAME {
+    let text = if name.text.len() > MAX_NAME_BYTES {
         format!("a name of {} letters is too long", name.text.len())
     } else if !name.text.contains(|character: char| character.is_ascii_alphabetic()) {
         format!("`{}` has no letter in it", name.text)
@@ -231,11 +231,11 @@ fn check_name(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     };
     diagnostics.push(
         Diagnostic::new(Code::BadName, name.span, text, "")
-            .remedy(format!("use a word or a few, at most {LONGEST_NAME} letters")),
+            .remedy(format!("use a word or a few, at most {MAX_NAME_BYTES} letters")),
     );
 }
 
-/// Reports a contract, type, message name of an enum or flag that does not begin with a capital.
+/// Reports a contract, type, message, variant or flag whose name does not begin with a capital.
 fn check_capital(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     check_name(name, diagnostics);
     let mut letters = name.text.chars();
@@ -248,7 +248,7 @@ fn check_capital(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Names of one kind that must differ.
+/// Names of one kind, which must be unique.
 struct Names {
     code: Code,
     what: &'static str,
@@ -264,7 +264,7 @@ impl Names {
         Names::new(Code::SameRustName, "")
     }
 
-    /// Whether the name is new; reports it if not.
+    /// Returns whether the name is new; reports it otherwise.
     fn add(&mut self, key: &str, name: &Name, diagnostics: &mut Vec<Diagnostic>) -> bool {
         let Some(first) = self.seen.get(key) else {
             self.seen.insert(key.to_string(), name.clone());

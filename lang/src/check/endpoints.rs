@@ -1,7 +1,7 @@
-//! Which endpoints may move in messages.
+//! Which endpoints may be moved in messages.
 //!
-//! An endpoint moves only in a state in which its own side sends next. Then everything that was sent to
-//! it has been received, so its queue is empty and nothing is under way behind its back.
+//! An endpoint may be moved only in states in which its own side sends next. Then it has received all messages sent to
+//! it, so its queue is empty and no message is in flight.
 
 use abi::Direction;
 

@@ -1,5 +1,5 @@
-//! What holds along the paths of a contract: every state is reached, every cycle lets both sides
-//! speak, queues are bounded, loans are settled.
+//! Path properties of a contract: all states are reachable, both sides send in every cycle, queues are bounded, loans
+//! are returned.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::syntax::Passing;
 use crate::unit::{ArgumentKind, Message, Unit};
 use crate::{Code, Diagnostic};
 
-/// The most messages that can wait for each side.
+/// Maximum messages queued for each side.
 #[derive(Clone, Copy, Default)]
 pub struct Bounds {
     /// For the importer.
@@ -20,7 +20,7 @@ pub struct Bounds {
     pub to_exporter: u16,
 }
 
-/// Checks the paths of one contract.
+/// Checks the paths of a contract.
 pub fn check(
     scope: &Scope<'_>,
     contract: usize,
@@ -30,13 +30,13 @@ pub fn check(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Bounds {
     let confused = |code| matches!(code, Code::WrongSign | Code::SignsDisagree | Code::MixedDirections);
-    // Where directions contradict each other, cycles and queues would only say so again.
+    // With contradictory directions, cycles and queues would only repeat the errors.
     if graph.nodes.is_empty() || diagnostics.iter().any(|diagnostic| confused(diagnostic.code)) {
         return Bounds::default();
     }
     let flow = Flow { scope, contract, graph };
     let reached = flow.reached();
-    // A sequence that was left out because of an error would make others look unreached.
+    // A sequence that was skipped because of an error would make others seem unreachable.
     if !diagnostics.iter().any(Diagnostic::is_error) {
         flow.check_reached(&reached, diagnostics);
     }
@@ -54,7 +54,7 @@ struct Flow<'a> {
     graph: &'a Graph,
 }
 
-/// Blocks on loan: who lent, and of which type; how many of each.
+/// Blocks on loan: number by lender and type.
 type Loans = BTreeMap<(bool, String), usize>;
 
 impl Flow<'_> {
@@ -93,17 +93,17 @@ impl Flow<'_> {
         }
     }
 
-    /// The edges of a node that go in one direction.
+    /// The edges of a node in one direction.
     fn edges(&self, node: usize, direction: Direction) -> impl Iterator<Item = &super::states::Edge> {
         let edges = self.graph.nodes[node].edges.iter();
         edges.filter(move |edge| self.graph.directions[edge.message] == Some(direction))
     }
 
-    /// The longest run of messages in one direction. A sender gets its turn again only by a message from
-    /// its peer, and the peer has then received all of the run before; so no more can ever wait.
+    /// The longest run of messages in one direction. A sender gets its turn again only by a message from its peer,
+    /// which has received the whole run by then; so no more can be queued.
     fn queue_bound(&self, direction: Direction, reached: &[bool], diagnostics: &mut Vec<Diagnostic>) -> u16 {
         let count = self.graph.nodes.len();
-        // 0: not seen, 1: on the path, 2: done. Explicit stack: contracts may be long.
+        // 0: new, 1: on the path, 2: done. An explicit stack, as contracts may be long.
         let mut marks = vec![0u8; count];
         let mut longest = vec![0usize; count];
         for root in (0..count).filter(|&node| reached[node]) {
@@ -260,7 +260,7 @@ impl Flow<'_> {
     }
 }
 
-/// The loans after a message, or `None` if it returns what is not on loan.
+/// The loans after a message; `None` if it returns a block that is not on loan.
 fn settle(unit: &Unit, message: &Message, mut loans: Loans) -> Option<Loans> {
     let by_importer = message.direction == Direction::ToExporter;
     let blocks = message.arguments.iter().filter_map(|argument| match &argument.kind {

@@ -1,6 +1,5 @@
-//! Tree to checked contracts. All that makes a contract right is said here and nowhere else:
-//! [`declare`] names, [`types`] what messages carry, [`states`] the state machine of each contract,
-//! [`flow`] what holds along its paths, [`endpoints`] which endpoints may move.
+//! Semantic checks: tree to checked contracts. [`declare`] checks names, [`types`] the content of messages, [`states`]
+//! the state machine of each contract, [`flow`] properties of its paths, [`endpoints`] which endpoints may be moved.
 
 mod declare;
 mod endpoints;
@@ -15,7 +14,7 @@ use crate::syntax::Item;
 use crate::unit::{ArgumentKind, Contract, Message, State, TypeKind, Unit, Value, ValueType};
 use crate::{Code, Diagnostic};
 
-/// Checks the items of a unit. `None` when there is an error.
+/// Checks the items of a unit; `None` if there are errors.
 pub fn check(items: &[Item], diagnostics: &mut Vec<Diagnostic>) -> Option<Unit> {
     let scope = declare::declare(items, diagnostics);
     let types = types::resolve_types(&scope, diagnostics);
@@ -100,7 +99,7 @@ fn assemble(
     }
 }
 
-/// A message as the kernel sees it.
+/// The shape of a message for the kernel.
 fn shape(scope: &declare::Scope<'_>, unit: &Unit, message: &Message) -> MessageShape {
     let mut shape = MessageShape {
         name: message.name.clone(),
@@ -131,7 +130,7 @@ fn shape(scope: &declare::Scope<'_>, unit: &Unit, message: &Message) -> MessageS
     shape
 }
 
-/// Appends the words of an inline value and what they may be.
+/// Appends the words of an inline value, with their ranges.
 fn lay_out(unit: &Unit, value: &Value, shape: &mut MessageShape) {
     let word = |shape: &mut MessageShape, max: u64| {
         if max != u64::MAX {
@@ -150,7 +149,7 @@ fn lay_out(unit: &Unit, value: &Value, shape: &mut MessageShape) {
         return;
     }
     for _ in 0..value.length.unwrap_or(1) {
-        // Far past what a message holds: the size check reports it, and need not count on.
+        // Far beyond the message size, which the size check reports; no need to count on.
         if shape.scalar_words as usize > 4 * limits::MESSAGE_WORDS {
             return;
         }
@@ -173,7 +172,7 @@ fn lay_out(unit: &Unit, value: &Value, shape: &mut MessageShape) {
     }
 }
 
-/// Reports a message that does not fit the message buffer.
+/// Reports a message that exceeds the message buffer.
 fn check_size(
     scope: &declare::Scope<'_>,
     unit: &Unit,

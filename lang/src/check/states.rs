@@ -1,5 +1,4 @@
-//! The state machine of a contract: named states, and one state more for each arrow inside a
-//! sequence.
+//! The state machine of a contract: its named states, and another state per arrow inside a sequence.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,14 +10,14 @@ use crate::naming;
 use crate::syntax::{Name, Sequence, Step};
 use crate::{Code, Diagnostic, Span};
 
-/// Most states, so that each has a number.
+/// Maximum number of states.
 const MAX_STATES: usize = 4096;
 
-/// States and what leads from one to the next. The first `named` nodes are the contract's own states.
+/// States and transitions. The first `named` nodes are the named states.
 pub struct Graph {
-    /// States; state 0 is where a channel starts.
+    /// States; state 0 is the start state.
     pub nodes: Vec<Node>,
-    /// Which way each message goes, where that is known.
+    /// Direction of each message, where it is known.
     pub directions: Vec<Option<Direction>>,
 }
 
@@ -28,28 +27,28 @@ pub struct Node {
     pub name: String,
     /// Its name in Rust.
     pub rust_name: String,
-    /// Comment lines.
+    /// Documentation lines.
     pub documentation: Vec<String>,
-    /// It has no name of its own.
+    /// Whether it is unnamed.
     pub intermediate: bool,
-    /// Where it is declared.
+    /// Span of its declaration.
     pub span: Span,
-    /// What may happen in it.
+    /// Its outgoing transitions.
     pub edges: Vec<Edge>,
 }
 
-/// A message that may be sent in a state.
+/// A transition.
 pub struct Edge {
-    /// Its tag.
+    /// Tag of its message.
     pub message: usize,
-    /// The state it leads to.
+    /// Next state.
     pub target: usize,
-    /// Where it is written.
+    /// Span of the message.
     pub span: Span,
 }
 
 impl Graph {
-    /// Who sends in a state: the direction of its first message.
+    /// The sender in a state: the direction of its first message.
     pub fn sender_in(&self, node: usize) -> Option<Direction> {
         self.nodes.get(node)?.edges.iter().find_map(|edge| self.directions[edge.message])
     }
@@ -63,7 +62,7 @@ pub fn sign(direction: Direction) -> char {
     }
 }
 
-/// Which way each message of a contract goes: as declared, or else as its signs say.
+/// The direction of each message of a contract: as declared, or else by its signs.
 pub fn directions(scope: &Scope<'_>, contract: usize, diagnostics: &mut Vec<Diagnostic>) -> Vec<Option<Direction>> {
     let contract = &scope.contracts[contract];
     let mut uses: Vec<Vec<(Direction, Span)>> = vec![Vec::new(); contract.messages.len()];
@@ -112,7 +111,7 @@ pub fn directions(scope: &Scope<'_>, contract: usize, diagnostics: &mut Vec<Diag
     directions
 }
 
-/// Makes the states of a contract.
+/// Builds the states of a contract.
 pub fn lower(
     scope: &Scope<'_>,
     contract: usize,
@@ -155,12 +154,12 @@ pub fn lower(
     Graph { nodes, directions: directions.to_vec() }
 }
 
-/// What comes when a sequence has no more steps of its own.
+/// The continuation of a sequence that has no more steps.
 #[derive(Clone, Copy)]
 enum After {
-    /// This state.
+    /// A state.
     State(usize),
-    /// Nothing is written there.
+    /// None.
     Nothing,
 }
 
@@ -184,7 +183,7 @@ struct Lowering<'a, 'b> {
     rust_names: HashSet<String>,
 }
 
-/// What a name without a sign, or with one, refers to.
+/// What a name, with or without a sign, refers to.
 enum Meaning {
     Message(usize),
     State(usize),
@@ -200,7 +199,7 @@ impl Lowering<'_, '_> {
         self.steps(from, &sequence.steps, after, path);
     }
 
-    /// Lets `steps` begin in the state `from`.
+    /// Adds transitions for `steps` that begin in the state `from`.
     fn steps(&mut self, from: usize, steps: &[Step], after: After, path: &Path) {
         let Some((first, rest)) = steps.split_first() else { return };
         match first {
@@ -260,7 +259,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Whether something may follow a sequence: it does not end in a state.
+    /// Whether a sequence can be continued: it does not end in a state.
     fn falls_through(&self, sequence: &Sequence) -> bool {
         match sequence.steps.last() {
             Some(Step::Name { name, sign: None }) => self.contract.state(&name.text).is_none(),
@@ -278,7 +277,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The state that a message or choice leads to when `rest` follows it.
+    /// The next state of a message or choice that is followed by `rest`.
     fn target(&mut self, span: Span, rest: &[Step], after: After, path: &Path) -> Option<usize> {
         let Some(next) = rest.first() else {
             if let After::State(state) = after {
@@ -386,7 +385,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The first messages of a choice, for the name of the state behind it.
+/// The first messages of a choice, for the name of the state after it.
 fn describe_choice(alternatives: &[Sequence]) -> String {
     let mut words = Vec::new();
     for alternative in alternatives {
@@ -399,7 +398,7 @@ fn describe_choice(alternatives: &[Sequence]) -> String {
     words.join(" or ")
 }
 
-/// Reports messages that begin two sequences of a state, and keeps the first.
+/// Reports messages that begin several sequences of a state, and keeps the first.
 fn check_ambiguity(contract: &ContractScope<'_>, nodes: &mut [Node], diagnostics: &mut Vec<Diagnostic>) {
     for node in nodes {
         let mut first: HashMap<usize, Span> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What values, blocks and messages are made of.
+//! Types of values, blocks and messages.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::unit::{
 };
 use crate::{Code, Diagnostic};
 
-/// Most fields of a struct, those of structs in it counted too.
-const LARGEST_STRUCT: usize = 512;
+/// Maximum fields of a struct, including those of nested structs.
+const MAX_STRUCT_FIELDS: usize = 512;
 
-/// Resolves the declared types. A field whose type is not known is left out, and reported.
+/// Resolves declared types. Fields of unknown type are reported and omitted.
 pub fn resolve_types(scope: &Scope<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Type> {
     let mut types = Vec::new();
     for &(tree, contract) in &scope.types {
@@ -46,7 +46,7 @@ fn resolve_variants(trees: &[VariantTree]) -> Vec<Variant> {
     trees.iter().map(resolve).collect()
 }
 
-/// The number whose bits some flags are.
+/// The underlying integer type of flags.
 fn flags_number(name: Option<&Name>, diagnostics: &mut Vec<Diagnostic>) -> Scalar {
     const DEFAULT: Scalar = Scalar::Uint;
     let Some(name) = name else { return DEFAULT };
@@ -63,7 +63,7 @@ fn flags_number(name: Option<&Name>, diagnostics: &mut Vec<Diagnostic>) -> Scala
     }
 }
 
-/// Reports more flags than their number has bits.
+/// Reports more flags than there are bits.
 fn limit_flags(name: &Name, number: Scalar, flags: &[VariantTree], diagnostics: &mut Vec<Diagnostic>) {
     let bits = number.bytes() * 8;
     let Some(first) = usize::try_from(bits).ok().and_then(|bits| flags.get(bits)) else { return };
@@ -75,8 +75,8 @@ fn limit_flags(name: &Name, number: Scalar, flags: &[VariantTree], diagnostics: 
     diagnostics.push(Diagnostic::new(Code::TooMany, first.name.span, text, "no bit is left for this").remedy(remedy));
 }
 
-/// Reports structs that are too large to describe, and empties them: structs of structs double in size
-/// with each declaration, and nothing after this may take that long.
+/// Reports structs that are too large, and empties them: nested structs can double in size with each declaration, and
+/// later passes must not take that long.
 fn limit_sizes(scope: &Scope<'_>, types: &mut [Type], diagnostics: &mut Vec<Diagnostic>) {
     let mut parts: Vec<Option<usize>> = vec![None; types.len()];
     let mut progress = true;
@@ -98,11 +98,11 @@ fn limit_sizes(scope: &Scope<'_>, types: &mut [Type], diagnostics: &mut Vec<Diag
             let Some(all) = fields.iter().map(of_field).collect::<Option<Vec<usize>>>() else { continue };
             let count = 1 + all.iter().sum::<usize>();
             progress = true;
-            parts[index] = Some(count.min(LARGEST_STRUCT));
-            if count > LARGEST_STRUCT {
+            parts[index] = Some(count.min(MAX_STRUCT_FIELDS));
+            if count > MAX_STRUCT_FIELDS {
                 let name = &scope.types[index].0.name;
                 let text =
-                    format!("`{}` has more than {LARGEST_STRUCT} fields, those of its structs counted", name.text);
+                    format!("`{}` has more than {MAX_STRUCT_FIELDS} fields, those of its structs counted", name.text);
                 diagnostics
                     .push(Diagnostic::new(Code::TooMany, name.span, text, "").remedy("use arrays, or fewer fields"));
                 types[index].kind = TypeKind::Struct(Vec::new());
@@ -141,7 +141,7 @@ fn resolve_value(
     None
 }
 
-/// Guesses what was meant by the name of a type.
+/// Suggests a remedy for an unknown type name.
 fn remedy_for_type(scope: &Scope<'_>, name: &str) -> String {
     let familiar = match name {
         "u8" | "uint8" | "char8" => Some("byte"),
@@ -181,7 +181,7 @@ fn find_contract(scope: &Scope<'_>, name: &Name, diagnostics: &mut Vec<Diagnosti
     found
 }
 
-/// Reports structs that contain themselves, and empties them so that later passes end.
+/// Reports structs that contain themselves, and empties them so that later passes terminate.
 fn break_circles(scope: &Scope<'_>, types: &mut [Type], diagnostics: &mut Vec<Diagnostic>) {
     for index in 0..types.len() {
         let mut pending = vec![index];
@@ -210,7 +210,7 @@ fn break_circles(scope: &Scope<'_>, types: &mut [Type], diagnostics: &mut Vec<Di
     }
 }
 
-/// Resolves the messages of a contract. One whose direction or arguments are not known is `None`.
+/// Resolves the messages of a contract; `None` for those with unknown directions or arguments.
 pub fn resolve_messages(
     scope: &Scope<'_>,
     unit: &Unit,
@@ -287,7 +287,7 @@ fn report_not_plain(
 ) {
     let mut because = Vec::new();
     let mut current = element.of;
-    // Follows the first field that is not plain down to the one that is to blame.
+    // Follows the first field that is not plain down to the cause.
     while let ValueType::Declared(index) = current {
         let (TypeKind::Struct(fields), TypeKindTree::Struct(trees)) =
             (&unit.types[index].kind, &scope.types[index].0.kind)
@@ -310,7 +310,7 @@ fn report_not_plain(
     diagnostics.push(diagnostic.remedy("use numbers there (`byte` for a bool or an enum, `uint` for a char)"));
 }
 
-/// What lies in padding would go from one process to another unseen.
+/// Padding could leak data between processes.
 fn padding<'a>(
     unit: &Unit,
     tree: &ValueTree,
@@ -330,7 +330,7 @@ fn padding<'a>(
     diagnostic.remedy(format!("put large fields first, or fill the place: `byte[{bytes}] reserved;`"))
 }
 
-/// Warns of types that nothing uses.
+/// Warns of unused types.
 pub fn check_unused(
     scope: &Scope<'_>,
     unit: &Unit,
@@ -354,7 +354,7 @@ pub fn check_unused(
             pending.extend(fields.iter().map(|field| field.value));
         }
     }
-    // What was left out because of an error might have used them.
+    // Parts omitted because of an error might have used them.
     if diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }

@@ -1,9 +1,8 @@
-//! Where the parts of a contract's diagram lie.
+//! Layout of a contract's diagram.
 //!
-//! States are put in columns by how soon a conversation can reach them, as a tree: each below the way it
-//! is first reached. A state with a name is a box as tall as everything that hangs to the right of it, so
-//! that a way back to it is one straight line to the left. Where a way back would cross something, a small
-//! box with the state's name stands in for it.
+//! States are placed in columns by their distance from the start, as a tree: each below the edge by which it is first
+//! reached. A named state is a box as tall as its subtree to the right, so that an edge back to it is a straight
+//! horizontal line. Where that would cross something, a small reference box with the state's name is the target.
 
 use std::collections::VecDeque;
 
@@ -11,57 +10,57 @@ use abi::{Direction, NO_TRANSITION};
 
 use crate::unit::Contract;
 
-/// Width of a character of a message's name, in pixels.
+/// Width of a character in message names, in pixels.
 const LABEL_CHARACTER: f64 = 6.9;
-/// Width of a character of a state's name.
+/// Width of a character in state names.
 const STATE_CHARACTER: f64 = 8.0;
-/// Height of a line of messages.
+/// Height of a message row.
 const ROW: f64 = 44.0;
-/// From a row's top to its line.
+/// Distance from a row's top to its edge.
 const LINE: f64 = 22.0;
-/// From a line to a line back below it.
+/// Distance from an edge to a back edge below it.
 const BACK: f64 = 20.0;
-/// Width of a state without a name.
+/// Width of an unnamed state.
 const JOINT: f64 = 10.0;
-/// Free space at each end of a label.
+/// Margin at each end of a label.
 const MARGIN: f64 = 22.0;
 
-/// A placed diagram; all numbers in pixels.
+/// A layout, in pixels.
 pub struct Layout {
-    /// States, and boxes that stand in for them.
+    /// States and reference boxes.
     pub nodes: Vec<Node>,
-    /// Lines between them.
+    /// Edges.
     pub lines: Vec<Line>,
-    /// Right end.
+    /// Total width.
     pub width: f64,
-    /// Lower end.
+    /// Total height.
     pub height: f64,
 }
 
-/// What a node shows.
+/// The kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// A state with a name.
+    /// A named state.
     State,
     /// A state inside a sequence.
     Joint,
-    /// Stands in for a state that is drawn elsewhere.
+    /// A reference to a state drawn elsewhere.
     Reference,
 }
 
-/// A state and where it lies.
+/// A placed node.
 pub struct Node {
     /// Number of the state.
     pub state: usize,
-    /// What it shows.
+    /// Kind.
     pub kind: NodeKind,
-    /// Left end.
+    /// Left.
     pub x: f64,
-    /// Upper end.
+    /// Top.
     pub top: f64,
-    /// Lower end.
+    /// Bottom.
     pub bottom: f64,
-    /// Height of the line that comes in.
+    /// Y coordinate of the incoming edge.
     pub line: f64,
     /// Width.
     pub width: f64,
@@ -70,30 +69,30 @@ pub struct Node {
     parent: Option<usize>,
 }
 
-/// Messages that lead from one state to another.
+/// The messages from one state to another.
 pub struct Line {
-    /// Their names with signs.
+    /// Names with signs.
     pub label: String,
-    /// Which way they go.
+    /// Direction.
     pub direction: Direction,
-    /// Corners, from the state in which they are sent.
+    /// Corners, from the sending state on.
     pub points: Vec<(f64, f64)>,
-    /// Where the middle of the label stands.
+    /// Centre of the label.
     pub label_at: (f64, f64),
 }
 
-/// A message, or several, from a node to a state.
+/// An edge of the tree, or a back edge.
 struct Edge {
     from: usize,
     target: usize,
     label: String,
     direction: Direction,
-    /// The node it ends at.
+    /// Target node.
     to: usize,
     back: bool,
 }
 
-/// Places a contract's states and messages.
+/// Lays out a contract's states and messages.
 pub fn lay_out(contract: &Contract) -> Layout {
     let mut tree = Tree::grow(contract);
     let mut lanes = vec![0.0; tree.edges.len()];
@@ -110,7 +109,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Finds each state's place in the tree, breadth first.
+    /// Builds the tree, breadth first.
     fn grow(contract: &Contract) -> Tree {
         let mut tree = Tree { nodes: Vec::new(), edges: Vec::new() };
         let mut node_of: Vec<Option<usize>> = vec![None; contract.states.len()];
@@ -169,7 +168,7 @@ impl Tree {
         false
     }
 
-    /// Gives ways back that would cross something a reference to lead to instead.
+    /// Redirects back edges that would cross something to reference boxes.
     fn replace_crossing(&mut self, contract: &Contract) {
         for index in 0..self.edges.len() {
             let Edge { from, to, target, back, .. } = self.edges[index];
@@ -182,7 +181,7 @@ impl Tree {
         }
     }
 
-    /// Whether a line at the lower end of `from` reaches `to` below everything between.
+    /// Whether a horizontal line at the bottom of `from` reaches `to` without crossing anything.
     fn is_free(&self, from: usize, to: usize) -> bool {
         let mut node = from;
         while let Some(parent) = self.nodes[node].parent {
@@ -199,7 +198,7 @@ impl Tree {
         false
     }
 
-    /// Gives a node and all to the right of it their heights; answers the lower end.
+    /// Assigns heights to a subtree; returns its bottom.
     fn place_rows(&mut self, node: usize, top: f64, lanes: &mut [f64]) -> f64 {
         let Some(placed) = self.nodes.get(node) else { return top };
         let children = placed.children.clone();
@@ -223,7 +222,7 @@ impl Tree {
         lower
     }
 
-    /// Gives each layer its left end and its right end.
+    /// Assigns left and right of each column.
     fn place_columns(&mut self) -> (Vec<f64>, Vec<f64>) {
         let layers = self.nodes.iter().map(|node| node.layer + 1).max().unwrap_or(0);
         let mut widths = vec![0.0f64; layers];
@@ -290,7 +289,7 @@ impl Tree {
     }
 }
 
-/// The messages of a state by where they lead: messages to one state share a line.
+/// The messages of a state, grouped by target state.
 fn grouped_messages(contract: &Contract, state: usize) -> Vec<(usize, String, Direction)> {
     let mut groups: Vec<(usize, String, Direction)> = Vec::new();
     for (tag, &next) in contract.automaton.states[state].next.iter().enumerate() {

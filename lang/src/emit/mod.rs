@@ -1,4 +1,4 @@
-//! Checked contracts to text: Rust, diagrams, models. Nothing here can fail.
+//! Emitters: checked contracts to Rust, diagrams and models. Emitters cannot fail.
 
 mod layout;
 mod promela;
@@ -12,12 +12,12 @@ pub use svg::emit_svg;
 
 use crate::naming;
 
-/// The name of the module that [`emit_rust`] makes for a contract: `nic_device` for `NicDevice`.
+/// The module name that [`emit_rust`] generates for a contract: `nic_device` for `NicDevice`.
 pub fn rust_module_name(contract: &str) -> String {
     naming::snake(contract)
 }
 
-/// The name of the type that [`emit_rust`] makes for a state with a name of its own.
+/// The type name that [`emit_rust`] generates for a named state.
 pub fn rust_state_name(state: &str) -> String {
     naming::camel(state)
 }

@@ -1,10 +1,9 @@
-//! Contracts, and systems of SIPs that talk under them, as models for `spin`.
+//! Models of contracts, and of systems of SIPs that use them, for `spin`.
 //!
-//! The model of a SIP knows its channels and nothing of its code, so it does whatever its contracts allow:
-//! it receives on any channel, sends whenever it is its turn. One thing is fixed, because deadlock comes
-//! from it: an importer that waits in a state inside a sequence (an answer to what it asked) waits for
-//! that alone. In states with a name, and at exporting ends, it listens to all its channels. `spin` then
-//! finds SIPs that wait for each other in a circle ("invalid end state"), and asserts the queue bounds.
+//! A SIP's model knows its channels but not its code, so it does whatever its contracts allow: it receives on any
+//! channel, and sends whenever it may. With one exception, the source of deadlocks: an importer in a state inside a
+//! sequence (awaiting a reply) waits for that alone. In named states, and at exporting ends, it waits for all its
+//! channels. `spin` then finds circular waits ("invalid end state"), and asserts the queue bounds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,20 +16,20 @@ use crate::unit::Contract;
 /// A channel of a system.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemChannel<'a> {
-    /// Name of the SIP that has the importing end.
+    /// The SIP with the importing end.
     pub importer: &'a str,
-    /// Name of the SIP that has the exporting end.
+    /// The SIP with the exporting end.
     pub exporter: &'a str,
-    /// What they talk under.
+    /// Its contract.
     pub contract: &'a Contract,
 }
 
-/// A model of one channel of a contract between two SIPs.
+/// Emits a model of one channel between two SIPs.
 pub fn emit_promela(contract: &Contract) -> String {
     emit_promela_system(&[SystemChannel { importer: "importer", exporter: "exporter", contract }])
 }
 
-/// A model of SIPs and the channels between them.
+/// Emits a model of SIPs and the channels between them.
 pub fn emit_promela_system(channels: &[SystemChannel<'_>]) -> String {
     let mut out = String::from(
         "/* Check with: spin -a FILE && cc -O2 -DSAFETY -o pan pan.c && ./pan\n   \
@@ -46,7 +45,7 @@ pub fn emit_promela_system(channels: &[SystemChannel<'_>]) -> String {
     let mut sips: BTreeMap<&str, Vec<End>> = BTreeMap::new();
     for (number, channel) in channels.iter().enumerate() {
         let automaton = &channel.contract.automaton;
-        // One place more than the bound, so that a message too many is seen and not merely held up.
+        // One slot more than the bound, so that an excess message is detected and not merely delayed.
         let _ = writeln!(
             out,
             "\n/* {}: {} -> {} */\nchan to_exporter_{number} = [{}] of {{ short }};\nchan to_importer_{number} = [{}] of {{ short }};",
@@ -63,13 +62,13 @@ pub fn emit_promela_system(channels: &[SystemChannel<'_>]) -> String {
         }
     }
     for (number, (sip, ends)) in sips.iter().enumerate() {
-        // The number keeps names apart that differ in letters a model cannot have.
+        // The number disambiguates names that differ in characters not allowed in models.
         process(&mut out, &format!("sip_{number}_{}", identifier(sip)), ends);
     }
     out
 }
 
-/// One end of a channel, in the model of a SIP.
+/// An end of a channel in a SIP's model.
 struct End<'a> {
     number: usize,
     importer: bool,
@@ -88,7 +87,7 @@ fn state_name(contract: &Contract, state: usize) -> String {
     format!("{}_in_{}", identifier(&contract.name), identifier(&contract.states[state].rust_name))
 }
 
-/// Numbers of messages and states; `mtype` would hold 255 for all contracts together.
+/// Numbers of messages and states; an `mtype` is limited to 255 values for all contracts together.
 fn constants(out: &mut String, contract: &Contract) {
     let _ = writeln!(out, "\n/* contract {} */", contract.name);
     for tag in 0..contract.messages.len() {
@@ -117,12 +116,12 @@ fn process(out: &mut String, sip: &str, ends: &[End<'_>]) {
     out.push_str("}\n");
 }
 
-/// Which states a loop of a process serves.
+/// The states that a process loop handles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiting {
-    /// All but those in which an answer is awaited.
+    /// All but those that await a reply.
     Anywhere,
-    /// Those in which an answer is awaited, and what belongs to them.
+    /// Those that await a reply, and their continuation.
     ForAnAnswer,
 }
 
@@ -140,7 +139,7 @@ impl End<'_> {
         self.contract.automaton.sender_in(state as u16) == Some(own)
     }
 
-    /// Whether this end, in this state, listens to nothing else.
+    /// Whether this end, in this state, waits for nothing else.
     fn is_call(&self, state: usize) -> bool {
         self.importer && self.contract.states[state].intermediate
     }

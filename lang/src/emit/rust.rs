@@ -1,7 +1,7 @@
-//! Checked contracts to Rust: a module for each, a type for each state at each end.
+//! The Rust emitter: a module per contract, a type per end and state.
 //!
-//! The code names everything of crate `sip` by its absolute path and has no `unsafe` of its own. What
-//! it calls there is the whole of what the two crates agree on.
+//! Generated code refers to crate `sip` by absolute paths and contains no `unsafe`. The items that it uses there are
+//! the whole interface between the two crates.
 
 use abi::{Direction, NO_TRANSITION};
 
@@ -10,7 +10,7 @@ use crate::naming;
 use crate::syntax::Passing;
 use crate::unit::{Argument, ArgumentKind, Contract, Message, Unit};
 
-/// Rust source for all contracts and types of a unit, to stand in any module.
+/// Emits Rust source for all contracts and types of a unit, to be included in any module.
 pub fn emit_rust(unit: &Unit) -> String {
     let mut out = Out::default();
     for declared in unit.types.iter().filter(|declared| declared.contract.is_none()) {
@@ -22,7 +22,7 @@ pub fn emit_rust(unit: &Unit) -> String {
     out.text
 }
 
-/// Lines with their indentation.
+/// Indented lines.
 #[derive(Default)]
 pub struct Out {
     text: String,
@@ -30,33 +30,33 @@ pub struct Out {
 }
 
 impl Out {
-    /// A line.
+    /// Appends a line.
     pub fn line(&mut self, line: &str) {
         self.text.extend(std::iter::repeat_n(' ', self.depth * 4));
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    /// A line after which lines lie deeper.
+    /// Appends a line and indents what follows.
     pub fn open(&mut self, line: &str) {
         self.line(line);
         self.depth += 1;
     }
 
-    /// A line that ends what [`open`](Out::open) began.
+    /// Ends the indentation, and appends a line.
     pub fn close(&mut self, line: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.line(line);
     }
 }
 
-/// Comment lines as attributes, or `otherwise` where there are none.
+/// Emits documentation as attributes; `otherwise` if there is none.
 pub fn documentation(out: &mut Out, lines: &[String], otherwise: &str) {
     if lines.is_empty() {
         out.line(&format!("#[doc = {otherwise:?}]"));
     }
     for line in lines {
-        // The blank is what `///` would have left.
+        // `///` would have kept this blank.
         let line = if line.is_empty() { String::new() } else { format!(" {line}") };
         out.line(&format!("#[doc = {line:?}]"));
     }
@@ -100,7 +100,7 @@ impl Emitter<'_> {
         for &index in &self.contract.types {
             declare(out, self.unit, &self.unit.types[index]);
         }
-        out.line(&format!("#[doc = \"Names contract `{name}` where a type is needed.\"]"));
+        out.line(&format!("#[doc = \"Contract `{name}` as a type.\"]"));
         out.line(&format!("pub enum {name} {{}}"));
         let fingerprint: Vec<String> = self.contract.fingerprint.iter().map(u8::to_string).collect();
         out.line(&format!("::sip::contract! {{ {name}, {name:?}, [{}] }}", fingerprint.join(", ")));
@@ -185,7 +185,7 @@ impl Emitter<'_> {
         out.close("}");
     }
 
-    /// Messages that may be sent in a state, each with the state that it leads to.
+    /// The messages that may be sent in a state, with their next states.
     fn transitions(&self, state: usize) -> impl Iterator<Item = (usize, &Message, &str)> {
         let row = &self.contract.automaton.states[state].next;
         let possible = row.iter().enumerate().filter(|(_, next)| **next != NO_TRANSITION);
@@ -270,22 +270,22 @@ impl Emitter<'_> {
         let result = format!("::core::result::Result<{event}, Self>");
         for (text, signature, call) in [
             (
-                "Waits for the next message, or for the end of the peer.",
+                "Blocks until the next message or closure.",
                 format!("pub fn receive(self) -> {event}"),
                 "::sip::channel::receive(self)",
             ),
             (
-                "Waits for the next message until `deadline`; the endpoint comes back if none came.",
+                "Blocks until the next message or closure, at most until `deadline`; then returns the endpoint.",
                 format!("pub fn receive_by(self, deadline: ::sip::Deadline) -> {result}"),
                 "::sip::channel::receive_by(self, deadline)",
             ),
             (
-                "Takes the next message if there is one; the endpoint comes back if there is none.",
+                "Takes the next message or closure if there is one; else returns the endpoint.",
                 format!("pub fn try_receive(self) -> {result}"),
                 "::sip::channel::try_receive(self)",
             ),
             (
-                "Waits for the next message without holding the thread up.",
+                "Awaits the next message or closure.",
                 format!("pub async fn receive_async(self) -> {event}"),
                 "::sip::channel::receive_async(self).await",
             ),
@@ -299,7 +299,7 @@ impl Emitter<'_> {
 
     fn event(&self, out: &mut Out, side: Side, state: usize, event: &str) {
         let end = if side == Side::Importer { "importer" } else { "exporter" };
-        let text = format!("What the {end} can receive in state `{}`.", self.contract.states[state].name);
+        let text = format!("The messages that the {end} can receive in state `{}`.", self.contract.states[state].name);
         out.line(&format!("#[doc = {text:?}]"));
         out.line("#[must_use = \"a message was received: match on it to go on with the conversation\"]");
         out.open(&format!("pub enum {event} {{"));
@@ -312,17 +312,17 @@ impl Emitter<'_> {
                 out.line(&format!("#[doc = \"`{}` of the message.\"]", argument.name));
                 out.line(&format!("{name}: {kind},"));
             }
-            out.line("#[doc = \"The endpoint, in the state that follows.\"]");
+            out.line("#[doc = \"The endpoint, in its next state.\"]");
             out.line(&format!("next: {}<states::{next}>,", side.name()));
             out.close("},");
         }
-        out.line("#[doc = \"The peer is gone, and everything it sent before has been received.\"]");
+        out.line("#[doc = \"The peer has closed, and all its messages have been received.\"]");
         out.line("ChannelClosed(::sip::channel::Closed),");
         out.close("}");
     }
 }
 
-/// The arguments in the order in which they lie in the message buffer: values, blocks, endpoints.
+/// The arguments in message buffer order: values, blocks, endpoints.
 fn in_buffer_order(message: &Message) -> Vec<&Argument> {
     let rank = |argument: &&Argument| match argument.kind {
         ArgumentKind::Inline(_) => 0,

@@ -1,4 +1,4 @@
-//! How types and arguments of a contract look in Rust.
+//! Types and arguments of a contract in Rust.
 
 use crate::naming;
 use crate::syntax::Passing;
@@ -6,8 +6,8 @@ use crate::unit::{ArgumentKind, Field, Scalar, Type, TypeKind, Unit, Value, Valu
 
 use super::rust::{Out, documentation};
 
-/// The path of a value's type as seen from a module `depth` below the unit's root (0 or 1), inside the
-/// module of the contract `inside`.
+/// The path of a value's type, relative to a module `depth` levels below the unit's root (0 or 1), in the module of the
+/// contract `inside`.
 pub fn value_type(unit: &Unit, value: &Value, inside: Option<usize>) -> String {
     let element = match value.of {
         ValueType::Scalar(scalar) => scalar.rust().to_string(),
@@ -36,7 +36,7 @@ pub fn block_type(unit: &Unit, element: &Value, many: bool, inside: usize) -> St
     format!("::sip::exheap::{holder}<{}>", value_type(unit, element, Some(inside)))
 }
 
-/// An argument's type where a message is sent.
+/// The type of an argument in a send.
 pub fn sent_type(unit: &Unit, kind: &ArgumentKind, inside: usize) -> String {
     match kind {
         ArgumentKind::Block { element, many, passing: Passing::Lent } => {
@@ -50,7 +50,7 @@ pub fn sent_type(unit: &Unit, kind: &ArgumentKind, inside: usize) -> String {
     }
 }
 
-/// An argument's type where a message is received.
+/// The type of an argument in a receive.
 pub fn received_type(unit: &Unit, kind: &ArgumentKind, inside: usize) -> String {
     match kind {
         ArgumentKind::Block { element, many, passing: Passing::Lent } => {
@@ -95,7 +95,7 @@ pub fn take_call(value: &Value) -> &'static str {
     }
 }
 
-/// Declares a type and how it lies in a message.
+/// Declares a type and its encoding in messages.
 pub fn declare(out: &mut Out, unit: &Unit, declared: &Type) {
     match &declared.kind {
         TypeKind::Enum(variants) => declare_enum(out, declared, variants),
@@ -114,7 +114,7 @@ fn declare_enum(out: &mut Out, declared: &Type, variants: &[Variant]) {
     for (number, variant) in variants.iter().enumerate() {
         documentation(out, &variant.documentation, &format!("`{}`.", variant.name));
         out.line(&format!("{},", naming::variant(&variant.name)));
-        // The kernel lets no larger number through; the last arm makes the match whole.
+        // The kernel rejects larger numbers; the last arm makes the match exhaustive.
         let last = number + 1 == variants.len();
         let pattern = if last { "_".to_string() } else { number.to_string() };
         arms.push_str(&format!("{pattern} => {name}::{}, ", naming::variant(&variant.name)));
@@ -138,29 +138,29 @@ fn declare_flags(out: &mut Out, declared: &Type, number: Scalar, flags: &[Varian
         out.line(&format!("pub const {}: {name} = {name} {{ bits: 1 << {place} }};", naming::constant(&flag.name)));
     }
     let all = all_flags(flags.len());
-    // Nobody checks what lies in a block: bits that stand for no flag can be there and go no further.
+    // Block contents are unchecked: unknown bits can occur, and are ignored.
     let known = format!("{name}::all().bits");
     let some = format!("::core::option::Option::Some({name} {{ bits }})");
     let none = "::core::option::Option::None";
     for (about, function) in [
-        ("No flag.", format!("empty() -> {name} {{ {name} {{ bits: 0 }} }}")),
-        ("Every flag.", format!("all() -> {name} {{ {name} {{ bits: {all:#x} }} }}")),
+        ("The empty set.", format!("empty() -> {name} {{ {name} {{ bits: 0 }} }}")),
+        ("All flags.", format!("all() -> {name} {{ {name} {{ bits: {all:#x} }} }}")),
         (
-            "The flags of a number; `None` if it has a bit that stands for no flag.",
+            "The flags of a number; `None` if it has an unknown bit.",
             format!(
                 "from_bits(bits: {bits}) -> ::core::option::Option<{name}> {{ if bits & {known} == bits {{ {some} }} else {{ {none} }} }}"
             ),
         ),
         ("The number.", format!("bits(self) -> {bits} {{ self.bits & {known} }}")),
         (
-            "Whether all flags of `other` are among these.",
+            "Whether all flags of `other` are set.",
             format!("contains(self, other: {name}) -> bool {{ self.bits & other.bits() == other.bits() }}"),
         ),
         (
-            "These where the condition holds, else none.",
+            "These flags if the condition holds, else none.",
             format!("when(self, condition: bool) -> {name} {{ if condition {{ self }} else {{ {name}::empty() }} }}"),
         ),
-        ("Whether there are none.", "is_empty(self) -> bool { self.bits() == 0 }".into()),
+        ("Whether no flag is set.", "is_empty(self) -> bool { self.bits() == 0 }".into()),
     ] {
         out.line(&format!("#[doc = {about:?}]"));
         out.line("#[must_use]");

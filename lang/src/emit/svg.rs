@@ -1,4 +1,4 @@
-//! A checked contract as a picture.
+//! The SVG emitter.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use abi::Direction;
 use super::layout::{Layout, Line, NodeKind, lay_out};
 use crate::unit::Contract;
 
-/// Free space round the diagram.
+/// Margin around the diagram.
 const BORDER: f64 = 24.0;
-/// Height of the title with the legend.
+/// Height of title and legend.
 const TITLE: f64 = 64.0;
 
-/// A diagram of a contract: boxes for states, dots for states inside sequences, lines for messages,
-/// coloured by who sends.
+/// Emits a diagram of a contract: boxes for states, dots for states inside sequences, lines for messages, coloured by
+/// sender.
 pub fn emit_svg(contract: &Contract) -> String {
     let layout = lay_out(contract);
     let width = (layout.width + 2.0 * BORDER).max(420.0);
@@ -79,7 +79,7 @@ fn legend(out: &mut String) {
     }
 }
 
-/// A line with rounded corners, an arrowhead and its label.
+/// Draws an edge with rounded corners, an arrowhead and a label.
 fn draw_line(out: &mut String, line: &Line) {
     const RADIUS: f64 = 7.0;
     let mut path = String::new();

@@ -1,8 +1,8 @@
-//! Text to tokens.
+//! The lexer.
 
 use crate::{Code, Diagnostic, Span};
 
-/// What a token is.
+/// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     /// A name or keyword.
@@ -13,14 +13,14 @@ pub enum Token {
     Sign(char),
     /// `->` or `→`.
     Arrow,
-    /// A line after `///`.
+    /// A documentation line after `///`.
     Documentation(String),
-    /// The end of the file.
+    /// End of file.
     End,
 }
 
 impl Token {
-    /// For "found ..." in a diagnostic.
+    /// Description for "found ..." in a diagnostic.
     pub fn describe(&self) -> String {
         match self {
             Token::Word(text) => format!("`{text}`"),
@@ -33,7 +33,7 @@ impl Token {
     }
 }
 
-/// The tokens of a text, always ended by [`Token::End`].
+/// Lexes a text. The last token is [`Token::End`].
 pub fn lex(file: usize, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<(Token, Span)> {
     let mut lexer = Lexer { file, text, offset: 0, tokens: Vec::new(), diagnostics };
     while lexer.step() {}
@@ -66,7 +66,7 @@ impl Lexer<'_> {
         self.tokens.push((token, span));
     }
 
-    /// Takes characters while they are of a kind; gives them.
+    /// Takes characters of a class; returns them.
     fn take_while(&mut self, kind: impl Fn(char) -> bool) -> String {
         let rest = self.rest();
         let length = rest.find(|character| !kind(character)).unwrap_or(rest.len());
@@ -75,7 +75,7 @@ impl Lexer<'_> {
         taken
     }
 
-    /// Reads one token or stretch of nothing; false at the end.
+    /// Lexes a token, or skips white space or a comment; false at the end.
     fn step(&mut self) -> bool {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return false };
@@ -141,7 +141,7 @@ impl Lexer<'_> {
                     .remedy("write it with decimal digits, or hexadecimal ones after `0x`; at most 64 bits"),
             );
         }
-        // A number that cannot be read stands as 1, so that one mistake gives one diagnostic.
+        // An invalid number counts as 1, so that one mistake gives one diagnostic.
         self.tokens.push((Token::Number(parsed.unwrap_or(1)), span));
     }
 

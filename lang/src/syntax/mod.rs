@@ -1,4 +1,4 @@
-//! Text to tree. Never fails: what cannot be read is reported, left out, and reading goes on.
+//! Syntax: text to tree. Never fails: errors are reported, and the parser recovers.
 
 mod lexer;
 mod parser;

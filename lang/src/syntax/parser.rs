@@ -1,5 +1,4 @@
-//! Tokens to tree, by recursive descent. On an error the parser reports it, skips to where the next
-//! declaration or sequence can begin, and goes on.
+//! The recursive-descent parser. After an error it skips to the next possible start of a declaration or sequence.
 
 use abi::Direction;
 
@@ -7,13 +6,13 @@ use super::lexer::{Token, lex};
 use super::tree::*;
 use crate::{Code, Diagnostic, Span};
 
-/// How deep choices may lie in choices; also bounds the parser's own recursion.
+/// Maximum nesting of choices; also bounds the parser's recursion.
 const NESTING: usize = 32;
 
-/// Longest fixed array, in elements: no message or sensible struct holds more.
-const LONGEST_ARRAY: u64 = 65_536;
+/// Maximum elements of a fixed array.
+const MAX_ARRAY: u64 = 65_536;
 
-/// Reads one file. What could not be read is in `diagnostics` and not in the tree.
+/// Parses a file. Invalid parts are reported in `diagnostics`, and not in the tree.
 pub fn parse(file: usize, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<Item> {
     let tokens = lex(file, text, diagnostics);
     let mut parser = Parser { tokens, position: 0, diagnostics };
@@ -24,7 +23,7 @@ pub fn parse(file: usize, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Vec<
     items
 }
 
-/// The parser gave up on what it was reading, and has said why.
+/// The parser gave up on an item, after reporting why.
 struct Abandoned;
 
 type Parsed<T> = Result<T, Abandoned>;
@@ -41,7 +40,7 @@ impl Parser<'_> {
     }
 
     fn peek_at(&self, ahead: usize) -> &Token {
-        // The last token is always the end.
+        // The last token is the end.
         let index = (self.position + ahead).min(self.tokens.len() - 1);
         &self.tokens[index].0
     }
@@ -82,7 +81,7 @@ impl Parser<'_> {
         there
     }
 
-    /// Reports that something else should stand here.
+    /// Reports an unexpected token.
     fn expected<T>(&mut self, what: &str, remedy: &str) -> Parsed<T> {
         let found = self.peek().describe();
         let message = format!("expected {what}, found {found}");
@@ -106,7 +105,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name of an argument or field: it follows a type, so that keywords are names there too.
+    /// Parses the name of an argument or field: it follows a type, so keywords are allowed.
     fn part_name(&mut self, what: &str, remedy: &str) -> Parsed<Name> {
         let Token::Word(text) = self.peek() else { return self.expected(what, remedy) };
         let name = Name { text: text.clone(), span: self.span() };
@@ -123,7 +122,7 @@ impl Parser<'_> {
         lines
     }
 
-    /// Skips to a token that `stop` accepts, stepping over whole braces.
+    /// Skips to a token that `stop` accepts, skipping balanced braces.
     fn skip_until(&mut self, stop: impl Fn(&Token) -> bool) {
         let mut depth = 0usize;
         loop {
@@ -310,7 +309,7 @@ impl Parser<'_> {
         };
         self.advance();
         self.expect_sign(']', "write `byte[32] name`")?;
-        if value.length.is_some() || number == 0 || number > LONGEST_ARRAY {
+        if value.length.is_some() || number == 0 || number > MAX_ARRAY {
             let message = if value.length.is_some() {
                 "arrays of arrays are not part of the language".to_string()
             } else {
@@ -318,7 +317,7 @@ impl Parser<'_> {
             };
             self.diagnostics.push(
                 Diagnostic::new(Code::BadLength, span, message, "")
-                    .remedy(format!("give it between 1 and {LONGEST_ARRAY}; put inner arrays in a struct")),
+                    .remedy(format!("give it between 1 and {MAX_ARRAY}; put inner arrays in a struct")),
             );
         } else {
             value.length = Some(Number { value: number, span });
@@ -444,8 +443,8 @@ impl Parser<'_> {
         Ok(StateTree { documentation, name, branches })
     }
 
-    /// Steps with arrows between them. After a message with its sign, and after a choice, the arrow may
-    /// be left out, as in the papers' listings.
+    /// Parses steps with arrows between them. The arrow may be omitted after a message with a sign, and after a choice,
+    /// as in the papers' listings.
     fn sequence(&mut self, depth: usize) -> Parsed<Sequence> {
         let start = self.span();
         let mut steps = vec![self.step(depth)?];
@@ -522,7 +521,7 @@ const TYPES: &str =
 const PASSING: &str = "a block is passed `in ExHeap` (it then belongs to the receiver), `lent ExHeap` (it comes home) or `returned ExHeap`";
 const SEQUENCE: &str = "a sequence is written `A? -> (B! or C!) -> STATE;`";
 
-// `flags` is not among these: it is a usual name of a field or an argument.
+// Without `flags`, which is a common name of fields and arguments.
 fn is_item(word: &str) -> bool {
     matches!(word, "contract" | "enum" | "struct")
 }

@@ -1,4 +1,4 @@
-//! Tree to text, in one fixed layout.
+//! The formatter: tree to text.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use abi::Direction;
 
 use super::tree::*;
 
-/// Writes items so that reading the text gives the same items.
+/// Formats items; parsing the result gives the same items.
 pub fn print(items: &[Item]) -> String {
     let mut out = String::new();
     for (index, item) in items.iter().enumerate() {
@@ -21,7 +21,7 @@ pub fn print(items: &[Item]) -> String {
     out
 }
 
-/// Starts a line. Writing to a `String` cannot fail, here and below.
+/// Begins a line. Writing to a `String` cannot fail, here and below.
 fn line(out: &mut String, depth: usize, text: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{:1$}{text}", "", depth * 2);
 }

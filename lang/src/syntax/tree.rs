@@ -1,10 +1,10 @@
-//! The syntax tree: what was written, before anything is known of what it means.
+//! The syntax tree.
 
 use abi::Direction;
 
 use crate::Span;
 
-/// A name and where it stands.
+/// A name with its span.
 #[derive(Clone, Debug)]
 pub struct Name {
     /// The identifier.
@@ -16,30 +16,30 @@ pub struct Name {
 /// Lines of `///` comments, without the slashes and the first blank.
 pub type Documentation = Vec<String>;
 
-/// What a file holds.
+/// A top-level item.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A contract.
     Contract(ContractTree),
-    /// A type shared by the unit.
+    /// A shared type.
     Type(TypeTree),
 }
 
 /// `contract Name { ... }`
 #[derive(Clone, Debug)]
 pub struct ContractTree {
-    /// Comments before it.
+    /// Documentation.
     pub documentation: Documentation,
     /// Its name.
     pub name: Name,
-    /// What is in it, in order.
+    /// Its members, in order.
     pub members: Vec<Member>,
 }
 
-/// What a contract holds.
+/// A member of a contract.
 #[derive(Clone, Debug)]
 pub enum Member {
-    /// A type of its own.
+    /// A type.
     Type(TypeTree),
     /// A message.
     Message(MessageTree),
@@ -50,43 +50,43 @@ pub enum Member {
 /// `enum Name { ... }`, `flags Name { ... }` or `struct Name { ... }`
 #[derive(Clone, Debug)]
 pub struct TypeTree {
-    /// Comments before it.
+    /// Documentation.
     pub documentation: Documentation,
     /// Its name.
     pub name: Name,
-    /// What it is.
+    /// Its definition.
     pub kind: TypeKindTree,
 }
 
-/// What a declared type is.
+/// The definition of a type.
 #[derive(Clone, Debug)]
 pub enum TypeKindTree {
-    /// One of several names.
+    /// An enum.
     Enum(Vec<VariantTree>),
-    /// Any of several names.
+    /// Flags.
     Flags {
-        /// The number whose bits they are, where it is named.
+        /// The underlying integer type, if given.
         number: Option<Name>,
         /// The names, from bit 0 on.
         flags: Vec<VariantTree>,
     },
-    /// Fields.
+    /// A struct.
     Struct(Vec<FieldTree>),
 }
 
-/// One name of an enum or of flags.
+/// An enum variant or a flag.
 #[derive(Clone, Debug)]
 pub struct VariantTree {
-    /// Comments before it.
+    /// Documentation.
     pub documentation: Documentation,
     /// Its name.
     pub name: Name,
 }
 
-/// One field of a struct.
+/// A struct field.
 #[derive(Clone, Debug)]
 pub struct FieldTree {
-    /// Comments before it.
+    /// Documentation.
     pub documentation: Documentation,
     /// Its type.
     pub value: ValueTree,
@@ -97,11 +97,11 @@ pub struct FieldTree {
 /// The type of a value: `uint`, `byte[32]`, `Point`, `Directory.NodeKind`.
 #[derive(Clone, Debug)]
 pub struct ValueTree {
-    /// The contract that declares the type, if it is named.
+    /// The qualifying contract, if any.
     pub contract: Option<Name>,
     /// The type's name.
     pub name: Name,
-    /// Elements, for a fixed array.
+    /// Length, for a fixed array.
     pub length: Option<Number>,
 }
 
@@ -113,7 +113,7 @@ impl ValueTree {
     }
 }
 
-/// A number and where it stands.
+/// A number with its span.
 #[derive(Clone, Copy, Debug)]
 pub struct Number {
     /// The number.
@@ -125,64 +125,64 @@ pub struct Number {
 /// `in message Name(arguments);`
 #[derive(Clone, Debug)]
 pub struct MessageTree {
-    /// Comments before it.
+    /// Documentation.
     pub documentation: Documentation,
-    /// `in` or `out`, if it is written.
+    /// `in` or `out`, if given.
     pub direction: Option<Direction>,
     /// Its name.
     pub name: Name,
-    /// What it carries.
+    /// Its arguments.
     pub arguments: Vec<ArgumentTree>,
 }
 
-/// One argument of a message.
+/// A message argument.
 #[derive(Clone, Debug)]
 pub struct ArgumentTree {
     /// Its type.
     pub kind: ArgumentKindTree,
     /// Its name.
     pub name: Name,
-    /// The whole of it.
+    /// Span of the argument.
     pub span: Span,
 }
 
 /// How a block is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passing {
-    /// `in`: it belongs to the receiver from then on.
+    /// `in`: ownership moves to the receiver.
     Owned,
-    /// `lent`: it comes home.
+    /// `lent`: it is lent to the receiver.
     Lent,
-    /// `returned`: it comes home with this message.
+    /// `returned`: it returns from a loan with this message.
     Returned,
 }
 
 /// The type of an argument.
 #[derive(Clone, Debug)]
 pub enum ArgumentKindTree {
-    /// A value that lies in the message.
+    /// An inline value.
     Inline(ValueTree),
     /// `T[] in ExHeap` or `T* in ExHeap`.
     Block {
-        /// Type of the elements.
+        /// Element type.
         element: ValueTree,
-        /// `[]` (any number of elements), not `*` (one).
+        /// Whether it is `[]` (an array), not `*` (one element).
         many: bool,
         /// How it is passed.
         passing: Passing,
     },
     /// `Contract.Imp:STATE`.
     Endpoint {
-        /// Whose endpoint.
+        /// Contract.
         contract: Name,
-        /// The importing end, not the exporting one.
+        /// Whether it is the importing end.
         importer: bool,
-        /// In which state.
+        /// State.
         state: Name,
     },
     /// `any.Imp`.
     Any {
-        /// The importing end, not the exporting one.
+        /// Whether it is the importing end.
         importer: bool,
     },
 }
@@ -190,44 +190,44 @@ pub enum ArgumentKindTree {
 /// `state NAME: one { ... }`
 #[derive(Clone, Debug)]
 pub struct StateTree {
-    /// Comments before it.
+    /// Documentation.
     pub documentation: Documentation,
     /// Its name.
     pub name: Name,
-    /// What may happen in it.
+    /// Its sequences.
     pub branches: Vec<Sequence>,
 }
 
 /// `A? -> (B! or C!) -> STATE`
 #[derive(Clone, Debug)]
 pub struct Sequence {
-    /// At least one.
+    /// Its steps; at least one.
     pub steps: Vec<Step>,
-    /// The whole of it.
+    /// Span of the sequence.
     pub span: Span,
 }
 
-/// One step of a sequence.
+/// A step of a sequence.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A message, or a state; only the declarations tell which.
+    /// A message or a state, which only the declarations distinguish.
     Name {
         /// Its name.
         name: Name,
-        /// `!` or `?`, and where.
+        /// `!` or `?`, with its span.
         sign: Option<(Direction, Span)>,
     },
     /// `(... or ...)`
     Choice {
-        /// What there is to choose from.
+        /// The alternatives.
         alternatives: Vec<Sequence>,
-        /// The whole of it.
+        /// Span of the choice.
         span: Span,
     },
 }
 
 impl Step {
-    /// Where it stands.
+    /// Span of the step.
     pub fn span(&self) -> Span {
         match self {
             Step::Name { name, sign } => name.span.to(sign.map_or(name.span, |(_, span)| span)),

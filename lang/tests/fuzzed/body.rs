@@ -1,9 +1,8 @@
-//! What the fuzz target `contract` does with its bytes: they are the text of contracts, which is compiled, rendered,
-//! printed and emitted.
+//! The body of the fuzz target `contract`: the input as contract text is compiled, rendered, printed and emitted.
 
 use lang::{Colours, SourceFile};
 
-/// Does it with as much of the bytes as is text.
+/// Runs the longest prefix of the input that is text.
 pub fn run(bytes: &[u8]) {
     let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let compiled = lang::compile(&[SourceFile::new("fuzz.contract", text)]);

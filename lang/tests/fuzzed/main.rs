@@ -1,4 +1,4 @@
-//! What the fuzz target `contract` does, without a fuzzer.
+//! The fuzz target `contract` without a fuzzer.
 
 mod body;
 #[path = "../../../fuzz/replay.rs"]
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use lang::SourceFile;
 
-/// What a fuzzer begins with, its findings among it.
+/// Seed inputs, findings among them.
 fn inputs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs")
 }
@@ -18,7 +18,7 @@ fn damaged_contracts_are_refused_in_words() {
     replay::replay(&inputs(), 100, body::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise the fuzzer would reach little.
 #[test]
 fn the_seeds_are_contracts() {
     for name in ["disk.contract", "everything.contract"] {

@@ -1,4 +1,4 @@
-//! What may stand at the next place of a command, for completion.
+//! Completion: what the next word of a command may be.
 
 use alloc::vec::Vec;
 
@@ -11,11 +11,11 @@ use crate::{Positions, find_flags, is_command};
 pub struct Expected<'m> {
     /// Flags that can still be given.
     pub flags: Vec<&'m str>,
-    /// The parameter that the word gives a value, unless it is a flag; none where a word would be one too many.
+    /// The positional parameter that the word would be a value of; `None` if there is none left.
     pub value: Option<&'m Parameter>,
 }
 
-/// What may follow these words, which stand behind the program's name. Words that do not fit are passed over.
+/// What may follow these words, which come after the program's name. Invalid words are skipped.
 pub fn expected<'m>(manifest: &'m Manifest, words: &[&str]) -> Expected<'m> {
     let mut positions = Positions::new(manifest);
     let mut given: Vec<usize> = Vec::new();
@@ -47,12 +47,12 @@ pub fn expected<'m>(manifest: &'m Manifest, words: &[&str]) -> Expected<'m> {
     }
 }
 
-/// Whether the word is an option and no value: `-l`, but neither `-` nor a negative number, such as `-5` and `-0.5`.
+/// Whether the word looks like a flag: `-l`, but neither `-` nor a negative number such as `-5` and `-0.5`.
 pub(crate) fn is_flag_like(word: &str) -> bool {
     word.len() > 1 && word.strip_prefix('-').is_some_and(|rest| !is_number(rest))
 }
 
-/// Digits, with a point before the last of them or without.
+/// Digits, optionally with a decimal point before the last of them.
 fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         && text.matches('.').count() <= 1

@@ -1,7 +1,7 @@
-//! From the words of a command to the parameters of its program's manifest.
+//! Parsing of command lines by the parameters of a program's manifest.
 //!
-//! Key functions: [`assign`], [`usage`], [`expected`]. Neighbours: the shell calls them with what people type, `manifest`
-//! refuses flags that are taken. Deliberately not here: quoting and expansion, which `command-language` does.
+//! Key functions: [`assign`], [`usage`], [`expected`]. Neighbours: the shell calls them; `manifest` refuses reserved
+//! flags. Deliberately not here: quoting and expansion, which `command-language` does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,14 +20,14 @@ pub use expected::{Expected, expected};
 
 use expected::is_flag_like;
 
-/// Why the words do not fit the program's parameters. `Display` says what to do.
+/// Why the words do not match the parameters. `Display` adds the usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentError {
-    /// The program.
+    /// The program's name.
     pub program: String,
-    /// What is wrong, as a phrase.
+    /// The problem, as a phrase.
     pub problem: String,
-    /// How the program is used: see [`usage`].
+    /// See [`usage`].
     pub usage: String,
 }
 
@@ -39,14 +39,14 @@ impl fmt::Display for ArgumentError {
 
 impl core::error::Error for ArgumentError {}
 
-/// Index of a parameter and its value as `process_give_parameter` takes it: text; for a repeated
-/// parameter each value followed by a zero byte.
+/// Index of a parameter and its value as `process_give_parameter` takes it: text; for a repeated parameter, values
+/// terminated by a zero byte each.
 pub type Assignment = (usize, Vec<u8>);
 
-/// Assigns the words after the program's name to its parameters. A word that is a parameter's flag sets
-/// that parameter (a boolean to true, any other to the next word or to what follows `=`); every other
-/// word goes to the next position. Flags of one letter may be joined, as in `-la`; the last of them may have its value
-/// behind it, as in `-n5`. After `--`, and after the first word of a [`COMMAND`], no word is a flag.
+/// Assigns the words after the program's name to its parameters. A flag sets its parameter: a boolean to true, any
+/// other to the next word or to the text after `=`. Other words go to the positional parameters in order. Short flags
+/// can be combined, as in `-la`, and the last can have its value attached, as in `-n5`. After `--`, and after the first
+/// word of a [`COMMAND`], words are not flags.
 pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, ArgumentError> {
     let mut given: Vec<Assignment> = Vec::new();
     let mut positions = Positions::new(manifest);
@@ -88,7 +88,7 @@ pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, Ar
     Ok(given)
 }
 
-/// How the program is called: `cat [PATH...]`. Flags come first, then positions in order.
+/// The synopsis: `cat [PATH...]`. Flags come first, then positional parameters in order.
 pub fn usage(manifest: &Manifest) -> String {
     let mut text = manifest.name.clone();
     for parameter in &manifest.parameters {
@@ -109,13 +109,12 @@ fn place(parameter: &Parameter, before: &str) -> String {
     format!("{before}{}", parameter.name.to_ascii_uppercase())
 }
 
-/// Whether the word, given alone, asks for help with the program: `-?` and `--help`, and `-h` unless the program has an
-/// option of that name.
+/// Whether the word, as the only one, asks for help: `-?`, `--help`, or `-h` unless it is a flag of the program.
 pub fn asks_for_help(manifest: &Manifest, word: &str) -> bool {
     matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flags(manifest, word).is_empty())
 }
 
-/// The option that every program has, and that none may have for something else.
+/// Reserved: the flag that every program has.
 pub const HELP_FLAG: &str = "--help";
 
 pub(crate) struct Positions {
@@ -142,15 +141,14 @@ impl Positions {
     }
 }
 
-/// Name of a repeated last position that takes another command: behind its first word, flags are that command's.
+/// Name of a repeated last parameter that takes another command: flags after its first word are that command's.
 pub const COMMAND: &str = "command";
 
 pub(crate) fn is_command(parameter: &Parameter) -> bool {
     parameter.repeated && parameter.name == COMMAND
 }
 
-/// The parameters whose flags are in the word, each with the value that stands behind it in the word; none where the
-/// word is no flag.
+/// The parameters whose flags are in the word, each with its attached value; empty if the word is not a flag.
 pub(crate) fn find_flags<'w>(manifest: &Manifest, word: &'w str) -> Vec<(usize, Option<&'w str>)> {
     match find_flag(manifest, word) {
         Some(flag) => Vec::from([flag]),
@@ -162,7 +160,7 @@ fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'
     manifest.parameters.iter().enumerate().find_map(|(index, parameter)| {
         let rest = word.strip_prefix(parameter.flag.as_deref()?)?;
         match rest.strip_prefix('=') {
-            // `-d=` is the value `=` of a flag of one letter.
+            // `-d=` is the short flag `-d` with the value `=`.
             Some("") if !word.starts_with("--") => Some((index, Some("="))),
             Some(value) => Some((index, Some(value))),
             None => rest.is_empty().then_some((index, None)),
@@ -170,7 +168,7 @@ fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'
     })
 }
 
-/// Flags of one letter behind one dash. The first that takes a value has the rest of the word, or else the next word.
+/// Combined short flags. The first that takes a value gets the rest of the word, or else the next word.
 fn find_joined_flags<'w>(manifest: &Manifest, word: &'w str) -> Option<Vec<(usize, Option<&'w str>)>> {
     let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     let mut flags = Vec::new();

@@ -1,7 +1,7 @@
-//! What a file system needs of the disk below it, and of its surroundings.
+//! Block device interface: what a file system needs of its disk and its environment.
 //!
-//! Key items: [`BlockSource`], [`DiskError`]. Deliberately not here: any disk; the way to a driver is
-//! `userland/disk-source`, disks in memory and in files belong to the tests that need them.
+//! Key items: [`BlockSource`], [`DiskError`]. Deliberately not here: implementations; the one over a driver is
+//! `userland/disk-source`, those in memory and in files belong to tests.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -9,20 +9,20 @@ use core::fmt;
 use core::future::Future;
 use core::ops::{Deref, DerefMut};
 
-/// Why a disk did not do what it was asked.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskError {
-    /// The device tried and failed; the number is the device's own code for it.
+    /// The device reported an error, with its own code.
     Failed(u32),
-    /// The disk ends before the range that was asked for, or fewer bytes were moved.
+    /// The range is beyond the end of the disk, or fewer bytes were transferred.
     Short,
-    /// There is no device any more: its driver ended.
+    /// The driver has ended.
     Gone,
-    /// The device, or its driver, has not answered in time. What was asked of it may still happen.
+    /// Timeout of the device or its driver. The request may still be executed.
     NoAnswer,
-    /// There is no memory to read into or to write from.
+    /// No memory for a buffer.
     NoMemory,
-    /// The device refuses to be written.
+    /// The device is read-only.
     ReadOnly,
 }
 
@@ -41,37 +41,35 @@ impl fmt::Display for DiskError {
 
 impl core::error::Error for DiskError {}
 
-/// A disk, or a part of one, that holds a volume, and what else the surroundings supply.
+/// A disk or partition that holds a volume, and services of the environment.
 ///
-/// Transfers begin and end at multiples of [`BlockSource::sector_bytes`]. Several may be under way at once; each then
-/// holds one of the few channels to the disk from the poll that asks for it to the poll that sees its answer, and the
-/// others wait for a channel. So the future of a transfer must be polled whenever it is woken, until it ends: the task
-/// that began it does nothing but drive it, or is one of [`BlockSource::spawn`] of which that is true. A future that is kept
-/// while its task waits for another transfer deadlocks.
+/// Transfers are aligned to [`BlockSource::sector_bytes`]. Several can be pending; each holds one of the few channels
+/// to the disk from the poll that sends its request to the poll that receives the reply, and the others wait for a
+/// channel. So the future of a transfer must be polled to its end whenever it is woken: its task awaits nothing else
+/// meanwhile, or it was given to [`BlockSource::spawn`]. A transfer that is kept while its task waits for another one
+/// deadlocks.
 pub trait BlockSource: 'static {
-    /// Memory that the source chooses, so that the disk can fill it and read from it, and caches can hold it,
-    /// without a copy.
+    /// A buffer type that allows the disk to transfer, and caches to keep, without a copy.
     type Buffer: Deref<Target = [u8]> + DerefMut + 'static;
 
-    /// Bytes of the disk.
+    /// Size of the disk in bytes.
     fn size_bytes(&self) -> u64;
 
-    /// Bytes of the smallest piece that can be transferred: a power of two from 512 to 4096.
+    /// Sector size in bytes: a power of two from 512 to 4096.
     fn sector_bytes(&self) -> usize {
         512
     }
 
-    /// Whether the disk refuses to be written.
+    /// Whether the disk is read-only.
     fn is_read_only(&self) -> bool;
 
-    /// Memory of `bytes` bytes, with any content.
+    /// Allocates a buffer of `bytes` bytes with arbitrary content.
     ///
     /// # Errors
-    /// There is no memory.
+    /// Out of memory.
     fn allocate(&self, bytes: usize) -> Result<Self::Buffer, DiskError>;
 
-    /// Fills the first `bytes` bytes of the buffer from `offset` on. The buffer comes back unless it is lost with
-    /// the peer that had it.
+    /// Reads `bytes` bytes at `offset` into the buffer. The buffer is returned unless it was lost with its peer.
     fn read(
         &self,
         offset: u64,
@@ -79,8 +77,8 @@ pub trait BlockSource: 'static {
         bytes: usize,
     ) -> impl Future<Output = (Option<Self::Buffer>, Result<(), DiskError>)>;
 
-    /// Writes the first `bytes` bytes of the buffer to `offset`. What was written survives the loss of power only
-    /// after the next [`BlockSource::flush`]. The buffer comes back likewise.
+    /// Writes the first `bytes` bytes of the buffer at `offset`; durable only after the next [`BlockSource::flush`].
+    /// The buffer is returned unless it was lost with its peer.
     fn write(
         &self,
         offset: u64,
@@ -88,13 +86,13 @@ pub trait BlockSource: 'static {
         bytes: usize,
     ) -> impl Future<Output = (Option<Self::Buffer>, Result<(), DiskError>)>;
 
-    /// Makes every write that has ended before this call survive the loss of power.
+    /// Makes all writes that completed before this call durable.
     fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
 
-    /// Runs a task beside the caller, to its end: it goes on whatever becomes of the caller. A source that is always
-    /// ready may run it to its end at once.
+    /// Spawns a task, which runs to its end even if the caller is dropped. A source that never waits may run it at
+    /// once.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 
-    /// Seconds since 1970.
+    /// Current time, in seconds since 1970.
     fn now_s(&self) -> u32;
 }

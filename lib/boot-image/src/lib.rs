@@ -1,14 +1,13 @@
-//! The boot image: all that a boot loader hands to the kernel of a bare machine, as one module.
+//! The boot image: one module with all that a boot loader passes to the kernel of a bare machine.
 //!
-//! All numbers are little-endian. A boot image is a header, then three parts: the parameters of the
-//! first program, the system image (crate `package`), the kernel's symbols. The header is: magic
-//! (8 bytes), version (u32), then for each part its offset (u32), bytes (u32) and CRC-32 (u32), then the
-//! CRC-32 of all that precedes (u32). Parts begin at multiples of 16 bytes.
-//! The system image carries no CRC-32: it has its own hash and signatures, which are checked anyway, and each
-//! byte that is looked at twice makes the start longer.
+//! All numbers are little-endian. A boot image is a header and three parts: the parameters of the first program, the
+//! system image (crate `package`), the kernel's symbols. Header: magic (8 bytes), version (u32), for each part its
+//! offset (u32), length in bytes (u32) and CRC-32 (u32), then the CRC-32 of all that precedes (u32). Parts are aligned
+//! to 16 bytes. The system image has no CRC-32: its own hash and signatures are verified anyway, and a second pass over
+//! it would make the start longer.
 //!
-//! Key types: [`BootImage`], [`Symbols`]. Neighbours: the host tool encodes, `boot/x86_64` parses.
-//! Deliberately not here: what the parameters mean; and trust, for a CRC-32 finds damage, not malice.
+//! Key types: [`BootImage`], [`Symbols`]. Neighbours: the host tool encodes, `boot/x86_64` parses. Deliberately not
+//! here: the meaning of parameters; and trust, since a CRC-32 detects corruption, not malice.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,15 +24,15 @@ const VERSION: u32 = 1;
 const PART_BYTES: usize = 12;
 const HEADER_BYTES: usize = 8 + 4 + 3 * PART_BYTES + 4;
 const ALIGNMENT: usize = 16;
-/// Bytes of an entry of the symbol table: address, offset of the name.
+/// Size of a symbol table entry: address and name offset.
 const SYMBOL_BYTES: usize = 8;
-/// Longer names are cut here.
+/// Longer names are truncated.
 const NAME_BYTES_MAX: usize = 1024;
 
 /// A part of a boot image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Magic, version and where the others are.
+    /// Magic, version and the places of the parts.
     Header,
     /// Names and values for the first program.
     Parameters,
@@ -54,30 +53,30 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why bytes are no boot image that can be started. Each message says what, where and what to do.
+/// Why a boot image cannot be used. Each message says what, where and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootImageError {
     /// The first bytes are not those of a boot image.
     NotABootImage,
-    /// It is of another version than this kernel.
+    /// Another version than this kernel's.
     Version {
-        /// The version it says.
+        /// The version found.
         found: u32,
     },
-    /// It ends before one of its parts does.
+    /// The image is truncated.
     TooShort {
-        /// The part that is not all there.
+        /// The truncated part.
         part: Part,
-        /// Bytes that the boot image would have to have.
+        /// Required length, in bytes.
         wanted: u64,
-        /// Bytes that it has.
+        /// Actual length, in bytes.
         length: usize,
     },
-    /// The checksum of a part is wrong, or what it holds is malformed.
+    /// The checksum of a part is wrong, or its content is malformed.
     Damaged {
-        /// Which part.
+        /// The part.
         part: Part,
-        /// Where it begins.
+        /// Its offset.
         offset: usize,
     },
 }
@@ -109,8 +108,7 @@ impl fmt::Display for BootImageError {
 
 impl core::error::Error for BootImageError {}
 
-/// A boot image taken apart. Header, parameters and symbols are as they were made; of the system image
-/// nothing is believed yet.
+/// A parsed boot image. The checksums of header, parameters and symbols are verified; the system image is not.
 #[derive(Clone, Copy, Debug)]
 pub struct BootImage<'a> {
     parameters: &'a [u8],
@@ -121,10 +119,10 @@ pub struct BootImage<'a> {
 }
 
 impl<'a> BootImage<'a> {
-    /// Takes a boot image apart. What follows its last part is left alone.
+    /// Parses a boot image. Bytes after the last part are ignored.
     ///
     /// # Errors
-    /// It is no boot image, of another version, cut short or damaged.
+    /// The magic or version is wrong, or the image is truncated or damaged.
     pub fn parse(bytes: &'a [u8]) -> Result<BootImage<'a>, BootImageError> {
         let magic = bytes.get(..MAGIC.len());
         if magic.is_some_and(|magic| magic != MAGIC) {
@@ -155,17 +153,17 @@ impl<'a> BootImage<'a> {
         Ok(image)
     }
 
-    /// Names and values for the first program, in the order in which they were put in.
+    /// The names and values, in the order in which they were encoded.
     pub fn parameters(&self) -> Vec<(String, String)> {
         let parameters = ParameterReader(self.parameters).flatten();
         parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Makes a boot image. `symbols` are addresses and names of the kernel's functions, in any order;
-    /// an empty name says that nothing that has a name begins there.
+    /// Encodes a boot image. `symbols` are addresses and names of the kernel's functions, in any order; an empty name
+    /// ends the function before it.
     ///
     /// # Panics
-    /// What is given is 4 GiB or more, or an address lies there.
+    /// A part is 4 GiB or more, or an address is.
     pub fn encode(parameters: &[(String, String)], system: &[u8], symbols: &[(u64, String)]) -> Vec<u8> {
         let parameters = encode_parameters(parameters);
         let symbols = encode_symbols(symbols);
@@ -191,24 +189,23 @@ impl<'a> BootImage<'a> {
     }
 }
 
-/// The names of the kernel's functions by address.
+/// The kernel's symbol table.
 ///
-/// The bytes are: number of symbols (u32), for each its address (u32) and where its name begins (u32,
-/// from the start of the names), by rising address; then the names, each its bytes (u16) and its text.
-/// Looking a name up allocates nothing and never fails on damaged bytes, since it is done when the kernel fails.
+/// Format: number of symbols (u32); for each its address (u32) and the offset of its name in the names (u32), by
+/// ascending address; then the names, each with its length (u16). Lookup does not allocate, and tolerates damage,
+/// because it runs while the kernel fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Symbols<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Symbols<'a> {
-    /// The function that the address lies in, and how many bytes behind its start. Without a symbol at
-    /// or before the address: nothing.
+    /// The function that contains the address, and the offset in it. `None` if no symbol is at or before the address.
     pub fn locate(&self, address: u64) -> Option<(&'a str, usize)> {
         let count = number(self.bytes, 0)? as usize;
         let (table, names) = self.bytes.get(4..)?.split_at_checked(count.checked_mul(SYMBOL_BYTES)?)?;
         let start = |index: usize| number(table, index * SYMBOL_BYTES);
-        // The last symbol that begins at the address or before it.
+        // The last symbol at or before the address.
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -224,7 +221,7 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// Reads names and values one after the other; a malformed rest is one `None`.
+/// Parses names and values; a malformed rest is one `None`.
 struct ParameterReader<'a>(&'a [u8]);
 
 impl<'a> Iterator for ParameterReader<'a> {
@@ -251,7 +248,7 @@ impl<'a> ParameterReader<'a> {
     }
 }
 
-/// The bytes of a part, if they are there and as they were made.
+/// The bytes of a part, if they are complete and the checksum is right.
 fn part(bytes: &[u8], part: Part) -> Result<&[u8], BootImageError> {
     let entry = entry_offset(part);
     let [offset, length, checksum] = [0, 4, 8].map(|field| number(bytes, entry + field).unwrap_or(0));
@@ -265,7 +262,7 @@ fn part(bytes: &[u8], part: Part) -> Result<&[u8], BootImageError> {
     Ok(content)
 }
 
-/// Where a part's entry in the header is.
+/// Offset of a part's entry in the header.
 fn entry_offset(part: Part) -> usize {
     let index = match part {
         Part::Header | Part::Parameters => 0,
@@ -293,8 +290,8 @@ fn encode_parameters(parameters: &[(String, String)]) -> Vec<u8> {
 }
 
 fn encode_symbols(symbols: &[(u64, String)]) -> Vec<u8> {
-    // Of several symbols at one address the one that sorts first stands for all, so that the same kernel
-    // always has the same table; one name of many functions is kept once.
+    // The first of several symbols at an address in sort order is kept, so that the table is reproducible; equal names
+    // are stored once.
     let mut by_address: BTreeMap<u64, &str> = BTreeMap::new();
     for (address, name) in symbols {
         let known = by_address.entry(*address).or_insert(name);

@@ -1,8 +1,8 @@
-//! Which instance provides what another is bound to, and the order of start that follows.
+//! Dependency resolution: which instance provides what another is bound to, and the resulting start order.
 //!
 //! Key functions: [`boot_order`], [`provider_of`], [`can_run`]. Neighbours: the service manager starts a system in this
-//! order; `manifest` and `install` refuse systems that have none. Deliberately not here: starting, and what happens
-//! when an instance ends.
+//! order; `manifest` and `install` refuse systems without one. Deliberately not here: starting, and what happens when
+//! an instance ends.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,15 +14,15 @@ use alloc::vec::Vec;
 
 use manifest_model::{Instance, Manifest, Source, SystemManifest};
 
-/// Why there is no order. Indices are of [`SystemManifest::instances`].
+/// Why there is no start order. Indices are those of [`SystemManifest::instances`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderError {
-    /// An instance's program is not there.
+    /// An instance's program does not exist.
     UnknownProgram {
         /// The instance.
         instance: usize,
     },
-    /// Nobody provides what an endpoint is to be bound to.
+    /// No instance provides the path of an endpoint.
     NoProvider {
         /// The instance.
         instance: usize,
@@ -31,21 +31,21 @@ pub enum OrderError {
         /// The path.
         path: String,
     },
-    /// An instance requires one that is not there.
+    /// A required instance does not exist.
     UnknownRequirement {
         /// The instance.
         instance: usize,
-        /// What it requires.
+        /// The required one.
         name: String,
     },
-    /// Instances wait for each other: each needs the next, the last needs the first.
+    /// A dependency cycle: each instance needs the next, the last needs the first.
     Cycle {
         /// The instances.
         instances: Vec<usize>,
     },
 }
 
-/// Who serves a path that is to be bound to.
+/// The server of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// The instance with this index.
@@ -54,8 +54,8 @@ pub enum Provider {
     Root,
 }
 
-/// Who serves `path` under the contract named: whoever provides exactly that path, or else the nearest
-/// path above it if its provider talks the same contract there (a directory's entries are directories).
+/// The server of `path` under the contract of this name: the provider of exactly that path, or else of the nearest path
+/// above it if it provides the same contract (a directory's entries are directories).
 pub fn provider_of<'m>(
     system: &SystemManifest,
     programs: impl Fn(&str) -> Option<&'m Manifest>,
@@ -87,7 +87,7 @@ fn contract_name(manifest: &Manifest, contract: u16) -> &str {
     manifest.contracts.get(contract as usize).map_or("", |contract| contract.name.as_str())
 }
 
-/// The path that an instance's endpoint slot is bound to, if it is bound to one.
+/// The path that an instance's endpoint slot is bound to, if any.
 pub fn bound_path<'a>(instance: &'a Instance, manifest: &'a Manifest, slot: usize) -> Option<&'a str> {
     match instance.endpoints.get(slot) {
         Some(Some(path)) => Some(path),
@@ -98,19 +98,18 @@ pub fn bound_path<'a>(instance: &'a Instance, manifest: &'a Manifest, slot: usiz
     }
 }
 
-/// What an instance waits for.
+/// A dependency of an instance.
 struct Need {
     instance: usize,
-    /// It cannot start without it.
+    /// Whether the instance cannot start without it.
     firm: bool,
 }
 
-/// The order in which the instances start: each after those it needs, first the primary instance and those it needs,
-/// otherwise in the order of the system manifest. `programs` finds a program's manifest by name.
+/// The start order: dependencies first, then the primary instance, otherwise the order of the system manifest.
+/// `programs` finds a program's manifest by name.
 ///
-/// An instance needs the providers of the paths that its endpoints are bound to, those it `requires` and those
-/// it comes `after`.
-/// For the provider of an optional endpoint it waits only as long as that does not stop everything.
+/// An instance depends on the providers of its endpoints' paths, the instances it `requires` and those it comes
+/// `after`. The provider of an optional endpoint is a weak dependency, ignored where it would block everything.
 pub fn boot_order<'m>(
     system: &SystemManifest,
     programs: impl Fn(&str) -> Option<&'m Manifest>,
@@ -121,7 +120,7 @@ pub fn boot_order<'m>(
     }
     let first = needed_by_primary(system, &needs);
     let mut wish: Vec<usize> = (0..needs.len()).collect();
-    // Stable: among those of one kind the manifest's order stays.
+    // Stable: equals keep the manifest's order.
     wish.sort_by_key(|&index| !first[index]);
     let mut order = Vec::new();
     let mut started = vec![false; needs.len()];
@@ -139,7 +138,7 @@ pub fn boot_order<'m>(
     Ok(order)
 }
 
-/// For each instance, whether the primary instance is it or needs it, directly or not.
+/// For each instance, whether it is the primary one or a transitive dependency of it.
 fn needed_by_primary(system: &SystemManifest, needs: &[Vec<Need>]) -> Vec<bool> {
     let mut needed = vec![false; needs.len()];
     let is_primary = |instance: &Instance| system.primary.as_ref() == Some(&instance.name);
@@ -180,11 +179,11 @@ fn needs_of<'m>(
     Ok(needs)
 }
 
-/// Follows firm needs that are not started from one that cannot start until an instance comes twice.
+/// Follows firm dependencies from a blocked instance until one repeats.
 fn cycle(needs: &[Vec<Need>], started: &[bool]) -> Vec<usize> {
     let mut path: Vec<usize> = started.iter().position(|started| !started).into_iter().collect();
     while let Some(&last) = path.last() {
-        // One that cannot start needs one that has not been started.
+        // A blocked instance depends on one that has not started.
         let next = needs[last].iter().find(|need| need.firm && !started[need.instance]);
         let Some(next) = next.map(|need| need.instance) else { break };
         if let Some(first) = path.iter().position(|&seen| seen == next) {
@@ -195,9 +194,9 @@ fn cycle(needs: &[Vec<Need>], started: &[bool]) -> Vec<usize> {
     path
 }
 
-/// Whether an instance runs on a machine that has the devices for which `device` is true by now, where those for
-/// which `absent` is true do not run. One that is not optional always does. An optional one does not where a
-/// device of it, an instance it requires or the provider of an endpoint that it cannot do without is missing.
+/// Whether an instance can run on a machine with the devices for which `device` is true, where those for which `absent`
+/// is true are missing. A required instance always runs. An optional one does not if one of its devices, an instance it
+/// requires, or the provider of a required endpoint is missing.
 pub fn can_run<'m>(
     system: &SystemManifest,
     programs: impl Fn(&str) -> Option<&'m Manifest>,

@@ -1,11 +1,11 @@
-//! Tables of stable codes, by which messages are found in documentation and tests.
+//! Tables of stable error codes, under which messages are documented and tested.
 //!
-//! Key item: [`codes!`]. Neighbours: `diagnostics` renders what has such a code; `install` has them in SIPs, which is
-//! why this crate has no dependencies. Deliberately not here: any code.
+//! Key item: [`codes!`]. Neighbours: `diagnostics` renders errors with codes; `install` uses codes in SIPs, hence no
+//! dependencies here. Deliberately not here: the codes themselves.
 #![no_std]
 #![forbid(unsafe_code)]
 
-/// Makes an enum of a table of codes, with `ALL`, `text` and `title`, and one more method where the rows have one more
+/// Defines an enum of codes from a table, with `ALL`, `text` and `title`, and one more method if the rows have another
 /// column.
 ///
 /// ```
@@ -45,13 +45,13 @@ macro_rules! codes {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $code { $(#[doc = $title] $name,)* }
         impl $code {
-            /// All of them, in the order of the table.
+            /// All codes, in table order.
             pub const ALL: &'static [$code] = &[$($code::$name),*];
-            /// The code as it is printed.
+            /// The code as printed.
             pub const fn text(self) -> &'static str {
                 match self { $($code::$name => $text,)* }
             }
-            /// What it is about, a phrase.
+            /// What it is about, as a phrase.
             pub const fn title(self) -> &'static str {
                 match self { $($code::$name => $title,)* }
             }

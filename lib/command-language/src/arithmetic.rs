@@ -1,12 +1,12 @@
-//! `$((expression))`: whole numbers of 64 bits, every operation checked.
+//! `$((expression))`: 64-bit integers, with checked operations.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 
-/// Parentheses and signs deeper than this are refused, so that no input overflows the stack.
+/// Maximum nesting of parentheses and signs, so that no input overflows the stack.
 const DEPTH: usize = 20;
 
-/// Works an expression out. `value` gives the value of a name. An error is one phrase.
+/// Evaluates an expression. `value` looks up a name. An error is a phrase.
 pub fn evaluate(expression: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<i64, String> {
     let mut input = Input { rest: expression, value, depth: 0 };
     let result = input.binary(0)?;
@@ -22,7 +22,7 @@ struct Input<'a> {
     depth: usize,
 }
 
-/// Operators by how strongly they bind, weakest first; longer signs before their beginnings.
+/// Operators by precedence, lowest first; longer operators before their prefixes.
 const LEVELS: [&[&str]; 6] = [&["||"], &["&&"], &["==", "!="], &["<=", ">=", "<", ">"], &["+", "-"], &["*", "/", "%"]];
 
 impl<'a> Input<'a> {

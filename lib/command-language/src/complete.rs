@@ -1,4 +1,4 @@
-//! What line editing needs to know of an unfinished line: what the cursor is in, and what looks how.
+//! Analysis of an unfinished line for the editor: completion context and highlighting.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,31 +6,31 @@ use alloc::vec::Vec;
 use crate::lexer::{KEYWORDS, Lexer, TokenKind, identifier_prefix, takes_path};
 use crate::syntax::{Word, WordPart};
 
-/// What a line wants at its cursor.
+/// Completion context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionContext {
-    /// Byte offset of the word that the cursor ends.
+    /// Byte offset of the word at the cursor.
     pub start: usize,
-    /// That word, without its quotes.
+    /// That word, unquoted.
     pub word: String,
-    /// The words of the command before it; empty if the word is the command's name.
+    /// The preceding words of its command; empty if the word is the command's name.
     pub before: Vec<String>,
-    /// What the word is, whatever the command takes.
+    /// The kind of word.
     pub kind: WordKind,
 }
 
-/// What a word is because of what stands before it.
+/// The kind of word by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
-    /// The command's name, or one of the words that it is given.
+    /// The command's name, or an argument.
     Plain,
-    /// The name of a variable: it began with `$`, which `word` is without and `start` behind.
+    /// A variable's name: `word` and `start` exclude the `$`.
     Variable,
-    /// A file's path: it stands behind `<`, `>`, `2>` or the like.
+    /// A redirection's path, after `<`, `>`, `2>` or the like.
     File,
 }
 
-/// Works out what is to be completed when the cursor stands at the end of `text`.
+/// Determines the completion context at the end of `text`.
 pub fn completion_context(text: &str) -> CompletionContext {
     let mut lexer = Lexer { source: text, at: 0, depth: 0 };
     let mut before: Vec<String> = Vec::new();
@@ -40,7 +40,7 @@ pub fn completion_context(text: &str) -> CompletionContext {
         let start = lexer.at;
         let token = match lexer.token() {
             Ok(token) => token,
-            // An open quote: what follows it is the word.
+            // An open quote: the word is what follows it.
             Err(_) => {
                 let kind_of_word = if last.is_none() { kind } else { WordKind::Plain };
                 before.extend(last.filter(|_| kind == WordKind::Plain).map(|(_, _, word)| word));
@@ -66,7 +66,7 @@ pub fn completion_context(text: &str) -> CompletionContext {
             }
             TokenKind::Word(word) => {
                 if let Some((_, _, word)) = last.take() {
-                    // A file of the shell's is no word of the command.
+                    // A redirection's path is not a word of the command.
                     before.extend(Some(word).filter(|_| kind == WordKind::Plain));
                     kind = WordKind::Plain;
                 }
@@ -120,37 +120,37 @@ fn literal(word: &Word) -> String {
     text
 }
 
-/// What a part of a line is.
+/// The kind of a highlighted span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HighlightKind {
-    /// The name of a command.
+    /// A command's name.
     Command,
-    /// A word of the language.
+    /// A keyword.
     Keyword,
-    /// A word with quotes.
+    /// A quoted word.
     Quoted,
-    /// A word with something to expand.
+    /// A word with an expansion.
     Variable,
-    /// A sign.
+    /// An operator.
     Sign,
     /// A comment.
     Comment,
-    /// Something that cannot stand there.
+    /// A syntax error.
     Wrong,
 }
 
-/// A part of a line that is not plain text.
+/// A highlighted span of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Highlight {
-    /// Its first byte.
+    /// First byte.
     pub start: usize,
-    /// The byte after its last.
+    /// Byte after the last.
     pub end: usize,
-    /// What it is.
+    /// Its kind.
     pub kind: HighlightKind,
 }
 
-/// The parts of a line that are not plain text, in order. Never fails: what cannot be read is wrong.
+/// The spans of a line that are not plain text, in order. Never fails: what cannot be parsed is an error span.
 pub fn highlight(line: &str) -> Vec<Highlight> {
     let mut lexer = Lexer { source: line, at: 0, depth: 0 };
     let mut parts = Vec::new();

@@ -1,12 +1,12 @@
-//! The conditions of the `test` command, apart from what needs a file system.
+//! The conditions of the `test` command, without the file system.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 
-/// What a path leads to, as far as conditions care.
+/// The type of the file at a path, as far as conditions are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
-    /// Nothing.
+    /// No such file.
     Missing,
     /// A folder.
     Folder,
@@ -14,8 +14,7 @@ pub enum PathKind {
     Other,
 }
 
-/// Whether the condition in the words after `test` holds. `look` tells what a path leads to. An error
-/// is one sentence.
+/// Evaluates the words after `test`. `look` returns the type of the file at a path. An error is a sentence.
 pub fn holds(words: &[String], look: &mut dyn FnMut(&str) -> PathKind) -> Result<bool, String> {
     match words {
         [first, rest @ ..] if first == "not" => Ok(!holds_plain(rest, look)?),

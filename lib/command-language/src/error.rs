@@ -1,19 +1,19 @@
-//! What is wrong in a script, where, and what to do about it.
+//! Script errors: what is wrong, where, and what to do.
 
 use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 
-/// A mistake in a script, found while reading or while running it.
+/// An error in a script, of syntax or at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
     /// What is wrong: the start of a sentence, without a full stop.
     pub message: String,
     /// What to do.
     pub remedy: String,
-    /// The bytes of the script that it is about.
+    /// Its byte range in the script.
     pub span: Range<usize>,
-    /// The script ends too early: more lines may complete it.
+    /// Whether more lines could complete the script.
     pub incomplete: bool,
 }
 
@@ -26,8 +26,8 @@ impl ScriptError {
         ScriptError { incomplete: true, ..ScriptError::new(source.len()..source.len(), message, remedy) }
     }
 
-    /// The error for people, in up to three lines: `name:line:column: what: what to do`, then the line of
-    /// the script and carets below the place. Ends with a line end.
+    /// Renders the error in up to three lines: `name:line:column: what: what to do`, the script's line, and carets
+    /// below the place. Ends with a newline.
     pub fn render(&self, name: &str, source: &str) -> String {
         let start = floor_boundary(source, self.span.start);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -35,7 +35,7 @@ impl ScriptError {
         let line_number = source[..line_start].matches('\n').count() + 1;
         let before = &source[line_start..start];
         let end = floor_boundary(source, self.span.end).clamp(start, line_end);
-        // The same blanks and tabs as in the line, so that the caret stands where the fault is.
+        // The same blanks and tabs as in the line, so that the caret is aligned.
         let (cut_before, shown_before) = last_characters(before, SHOWN_BEFORE);
         let indent: String = shown_before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         let (shown_after, cut_after) = first_characters(&source[start..line_end], SHOWN_AFTER);
@@ -51,7 +51,7 @@ impl ScriptError {
     }
 }
 
-/// Characters of a long line that are shown before the place of a mistake, and from it on.
+/// Characters of a long line shown before the place and from it on.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_AFTER: usize = 60;
 

@@ -1,4 +1,4 @@
-//! Runs a script: control flow and variables. What commands do is the host's.
+//! The interpreter: control flow and variables. Commands are the host's.
 
 mod expansion;
 mod pipeline;
@@ -17,11 +17,11 @@ use crate::syntax::{Errors, OutputMode, Script, Statement, StatementKind, When, 
 
 use expansion::Unmatched;
 
-/// Status of a script with a mistake in it.
+/// Exit status of a script with an error.
 const STATUS_MISTAKE: i32 = 2;
-/// Status of what a person interrupted.
+/// Exit status after an interrupt.
 const STATUS_INTERRUPTED: i32 = 130;
-/// How many functions and scripts may be under way in each other.
+/// Maximum depth of function and script calls.
 const CALL_DEPTH: usize = 32;
 
 /// A command after expansion.
@@ -29,25 +29,25 @@ const CALL_DEPTH: usize = 32;
 pub struct Command {
     /// Name and arguments; never empty.
     pub words: Vec<String>,
-    /// Path of the file that its input comes from.
+    /// Path of its input redirection.
     pub input: Option<String>,
-    /// Where its errors go, of one in a pipeline of several.
+    /// Redirection of its errors; in a pipeline of several commands only.
     pub errors: Option<Errors>,
-    /// Where it is a block or a function that does not run in this shell: what another shell runs in its place. The
-    /// words are for people then.
+    /// The subshell's script, if it is a block or a function that does not run in this shell; the words are then for
+    /// display.
     pub subshell: Option<Subshell>,
 }
 
-/// What a shell of its own is to run.
+/// What a subshell runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subshell {
-    /// The variables and functions that are known, and what is to be done.
+    /// Variables and functions that it inherits, and the statement.
     pub script: String,
     /// `$0`, `$1` and so on; never empty.
     pub positionals: Vec<String>,
 }
 
-/// What a command of the shell may look at and change.
+/// Shell state that a builtin may read and change.
 pub struct Scope<'a> {
     /// The variables.
     pub variables: &'a mut BTreeMap<String, String>,
@@ -55,12 +55,12 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Forgets a function.
+    /// Removes a function.
     pub fn forget_function(&mut self, name: &str) {
         self.functions.remove(name);
     }
 
-    /// The text that defines a function.
+    /// The source text of a function.
     pub fn function(&self, name: &str) -> Option<&str> {
         self.functions.get(name).map(Function::definition)
     }
@@ -69,71 +69,71 @@ impl Scope<'_> {
 /// Whether the shell waits for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// It waits.
+    /// Foreground.
     Foreground,
-    /// `&`: it goes on.
+    /// `&`: background.
     Background,
 }
 
-/// How it goes on after a pipeline.
+/// How execution continues after a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// With this status.
     Status(i32),
-    /// Not at all: everything ends with this status.
+    /// The shell exits with this status.
     Exit(i32),
-    /// A person interrupted or stopped it: what is under way is given up, with this status.
+    /// Interrupted or stopped by the user: the current script is abandoned with this status.
     GivenUp(i32),
-    /// With this script, which has variables of its own.
+    /// With a script that has its own variables.
     Run {
         /// Name for messages and `$0`.
         name: String,
-        /// Its text.
+        /// Source text.
         source: String,
         /// `$1` and so on.
         arguments: Vec<String>,
-        /// Variables that are set in it, by name.
+        /// Variables set in it, by name.
         variables: Vec<(String, String)>,
     },
 }
 
-/// What an [`Interpreter`] asks of the shell.
+/// What the interpreter needs of the shell.
 pub trait Host {
     /// Runs commands joined by pipes. A single command may be a builtin and change the variables.
     fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow;
-    /// Names that match, in order. An error is one phrase.
+    /// Expands a pattern to matching names, in order. An error is a phrase.
     fn expand(&mut self, pattern: &Pattern) -> Result<Vec<String>, String>;
-    /// From now on, output is collected. May be nested.
+    /// Starts to capture output. Nests.
     fn begin_capture(&mut self) -> Result<(), String>;
-    /// Ends the last `begin_capture` and gives what was collected.
+    /// Ends the last `begin_capture`; returns the captured output.
     fn end_capture(&mut self) -> Result<String, String>;
-    /// From now on, output goes to a file. May be nested. An error is one phrase.
+    /// Redirects output to a file. Nests. An error is a phrase.
     fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String>;
-    /// Ends the last `begin_output`; what runs in the background goes on writing. True if all so far is written; what
-    /// is not was reported.
+    /// Ends the last `begin_output`; background commands go on writing. Returns whether all output so far was written;
+    /// failures were reported.
     fn end_output(&mut self) -> bool;
-    /// From now on, errors go there; [`Errors::OutputBefore`] is what was there before the last `begin_output`. May be
-    /// nested. An error is one phrase.
+    /// Redirects errors; [`Errors::OutputBefore`] is the target before the last `begin_output`. Nests. An error is a
+    /// phrase.
     fn begin_errors(&mut self, errors: &Errors) -> Result<(), String>;
     /// Ends the last `begin_errors`, as `end_output` does.
     fn end_errors(&mut self) -> bool;
-    /// From now on, `read` takes lines from a file. May be nested. An error is one phrase.
+    /// Redirects the input of `read` to a file. Nests. An error is a phrase.
     fn begin_input(&mut self, path: &str) -> Result<(), String>;
     /// Ends the last `begin_input`.
     fn end_input(&mut self);
-    /// From now on, it is measured how long commands take. May be nested.
+    /// Starts to measure the time of commands. Nests.
     fn begin_time(&mut self);
-    /// Ends the last `begin_time` and shows a person what was measured.
+    /// Ends the last `begin_time` and displays the result.
     fn end_time(&mut self);
-    /// Whether a person wants it to stop. Asked at least once in each turn of a loop.
+    /// Whether the user interrupts the script. Polled at least once per loop iteration.
     fn interrupted(&mut self) -> bool;
-    /// A function of this name was defined, where there was none.
+    /// Notifies of a new function.
     fn defined(&mut self, _name: &str) {}
-    /// Shows a mistake to a person. The text ends with a line end.
+    /// Displays an error. The text ends with a newline.
     fn report(&mut self, text: &str);
 }
 
-/// A running script and where it comes from.
+/// A running script and its source.
 #[derive(Clone, Debug)]
 struct Source {
     name: Rc<str>,
@@ -144,7 +144,7 @@ struct Source {
 struct Function {
     body: Rc<Script>,
     source: Source,
-    /// Its definition, in the text of the source.
+    /// Its place in the source.
     span: Range<usize>,
 }
 
@@ -154,7 +154,7 @@ impl Function {
     }
 }
 
-/// Why statements are not gone on with.
+/// Why execution of statements stops.
 enum Stop {
     Break,
     Continue,
@@ -162,7 +162,7 @@ enum Stop {
     Exit(i32),
     GivenUp(i32),
     Mistake(ScriptError),
-    /// A mistake that was reported already.
+    /// An error that was already reported.
     Reported,
 }
 
@@ -182,7 +182,7 @@ pub struct Interpreter {
 type Outcome = Result<(), Stop>;
 
 impl Interpreter {
-    /// One without variables; `positionals` are `$0`, `$1` and so on.
+    /// Creates an interpreter without variables; `positionals` are `$0`, `$1` and so on.
     pub fn new(positionals: Vec<String>) -> Interpreter {
         Interpreter {
             variables: BTreeMap::new(),
@@ -194,12 +194,12 @@ impl Interpreter {
         }
     }
 
-    /// Variables, for completion and listings.
+    /// The variables, for completion and listings.
     pub fn variables(&self) -> &BTreeMap<String, String> {
         &self.variables
     }
 
-    /// Names of the functions.
+    /// The names of the functions.
     pub fn function_names(&self) -> impl Iterator<Item = &str> {
         self.functions.keys().map(String::as_str)
     }
@@ -209,8 +209,8 @@ impl Interpreter {
         self.status
     }
 
-    /// Reads and runs a script. [`Flow::Status`] has its last status, [`Flow::Exit`] asks the shell to
-    /// end; [`Flow::Interrupted`] if a person stopped it. Mistakes are reported to the host.
+    /// Parses and runs a script. [`Flow::Status`] is its last status; [`Flow::Exit`]: the shell shall exit;
+    /// [`Flow::Interrupted`]: the user stopped it. Errors are reported to the host.
     pub fn run(&mut self, host: &mut dyn Host, name: &str, source: &str) -> Flow {
         let script = match parse(source) {
             Ok(script) => script,
@@ -384,7 +384,7 @@ impl Interpreter {
         self.status = 0;
         let mut outcome = self.script(host, &function.body);
         if let Err(Stop::Mistake(error)) = &outcome {
-            // The place is one in the function's own source, which only is at hand here.
+            // The span is in the function's own source, which only this frame has.
             self.report(host, error);
             outcome = Err(Stop::Reported);
         }
@@ -414,7 +414,7 @@ impl Interpreter {
         let flow = inner.run(host, name, source);
         self.depth -= 1;
         match flow {
-            // A script's `exit` ends the script alone.
+            // `exit` in a script ends only that script.
             Flow::Status(status) | Flow::Exit(status) => self.status = status,
             Flow::GivenUp(status) => return Err(Stop::GivenUp(status)),
             Flow::Run { .. } => {}

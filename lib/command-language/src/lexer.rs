@@ -1,4 +1,4 @@
-//! Characters to words and signs. A word keeps what has to be expanded later.
+//! The lexer: words and operators. A word keeps its parts to be expanded.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -10,21 +10,21 @@ use crate::error::ScriptError;
 use crate::parser;
 use crate::syntax::{Name, Word, WordPart};
 
-/// Words that mean something where a command can stand.
+/// Words that are special in the position of a command.
 pub(crate) const KEYWORDS: &[&str] = &[
     "if", "then", "elif", "else", "end", "while", "do", "for", "in", "function", "break", "continue", "return", "not",
     "time",
 ];
 
-/// Signs, longer ones before their beginnings.
+/// Operators, longer ones before their prefixes.
 const SIGNS: &[&str] = &["&&", "||", "2>&1", "2>>", "2>", "1>>", "1>", ">>", ";", "&", "|", "<", ">", ")", "\n"];
 
-/// Whether the path of a file stands behind a sign.
+/// Whether an operator takes a path.
 pub(crate) fn takes_path(sign: &str) -> bool {
     matches!(sign, "<" | ">" | ">>" | "1>" | "1>>" | "2>" | "2>>")
 }
 
-/// How deep `$( )`, `${ }` and blocks may lie in each other.
+/// Maximum nesting of `$( )`, `${ }` and blocks.
 pub(crate) const DEPTH: usize = 24;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub(crate) enum TokenKind {
 
 pub(crate) struct Lexer<'a> {
     pub source: &'a str,
-    /// Byte offset of what comes next.
+    /// Byte offset of the next token.
     pub at: usize,
     pub depth: usize,
 }
@@ -77,7 +77,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next word or sign.
+    /// Returns the next token.
     pub fn token(&mut self) -> Result<Token, ScriptError> {
         self.skip_blanks();
         let start = self.at;
@@ -92,7 +92,7 @@ impl<'a> Lexer<'a> {
         Ok(Token { span: word.span.clone(), kind: TokenKind::Word(word) })
     }
 
-    /// A word from here to the next blank or sign; it may be empty.
+    /// Lexes a word up to the next blank or operator; it may be empty.
     pub fn word(&mut self) -> Result<Word, ScriptError> {
         let start = self.at;
         let mut parts = Parts::default();
@@ -189,7 +189,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What `$` begins. A `$` that begins nothing is itself.
+    /// Lexes an expansion. A `$` that begins none is literal.
     fn dollar(&mut self, quoted: bool) -> Result<WordPart, ScriptError> {
         let start = self.at;
         self.next();
@@ -273,7 +273,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The text between `:-` and `}`: literal, but for variables and escapes.
+    /// Lexes the text between `:-` and `}`: literal except for variables and escapes.
     fn default_word(&mut self, start: usize) -> Result<Word, ScriptError> {
         self.enter(start)?;
         let from = self.at;
@@ -351,7 +351,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The name of a variable at the start of the text, if there is one.
+/// The variable name at the start of the text, if any.
 pub(crate) fn identifier_prefix(text: &str) -> Option<&str> {
     let first = text.chars().next()?;
     if !first.is_alphabetic() && first != '_' {
@@ -361,7 +361,7 @@ pub(crate) fn identifier_prefix(text: &str) -> Option<&str> {
     Some(&text[..end])
 }
 
-/// Collects the parts of a word, joining neighbouring literal text.
+/// Collects the parts of a word, merging adjacent literal text.
 #[derive(Default)]
 struct Parts {
     parts: Vec<WordPart>,

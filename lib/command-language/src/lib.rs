@@ -1,11 +1,10 @@
-//! The shell's language: what a script means, apart from what its commands do.
+//! The shell language: parser and interpreter, independent of processes and files.
 //!
-//! Key types: [`parse`] makes a [`Script`]; an [`Interpreter`] runs it and asks a [`Host`] for all
-//! that reaches outside: running programs, listing folders, printing. [`ScriptError`] says what is
-//! wrong, where, and what to do. [`completion_context`] and [`highlight`] serve line editing.
-//! Neighbours: the shell is the host; the console highlights. `LANGUAGE.md` beside this crate's
-//! sources describes the language for those who write it.
-//! Deliberately not here: channels, processes and files.
+//! Key types: [`parse`] makes a [`Script`]; an [`Interpreter`] runs it and calls a [`Host`] for all side effects:
+//! running programs, listing folders, printing. [`ScriptError`] says what is wrong, where, and what to do.
+//! [`completion_context`] and [`highlight`] serve line editing. Neighbours: the shell is the host; the console
+//! highlights. `LANGUAGE.md` beside this crate's sources documents the language for users. Deliberately not here:
+//! channels, processes and files.
 #![no_std]
 #![forbid(unsafe_code)]
 

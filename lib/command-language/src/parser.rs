@@ -1,4 +1,4 @@
-//! Words and signs to the tree of a script.
+//! The parser: tokens to a syntax tree.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -12,10 +12,10 @@ use crate::syntax::{
     ErrorRedirect, OutputMode, Redirects, Script, Stage, Statement, StatementKind, When, Word, WordPart, Work,
 };
 
-/// What other shells' words are called here.
+/// Keywords of other shells, and their equivalents here.
 const FOREIGN: &[(&str, &str)] = &[("fi", "end"), ("done", "end"), ("esac", "end"), ("!", "not")];
 
-/// Reads a script.
+/// Parses a script.
 pub fn parse(source: &str) -> Result<Script, ScriptError> {
     let mut parser = Parser::new(source, 0, 0)?;
     let script = parser.list(&[])?;
@@ -25,7 +25,7 @@ pub fn parse(source: &str) -> Result<Script, ScriptError> {
     }
 }
 
-/// Reads the script of a `$(`, and where the byte after its `)` is.
+/// Parses the script in `$(`; also returns the offset after its `)`.
 pub(crate) fn parse_until_parenthesis(source: &str, at: usize, depth: usize) -> Result<(Script, usize), ScriptError> {
     let mut parser = Parser::new(source, at, depth)?;
     let script = parser.list(&[])?;
@@ -39,7 +39,7 @@ pub(crate) fn parse_until_parenthesis(source: &str, at: usize, depth: usize) -> 
     }
 }
 
-/// Has a statement run in the background; `None` if it cannot.
+/// Marks a statement as a background one; `None` if it cannot be.
 fn run_in_background(statement: &mut Statement) -> Option<()> {
     let span = statement.span.clone();
     match &mut statement.kind {
@@ -55,14 +55,14 @@ fn run_in_background(statement: &mut Statement) -> Option<()> {
     Some(())
 }
 
-/// Whether a command's first word names the shell's `test`.
+/// Whether a command is the shell's `test`.
 fn is_test(word: &Word) -> bool {
     word.parts == [WordPart::Literal(String::from("test"))]
 }
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// What comes next.
+    /// The next token.
     token: Token,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
         &self.lexer.source[token.span.clone()]
     }
 
-    /// The word that comes next, if it is written plainly: no quotes, nothing to expand.
+    /// The next token, if it is a word without quotes or expansions.
     fn plain_word(&self) -> Option<&'a str> {
         match &self.token.kind {
             TokenKind::Word(_) => Some(self.source_of(&self.token)),
@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Statements up to one of the words in `ends`, a `)`, or the end; that is left to the caller.
+    /// Parses statements up to a keyword in `ends`, a `)`, or the end, which is not consumed.
     fn list(&mut self, ends: &[&str]) -> Result<Script, ScriptError> {
         self.lexer.depth += 1;
         if self.lexer.depth > DEPTH {
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
         Ok(Statement { kind: StatementKind::Chain { first: Box::new(first), others }, span })
     }
 
-    /// A statement behind any number of `not` and `time`.
+    /// Parses a statement after any number of `not` and `time`.
     fn negated(&mut self) -> Result<Statement, ScriptError> {
         let start = self.token.span.start;
         let (mut is_negated, mut is_timed) = (false, false);
@@ -260,7 +260,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A command or a block, with its redirections.
+    /// Parses a command or block with its redirections.
     fn stage(&mut self) -> Result<Stage, ScriptError> {
         let start = self.token.span.start;
         let kind = match self.plain_word() {
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
         Ok(Stage { work: Work::Command(words), redirects, span: start..end })
     }
 
-    /// Reads a redirection with its path; false if there is none.
+    /// Parses a redirection with its path; false if there is none.
     fn redirect(&mut self, redirects: &mut Redirects) -> Result<bool, ScriptError> {
         let Some(sign) = self.sign() else { return Ok(false) };
         let mode = if sign.ends_with(">>") { OutputMode::Append } else { OutputMode::Replace };
@@ -347,7 +347,7 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    /// `test $a < 3` reads as a comparison and would be a redirection.
+    /// `test $a < 3` looks like a comparison but would be a redirection.
     fn refuse_comparison(&self) -> Result<(), ScriptError> {
         let (sign, option) = match self.sign() {
             Some("<") => ("<", "-lt"),
@@ -363,13 +363,13 @@ impl<'a> Parser<'a> {
         Err(ScriptError::new(self.token.span.clone(), message, remedy))
     }
 
-    /// Whether the token is a number right before `<` or `>`, by which other shells mean a stream.
+    /// Whether the token is a number right before `<` or `>`: a file descriptor in other shells.
     fn is_number_of_a_stream(&self) -> bool {
         let is_number = self.source_of(&self.token).bytes().all(|byte| byte.is_ascii_digit());
         is_number && self.lexer.source[self.token.span.end..].starts_with(['<', '>'])
     }
 
-    /// The path behind a sign.
+    /// Parses the path of a redirection.
     fn redirect_path(&mut self) -> Result<Word, ScriptError> {
         self.advance()?;
         let TokenKind::Word(path) = &self.token.kind else {
@@ -383,7 +383,7 @@ impl<'a> Parser<'a> {
         Ok(path)
     }
 
-    /// The word `wanted`, possibly on the next line.
+    /// Consumes the keyword `wanted`, possibly on the next line.
     fn expect(&mut self, wanted: &str, remedy: &str) -> Result<(), ScriptError> {
         self.skip_separators()?;
         if self.plain_word() != Some(wanted) {

@@ -1,9 +1,9 @@
-//! Patterns of file names: `*` and `?`.
+//! File name patterns: `*` and `?`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A word with `*` or `?` outside quotes.
+/// A word with an unquoted `*` or `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Its parts, in order.
@@ -13,16 +13,16 @@ pub struct Pattern {
 /// A part of a [`Pattern`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternPart {
-    /// Exactly this character.
+    /// This character.
     Character(char),
-    /// Any one character but `/`.
+    /// Any one character except `/`.
     AnyCharacter,
-    /// Any characters but `/`, also none.
+    /// Any characters except `/`, possibly none.
     AnyRun,
 }
 
 impl Pattern {
-    /// The pattern that a text is in which `*` and `?` mean what they mean outside quotes.
+    /// Parses a text in which `*` and `?` are special.
     pub fn of_text(text: &str) -> Pattern {
         let part = |character| match character {
             '*' => PatternPart::AnyRun,
@@ -32,7 +32,7 @@ impl Pattern {
         Pattern { parts: text.chars().map(part).collect() }
     }
 
-    /// The patterns of the path's parts, split at `/`; empty for two `/` in a row and at either end.
+    /// Splits the pattern at `/`; a component is empty for two `/` in a row and at either end.
     pub fn components(&self) -> Vec<Pattern> {
         self.parts
             .split(|part| *part == PatternPart::Character('/'))
@@ -40,7 +40,7 @@ impl Pattern {
             .collect()
     }
 
-    /// The text, if there is no `*` or `?` in it.
+    /// The literal text, if there is no `*` or `?`.
     pub fn as_text(&self) -> Option<String> {
         let character = |part: &PatternPart| match part {
             PatternPart::Character(character) => Some(*character),
@@ -49,7 +49,7 @@ impl Pattern {
         self.parts.iter().map(character).collect()
     }
 
-    /// The pattern as a person would write it.
+    /// The pattern as source text.
     pub fn written(&self) -> String {
         let character = |part: &PatternPart| match part {
             PatternPart::Character(character) => *character,
@@ -59,17 +59,16 @@ impl Pattern {
         self.parts.iter().map(character).collect()
     }
 
-    /// Whether the whole of `text` fits. `*` and `?` at the start do not stand for a dot, so that hidden
-    /// names are left out unless they are asked for.
+    /// Whether all of `text` matches. A leading `*` or `?` does not match a dot, so hidden names must be asked for.
     pub fn matches(&self, text: &str) -> bool {
         let hidden = text.starts_with('.') && self.parts.first() != Some(&PatternPart::Character('.'));
         !hidden && self.fits(text)
     }
 
-    /// Whether the whole of `text` fits, hidden or not.
+    /// Whether all of `text` matches, hidden or not.
     pub fn fits(&self, text: &str) -> bool {
         let characters: Vec<char> = text.chars().collect();
-        // Greedy with one point to return to: time is at most the product of the lengths.
+        // Greedy with a single backtracking point: at most the product of the lengths.
         let (mut at, mut part) = (0, 0);
         let mut retry: Option<(usize, usize)> = None;
         while at < characters.len() {

@@ -1,12 +1,11 @@
-//! Text to a word that means it.
+//! Quoting.
 
 use alloc::string::String;
 
-/// Signs that mean something to the shell outside quotes.
+/// Characters that are special outside quotes.
 const SPECIAL: &str = "'\"\\$`;&|<>()*?#=!{}[]~ \t\r\n";
 
-/// The shortest plain way to write `text` as one word: as it is where that works, else in quotes.
-/// Parsing and expanding the result gives `text` again.
+/// The shortest source form of `text` as one word, quoted if necessary. Parsing and expanding it gives `text` again.
 pub fn quote(text: &str) -> String {
     let plain = !text.is_empty()
         && !text

@@ -1,4 +1,4 @@
-//! The tree of a script.
+//! The syntax tree.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A whole script, as [`parse`](crate::parse) gives it.
+/// A script, as [`parse`](crate::parse) returns it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub(crate) statements: Vec<Statement>,
@@ -20,7 +20,7 @@ pub(crate) struct Statement {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StatementKind {
-    /// One stage, or several joined by `|`.
+    /// One command, or several joined by `|`.
     Pipeline { stages: Vec<Stage>, background: bool },
     /// `first && second || third`, from left to right.
     Chain { first: Box<Statement>, others: Vec<(When, Statement)> },
@@ -54,7 +54,7 @@ pub(crate) enum When {
     Failed,
 }
 
-/// What stands between two `|`.
+/// A stage of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stage {
     pub work: Work,
@@ -64,13 +64,13 @@ pub(crate) struct Stage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// A program, a function or a command of the shell.
+    /// A program, function or builtin.
     Command(Vec<Word>),
     /// An `if`, `while` or `for`.
     Block(Box<Statement>),
 }
 
-/// Files in place of input, output and errors.
+/// Redirections of input, output and errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Redirects {
     /// `< path`
@@ -85,7 +85,7 @@ pub(crate) struct Redirects {
 pub(crate) enum ErrorRedirect {
     /// `2> path` or `2>> path`
     File(OutputMode, Word),
-    /// `2>&1`: where the output goes at this place of the line.
+    /// `2>&1`: where output goes at this point of the line.
     Output { span: Range<usize>, stands_before_output: bool },
 }
 
@@ -101,27 +101,27 @@ impl Redirects {
     }
 }
 
-/// Where the errors of a command go.
+/// Redirection of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Errors {
     /// `2> path` or `2>> path`.
     File(OutputMode, String),
-    /// `2>&1`: where its output goes.
+    /// `2>&1`: where output goes.
     Output,
-    /// `2>&1 > path`: where its output would go without the redirection behind it.
+    /// `2>&1 > path`: where output went before the redirection after it.
     OutputBefore,
 }
 
-/// What becomes of what is in a file that output goes to.
+/// How an output file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputMode {
-    /// `> path`: it is replaced.
+    /// `> path`: truncated.
     Replace,
-    /// `>> path`: the output comes behind it.
+    /// `>> path`: appended to.
     Append,
 }
 
-/// One word before expansion.
+/// A word before expansion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     pub parts: Vec<WordPart>,
@@ -130,7 +130,7 @@ pub(crate) struct Word {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WordPart {
-    /// Text as it is.
+    /// Literal text.
     Literal(String),
     /// An unquoted `?`.
     AnyCharacter,
@@ -138,9 +138,9 @@ pub(crate) enum WordPart {
     AnyRun,
     /// `$name`, `${name}`, `${name:-word}`.
     Variable { name: Name, default: Option<Word>, span: Range<usize> },
-    /// `$@` outside quotes or in: each positional parameter is a word of its own.
+    /// `$@`, quoted or not: each positional parameter becomes a word.
     Positionals,
-    /// `$(script)`: what it prints; outside quotes each line is a word of its own.
+    /// `$(script)`: its output; unquoted, each line becomes a word.
     Output { script: Rc<Script>, quoted: bool, span: Range<usize> },
     /// `$((expression))`.
     Arithmetic { expression: String, span: Range<usize> },

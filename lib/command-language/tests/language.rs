@@ -1,4 +1,4 @@
-//! Scripts against a host that only notes what it is asked.
+//! Scripts against a recording host.
 
 use command_language::{
     Command, Ends, Errors, Flow, HighlightKind, Host, Interpreter, OutputMode, PathKind, Pattern, Scope, WordKind,
@@ -6,23 +6,23 @@ use command_language::{
 };
 use proptest::prelude::*;
 
-/// Prints nothing, notes everything. `echo` goes to the output, `status N` has status N, `script` runs one.
+/// Records everything. `echo` writes to the output, `status N` returns N, `script` runs a script.
 #[derive(Default)]
 struct Notes {
     output: Vec<String>,
     runs: Vec<String>,
     reports: String,
     files: Vec<&'static str>,
-    /// What went to files: a line for each time, with mode and path.
+    /// Output written to files: a line for each time, with mode and path.
     written: Vec<String>,
-    /// Modes and paths of the files that output goes to now.
+    /// Modes and paths of the current output redirections.
     redirected: Vec<String>,
-    /// Where errors go now, and the places at which they were redirected and ended.
+    /// Current error redirections, and where they began and ended.
     errors: Vec<String>,
     error_places: Vec<String>,
-    /// Paths of the files that input comes from now.
+    /// Paths of the current input redirections.
     inputs: Vec<String>,
-    /// Times that are measured now, and how many were.
+    /// Current time measurements, and their number.
     timed: (usize, usize),
     patience: Option<usize>,
 }
@@ -156,7 +156,7 @@ impl Host for Notes {
     }
 }
 
-/// Output, runs, reports and how it ended.
+/// Returns output, runs, reports and the final flow.
 fn run(source: &str) -> (String, Notes, Flow) {
     let mut host = Notes { output: vec![String::new()], files: vec!["a.txt", "b.txt", "c"], ..Notes::default() };
     let mut interpreter = Interpreter::new(vec!["shell".into(), "one".into(), "two words".into()]);
@@ -313,7 +313,7 @@ fn output_goes_to_files() {
     assert_eq!((host.written.len(), flow), (1, Flow::Exit(3)), "what ends a script closes its files");
 }
 
-/// What the host runs, where it redirects errors with which output, and what it reports.
+/// Returns the host's runs, error redirections with their output, and reports.
 fn redirected(source: &str) -> (Vec<String>, Vec<String>, String) {
     let (_, host, _) = run(source);
     assert!(settled(&host), "{source}: {:?} {:?}", host.redirected, host.errors);
@@ -334,7 +334,7 @@ fn errors_go_where_the_line_says() {
     assert_eq!(place("a 2>&1 > f"), "OutputBefore with [\"Replace f\"]");
     assert_eq!(place("a 2> e > f"), "File(Replace, \"e\") with [\"Replace f\"]");
     assert_eq!(place("e=x; a 2> $e.txt"), "File(Replace, \"x.txt\") with []");
-    // A block and a function that run here, and what is in them.
+    // A block and a function that run in this shell, and what is in them.
     assert_eq!(place("for i in 1; do a 2>&1; end 2> f"), "Output with []; File(Replace, \"f\") with []");
     assert_eq!(place("function g; a; end; g 2> f"), "File(Replace, \"f\") with []");
     assert_eq!(place("a 2> f &"), "File(Replace, \"f\") with []");
@@ -357,7 +357,7 @@ fn errors_that_can_go_nowhere_are_one_sentence() {
     assert!(places.is_empty());
     assert_eq!(run("a 2> refused; echo $?").0, "1\n");
     assert_eq!(run("a 2> full; echo $?").0, "1\n");
-    // It ends with the command, however that goes on.
+    // The redirection ends with the command, however it continues.
     for source in
         ["exit 3 2> f", "stop 2> f", "while status 0; do break; end 2> f", "function g; return 2; end; g 2> f"]
     {
@@ -575,7 +575,7 @@ proptest! {
     }
 }
 
-/// However scripts end, what they began has ended.
+/// However scripts end, all redirections have ended.
 fn settled(host: &Notes) -> bool {
     host.redirected.is_empty()
         && host.errors.is_empty()
@@ -589,7 +589,7 @@ fn run_with(host: &mut Notes, source: &str) -> Flow {
     impl Host for Lenient<'_> {
         fn run(&mut self, _: &mut Scope<'_>, commands: &[Command], _: Ends) -> Flow {
             self.0.runs.push(format!("{:?}", commands[0].words));
-            // What another shell is to run has to be of the language.
+            // A subshell's script must parse.
             let scripts = commands.iter().filter_map(|command| command.subshell.as_ref());
             scripts.for_each(|own| assert!(parse(&own.script).is_ok(), "{}", own.script));
             Flow::Status(0)

@@ -1,8 +1,8 @@
-//! A contract drawn as text, from its automaton alone.
+//! Contracts drawn as text, from their automata alone.
 //!
-//! [`render`] gives one tree for each state that has a name; the states inside sequences are the joints of
-//! the branches. Neighbours: the contract compiler makes automata, the shell shows them. Deliberately not
-//! here: colours, and everything that an automaton does not carry (names of arguments, comments).
+//! [`render`] draws a tree for each named state; states inside sequences are the joints of its branches. Neighbours:
+//! the contract compiler makes automata, the shell displays them. Deliberately not here: colours, and what an automaton
+//! does not contain (argument names, comments).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,8 +16,7 @@ use alloc::vec::Vec;
 
 use abi::Automaton;
 
-/// Draws a contract. `contract_name` gives the name of another contract by its
-/// [`name_tag`](abi::name_tag), where it is known.
+/// Draws a contract. `contract_name` looks up another contract's name by its [`name_tag`](abi::name_tag).
 pub fn render(automaton: &Automaton, contract_name: impl Fn(u64) -> Option<String>) -> String {
     let mut out = String::new();
     out.push_str("contract ");

@@ -1,4 +1,4 @@
-//! What each message carries, as far as the automaton knows.
+//! Message signatures, as far as the automaton has them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use abi::{Automaton, BlockShape, Direction, EndpointShape, MessageShape, NO_TRANSITION, type_tag};
 
-/// Element types whose names can be told from their tags.
+/// Element types that are recognized by their tags.
 const KNOWN: [&str; 8] = ["byte", "ushort", "uint", "ulong", "sbyte", "short", "int", "long"];
 
 /// `Read(2 words, byte[] lent)`.
@@ -44,7 +44,7 @@ fn endpoint(shape: &EndpointShape, contract_name: &impl Fn(u64) -> Option<String
     }
 }
 
-/// One line for each message: what goes to the exporter first.
+/// A line per message, those to the exporter first.
 pub fn list(out: &mut String, automaton: &Automaton, signatures: &[String]) {
     for (direction, word) in [(Direction::ToExporter, "in "), (Direction::ToImporter, "out")] {
         let going = automaton.messages.iter().zip(signatures).filter(|(message, _)| message.direction == direction);

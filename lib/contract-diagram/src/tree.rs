@@ -1,4 +1,4 @@
-//! Each state as a tree of the messages that lead away from it.
+//! Each state as a tree of outgoing messages.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use abi::{Automaton, Direction, NO_TRANSITION};
 
-/// How deep joints are drawn inside one another; deeper ones get a tree of their own.
+/// Maximum nesting of joints; deeper ones get a tree of their own.
 const DEPTH: usize = 24;
 
 /// Draws all states.
@@ -33,14 +33,14 @@ pub fn states(out: &mut String, automaton: &Automaton) {
 
 struct Drawing<'a> {
     automaton: &'a Automaton,
-    /// Joints that lie in a tree already; a second way to one only names it.
+    /// Joints that are already in a tree; further references only name them.
     drawn: BTreeSet<usize>,
-    /// Joints that are named somewhere and need a tree of their own.
+    /// Joints that were named and need a tree of their own.
     pending: Vec<usize>,
 }
 
 impl Drawing<'_> {
-    /// A state inside a sequence, as the compiler names them.
+    /// Whether it is a state inside a sequence, by the compiler's naming.
     fn is_joint(&self, state: usize) -> bool {
         self.automaton.states.get(state).is_some_and(|row| row.name.contains(' '))
     }
@@ -60,8 +60,8 @@ impl Drawing<'_> {
         }
     }
 
-    /// The lines of the messages of a state. At depth 0 they hang below the state's name, else they go on
-    /// to the right of a message.
+    /// The lines of a state's messages. At depth 0 they hang below the state's name, else they continue to the right of
+    /// a message.
     fn branches(&mut self, state: usize, depth: usize) -> Vec<String> {
         let row = self.automaton.states[state].next.iter().enumerate();
         let edges: Vec<(usize, usize)> = row
@@ -93,7 +93,7 @@ impl Drawing<'_> {
         lines
     }
 
-    /// What stands behind a message: the state's name, or the messages that follow.
+    /// What follows a message: the state's name, or its messages.
     fn behind(&mut self, target: usize, depth: usize) -> Vec<String> {
         let Some(row) = self.automaton.states.get(target) else { return vec!["─► ?".to_string()] };
         let follows = self.is_joint(target) && depth < DEPTH && self.automaton.sender_in(target as u16).is_some();

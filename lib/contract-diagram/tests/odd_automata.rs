@@ -1,4 +1,4 @@
-//! Automata that no compiler makes, and that a package may still carry.
+//! Automata that no compiler makes, but a package may contain.
 
 use abi::{Automaton, Direction, MessageShape, StateRow};
 

@@ -1,8 +1,8 @@
-//! Errors and warnings in source text: a stable code, a sentence, places, and what to do about it.
+//! Errors and warnings in source text: a stable code, a sentence, places and a remedy.
 //!
 //! Key types: [`Diagnostic`], [`SourceFile`] and [`Span`] (a place in it). Neighbours: `lang` and `manifest` report
-//! with these, and the host tool shows what they report; the codes are made by the macro of crate `codes`.
-//! Deliberately not here: what can be wrong.
+//! with these, the host tool displays them; codes are defined with the crate `codes`. Deliberately not here: particular
+//! errors.
 #![forbid(unsafe_code)]
 
 mod render;
@@ -11,17 +11,17 @@ mod spelling;
 pub use render::{Colours, render};
 pub use spelling::nearest;
 
-/// A file of source text.
+/// A source file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Its name in messages.
+    /// Name in messages.
     pub path: String,
-    /// Its text.
+    /// Content.
     pub text: String,
 }
 
 impl SourceFile {
-    /// A file from its path and text.
+    /// Creates a source file.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> SourceFile {
         SourceFile { path: path.into(), text: text.into() }
     }
@@ -39,68 +39,68 @@ pub struct Span {
 }
 
 impl Span {
-    /// From the start of this span to the end of `last`, which is in the same file.
+    /// The span from the start of this one to the end of `last`, which must be in the same file.
     pub fn to(self, last: Span) -> Span {
         Span { file: self.file, start: self.start, end: last.end.max(self.start) }
     }
 }
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The source cannot be used.
     Error,
-    /// It can, but is probably not what was meant.
+    /// It can be used, but is probably not what was meant.
     Warning,
 }
 
-/// What a diagnostic has as its code.
+/// The code of a diagnostic.
 pub trait Code: Copy {
-    /// The code as it is printed.
+    /// The code as printed.
     fn text(self) -> &'static str;
 
-    /// How bad whatever has the code is.
+    /// The severity of diagnostics with this code.
     fn severity(self) -> Severity {
         Severity::Error
     }
 }
 
-/// A place and what is to be said about it.
+/// A place with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The place.
     pub span: Span,
     /// A phrase; may be empty.
     pub text: String,
 }
 
-/// One error or warning.
+/// An error or warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic<C> {
-    /// Its kind.
+    /// Its code.
     pub code: C,
-    /// What is wrong, a sentence without its full stop.
+    /// What is wrong: a sentence without its full stop.
     pub message: String,
-    /// The place itself first, then others that explain.
+    /// The primary place first, then explanatory ones.
     pub labels: Vec<Label>,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
 impl<C: Code> Diagnostic<C> {
-    /// A diagnostic with its first label.
+    /// Creates a diagnostic with its primary label.
     pub fn new(code: C, span: Span, message: impl Into<String>, label: impl Into<String>) -> Diagnostic<C> {
         let labels = vec![Label { span, text: label.into() }];
         Diagnostic { code, message: message.into(), labels, remedy: String::new() }
     }
 
-    /// Adds another place.
+    /// Adds a label.
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Diagnostic<C> {
         self.labels.push(Label { span, text: text.into() });
         self
     }
 
-    /// Says what to do.
+    /// Sets the remedy.
     pub fn remedy(mut self, text: impl Into<String>) -> Diagnostic<C> {
         self.remedy = text.into();
         self

@@ -1,4 +1,4 @@
-//! Diagnostics as text, as rustc shows its own.
+//! Rendering of diagnostics, in the style of rustc.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{Code, Diagnostic, SourceFile};
 
-/// Whether rendered text has terminal colours.
+/// Whether to use terminal colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
     /// For a terminal.
     Always,
-    /// For files, and for error messages of other tools.
+    /// For files, and for other tools' error messages.
     Never,
 }
 
-/// Diagnostics as text, with an empty line between two: for each the code, the sentence, the lines with carets, and
-/// what to do. Nothing in it moves a terminal's cursor.
+/// Renders diagnostics, separated by empty lines: code, sentence, source lines with carets, and remedy. The text cannot
+/// move a terminal's cursor.
 pub fn render<C: Code>(diagnostics: &[Diagnostic<C>], files: &[SourceFile], colours: Colours) -> String {
     let renderer = match colours {
         Colours::Always => Renderer::styled(),
@@ -29,7 +29,7 @@ pub fn render<C: Code>(diagnostics: &[Diagnostic<C>], files: &[SourceFile], colo
     rendered.join("\n")
 }
 
-/// `sources`: paths, and texts that can be shown.
+/// `sources`: paths and sanitized texts.
 fn render_one<C: Code>(item: &Diagnostic<C>, sources: &[(&str, &str)], renderer: &Renderer) -> String {
     let level = if item.is_error() { Level::ERROR } else { Level::WARNING };
     let mut report = Group::with_title(level.primary_title(harmless(&item.message)).id(item.code.text()));
@@ -60,8 +60,8 @@ fn render_one<C: Code>(item: &Diagnostic<C>, sources: &[(&str, &str)], renderer:
     text
 }
 
-/// The first line of some bytes, inside the text and on character boundaries whatever the range says. Of blanks that a
-/// line begins with their end is shown: the renderer cuts them off where the line is long.
+/// Clamps a byte range to its first line, to the text and to character boundaries. Of a line's indentation only the end
+/// is kept: the renderer cuts it off where the line is long.
 fn visible(text: &str, place: Range<usize>) -> Range<usize> {
     let boundary = |place: usize| {
         let mut place = place.min(text.len());
@@ -81,8 +81,8 @@ fn visible(text: &str, place: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// The text with blanks in the place of whatever moves a terminal's cursor, and of blanks that are not a column wide: as
-/// many bytes of them, so that places stay.
+/// Replaces control characters, and blanks that are not one column wide, with as many bytes of blanks, so that offsets
+/// stay valid.
 fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

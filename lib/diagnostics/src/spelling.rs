@@ -1,15 +1,14 @@
-//! What was probably meant by a word that is not known.
+//! Spelling suggestions.
 
-/// More mistakes than these make another word.
+/// Maximum edit distance.
 const MAX_MISTAKES: usize = 2;
 
-/// The known word that is spelled nearly so, without regard to case; of several the nearest, and of those the first by
-/// the alphabet.
+/// The known word closest in spelling, ignoring case; the first in alphabetical order if several are.
 pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let word = word.to_lowercase();
     let near = |known: &'w str| {
         let mistakes = strsim::osa_distance(&word, &known.to_lowercase());
-        // Half of a short word says nothing of the other half.
+        // Half of a short word says nothing about the rest.
         (mistakes <= MAX_MISTAKES && mistakes * 2 <= known.chars().count()).then_some((mistakes, known))
     };
     known.into_iter().filter_map(near).min().map(|(_, known)| known)

@@ -1,11 +1,11 @@
-//! Bytes of a disk at any place, through the cache.
+//! Byte-granular access to a disk through the cache.
 
 use alloc::rc::Rc;
 
 use crate::cache::Cache;
 use crate::{BlockSource, DiskError};
 
-/// A disk's bytes.
+/// A disk addressed in bytes.
 pub(crate) struct Bytes<S: BlockSource> {
     cache: Rc<Cache<S>>,
 }

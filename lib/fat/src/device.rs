@@ -1,4 +1,4 @@
-//! The cache as the block device that the crate for FAT works on.
+//! The cache as a block device for the FAT crate.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -18,7 +18,7 @@ const BLOCK: BlockSize = match BlockSize::new(SECTOR_BYTES as u32) {
     None => panic!("a sector has bytes"),
 };
 
-/// A disk through its cache, in blocks of 512 bytes whatever the disk's own sectors are.
+/// A disk behind its cache, in blocks of 512 bytes whatever the disk's own sector size.
 pub(crate) struct Device<S: BlockSource> {
     cache: Rc<Cache<S>>,
     writable: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Device<S: BlockSource> {
 
 type Waiting = Pin<Box<dyn Future<Output = Result<(), DiskError>>>>;
 
-/// How far a transfer is.
+/// Progress of a transfer.
 #[derive(Default)]
 pub(crate) struct Progress {
     done: usize,
@@ -38,7 +38,7 @@ impl<S: BlockSource> Device<S> {
         Device { cache, writable }
     }
 
-    /// Goes on with what the transfer waits for.
+    /// Polls what the transfer waits for.
     fn poll_waiting(progress: &mut Progress, context: &mut Context<'_>) -> Poll<Result<(), Error<DiskError>>> {
         let Some(waiting) = &mut progress.waiting else { return Poll::Ready(Ok(())) };
         match waiting.as_mut().poll(context) {
@@ -53,7 +53,7 @@ impl<S: BlockSource> Device<S> {
 
 fn failed(error: DiskError) -> Error<DiskError> {
     match error {
-        DiskError::ReadOnly => Error::new(ErrorKind::ReadOnly, "the disk cannot be written to"),
+        DiskError::ReadOnly => Error::new(ErrorKind::ReadOnly, "the disk is read-only"),
         other => Error::device(other, "the disk failed"),
     }
 }
@@ -122,7 +122,7 @@ impl<S: BlockSource> BlockDevice for Device<S> {
             }
             let offset = start + progress.done as u64;
             let cache = Rc::clone(&self.cache);
-            progress.waiting = Some(if cache.covers_line(offset, buffer.len() - progress.done) {
+            progress.waiting = Some(if cache.covers_page(offset, buffer.len() - progress.done) {
                 Box::pin(cache.make(offset))
             } else {
                 Box::pin(cache.bring(offset, 1))

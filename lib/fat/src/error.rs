@@ -1,4 +1,4 @@
-//! What can be wrong with a request, a disk or a volume.
+//! Errors of requests, disks and volumes.
 
 use core::fmt;
 
@@ -6,40 +6,40 @@ use hadris_io::ErrorKind;
 
 use crate::DiskError;
 
-/// Why a volume did not do what it was asked.
+/// Why an operation on a volume failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The disk holds no FAT volume.
+    /// Not a FAT volume.
     NotRecognised,
-    /// The volume is of a kind that is not served: blocks that are too large, say.
+    /// An unsupported variant of FAT, for instance with clusters that are too large.
     NotSupported,
     /// The disk failed.
     Disk(DiskError),
-    /// What is on the disk contradicts itself.
+    /// The on-disk structures are inconsistent.
     Damaged(&'static str),
-    /// Nothing has that name.
+    /// No such file or folder.
     NotFound,
-    /// The name is taken.
+    /// The name already exists.
     AlreadyExists,
-    /// A part of the path is not a folder.
+    /// A component of the path is not a folder.
     NotADirectory,
     /// It is a folder.
     IsADirectory,
-    /// The folder has names in it.
+    /// The folder is not empty.
     NotEmpty,
     /// A folder cannot be moved into itself.
     IntoItself,
-    /// FAT cannot hold such a name.
+    /// Not a valid FAT name.
     BadName,
-    /// That is not for clients: the root cannot be removed or renamed.
+    /// Clients may not do that: the root cannot be removed or renamed.
     NotPermitted,
-    /// There is no room left, for content or for a name.
+    /// No space left, for content or for a directory entry.
     NoSpace,
-    /// A file of FAT has at most 4 GiB less one byte.
+    /// Beyond FAT's maximum file size of 4 GiB less one byte.
     TooLarge,
-    /// The volume cannot be written to.
+    /// The volume is read-only.
     ReadOnly,
-    /// There is no memory left, or too much is open.
+    /// Out of memory, or too many open files.
     Exhausted,
     /// The volume was unmounted.
     ShutDown,
@@ -61,7 +61,7 @@ impl From<hadris_io::Error<DiskError>> for Error {
             return Error::from(*disk);
         }
         match error.kind() {
-            // Without an error of the device: a request outside it, which only damage leads to.
+            // Without a device error it is an access beyond the disk, to which only damage leads.
             ErrorKind::Io => Error::Damaged(error.message()),
             ErrorKind::NotRecognized => Error::NotRecognised,
             ErrorKind::Corrupt => Error::Damaged(error.message()),
@@ -89,16 +89,16 @@ impl fmt::Display for Error {
             Error::Damaged(what) => return write!(f, "the volume is damaged: {what}"),
             Error::NotFound => "nothing has that name",
             Error::AlreadyExists => "the name is taken",
-            Error::NotADirectory => "a part of the path is not a folder",
+            Error::NotADirectory => "a component of the path is not a folder",
             Error::IsADirectory => "it is a folder",
-            Error::NotEmpty => "the folder has names in it",
+            Error::NotEmpty => "the folder is not empty",
             Error::IntoItself => "a folder cannot be moved into itself",
-            Error::BadName => "FAT cannot hold that name",
+            Error::BadName => "the name is not a valid FAT name",
             Error::NotPermitted => "the root stays as it is",
-            Error::NoSpace => "the volume has no room left",
-            Error::TooLarge => "a file of FAT cannot be that large",
-            Error::ReadOnly => "the volume cannot be written to",
-            Error::Exhausted => "there is no memory left, or too much is open",
+            Error::NoSpace => "no space left on the volume",
+            Error::TooLarge => "the file would exceed FAT's maximum size",
+            Error::ReadOnly => "the volume is read-only",
+            Error::Exhausted => "out of memory, or too many open files",
             Error::ShutDown => "the volume was unmounted",
         };
         f.write_str(text)

@@ -9,25 +9,25 @@ use crate::error::Error;
 use crate::mounted::{Mounted, is_removed_name};
 use crate::volume::{Core, Folder, Node, PIECE_BYTES, attributes_for, describe, get};
 
-/// What to do about a name that is taken.
+/// What to do if the name exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateMode {
-    /// Nothing; it is an error.
+    /// Fail.
     New,
-    /// Open the file that has it.
+    /// Open the existing file.
     OpenExisting,
 }
 
-/// A write that was not done, or not all of it.
+/// A write that failed, perhaps halfway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// Bytes that are in the file.
+    /// Bytes written.
     pub written: usize,
-    /// Why not all of them are.
+    /// Why the rest was not.
     pub error: Error,
 }
 
-/// An open file. It stays the same file when it is renamed, and stays a file when it is removed.
+/// An open file. It survives renaming, and removal until it is closed.
 pub struct OpenFile<S: BlockSource> {
     core: Rc<Core<S>>,
     node: NodeId,
@@ -43,10 +43,10 @@ impl<S: BlockSource> Drop for OpenFile<S> {
 }
 
 impl<S: BlockSource> Folder<S> {
-    /// Opens the file at this path.
+    /// Opens an existing file.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such file.
     pub async fn open(&self, path: &str) -> Result<OpenFile<S>, Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -54,10 +54,10 @@ impl<S: BlockSource> Folder<S> {
         self.opened(mounted, node).await
     }
 
-    /// Makes an empty file and opens it, or opens the one that has the name where `mode` lets it.
+    /// Creates and opens an empty file, or opens an existing one if `mode` permits.
     ///
     /// # Errors
-    /// The name is taken or cannot be, or there is no room.
+    /// The name exists or is invalid, or there is no space.
     pub async fn create(&self, path: &str, permissions: u32, mode: CreateMode) -> Result<OpenFile<S>, Error> {
         let (folder, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path.trim_end_matches('/')));
         if matches!(name, "" | "." | "..") {
@@ -105,7 +105,7 @@ async fn create<S: BlockSource>(
 }
 
 impl<S: BlockSource> OpenFile<S> {
-    /// What is known of the file.
+    /// The file's attributes.
     ///
     /// # Errors
     /// The disk failed.
@@ -118,10 +118,10 @@ impl<S: BlockSource> OpenFile<S> {
         Ok(self.attributes().await?.size_bytes)
     }
 
-    /// Reads from `offset` on into `target`, and says how many bytes that were: fewer only at the end of the file.
+    /// Reads from `offset` into `target`; returns the number of bytes, which is short only at the end of the file.
     ///
     /// # Errors
-    /// The disk failed, or the file's chain of clusters is damaged.
+    /// The disk failed, or the cluster chain is damaged.
     pub async fn read(&self, offset: u64, target: &mut [u8]) -> Result<usize, Error> {
         let mut done = 0;
         while done < target.len() {
@@ -137,10 +137,10 @@ impl<S: BlockSource> OpenFile<S> {
         Ok(done)
     }
 
-    /// Writes `bytes` to `offset`. What lies between the end of the file and `offset` becomes zeros.
+    /// Writes `bytes` at `offset`. A gap after the end of the file is filled with zeros.
     ///
     /// # Errors
-    /// What was written, and why not all of it.
+    /// How many bytes were written, and why not all.
     pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Partial> {
         let nothing = |error| Partial { written: 0, error };
         if offset.saturating_add(bytes.len() as u64) > u64::from(u32::MAX) {
@@ -164,7 +164,7 @@ impl<S: BlockSource> OpenFile<S> {
         Ok(())
     }
 
-    /// Writes `bytes` to the end of the file, wherever that is, in one step. Gives where that was.
+    /// Appends `bytes` atomically with regard to other clients; returns their offset.
     ///
     /// # Errors
     /// Nothing was written.
@@ -187,10 +187,10 @@ impl<S: BlockSource> OpenFile<S> {
         }
     }
 
-    /// Cuts the file to this many bytes, or makes it longer with zeros. They take room: FAT knows no holes.
+    /// Truncates the file, or extends it with zeros, which take space: FAT has no holes.
     ///
     /// # Errors
-    /// There is no room; the file is as long as it was.
+    /// No space; the size is unchanged.
     pub async fn set_size(&self, size_bytes: u64) -> Result<(), Error> {
         if size_bytes > u64::from(u32::MAX) {
             return Err(Error::TooLarge);
@@ -203,7 +203,7 @@ impl<S: BlockSource> OpenFile<S> {
         Ok(get(&mut held)?.fs.truncate(self.node, size_bytes).await?)
     }
 
-    /// Makes the file at least this long, in pieces between which others come.
+    /// Extends the file to at least this size, in pieces between which other operations run.
     async fn grow(&self, size_bytes: u64) -> Result<(), Error> {
         let start = {
             let mut held = self.core.hold().await?;
@@ -227,7 +227,7 @@ impl<S: BlockSource> OpenFile<S> {
             self.core.changes();
             let next = (size + PIECE_BYTES as u64).min(size_bytes);
             if let Err(error) = mounted.fs.truncate(self.node, next).await {
-                // The room is gone to somebody else: give back what was taken, unless there may be content in it.
+                // Another client took the space: give back what was allocated, unless it may have content.
                 if self.core.writes.get() == writes {
                     mounted.fs.truncate(self.node, start).await?;
                 }
@@ -236,7 +236,7 @@ impl<S: BlockSource> OpenFile<S> {
         }
     }
 
-    /// Ends the use of the file. A removed file goes with its last user.
+    /// Closes the file. A removed file is deleted with its last handle.
     ///
     /// # Errors
     /// The disk failed; the file is closed all the same.

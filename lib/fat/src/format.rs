@@ -1,4 +1,4 @@
-//! Making a new volume.
+//! Formatting.
 
 use alloc::rc::Rc;
 
@@ -12,40 +12,38 @@ use crate::cache::{Cache, CacheLimits};
 use crate::device::Device;
 use crate::error::Error;
 
-/// What lies before the data of any file system that was there before: marks of ext2, NTFS and the like.
+/// The area before the data that holds the signatures of other file systems, such as ext2 and NTFS, and is cleared.
 const OLD_MARKS_BYTES: u64 = 128 * 1024;
 
-/// How a new volume is to be.
+/// Parameters of a new volume.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FormatOptions<'a> {
-    /// Bytes of a cluster: a power of two from 512 to 32 KiB. By default what suits the disk's size.
+    /// Cluster size in bytes: a power of two from 512 to 32 KiB. By default it follows from the disk's size.
     pub cluster_bytes: Option<u32>,
-    /// The volume's name: at most 11 characters of ASCII, without `"*+,./:;<=>?[\]|`.
+    /// Volume label: at most 11 ASCII characters, without `"*+,./:;<=>?[\]|`.
     pub label: &'a str,
-    /// The time of making, in seconds since 1970.
+    /// Creation time, in seconds since 1970.
     pub time_s: i64,
-    /// What tells this volume from others.
+    /// Volume serial number.
     pub serial: u32,
 }
 
-/// A volume that was made.
+/// A volume that was formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Formatted {
-    /// 12, 16 or 32.
+    /// FAT width: 12, 16 or 32.
     pub bits: u32,
-    /// Bytes of a cluster.
+    /// Cluster size in bytes.
     pub cluster_bytes: u32,
-    /// How many clusters there are.
+    /// Number of clusters.
     pub clusters: u32,
 }
 
-/// Makes an empty volume on the whole disk: FAT12 below 16 MiB, FAT16 below 512 MiB, else FAT32; with a given size of
-/// clusters, where that makes too many or too few of them, the first width for which it does not. What was on the
-/// disk is gone.
+/// Formats the whole disk: FAT12 below 16 MiB, FAT16 below 512 MiB, else FAT32. If a given cluster size makes too many
+/// or too few clusters for that width, the first width that allows their number is used. The previous content is lost.
 ///
 /// # Errors
-/// The disk is too small or too large, cannot be written to or failed, or the label or the size of clusters is
-/// none that FAT has.
+/// The disk is too small, too large or read-only, or failed; or the label or cluster size is invalid.
 pub async fn format<S: BlockSource>(source: S, options: FormatOptions<'_>) -> Result<Formatted, Error> {
     if source.is_read_only() {
         return Err(Error::ReadOnly);
@@ -70,7 +68,7 @@ pub async fn format<S: BlockSource>(source: S, options: FormatOptions<'_>) -> Re
     let mut device = Device::new(Rc::clone(bytes.cache()), true);
     let mut made = hadris_fat::async_::format(&mut device, &wanted).await;
     if options.cluster_bytes.is_some() {
-        // The width that the disk's size suggests may not have so many clusters of that size, or so few.
+        // The width suggested by the disk's size may not allow the number of clusters of the given size.
         for kind in [FatKind::Fat12, FatKind::Fat16, FatKind::Fat32] {
             let Err(error) = &made else { break };
             if !matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::LimitExceeded) {

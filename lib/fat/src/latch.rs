@@ -1,8 +1,8 @@
-//! The outcome of a request to the disk, for every task that waits for it.
+//! The outcome of a disk request, for all tasks that wait for it.
 //!
-//! A [`Completion`] belongs to the task that drives the request, any number of [`Latch`]es to tasks that want to know
-//! how it ended. A completion that is dropped unused completes with [`DiskError::Gone`], so a waiter cannot be
-//! left behind by a task that was dropped before its end.
+//! A [`Completion`] belongs to the task that drives the request; [`Latch`]es, in any number, to its waiters. A
+//! completion that is dropped unused completes with [`DiskError::Gone`], so no waiter hangs when a task is dropped
+//! halfway.
 
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -21,30 +21,30 @@ struct State {
 #[derive(Clone)]
 pub(crate) struct Latch(Rc<State>);
 
-/// Supplies the outcome, exactly once.
+/// Supplies the outcome, once.
 pub(crate) struct Completion(Rc<State>);
 
-/// A latch and what opens it.
+/// Creates a latch and its completion.
 pub(crate) fn latch() -> (Latch, Completion) {
     let state = Rc::new(State::default());
     (Latch(Rc::clone(&state)), Completion(state))
 }
 
 impl Latch {
-    /// Waits until the request has ended.
+    /// Waits for the outcome.
     pub(crate) async fn wait(&self) -> Result<(), DiskError> {
         self.0.ended.until(|| self.0.outcome.get().is_some()).await;
         self.0.outcome.get().unwrap_or(Err(DiskError::Gone))
     }
 
-    /// Whether `completion` opens this latch.
+    /// Whether `completion` completes this latch.
     pub(crate) fn is_opened_by(&self, completion: &Completion) -> bool {
         Rc::ptr_eq(&self.0, &completion.0)
     }
 }
 
 impl Completion {
-    /// Opens the latch.
+    /// Completes the latch.
     pub(crate) fn complete(self, outcome: Result<(), DiskError>) {
         self.0.outcome.set(Some(outcome));
     }

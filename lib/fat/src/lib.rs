@@ -1,8 +1,8 @@
-//! FAT12, FAT16 and FAT32 with long names: a volume for many clients, made and checked.
+//! FAT12, FAT16 and FAT32 with long names: volumes for concurrent clients, formatting and checking.
 //!
-//! What is known of the format while a volume is mounted comes from the crate `hadris-fat`; here is what it needs
-//! and what a service needs of it: [`BlockSource`] says what a disk is, a cache writes back, [`Volume`], [`Folder`] and
-//! [`OpenFile`] are what clients have, and requests come one after the other. Deliberately not here: channels.
+//! The on-disk format of a mounted volume is the crate `hadris-fat`'s. This crate adds the block device it needs
+//! ([`BlockSource`] behind a write-back cache), the interface of a service ([`Volume`], [`Folder`], [`OpenFile`]), and
+//! serialization of operations. Deliberately not here: channels.
 #![no_std]
 #![forbid(unsafe_code)]
 

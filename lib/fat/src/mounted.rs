@@ -1,8 +1,8 @@
-//! A mounted volume while one operation has it: nodes, and how long each is needed.
+//! A mounted volume while an operation holds it: nodes and their reference counts.
 //!
-//! Key type: [`Mounted`]. The crate below knows nodes by numbers that it keeps as long as they are pinned; here is
-//! one pin for each node that anybody has, and a count of who has it. A file that is removed while it is open gets
-//! a name that nobody sees, and is removed under that name with its last handle. Deliberately not here: paths.
+//! Key type: [`Mounted`]. The FAT crate keeps a node's number valid while it is pinned; here is one pin per referenced
+//! node, and its reference count. A file that is removed while open is renamed to a hidden name, and unlinked with its
+//! last handle. Deliberately not here: paths.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -19,17 +19,17 @@ use crate::{BlockSource, DiskError};
 
 type Outcome<T> = Result<T, hadris_io::Error<DiskError>>;
 
-/// Numbers that are tried for the name of a removed file.
+/// Hidden names tried for a removed file.
 const MAX_REMOVED: u32 = 0x10000;
-/// What marks such a name for people and other systems.
+/// Attributes that mark a hidden name, for people and other systems.
 const REMOVED_ATTRIBUTES: Attributes = Attributes::HIDDEN.union(Attributes::SYSTEM);
 
-/// The volume and who has what of it.
+/// The volume and its referenced nodes.
 pub(crate) struct Mounted<S: BlockSource> {
     pub(crate) fs: FatFs<Device<S>>,
-    /// Who has this node, each counted.
+    /// Reference counts.
     holders: BTreeMap<NodeId, u32>,
-    /// Removed files that are still open: the folder they are in and their name there.
+    /// Removed files that are still open: the folder and name under which they are hidden.
     removed: BTreeMap<NodeId, (NodeId, String)>,
     next_removed: u32,
 }
@@ -39,7 +39,7 @@ impl<S: BlockSource> Mounted<S> {
         Mounted { fs, holders: BTreeMap::new(), removed: BTreeMap::new(), next_removed: 0 }
     }
 
-    /// Counts one more who has the node; `is_pinned` if that one brings a pin along.
+    /// Adds a reference; `pin` says whether the caller brings a pin of its own.
     fn hold(&mut self, node: NodeId, pin: Pin) {
         let holders = self.holders.entry(node).or_insert(0);
         *holders += 1;
@@ -49,12 +49,12 @@ impl<S: BlockSource> Mounted<S> {
         }
     }
 
-    /// One more who has a node that somebody has.
+    /// Adds a reference to a node that is referenced already.
     pub(crate) fn share(&mut self, node: NodeId) {
         self.hold(node, Pin::Had);
     }
 
-    /// The reverse of what gave the node.
+    /// Drops a reference.
     pub(crate) fn release(&mut self, node: NodeId) {
         let Some(holders) = self.holders.get_mut(&node) else { return };
         *holders -= 1;
@@ -64,7 +64,7 @@ impl<S: BlockSource> Mounted<S> {
         }
     }
 
-    /// The node called `name` in a folder. Who gets it releases it.
+    /// Looks up `name` in a folder. The caller must release the node.
     pub(crate) async fn find(&mut self, folder: NodeId, name: &str) -> Result<NodeId, Error> {
         let node = self.fs.lookup(folder, Name::new(name)).await?;
         self.hold(node, Pin::Brought);
@@ -75,8 +75,8 @@ impl<S: BlockSource> Mounted<S> {
         Ok(node)
     }
 
-    /// The name under which the node of a listing is found. Half of a surrogate pair in a long name is listed as U+FFFD,
-    /// which finds nothing, or another node; such a node goes by its short name.
+    /// The name by which a listed node can be looked up. Half of a surrogate pair in a long name is listed as U+FFFD,
+    /// which finds nothing or another node; then it is the short name.
     pub(crate) async fn name_that_finds(
         &mut self,
         folder: NodeId,
@@ -116,13 +116,13 @@ impl<S: BlockSource> Mounted<S> {
         Ok(node)
     }
 
-    /// Opens a file that the caller has.
+    /// Opens a file that the caller references.
     pub(crate) async fn open(&mut self, node: NodeId) -> Result<(), Error> {
         let mode = if self.fs.is_read_only() { OpenMode::Read } else { OpenMode::Write };
         Ok(self.fs.open(node, mode).await?)
     }
 
-    /// Ends one `open`, and the file if it was removed and nobody else has it.
+    /// Undoes one `open`; a removed file is unlinked with its last reference.
     pub(crate) async fn close(&mut self, node: NodeId) -> Result<(), Error> {
         let closed = self.fs.close(node).await;
         let is_last = self.holders.get(&node) == Some(&1);
@@ -135,7 +135,7 @@ impl<S: BlockSource> Mounted<S> {
         Ok(closed?)
     }
 
-    /// Whether a listing shows the node.
+    /// Whether a listing includes the node.
     pub(crate) fn is_shown(&self, node: NodeId) -> bool {
         !self.removed.contains_key(&node)
     }
@@ -162,7 +162,7 @@ impl<S: BlockSource> Mounted<S> {
         to_folder: NodeId,
         to: &str,
     ) -> Result<(), Error> {
-        // What is removed is not there to be moved or replaced.
+        // A removed file can be neither moved nor replaced.
         self.find(from_folder, from).await.map(|node| self.release(node))?;
         let (old, new) = (Name::new(from), Name::new(to));
         match self.fs.rename(from_folder, old, to_folder, new, RenameMode::Replace).await {
@@ -176,7 +176,7 @@ impl<S: BlockSource> Mounted<S> {
         outcome
     }
 
-    /// Renames to a name that an open file has.
+    /// Renames over an open file.
     async fn rename_over(
         &mut self,
         from_folder: NodeId,
@@ -204,8 +204,8 @@ impl<S: BlockSource> Mounted<S> {
         Ok(outcome?)
     }
 
-    /// Gives an open file a name that nobody sees: in the root, so that its folder can be removed, or where the
-    /// root is full in its folder.
+    /// Renames an open file to a hidden name: in the root, so that its folder can be removed, or in its folder if the
+    /// root is full.
     async fn set_aside(&mut self, folder: NodeId, name: &str, node: NodeId) -> Result<(), Error> {
         let root = self.fs.root();
         let (place, hidden) = match self.hide(folder, name, root).await {
@@ -214,7 +214,7 @@ impl<S: BlockSource> Mounted<S> {
         };
         self.share(place);
         self.removed.insert(node, (place, hidden));
-        // The name alone is enough while the volume is mounted; this is for after a crash.
+        // The attributes are for after a crash; while the volume is mounted, the name suffices.
         let marked = self.fs.setattr(node, &SetAttr::new().with_attributes(REMOVED_ATTRIBUTES)).await;
         marked.or(Ok(()))
     }
@@ -232,7 +232,7 @@ impl<S: BlockSource> Mounted<S> {
         Err(ErrorKind::NoSpace.into())
     }
 
-    /// Removes what a crash left of files that were removed while they were open.
+    /// Unlinks files that a crash left under hidden names.
     pub(crate) async fn remove_leftovers(&mut self) -> Result<(), Error> {
         let root = self.fs.root();
         let mut leftovers = Vec::new();
@@ -254,12 +254,12 @@ impl<S: BlockSource> Mounted<S> {
         Ok(())
     }
 
-    /// Files and folders that somebody has.
+    /// Number of referenced files and folders.
     pub(crate) fn held(&self) -> usize {
         self.holders.len()
     }
 
-    /// Removed files that somebody still has: what to remove before the volume is unmounted.
+    /// Removed files that are still open, to be unlinked before the volume is unmounted.
     pub(crate) async fn end_removed(&mut self) -> Result<(), Error> {
         while let Some((node, (folder, name))) = self.removed.pop_first() {
             while self.fs.unlink(folder, Name::new(&name)).await.is_err_and(|error| error.kind() == ErrorKind::Busy) {
@@ -271,19 +271,19 @@ impl<S: BlockSource> Mounted<S> {
     }
 }
 
-/// Whether a new holder brings a pin of the crate's or leans on the one that is there.
+/// Whether a new reference brings a pin of its own, or relies on the existing one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pin {
     Brought,
     Had,
 }
 
-/// The name of a removed file, which is a short name of FAT.
+/// The hidden name of a removed file; a short name.
 fn removed_name(number: u32) -> String {
     format!("$DEL{number:04X}.$$$")
 }
 
-/// Whether this is such a name. Clients may not use it.
+/// Whether this is a hidden name, which clients may not use.
 pub(crate) fn is_removed_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let digits = name.strip_prefix("$DEL").and_then(|rest| rest.strip_suffix(".$$$"));

@@ -1,16 +1,16 @@
-//! Whether a disk holds a FAT volume at all.
+//! Detection of FAT volumes.
 
 use hadris_fat_raw::{BOOT_SECTOR_LEN, BootError, Geometry, parse_boot};
 
 use crate::error::Error;
 
-/// Where boot sectors name their format: FAT12 and FAT16, FAT32.
+/// Offsets of the file system type in the boot sector: FAT12 and FAT16, FAT32.
 const FORMAT_NAMES: [usize; 2] = [54, 82];
 
 /// Reads a boot sector.
 pub(crate) fn recognise(sector: &[u8; BOOT_SECTOR_LEN]) -> Result<Geometry, Error> {
     parse_boot(sector).map_err(|error| {
-        // What boot sectors of other formats share with FAT's would make it look like damage.
+        // Other formats share parts of FAT's boot sector; those must not be reported as damage.
         let is_named = FORMAT_NAMES.iter().any(|at| sector[*at..].starts_with(b"FAT"));
         match error {
             BootError::NotFat(_) => Error::NotRecognised,

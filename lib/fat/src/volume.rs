@@ -1,11 +1,11 @@
-//! A mounted volume as its clients see it.
+//! A mounted volume as clients see it.
 //!
-//! Key types: [`Volume`], [`Folder`], [`OpenFile`]. One operation runs at a time, in the order in which they came;
-//! a long transfer goes in pieces, so that others come between. What was written is on the disk after
-//! [`Volume::sync`]; until then it may be in the cache, and the volume is marked as dirty on the disk.
+//! Key types: [`Volume`], [`Folder`], [`OpenFile`]. Operations are serialized in order of arrival; long transfers are
+//! split, and others run in between. Written data is durable after [`Volume::sync`]; until then it may be in the cache,
+//! and the volume is marked dirty on the disk.
 //!
-//! What FAT cannot do is refused: links, owners, names that differ in case alone. Deliberately not here:
-//! permissions beyond the read-only attribute, which is kept and shown but keeps nobody from writing.
+//! What FAT cannot express is refused: links, owners, names that differ only in case. Deliberately not here:
+//! permissions; the read-only attribute is stored and shown, but not enforced.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -25,137 +25,137 @@ use crate::mounted::{Mounted, is_removed_name};
 use crate::recognise::recognise;
 use crate::{BlockSource, DiskError};
 
-/// Nodes that may be in use at once.
+/// Maximum referenced nodes.
 const MAX_NODES: usize = 100_000;
-/// Positions in chains that are remembered, so that reading here and there does not follow them from the start.
+/// Remembered positions in cluster chains, so that random access does not follow chains from the start.
 const CHAIN_POSITIONS: usize = 512;
-/// Names of one folder that are remembered.
+/// Remembered names of one folder.
 const DIRECTORY_NAMES: usize = 512;
-/// The largest piece of a transfer for which others wait.
+/// Maximum bytes of a transfer between other operations.
 pub(crate) const PIECE_BYTES: usize = 256 * 1024;
 
-/// How to mount a volume.
+/// Mount options.
 #[derive(Clone, Copy)]
 pub struct MountOptions {
-    /// What the cache may hold.
+    /// Limits of the cache.
     pub limits: CacheLimits,
-    /// Whether the volume may be changed, if its disk can be.
+    /// Whether to mount read-only.
     pub access: Access,
-    /// Tells the time for what is made and changed.
+    /// Clock for timestamps.
     pub clock: &'static dyn Clock,
 }
 
-/// Whether a volume may be changed.
+/// Access mode of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is only read.
+    /// Read-only.
     ReadOnly,
-    /// It is changed where the disk can be written to.
+    /// Read-write if the disk is writable.
     WriteIfPossible,
 }
 
-/// What a name stands for.
+/// File type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A folder.
+    /// Folder.
     Directory,
-    /// A file.
+    /// Regular file.
     File,
 }
 
-/// What is known of a file or folder.
+/// Attributes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number while somebody has it or its name stays.
+    /// Node number, valid while the node is referenced or its name exists.
     pub number: u64,
-    /// What it is.
+    /// File or folder.
     pub kind: Kind,
-    /// Bytes of content; 0 for a folder.
+    /// Size in bytes; 0 for a folder.
     pub size_bytes: u64,
-    /// Bytes of the clusters that the content needs.
+    /// Bytes of the allocated clusters.
     pub allocated_bytes: u64,
-    /// Seconds since 1970 of the last change of content, by the volume's clock, which knows no time zone.
+    /// Modification time in seconds since 1970, in the time zone of the volume's clock, which FAT does not record.
     pub modified_s: i64,
-    /// Likewise of the day of the last access.
+    /// Access time, to the day.
     pub accessed_s: i64,
-    /// Likewise of its making.
+    /// Creation time.
     pub created_s: i64,
-    /// Unix permission bits: what FAT's read-only attribute says.
+    /// Unix permission bits, which follow from the read-only attribute.
     pub permissions: u32,
 }
 
-/// What to change of a file or folder.
+/// Attributes to change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttributeChanges {
-    /// New permission bits: without any bit to write, the file is read-only.
+    /// New permission bits; without any write bit the file becomes read-only.
     pub permissions: Option<u32>,
-    /// New time of the last change, in seconds since 1970. FAT knows even seconds of 1980 to 2107.
+    /// New modification time, in seconds since 1970. FAT stores even seconds from 1980 to 2107.
     pub modified_s: Option<i64>,
-    /// New time of the last access, of which FAT keeps the day.
+    /// New access time, of which FAT stores the day.
     pub accessed_s: Option<i64>,
 }
 
-/// A name in a folder.
+/// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The name; the short one where the long one has half of a surrogate pair, which UTF-8 cannot express.
+    /// The name; the short one if the long one has half of a surrogate pair, which UTF-8 cannot express.
     pub name: String,
-    /// What it stands for.
+    /// File or folder.
     pub kind: Kind,
-    /// The node's number.
+    /// Node number.
     pub number: u64,
-    /// Where to go on after this name.
+    /// Position after this entry.
     pub position: u64,
 }
 
-/// A piece of a folder's names.
+/// A part of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The names.
+    /// Entries.
     pub entries: Vec<Entry>,
-    /// Where to go on, if there may be more.
+    /// Position to continue from, if there may be more.
     pub next: Option<u64>,
 }
 
-/// Numbers about a volume.
+/// Volume statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeStatistics {
-    /// Bytes for content and folders.
+    /// Total bytes for content and folders.
     pub size_bytes: u64,
-    /// Bytes of them that are free.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// Bytes of the smallest piece of room.
+    /// Cluster size in bytes.
     pub cluster_bytes: u32,
-    /// 12, 16 or 32.
+    /// FAT width: 12, 16 or 32.
     pub bits: u32,
-    /// Whether it cannot be changed.
+    /// Whether the volume is read-only.
     pub is_read_only: bool,
-    /// Files and folders that are in use.
+    /// Referenced files and folders.
     pub open: u64,
-    /// Its name.
+    /// Volume label.
     pub label: String,
-    /// The cache.
+    /// Cache statistics.
     pub cache: CacheCounters,
 }
 
-/// What a handle's end leaves to be done by whoever comes next.
+/// Cleanup left by dropped handles, for the next operation.
 enum Release {
     Folder(NodeId),
     File(NodeId),
 }
 
 pub(crate) struct Core<S: BlockSource> {
-    /// `None` once it is unmounted.
+    /// `None` after unmounting.
     pub(crate) mounted: Mutex<Option<Mounted<S>>>,
     cache: Rc<Cache<S>>,
     releases: RefCell<Vec<Release>>,
     has_changes: Cell<bool>,
-    /// Counts what was written to files.
+    /// Counts writes to files.
     pub(crate) writes: Cell<u64>,
     was_dirty: bool,
 }
 
-/// A mounted volume; a cheap handle of which there can be many.
+/// A mounted volume; cheap to clone.
 pub struct Volume<S: BlockSource> {
     pub(crate) core: Rc<Core<S>>,
 }
@@ -166,7 +166,7 @@ impl<S: BlockSource> Clone for Volume<S> {
     }
 }
 
-/// A folder that somebody has: it stays the same folder when it is renamed.
+/// A reference to a folder; it survives renaming.
 pub struct Folder<S: BlockSource> {
     pub(crate) core: Rc<Core<S>>,
     pub(crate) node: NodeId,
@@ -179,7 +179,7 @@ impl<S: BlockSource> Drop for Folder<S> {
 }
 
 impl<S: BlockSource> Core<S> {
-    /// The volume for one operation, after what ended handles left to do.
+    /// Locks the volume for one operation, and first runs the cleanup of dropped handles.
     pub(crate) async fn hold(&self) -> Result<MutexGuard<'_, Option<Mounted<S>>>, Error> {
         let mut held = self.mounted.lock().await;
         let mounted = held.as_mut().ok_or(Error::ShutDown)?;
@@ -188,7 +188,7 @@ impl<S: BlockSource> Core<S> {
             match next {
                 None => return Ok(held),
                 Some(Release::Folder(node)) => mounted.release(node),
-                // Whoever wanted to know whether it worked has closed the file.
+                // An error here has no recipient: who cares about errors closes the file.
                 Some(Release::File(node)) => drop(mounted.close(node).await),
             }
         }
@@ -208,7 +208,7 @@ impl<S: BlockSource> Core<S> {
     }
 }
 
-/// The volume of a lock that was just taken.
+/// The volume behind a lock guard.
 pub(crate) fn get<'a, S: BlockSource>(
     held: &'a mut MutexGuard<'_, Option<Mounted<S>>>,
 ) -> Result<&'a mut Mounted<S>, Error> {
@@ -219,7 +219,7 @@ impl<S: BlockSource> Volume<S> {
     /// Mounts the volume on a disk.
     ///
     /// # Errors
-    /// There is none, it is damaged, or the disk failed.
+    /// Not a FAT volume, damage, or a disk error.
     pub async fn mount(source: S, options: MountOptions) -> Result<Volume<S>, Error> {
         let writable = options.access == Access::WriteIfPossible && !source.is_read_only();
         let cache = Rc::new(Cache::new(source, options.limits));
@@ -257,7 +257,7 @@ impl<S: BlockSource> Volume<S> {
         Ok(Volume { core: Rc::new(core) })
     }
 
-    /// Whether the volume was not cleanly unmounted. FAT12 does not say.
+    /// Whether the volume was not cleanly unmounted before. FAT12 does not record it.
     pub fn was_dirty(&self) -> bool {
         self.core.was_dirty
     }
@@ -267,12 +267,12 @@ impl<S: BlockSource> Volume<S> {
         self.core.has_changes.get() || self.core.cache.counters().unwritten_bytes > 0
     }
 
-    /// What the cache has done.
+    /// Cache statistics.
     pub fn cache(&self) -> CacheCounters {
         self.core.cache.counters()
     }
 
-    /// The disk below.
+    /// The underlying disk.
     pub fn source(&self) -> &S {
         self.core.cache.source()
     }
@@ -289,7 +289,7 @@ impl<S: BlockSource> Volume<S> {
         Ok(Folder { core: Rc::clone(&self.core), node })
     }
 
-    /// Numbers about the volume.
+    /// Volume statistics.
     ///
     /// # Errors
     /// The disk failed.
@@ -298,7 +298,7 @@ impl<S: BlockSource> Volume<S> {
         let mounted = get(&mut held)?;
         let room = mounted.fs.statfs().await?;
         let mut buffer = [0; 384];
-        // A label that cannot be read is no reason to say nothing.
+        // An unreadable label is no reason to fail.
         let label = mounted.fs.label(&mut buffer).await.ok().flatten().map(String::from).unwrap_or_default();
         Ok(VolumeStatistics {
             size_bytes: room.total_bytes(),
@@ -316,10 +316,10 @@ impl<S: BlockSource> Volume<S> {
         })
     }
 
-    /// Puts everything on the medium and marks the volume as clean until the next change.
+    /// Writes everything to the medium, and marks the volume clean until the next change.
     ///
     /// # Errors
-    /// The disk failed; what it did not take is kept and tried again by the next sync.
+    /// The disk failed; what was not written stays dirty for the next sync.
     pub async fn sync(&self) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -335,8 +335,8 @@ impl<S: BlockSource> Volume<S> {
         synced
     }
 
-    /// Puts everything on the medium, marks the volume as clean and ends it: every request after this fails with
-    /// [`Error::ShutDown`]. Files that were removed and are still open are gone with it.
+    /// Writes everything to the medium, marks the volume clean and unmounts it: later requests fail with
+    /// [`Error::ShutDown`]. Removed files that are still open are deleted.
     ///
     /// # Errors
     /// The disk failed; the volume stays mounted.
@@ -356,23 +356,23 @@ impl<S: BlockSource> Volume<S> {
     }
 }
 
-/// A path's folder part and its last name.
+/// Splits a path into its folder and last name.
 fn split_last(path: &str) -> Result<(&str, &str), Error> {
     let path = path.trim_end_matches('/');
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     if matches!(name, "" | "." | "..") { Err(Error::NotPermitted) } else { Ok((folder, name)) }
 }
 
-/// Whether FAT can hold the name and clients may give it.
+/// Whether the name is valid in FAT and allowed to clients.
 fn check_new_name(name: &str) -> Result<(), Error> {
-    // Other systems drop dots and spaces at the end, and would then not find the name.
+    // Other systems strip trailing dots and spaces, and would not find the name.
     let is_whole = !name.ends_with(['.', ' ']);
     let is_good = hadris_fat_raw::short_name::is_valid_long_name(name) && is_whole && !is_removed_name(name);
     if is_good { Ok(()) } else { Err(Error::BadName) }
 }
 
 impl<S: BlockSource> Folder<S> {
-    /// Follows a path from this folder. Who gets the node releases it.
+    /// Resolves a path relative to this folder. The caller must release the node.
     pub(crate) async fn resolve(&self, mounted: &mut Mounted<S>, path: &str) -> Result<NodeId, Error> {
         let mut node = self.node;
         mounted.share(node);
@@ -389,10 +389,10 @@ impl<S: BlockSource> Folder<S> {
         Ok((self.resolve(mounted, folder).await?, name))
     }
 
-    /// The folder at this path.
+    /// Opens the folder at a path.
     ///
     /// # Errors
-    /// There is none.
+    /// No such folder.
     pub async fn folder(&self, path: &str) -> Result<Folder<S>, Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -406,10 +406,10 @@ impl<S: BlockSource> Folder<S> {
         }
     }
 
-    /// What is known of the file or folder at this path.
+    /// The attributes of the file or folder at a path.
     ///
     /// # Errors
-    /// There is none.
+    /// No such file or folder.
     pub async fn attributes(&self, path: &str) -> Result<Node, Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -419,10 +419,10 @@ impl<S: BlockSource> Folder<S> {
         found
     }
 
-    /// At most `limit` names of the folder at this path, from `position` on: 0 first. A position stays good while
-    /// names come and go: what was there all the time is listed once.
+    /// Lists at most `limit` names of the folder at a path, from `position` on, which begins at 0. Positions stay valid
+    /// while names are added and removed: a name that exists throughout is listed once.
     ///
-    /// # Errors
+    /// No such folder.
     /// There is no such folder.
     pub async fn list(&self, path: &str, position: u64, limit: usize) -> Result<Listing, Error> {
         let mut held = self.core.hold().await?;
@@ -433,10 +433,10 @@ impl<S: BlockSource> Folder<S> {
         listing
     }
 
-    /// Makes a folder in one that is there.
+    /// Creates a folder in an existing one.
     ///
     /// # Errors
-    /// The name is taken or cannot be, or there is no room.
+    /// The name exists or is invalid, or there is no space.
     pub async fn make_folder(&self, path: &str) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -450,11 +450,11 @@ impl<S: BlockSource> Folder<S> {
         made.map(|node| mounted.release(node))
     }
 
-    /// Takes out a file's name. Who has the file open goes on with it; its content goes with the last of them.
+    /// Removes a file's name. Open handles stay usable; the content is freed with the last one.
     ///
     /// # Errors
-    /// Nothing has the name, or a folder does. Where the file is open and neither the root nor its folder has room
-    /// for one more name, that is [`Error::NoSpace`]: then it can be removed once it is closed.
+    /// No such file, or it is a folder. [`Error::NoSpace`]: the file is open, and neither the root nor its folder has
+    /// room for a hidden name; it can be removed once it is closed.
     pub async fn remove_file(&self, path: &str) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -465,10 +465,10 @@ impl<S: BlockSource> Folder<S> {
         removed
     }
 
-    /// Takes out an empty folder.
+    /// Removes an empty folder.
     ///
     /// # Errors
-    /// It is not empty, or none.
+    /// The folder is not empty or does not exist.
     pub async fn remove_folder(&self, path: &str) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -479,11 +479,10 @@ impl<S: BlockSource> Folder<S> {
         removed
     }
 
-    /// Gives what is called `from` the name `to`, in whatever folder. A file replaces a file, a folder an empty
-    /// folder.
+    /// Renames `from` to `to`, across folders too. A file replaces a file, a folder an empty folder.
     ///
     /// # Errors
-    /// `from` is not there, `to` cannot be replaced, or there is no room.
+    /// `from` does not exist, `to` cannot be replaced, or there is no space.
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -504,10 +503,10 @@ impl<S: BlockSource> Folder<S> {
         outcome
     }
 
-    /// Changes what is known of the file or folder at this path. The root has nothing that could be changed.
+    /// Changes the attributes of the file or folder at a path; the root has none to change.
     ///
     /// # Errors
-    /// There is none.
+    /// No such file or folder.
     pub async fn set_attributes(&self, path: &str, changes: AttributeChanges) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -519,7 +518,7 @@ impl<S: BlockSource> Folder<S> {
     }
 }
 
-/// The answer for a name that cannot be: what has it can only be there if another system made it.
+/// The error for an invalid name: a file with such a name can only come from another system.
 async fn refuse_name<S: BlockSource, T>(
     mounted: &mut Mounted<S>,
     folder: NodeId,
@@ -536,7 +535,7 @@ async fn refuse_name<S: BlockSource, T>(
     }
 }
 
-/// What is known of a node.
+/// The attributes of a node.
 pub(crate) async fn describe<S: BlockSource>(mounted: &mut Mounted<S>, node: NodeId) -> Result<Node, Error> {
     let cluster_bytes = u64::from(mounted.fs.info().cluster_size());
     let stat = mounted.fs.stat(node).await?;
@@ -587,7 +586,7 @@ async fn list<S: BlockSource>(
     Ok(Listing { entries, next: Some(cursor.into_raw()) })
 }
 
-/// Permission bits as an attribute: read-only if nobody may write.
+/// Permission bits as attributes: read-only without any write bit.
 pub(crate) fn attributes_for(permissions: u32) -> Attributes {
     if permissions & 0o222 == 0 { Attributes::READ_ONLY } else { Attributes::NONE }
 }
@@ -598,7 +597,7 @@ async fn change<S: BlockSource>(
     changes: AttributeChanges,
 ) -> Result<(), Error> {
     if node == mounted.fs.root() {
-        // It has no entry that could hold anything.
+        // The root has no directory entry.
         return Ok(());
     }
     let mut wanted = SetAttr::new();

@@ -1,5 +1,5 @@
-//! What a process of the host does when it runs as a service, under systemd or the like: its log has the time and the
-//! author of each line ([`log`]), and its supervisor is told when it serves and when it stops ([`notify`]).
+//! What a host process needs to run as a service, under systemd or the like: log lines with time and author ([`log`]),
+//! and notification of its supervisor when it is ready and when it stops ([`notify`]).
 //!
 //! Deliberately not here: which process does so, and when.
 #![forbid(unsafe_code)]

@@ -1,18 +1,18 @@
-//! Lines of a log, each with the time and its author.
+//! Log lines with time and author.
 //!
-//! What comes in are lines as the kernel writes them: `author: text`, control characters escaped, or text of the kernel
-//! alone. Deliberately not here: where lines go.
+//! The input is lines as the kernel writes them: `author: text` with control characters escaped, or text of the kernel
+//! itself. Deliberately not here: the destination.
 
 use std::fmt::Write as _;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The author of a line that names none.
+/// Author of a line that names none.
 const KERNEL: &str = "kernel";
-/// A line that has not ended by then is written in parts.
+/// Maximum line length in bytes; longer lines are split.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// How a line is written.
+/// Log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Time, author, a colon and the text.
@@ -21,7 +21,7 @@ pub enum Format {
     Json,
 }
 
-/// Whole lines with the time since 1970 in milliseconds and their authors.
+/// Formats whole lines, with the time in milliseconds since 1970 and their authors.
 pub fn stamp(lines: &[u8], format: Format, unix_ms: u64) -> String {
     let time = time_text(unix_ms);
     let mut stamped = String::with_capacity(lines.len() + 64);
@@ -42,13 +42,13 @@ pub fn stamp(lines: &[u8], format: Format, unix_ms: u64) -> String {
     stamped
 }
 
-/// Milliseconds since 1970 by the host's clock.
+/// Current time in milliseconds since 1970, by the host's clock.
 pub fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The name of a program holds no blank and no colon.
+/// A program's name contains no blank or colon.
 fn author_and_text(line: &str) -> (&str, &str) {
     match line.split_once(": ") {
         Some((author, text)) if !author.is_empty() && !author.contains([' ', ':']) => (author, text),
@@ -56,7 +56,7 @@ fn author_and_text(line: &str) -> (&str, &str) {
     }
 }
 
-/// As RFC 3339 has it.
+/// Formats a time as in RFC 3339.
 fn time_text(unix_ms: u64) -> String {
     let (seconds, milliseconds) = (unix_ms / 1000, unix_ms % 1000);
     let (year, month, day) = date(seconds / 86_400);
@@ -64,7 +64,7 @@ fn time_text(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
 }
 
-/// Year, month and day of a number of days since 1970. The year begins with March here, so that a leap day is its last.
+/// Converts days since 1970 to year, month and day. Years are counted from March, so that a leap day is the last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -76,7 +76,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year_of_era + year, month, day)
 }
 
-/// Text in a string of JSON (RFC 8259, section 7).
+/// Escapes text for a JSON string (RFC 8259, section 7).
 struct Escaped<'a>(&'a str);
 
 impl std::fmt::Display for Escaped<'_> {
@@ -93,7 +93,7 @@ impl std::fmt::Display for Escaped<'_> {
     }
 }
 
-/// Stamps the lines of a stream, each when it is whole.
+/// Adds time and author to the lines of a stream, each when it is complete.
 #[derive(Debug)]
 pub struct Stamper<W> {
     to: W,
@@ -102,7 +102,7 @@ pub struct Stamper<W> {
 }
 
 impl<W: io::Write> Stamper<W> {
-    /// Writes stamped lines there.
+    /// Creates a writer that forwards to `to`.
     pub fn new(to: W, format: Format) -> Stamper<W> {
         Stamper { to, format, line: Vec::new() }
     }

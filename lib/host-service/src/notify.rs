@@ -1,4 +1,4 @@
-//! The supervisor's socket, as sd_notify(3) describes it: a datagram with what has become of the service.
+//! The supervisor's socket of sd_notify(3), which takes datagrams with the service's state.
 
 use std::env;
 use std::ffi::OsStr;
@@ -11,19 +11,19 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The variable that names the socket.
+/// The environment variable with the socket's address.
 const VARIABLE: &str = "NOTIFY_SOCKET";
-/// After this time a system has seen what was changed below it: it looks at files and at the name of its log every second.
+/// By then a system has noticed changed files, which it checks every second.
 const MAX_RENEWAL: Duration = Duration::from_secs(2);
 
-/// What a supervisor is told.
+/// Service states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It serves.
+    /// Ready.
     Ready,
-    /// It renews what it keeps of its files.
+    /// Reloading.
     Reloading,
-    /// It is about to end.
+    /// Stopping.
     Stopping,
 }
 
@@ -37,14 +37,15 @@ impl State {
     }
 }
 
-/// As systemd wants it beside `RELOADING=1`, to tell this reload's `READY=1` from one before.
+/// systemd requires it with `RELOADING=1`, to match this reload's `READY=1`.
 fn monotonic_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     // Neither is negative.
     now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1_000
 }
 
-/// Tells the supervisor of a reload, which is over when this returns: what was changed before it began is in use.
+/// Notifies the supervisor of a reload, which is complete when this returns: changes made before the call are in
+/// effect.
 ///
 /// # Errors
 /// As [`tell`].
@@ -54,10 +55,10 @@ pub fn reload() -> io::Result<()> {
     tell(State::Ready)
 }
 
-/// Tells the supervisor, where there is one that wants to know.
+/// Notifies the supervisor, if there is one.
 ///
 /// # Errors
-/// It does not listen at its socket, or that is of no known kind.
+/// The socket does not accept datagrams, or its address is of an unknown kind.
 pub fn tell(state: State) -> io::Result<()> {
     match env::var_os(VARIABLE) {
         Some(socket) if !socket.is_empty() => send(&socket, state),

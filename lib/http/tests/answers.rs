@@ -145,7 +145,7 @@ fn several_fields_of_a_condition_are_one_list() {
         ("If-None-Match: \"y\"\r\nIf-None-Match: \"z\"\r\n".into(), Verdict::Serve),
         ("If-Match: \"y\"\r\nIf-Match: \"x\"\r\n".into(), Verdict::Serve),
         ("If-Match: \"y\"\r\nIf-Match: \"z\"\r\n".into(), Verdict::Failed),
-        // Several dates are none.
+        // Several dates are no valid date.
         (format!("If-Unmodified-Since: {before}\r\nIf-Unmodified-Since: {before}\r\n"), Verdict::Serve),
     ] {
         assert_eq!(verdict("GET", &fields).0, wanted, "{fields:?}");

@@ -1,4 +1,4 @@
-//! Content of requests: framing that is wrong, and framing that is split anywhere. Sections are those of RFC 9112.
+//! Request content: wrong framing, and framing split anywhere. Sections are those of RFC 9112.
 
 use http::body::{BodyError, BodyReader};
 use http::request::Framing;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const MAX_BYTES: u64 = 1000;
 
-/// Reads content that comes in pieces of these lengths, over and over: the content, and how many bytes it took.
+/// Decodes content that arrives in pieces of these lengths, cyclically; returns the content and the bytes consumed.
 fn read(framing: Framing, bytes: &[u8], pieces: &[usize]) -> Result<Option<(Vec<u8>, usize)>, BodyError> {
     let mut reader = BodyReader::new(framing, MAX_BYTES)?;
     let mut content = Vec::new();
@@ -126,7 +126,7 @@ proptest! {
         prop_assert_eq!(read(Framing::Chunked, &bytes, &pieces), Ok(Some((chunks.concat(), bytes.len()))));
     }
 
-    /// However the same bytes are split, they are judged the same.
+    /// The result does not depend on how the bytes are split.
     #[test]
     fn splits_do_not_matter(text in "[0-9a-c;: \r\n]{0,40}", pieces in proptest::collection::vec(1usize..9, 1..5)) {
         prop_assert_eq!(chunked(&text), read(Framing::Chunked, text.as_bytes(), &pieces));

@@ -1,4 +1,4 @@
-//! What others expect of a parser of HTTP, against this one, with the bytes split everywhere.
+//! Independent conformance sets for HTTP parsers, with the bytes split everywhere.
 
 #[path = "conformance/cases.rs"]
 mod cases;
@@ -7,7 +7,7 @@ mod reading;
 
 use cases::{Case, Expected, read};
 
-/// What a server makes of bytes that come in these pieces.
+/// The server's outcome for bytes that arrive in these pieces.
 fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Expected> {
     reading::outcome(pieces, &mut |_| {})
 }
@@ -51,7 +51,7 @@ fn requests_of_gunicorn() {
     check(&cases);
 }
 
-/// Where the answer is not the set's, somebody has thought about it.
+/// Deviations from a set need a reason.
 #[test]
 fn differences_have_reasons() {
     let sets = [include_str!("conformance/llhttp.cases"), include_str!("conformance/gunicorn.cases")];

@@ -10,7 +10,7 @@ mod reading;
 
 use proptest::prelude::*;
 
-/// What matters to a parser of HTTP.
+/// Tokens of interest to an HTTP parser.
 const WORDS: [&str; 16] = [
     "\r\n",
     "\n",
@@ -56,14 +56,14 @@ proptest! {
     }
 }
 
-/// What the fuzz target begins with, findings among it.
+/// Seed inputs of the fuzz target, findings among them.
 #[test]
 fn inputs_of_the_fuzz_target_break_nothing() {
     for name in ["absolute", "bare-line-feed-and-version", "chunked", "pipelined"] {
         let path = format!("{}/tests/conformance/inputs/{name}", env!("CARGO_MANIFEST_DIR"));
         fuzzed::run(&std::fs::read(&path).expect("an input can be read"));
     }
-    // A line that ends wrong among too many.
+    // A bad line end among too many fields.
     let fields = "X: y\r\n".repeat(99);
     for last in ["Y: z\n", "Y: z\r\nY: z\n", "Y: z\r\nY: z\r\nY: z\n"] {
         fuzzed::run(format!("\x05GET / HTTP/1.1\r\n{fields}{last}\r\n").as_bytes());

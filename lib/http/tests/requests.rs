@@ -1,4 +1,4 @@
-//! Heads of requests that could be read in two ways, or not at all. Sections are those of RFC 9112.
+//! Request heads that are ambiguous or malformed. Sections are those of RFC 9112.
 
 use http::request::{EndFinder, Framing, Method, Rejection, Request, header_space, parse};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn with<T>(bytes: &[u8], look: impl FnOnce(Result<Option<Request<'_, '_>>, Rejec
     look(parse(bytes, &mut space, MAX_BYTES))
 }
 
-/// 0: served; 1: not whole; else the status.
+/// 0: served; 1: incomplete; else the status.
 fn status(bytes: &[u8]) -> u16 {
     with(bytes, |parsed| match parsed {
         Ok(Some(_)) => 0,
@@ -154,7 +154,7 @@ proptest! {
         status(&bytes);
     }
 
-    /// A head made of pieces that matter is judged the same whole and with more behind it.
+    /// A head made of interesting pieces has the same result with more bytes after it.
     #[test]
     fn what_follows_a_head_does_not_change_it(
         pieces in proptest::collection::vec(prop_oneof![

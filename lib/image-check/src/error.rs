@@ -1,147 +1,147 @@
-//! Why an image is refused. Each message says what, where and what to do.
+//! Why an image is rejected. Each message says what, where and what to do.
 
 use alloc::string::String;
 use core::fmt;
 
-/// Why an image was refused. Addresses are offsets from the base of the image.
+/// Why an image is rejected. Addresses are offsets from its base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// The image file is larger than [`IMAGE_BYTES_MAX`](crate::IMAGE_BYTES_MAX), or spans more than that.
+    /// The file, or the memory that it spans, exceeds [`IMAGE_BYTES_MAX`](crate::IMAGE_BYTES_MAX).
     TooLarge {
-        /// Bytes it has.
+        /// Actual size in bytes.
         bytes: u64,
     },
-    /// The image file is not ELF.
+    /// Not an ELF file.
     NotElf,
-    /// A header of the ELF file is malformed.
+    /// A malformed ELF header.
     ElfMalformed {
-        /// Which.
+        /// The problem, as a phrase.
         what: &'static str,
     },
-    /// The file is for another machine: not 64-bit little-endian x86-64.
+    /// Not for 64-bit little-endian x86-64.
     WrongMachine,
-    /// The file is not a position-independent executable.
+    /// Not a position-independent executable.
     NotPie,
-    /// The file asks for a dynamic loader.
+    /// It needs a dynamic loader.
     Interpreter,
-    /// The file wants a shared library or an imported symbol.
+    /// It needs a shared library or imported symbol.
     Import,
-    /// The file has thread-local storage, which is writable.
+    /// It has thread-local storage, which is writable.
     ThreadLocal,
-    /// The file has constructors, destructors or another dynamic feature that nothing would run.
+    /// It has constructors, destructors or other dynamic features, which nothing would run.
     DynamicFeature {
-        /// Its tag in the dynamic section.
+        /// Tag in the dynamic section.
         tag: i64,
     },
-    /// A segment is both writable and executable.
+    /// A segment that is writable and executable.
     WritableCode {
-        /// Where.
+        /// Its address.
         address: u64,
     },
-    /// A segment has bytes that stay writable: a `static mut` or one with interior mutability.
+    /// Initialized writable data: a `static mut` or one with interior mutability.
     WritableData {
-        /// Where.
+        /// Its address.
         address: u64,
-        /// How many.
+        /// Its size in bytes.
         bytes: u64,
-        /// The symbol there, if the file has one.
+        /// The symbol there, if there is one.
         symbol: Option<String>,
     },
-    /// A segment has zeroed writable memory: a `static mut` or one with interior mutability.
+    /// Zeroed writable data: a `static mut` or one with interior mutability.
     ZeroedData {
-        /// Where.
+        /// Its address.
         address: u64,
-        /// How many bytes.
+        /// Its size in bytes.
         bytes: u64,
-        /// The symbol there, if the file has one.
+        /// The symbol there, if there is one.
         symbol: Option<String>,
     },
     /// Two segments share a page.
     SegmentsOverlap {
-        /// Where the second begins.
+        /// Address of the second.
         address: u64,
     },
-    /// A segment's bytes lie outside the file.
+    /// A segment's content is outside the file.
     SegmentOutsideFile {
-        /// Where it would be.
+        /// Its address.
         address: u64,
     },
     /// There is no executable segment.
     NoCode,
-    /// The program would start outside its code.
+    /// The entry point is not in the code.
     EntryOutsideCode {
-        /// Where.
+        /// The entry point.
         entry: u64,
     },
-    /// A relocation is not of the relative kind.
+    /// A relocation other than R_X86_64_RELATIVE.
     RelocationKind {
-        /// Its type number.
+        /// Its type.
         kind: u32,
-        /// What it would change.
+        /// Its target.
         address: u64,
     },
-    /// A relocation would change code, or what is not there.
+    /// A relocation of code, or outside the image.
     RelocationTarget {
-        /// What it would change.
+        /// Its target.
         address: u64,
     },
-    /// A relocation makes an address outside the image.
+    /// A relocation to an address outside the image.
     RelocationAddend {
-        /// What it would change.
+        /// Its target.
         address: u64,
-        /// The address it makes.
+        /// The resulting address.
         addend: i64,
     },
-    /// The bytes are no instruction that a program may use on any x86-64 processor.
+    /// Not an instruction that is available on all x86-64 processors.
     UnknownInstruction {
-        /// Where.
+        /// Its address.
         address: u64,
-        /// The function, if the file names it.
+        /// The function, if known.
         symbol: Option<String>,
     },
-    /// An instruction that reaches past the kernel.
+    /// A forbidden instruction, for instance a privileged one.
     ForbiddenInstruction {
         /// Its name.
         name: String,
-        /// Where.
+        /// Its address.
         address: u64,
-        /// The function, if the file names it.
+        /// The function, if known.
         symbol: Option<String>,
     },
-    /// An instruction that takes more than a page off the stack pointer, so that a guard could be stepped over.
+    /// An instruction that moves the stack pointer down by more than a page, which could skip the guard page.
     StackStep {
-        /// How much.
+        /// By how many bytes.
         bytes: u64,
-        /// Where.
+        /// Its address.
         address: u64,
-        /// The function, if the file names it.
+        /// The function, if known.
         symbol: Option<String>,
     },
-    /// An instruction that goes through the FS or GS base.
+    /// An access through the FS or GS base.
     SegmentOverride {
-        /// Where.
+        /// Its address.
         address: u64,
-        /// The function, if the file names it.
+        /// The function, if known.
         symbol: Option<String>,
     },
-    /// A branch that does not land on an instruction of the image's code.
+    /// A branch to anything but an instruction of the image's code.
     BranchTarget {
-        /// Where the branch is.
+        /// Address of the branch.
         address: u64,
-        /// Where it goes.
+        /// Its target.
         target: u64,
-        /// The function, if the file names it.
+        /// The function, if known.
         symbol: Option<String>,
     },
-    /// An executable page has bytes that belong to no section of code.
+    /// Executable bytes outside the code sections.
     StrayCode {
-        /// Where.
+        /// Their address.
         address: u64,
     },
-    /// The section of contract records is damaged.
+    /// A malformed section of contract records.
     ContractRecords {
-        /// Where in the section.
+        /// Offset in the section.
         offset: usize,
     },
 }

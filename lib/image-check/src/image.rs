@@ -1,8 +1,7 @@
-//! The image file: a static position-independent ELF executable that needs nothing of anybody.
+//! The image file: a static position-independent ELF executable without external dependencies.
 //!
-//! Key types: [`Image`], what remains of the file once it is checked: segments that are never
-//! writable, and the words in them that depend on where the image is put. Neighbours: the
-//! instruction check looks at the code. Deliberately not here: an ELF loader for anything else.
+//! Key type: [`Image`], the result of the check: segments, none of them writable, and their relocations. Neighbours:
+//! the instruction check validates the code. Deliberately not here: a general ELF loader.
 
 use alloc::format;
 use alloc::string::String;
@@ -21,59 +20,59 @@ use crate::instructions::{self, Stretch};
 use crate::{CONTRACT_MAGIC, CONTRACT_RECORD_BYTES, IMAGE_BYTES_MAX, ImageError};
 
 const PAGE: u64 = PAGE_BYTES as u64;
-/// `int3`: fills executable pages where the image has no code.
+/// `int3`: padding of executable pages.
 const TRAP: u8 = 0xCC;
 const WORD: u64 = 8;
 
-/// A checked image. All addresses are offsets from where it is put.
+/// A checked image. Addresses are offsets from its base.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
-    /// Segments in order of their addresses; no two share a page.
+    /// Segments by ascending address; no two share a page.
     pub segments: Vec<ImageSegment<'a>>,
-    /// Bytes of address space that it takes; whole pages.
+    /// Size of its address range in bytes; whole pages.
     pub bytes: u64,
-    /// Where the first thread starts.
+    /// Entry point.
     pub entry: u64,
-    /// Words that hold addresses.
+    /// Relocations.
     pub relocations: Vec<Relocation>,
     /// The contracts that its code uses.
     pub contracts: Vec<ContractRecord>,
 }
 
-/// A stretch of an image with one kind of access; never writable.
+/// A range of an image with one kind of access; never writable.
 #[derive(Clone, Debug)]
 pub struct ImageSegment<'a> {
     /// Address of its first page.
     pub address: u64,
     /// Whether it is code.
     pub executable: bool,
-    /// Bytes of its pages.
+    /// Size of its pages in bytes.
     pub memory_bytes: u64,
-    /// Where in the first page `content` begins.
+    /// Offset of `content` in the first page.
     pub lead: u64,
-    /// What the file has for it; the rest of its pages is zero (data) or `int3` (code).
+    /// Content from the file; the rest of its pages is zero (data) or `int3` (code).
     pub content: &'a [u8],
 }
 
-/// A word that holds the address `addend` of the image.
+/// A relocation: a word that holds the address `addend` of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// Address of the word; eight bytes that lie in a segment that is not code.
+    /// Address of the word: eight bytes in a data segment.
     pub offset: u64,
-    /// Address that it holds.
+    /// The address that it holds.
     pub addend: u64,
 }
 
-/// A contract that an image's code uses.
+/// A contract used by the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContractRecord {
-    /// Fingerprint that the code was generated with.
+    /// Fingerprint of the contract that the code was generated from.
     pub fingerprint: [u8; 32],
     /// [`abi::name_tag`] of its name.
     pub name_tag: u64,
 }
 
-/// A segment as it is to be mapped.
+/// A segment to be mapped.
 #[derive(Clone, Debug)]
 pub struct RelocatedSegment {
     /// Address of its first page.
@@ -90,12 +89,12 @@ impl<'a> Image<'a> {
     /// Checks an image file.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first violated rule.
     pub fn check(file: &'a [u8]) -> Result<Image<'a>, ImageError> {
         Image::check_in_steps(file, &|| ())
     }
 
-    /// The same, with `pause` called every so often so that others can run.
+    /// Likewise, calling `pause` regularly so that others can run.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -123,7 +122,7 @@ impl<'a> Image<'a> {
         Ok(Image { segments, bytes, entry, relocations, contracts })
     }
 
-    /// The segments as they are to be mapped at `base`, with the words that hold addresses filled in.
+    /// The segments to be mapped at `base`, with relocations applied.
     pub fn relocate(&self, base: u64) -> Vec<RelocatedSegment> {
         let mut out: Vec<RelocatedSegment> = self.segments.iter().map(|segment| segment.pages(base)).collect();
         let mut current = 0;
@@ -154,13 +153,13 @@ impl ImageSegment<'_> {
         RelocatedSegment { address: base.wrapping_add(self.address), executable: self.executable, bytes }
     }
 
-    /// Where something else may begin. Behind code that comes last a page stays empty, so that what runs
-    /// off its end does not run into another image.
+    /// End of the image's address range. After code at the end a page stays unmapped, so that execution does not run on
+    /// into another image.
     fn end(&self) -> u64 {
         self.address + self.memory_bytes + if self.executable { PAGE } else { 0 }
     }
 
-    /// Addresses that the file gives bytes for.
+    /// Addresses with content from the file.
     fn content_range(&self) -> Range<u64> {
         let start = self.address + self.lead;
         start..start + self.content.len() as u64
@@ -189,7 +188,7 @@ fn check_kinds(headers: &[ProgramHeader]) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// The loadable segments, none of which stays writable.
+/// The loadable segments, all of which are read-only or sealed.
 fn segments<'a>(
     file: &'a [u8],
     elf: &File<'a>,
@@ -231,8 +230,8 @@ fn segments<'a>(
     Ok(out)
 }
 
-/// A writable segment is sealed if nobody but relocations writes it: all of it is marked as read-only
-/// after relocation.
+/// A writable segment is sealed if only relocations write to it: all of it is marked read-only after relocation
+/// (RELRO).
 fn check_sealed(elf: &File<'_>, header: &ProgramHeader, headers: &[ProgramHeader]) -> Result<(), ImageError> {
     let sealed = headers.iter().find(|other| other.p_type == elf_abi::PT_GNU_RELRO);
     let sealed = sealed.map_or(0..0, |relro| relro.p_vaddr..relro.p_vaddr.saturating_add(relro.p_memsz));
@@ -249,14 +248,14 @@ fn check_sealed(elf: &File<'_>, header: &ProgramHeader, headers: &[ProgramHeader
     Ok(())
 }
 
-/// The first part of `range` that is not in `cover`.
+/// The first part of `range` outside `cover`.
 fn outside(range: &Range<u64>, cover: &Range<u64>) -> Option<Range<u64>> {
     let start = if cover.contains(&range.start) { cover.end } else { range.start };
     let end = if cover.start > start { range.end.min(cover.start) } else { range.end };
     (start < end).then_some(start..end)
 }
 
-/// Decodes all code and checks that the program starts in it.
+/// Decodes all code, and checks the entry point.
 fn check_code(elf: &File<'_>, segments: &[ImageSegment<'_>], entry: u64, pause: &dyn Fn()) -> Result<(), ImageError> {
     let sections = code_sections(elf)?;
     let mut stretches = Vec::new();
@@ -273,7 +272,7 @@ fn check_code(elf: &File<'_>, segments: &[ImageSegment<'_>], entry: u64, pause: 
     Ok(())
 }
 
-/// Addresses of the executable sections, in order; empty if the file has no section headers.
+/// Addresses of the executable sections, ascending; empty without section headers.
 fn code_sections(elf: &File<'_>) -> Result<Vec<Range<u64>>, ImageError> {
     let wanted = u64::from(elf_abi::SHF_ALLOC | elf_abi::SHF_EXECINSTR);
     let mut sections = Vec::new();
@@ -287,8 +286,7 @@ fn code_sections(elf: &File<'_>) -> Result<Vec<Range<u64>>, ImageError> {
     Ok(sections)
 }
 
-/// The sections of a segment of code, each of which begins with an instruction. What lies between
-/// sections must be filler.
+/// The sections of a code segment, each of which begins with an instruction. Bytes between sections must be padding.
 fn split_code<'a>(
     segment: &ImageSegment<'a>,
     sections: &[Range<u64>],
@@ -313,7 +311,7 @@ fn split_code<'a>(
     check_filler(covered, slice(covered..all.end))
 }
 
-/// Filler must trap: what ran through other bytes could come out in the middle of an instruction.
+/// Padding must trap: execution that runs through other bytes could come out in the middle of an instruction.
 fn check_filler(address: u64, bytes: &[u8]) -> Result<(), ImageError> {
     match bytes.iter().position(|&byte| byte != TRAP) {
         Some(position) => Err(ImageError::StrayCode { address: address + position as u64 }),
@@ -321,7 +319,7 @@ fn check_filler(address: u64, bytes: &[u8]) -> Result<(), ImageError> {
     }
 }
 
-/// The relocations that the dynamic section names.
+/// The relocations of the dynamic section.
 fn relocations(
     headers: &[ProgramHeader],
     segments: &[ImageSegment<'_>],
@@ -383,7 +381,7 @@ fn relocation(entry: &[u8], segments: &[ImageSegment<'_>], image_bytes: u64) -> 
     }
 }
 
-/// The bytes that the file gives for these addresses.
+/// The file's content at these addresses.
 fn read<'a>(segments: &[ImageSegment<'a>], address: u64, bytes: u64) -> Option<&'a [u8]> {
     let end = address.checked_add(bytes)?;
     let segment = segments.iter().find(|segment| {
@@ -410,7 +408,7 @@ fn contracts(elf: &File<'_>) -> Result<Vec<ContractRecord>, ImageError> {
         let (bytes, _) = elf.section_data(&header).map_err(damaged)?;
         let mut offset = 0;
         while offset < bytes.len() {
-            // The linker may align records; it fills with zeroes.
+            // The linker may align records, and pads with zeros.
             if bytes[offset] == 0 {
                 offset += 1;
                 continue;
@@ -431,7 +429,7 @@ fn record(bytes: &[u8], offset: usize) -> Result<ContractRecord, ImageError> {
     Ok(ContractRecord { fingerprint, name_tag: word(record, 32) })
 }
 
-/// The symbol that the address belongs to, if the file still has symbols.
+/// The symbol that contains the address, if the file has symbols.
 fn symbol_at(elf: &File<'_>, address: u64) -> Option<String> {
     find_symbol(elf, |start, size| start <= address && address - start < size.max(1))
 }

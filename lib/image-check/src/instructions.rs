@@ -1,13 +1,12 @@
-//! What an image's code may consist of.
+//! The instruction check: what an image's code may consist of.
 //!
-//! Allowed is what a compiler makes of safe Rust for x86-64, listed below. Everything else is refused,
-//! among it what enters a kernel or a debugger, touches ports, control or segment registers, changes a
-//! mode that the kernel relies on when it is called (direction flag, trap flag, floating-point control)
-//! or has state that the kernel does not keep for a thread (x87, AVX, shadow stacks, transactions);
-//! and any access through the FS or GS base. `ud2` and `int3` only end the program and are allowed.
+//! Allowed is what a compiler emits for safe Rust on x86-64, listed below. Everything else is rejected: instructions
+//! that enter the kernel or a debugger, access ports, control or segment registers, change a mode on which the kernel
+//! relies (direction flag, trap flag, floating-point control), or have state that the kernel does not save per thread
+//! (x87, AVX, shadow stacks, transactions); and any access through the FS or GS base. `ud2` and `int3`, which only end
+//! the program, are allowed.
 //!
-//! Deliberately not here: where an indirect branch goes. That it stays among instructions is the
-//! type system's promise, not this check's.
+//! Deliberately not here: targets of indirect branches. That they are valid is guaranteed by the type system.
 
 use alloc::format;
 use alloc::string::String;
@@ -22,7 +21,7 @@ use crate::common_instructions::common;
 
 const OPERAND_SIZE_PREFIX: u8 = 0x66;
 
-/// The start of every instruction in the code of an image.
+/// The start addresses of all instructions of an image.
 pub(crate) struct Boundaries {
     first: u64,
     bits: Vec<u64>,
@@ -49,17 +48,17 @@ impl Boundaries {
     }
 }
 
-/// A stretch of code and the address of its first byte.
+/// A range of code, and the address of its first byte.
 pub(crate) struct Stretch<'a> {
     pub(crate) address: u64,
     pub(crate) bytes: &'a [u8],
 }
 
-/// Instructions and branches that are looked at between two pauses.
+/// Instructions and branches checked between calls of `pause`.
 const INSTRUCTIONS: usize = 4096;
 
-/// Decodes every instruction of the stretches, which all lie within `span`, and refuses what is not
-/// allowed. `symbol` names the function at an address, for messages; `pause` is called every so often.
+/// Decodes all instructions of the ranges, which lie within `span`, and rejects forbidden ones. `symbol` names the
+/// function at an address, for messages; `pause` is called regularly.
 pub(crate) fn check(
     span: &Range<u64>,
     stretches: &[Stretch<'_>],
@@ -88,7 +87,7 @@ pub(crate) fn check(
                 }
                 continue;
             }
-            // The position lies inside the bytes, so it cannot be refused.
+            // The position is within the bytes, so this cannot fail.
             let _ = decoder.set_position(start);
             decoder.set_ip(address);
             decoder.decode_out(&mut instruction);
@@ -130,7 +129,7 @@ pub(crate) fn judge(
     let name = if !allowed(code) {
         forbidden_form(code).map_or_else(|| format!("{:?}", code.mnemonic()).to_lowercase(), String::from)
     } else if changes_flow(instruction) && has_operand_size_prefix(bytes) {
-        // Processors disagree on how long such a branch is.
+        // Processors disagree on the length of such a branch.
         String::from("data16 branch")
     } else {
         return Ok(());
@@ -138,12 +137,11 @@ pub(crate) fn judge(
     Err(ImageError::ForbiddenInstruction { name, address, symbol: symbol(address) })
 }
 
-/// The most that an instruction may take off the stack pointer at once. Compiled code touches each page of a larger frame
-/// before it goes on to the next, so that a stack that is used up ends in its guard.
+/// Maximum decrement of the stack pointer by one instruction. Compiled code probes each page of a larger frame, so a
+/// stack overflow hits the guard page.
 const MAX_STACK_STEP_BYTES: u64 = abi::limits::PAGE_BYTES as u64;
 
-/// How much an instruction takes off the stack pointer by a constant: `sub`, `add` of a negative number, `lea`, and `and`,
-/// which aligns.
+/// Decrement of the stack pointer by a constant: `sub`, `add` of a negative number, `lea`, and `and`, which aligns.
 fn stack_step(instruction: &Instruction) -> Option<u64> {
     if instruction.op0_kind() != OpKind::Register || instruction.op0_register() != Register::RSP {
         return None;
@@ -168,7 +166,7 @@ fn changes_flow(instruction: &Instruction) -> bool {
         || matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
 }
 
-/// Whether 0x66 is among the prefixes, which all come before the opcode.
+/// Whether 0x66 is among the prefixes.
 fn has_operand_size_prefix(bytes: &[u8]) -> bool {
     let is_prefix =
         |byte: &&u8| matches!(**byte, 0x26 | 0x2E | 0x36 | 0x3E | 0x40..=0x4F | 0x64..=0x67 | 0xF0 | 0xF2 | 0xF3);
@@ -180,7 +178,7 @@ fn allowed(code: Code) -> bool {
     allowed_mnemonic(code.mnemonic()) && forbidden_form(code).is_none()
 }
 
-/// Forms that are refused of instructions whose other forms are allowed.
+/// Forbidden forms of otherwise allowed instructions.
 fn forbidden_form(code: Code) -> Option<&'static str> {
     Some(match code {
         Code::Mov_r32_cr | Code::Mov_r64_cr | Code::Mov_cr_r32 | Code::Mov_cr_r64 => "mov cr",
@@ -209,7 +207,7 @@ macro_rules! allowed_mnemonics {
 }
 
 allowed_mnemonics! {
-    // The integer instructions of the baseline.
+    // Baseline integer instructions.
     Adc Add And Bsf Bsr Bswap Bt Btc Btr Bts Call Cbw Cdq Cdqe Clc Cld Cmc Cmova Cmovae Cmovb Cmovbe Cmove Cmovg
     Cmovge Cmovl Cmovle Cmovne Cmovno Cmovnp Cmovns Cmovo Cmovp Cmovs Cmp Cmpsb Cmpsd Cmpsq Cmpsw Cmpxchg
     Cmpxchg8b Cqo Cwd Cwde Dec Div Endbr64 Idiv Imul Inc Int3 Ja Jae Jb Jbe Je Jecxz Jg Jge Jl Jle Jmp Jne Jno
@@ -230,7 +228,7 @@ allowed_mnemonics! {
     Punpckhbw Punpckhdq Punpckhqdq Punpckhwd Punpcklbw Punpckldq Punpcklqdq Punpcklwd Pxor Rcpps Rcpss Rsqrtps
     Rsqrtss Sfence Shufpd Shufps Sqrtpd Sqrtps Sqrtsd Sqrtss Subpd Subps Subsd Subss Ucomisd Ucomiss Unpckhpd
     Unpckhps Unpcklpd Unpcklps Xorpd Xorps
-    // What a crate may use where it finds that the processor has it; its state is that of the baseline.
+    // Used after runtime feature detection; they have no state beyond the baseline's.
     Adcx Addsubpd Addsubps Adox Aesdec Aesdeclast Aesenc Aesenclast Aesimc Aeskeygenassist Blendpd Blendps
     Blendvpd Blendvps Cmpxchg16b Crc32 Dppd Dpps Extractps Haddpd Haddps Hsubpd Hsubps Insertps Lddqu Lzcnt
     Movbe Movddup Movntdqa Movshdup Movsldup Mpsadbw Pabsb Pabsd Pabsw Packusdw Palignr Pblendvb Pblendw
@@ -240,7 +238,7 @@ allowed_mnemonics! {
     Pmovzxbq Pmovzxbw Pmovzxdq Pmovzxwd Pmovzxwq Pmuldq Pmulhrsw Pmulld Popcnt Pshufb Psignb Psignd Psignw Ptest
     Rdrand Rdseed Roundpd Roundps Roundsd Roundss Sha1msg1 Sha1msg2 Sha1nexte Sha1rnds4 Sha256msg1 Sha256msg2
     Sha256rnds2 Tzcnt
-    // The identity and the cycle counter of the processor.
+    // Processor identification and the cycle counter.
     Cpuid Rdtsc
 }
 
@@ -285,7 +283,7 @@ mod tests {
             CPUID,
             TSC,
         ];
-        // What the decoder, which knows 64-bit mode and the baseline's encodings only, can come upon.
+        // What a decoder of 64-bit mode and baseline encodings can return.
         let decoded = |code: &Code| code.op_code().mode64() && code.encoding() == EncodingKind::Legacy;
         for code in Code::values().filter(decoded).filter(|&code| allowed(code)) {
             assert!(!code.is_privileged(), "{code:?}");

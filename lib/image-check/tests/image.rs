@@ -1,4 +1,4 @@
-//! One bad image for each reason to refuse one.
+//! A bad image for each reason to reject one.
 
 #[path = "common/elf.rs"]
 mod elf;
@@ -6,7 +6,7 @@ mod elf;
 use elf::*;
 use image_check::{Image, ImageError};
 
-/// Of a contract in the good image. Nothing here compares it.
+/// Fingerprint of a contract in the good image; not verified here.
 fn fingerprint(_contract: &str) -> [u8; 32] {
     [0x5a; 32]
 }
@@ -19,7 +19,7 @@ fn code(bytes: &[u8]) -> Result<(), ImageError> {
     check(&Elf::with_code(bytes))
 }
 
-/// The error's name and that its message says where and what to do.
+/// Returns the error's name, after checking that its message says where and what to do.
 fn refused(result: Result<(), ImageError>) -> ImageError {
     let error = result.expect_err("the image must be refused");
     let text = error.to_string();
@@ -205,7 +205,7 @@ fn relocations() {
     assert_refused!(check(&Elf::with_relocations(vec![0; 23])), ImageError::ElfMalformed { .. });
 }
 
-/// Instructions that no program may contain, with how the message names them.
+/// Forbidden instructions, and their names in messages.
 const FORBIDDEN: &[(&str, &[u8])] = &[
     ("syscall", &[0x0F, 0x05]),
     ("sysenter", &[0x0F, 0x34]),
@@ -259,7 +259,7 @@ const FORBIDDEN: &[(&str, &[u8])] = &[
 #[test]
 fn forbidden_instructions() {
     for (name, bytes) in FORBIDDEN {
-        // In the middle of the code, so that the address in the message is not just the entry.
+        // In the middle of the code, so that the address in the message is not the entry point.
         let whole = [&[0x90, 0x90], *bytes, &[0xC3]].concat();
         let error = refused(code(&whole));
         match &error {
@@ -316,7 +316,7 @@ fn a_stack_that_grows_past_its_guard() {
 
 #[test]
 fn bytes_that_are_no_instruction() {
-    // Undefined in 64-bit mode; AVX, AVX-512 and x87-like state that the kernel does not keep; cut short.
+    // Undefined in 64-bit mode; AVX, AVX-512 and other state that the kernel does not save; truncated.
     for bytes in [&[0x06][..], &[0xC5, 0xF8, 0x57, 0xC0], &[0x62, 0xF1, 0x7C, 0x48, 0x57, 0xC0], &[0xB8, 0x00]] {
         assert_refused!(code(bytes), ImageError::UnknownInstruction { address: CODE, .. });
     }

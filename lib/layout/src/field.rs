@@ -1,25 +1,25 @@
-//! Fields of records: numbers, runs of them, and records in records, as bytes.
+//! Record fields: numbers, arrays and nested records, as bytes.
 
-/// Which byte of a number comes first.
+/// Byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The lowest, as on disks and in registers of a PC.
+    /// Little-endian, as on disks and in PC registers.
     Little,
-    /// The highest, as on networks.
+    /// Big-endian, as on networks.
     Big,
 }
 
-/// What a field of a record can be. It has the same bytes in every record of its order.
+/// A type of record fields. Its bytes depend only on the record's byte order.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a record",
     label = "write a number of fixed width, an array of such, a structure of `#[layout::bits]` or another record"
 )]
 pub trait Field: Sized {
-    /// How many bytes it takes.
+    /// Size in bytes.
     const BYTES: usize;
-    /// Takes it out of its bytes, of which there are [`BYTES`](Field::BYTES).
+    /// Decodes it from [`BYTES`](Field::BYTES) bytes.
     fn take(bytes: &[u8], order: Order) -> Self;
-    /// Puts it into its bytes, of which there are [`BYTES`](Field::BYTES).
+    /// Encodes it to [`BYTES`](Field::BYTES) bytes.
     fn put(&self, bytes: &mut [u8], order: Order);
 }
 

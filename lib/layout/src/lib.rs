@@ -1,19 +1,19 @@
-//! Registers of devices and records of bytes, each declared once and checked where it is declared.
+//! Device registers and binary records, declared once and checked at compile time.
 //!
-//! [`registers`] makes a *map* of a structure that names registers: an object over an [`Access`], with a method for
-//! each register. [`bits`] makes a number with named bits of it, [`Record`] turns a structure into bytes and back. What
-//! overlaps, lies outside, has no such width or may not be written does not compile. The generated code is
-//! constants and calls of what is here; neighbours: `reflection` generates it, `sip::hardware` is the access of a
-//! driver. Deliberately not here: what registers and records mean, and who may reach them.
+//! [`registers`] turns a structure that names registers into a *map*: an object over an [`Access`], with a method for
+//! each register. [`bits`] makes a number with named bits, [`Record`] converts a structure to bytes and back. Overlap,
+//! out-of-bounds places, wrong widths and forbidden accesses do not compile. Generated code consists of constants and
+//! calls into this crate. Neighbours: `reflection` generates it, `sip::hardware` is a driver's access. Deliberately not
+//! here: the meaning of registers and records, and who may access them.
 //!
 //! ```
-//! /// What the port says of its line.
+//! /// Line status.
 //! #[layout::bits(u8)]
 //! pub struct Status {
-//!     /// A byte has come in.
+//!     /// A byte has been received.
 //!     #[bit(0)]
 //!     received: bool,
-//!     /// How many wait behind it.
+//!     /// Number of bytes queued behind it.
 //!     #[bits(4..=7)]
 //!     waiting: u8,
 //! }
@@ -21,10 +21,10 @@
 //! /// A port.
 //! #[layout::registers(bytes = 4)]
 //! pub struct Port {
-//!     /// A byte of the line.
+//!     /// Data.
 //!     #[at(0)]
 //!     data: ReadWrite<u8>,
-//!     /// What goes on.
+//!     /// Status.
 //!     #[at(1)]
 //!     status: ReadOnly<Status>,
 //! }

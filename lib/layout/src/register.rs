@@ -1,4 +1,4 @@
-//! Registers: how they are reached, and what may be done with each.
+//! Registers: access, and permitted operations.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -7,11 +7,11 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A number as wide as a register can be.
+/// An integer of a register's width.
 pub trait Word: Copy + Eq + fmt::Debug + sealed::Sealed + 'static {
-    /// Its bytes.
+    /// Width in bytes.
     const BYTES: u64;
-    /// With all bits set, as a register reads where no device answers.
+    /// All bits set, as read where no device responds.
     const ALL_ONES: Self;
 }
 
@@ -38,22 +38,22 @@ macro_rules! words {
 
 words!(u8, u16, u32, u64);
 
-/// What a register of a certain width holds: a number, or one with named bits ([`bits`](crate::bits)).
+/// The content of a register: a number, or one with named bits ([`bits`](crate::bits)).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is nothing that a register holds",
     label = "write `u8`, `u16`, `u32`, `u64` or a structure of `#[layout::bits]`"
 )]
 pub trait Value: Copy {
-    /// The number that is read and written.
+    /// The integer that is read and written.
     type Word: Word;
-    /// From the register's number.
+    /// Converts from the register's integer.
     fn from_word(word: Self::Word) -> Self;
-    /// As the register's number.
+    /// Converts to the register's integer.
     fn into_word(self) -> Self::Word;
 }
 
-/// A way to registers of this width, by their offset in bytes. An access never fails: where nothing answers, all bits
-/// read as set, and what is written is lost. An access that can fail keeps account of that itself.
+/// Access to registers of this width by byte offset. It never fails: where no device responds, reads return all ones
+/// and writes are lost. An access that can fail records that itself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` reaches no registers of the type `{W}`",
     note = "I/O ports have registers of 8, 16 and 32 bits"
@@ -77,27 +77,27 @@ impl<W: Word, A: Access<W>> Access<W> for &A {
     }
 }
 
-/// A map of registers over its access, as [`registers`](crate::registers) makes it.
+/// A register map over an access, as [`registers`](crate::registers) generates it.
 pub trait Map: Sized {
-    /// How the registers are reached.
+    /// The access.
     type Access;
-    /// Bytes that the map covers. The access must reach as many.
+    /// Size of the map in bytes, all of which must be accessible.
     const BYTES: u64;
-    /// The map over an access.
+    /// Creates the map over an access.
     fn over(access: Self::Access) -> Self;
 }
 
-/// May be read only.
+/// Read-only.
 #[derive(Clone, Copy, Debug)]
 pub struct Read;
-/// May be written only.
+/// Write-only.
 #[derive(Clone, Copy, Debug)]
 pub struct Write;
-/// May be read and written.
+/// Readable and writable.
 #[derive(Clone, Copy, Debug)]
 pub struct Both;
 
-/// A direction in which a register can be read.
+/// A direction that permits reads.
 #[diagnostic::on_unimplemented(
     message = "this register cannot be read",
     label = "it is declared as `WriteOnly`",
@@ -107,7 +107,7 @@ pub trait Readable {}
 impl Readable for Read {}
 impl Readable for Both {}
 
-/// A direction in which a register can be written.
+/// A direction that permits writes.
 #[diagnostic::on_unimplemented(
     message = "this register cannot be written",
     label = "it is declared as `ReadOnly`",
@@ -117,7 +117,7 @@ pub trait Writable {}
 impl Writable for Write {}
 impl Writable for Both {}
 
-/// One register of a map: what it holds, and what may be done with it.
+/// A register of a map, with its content and direction.
 #[derive(Debug)]
 #[must_use = "this only names the register; read or write it"]
 pub struct Register<'a, A, V, D> {
@@ -126,22 +126,22 @@ pub struct Register<'a, A, V, D> {
     kind: PhantomData<fn(V) -> (V, D)>,
 }
 
-/// A register that a driver reads.
+/// A register that drivers read.
 pub type ReadOnly<'a, A, V> = Register<'a, A, V, Read>;
-/// A register that a driver writes.
+/// A register that drivers write.
 pub type WriteOnly<'a, A, V> = Register<'a, A, V, Write>;
-/// A register that a driver reads and writes.
+/// A register that drivers read and write.
 pub type ReadWrite<'a, A, V> = Register<'a, A, V, Both>;
 
 impl<'a, A, V: Value, D> Register<'a, A, V, D> {
-    /// The register at an offset. Generated code calls it with what was checked.
+    /// The register at an offset. Called by generated code with checked arguments.
     #[doc(hidden)]
     #[inline]
     pub const fn at(access: &'a A, offset: u64) -> Self {
         Register { access, offset, kind: PhantomData }
     }
 
-    /// Its offset in the map, in bytes.
+    /// Offset in the map, in bytes.
     #[inline]
     pub const fn offset(&self) -> u64 {
         self.offset

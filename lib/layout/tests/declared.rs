@@ -1,10 +1,10 @@
-//! What declarations become: registers where they were said to be, and bytes that are the same each time.
+//! Declarations: register accesses, bits, and encoded records.
 
 use std::cell::RefCell;
 
 use layout::{Access, Map};
 
-/// Keeps what is written, and notes every access.
+/// Memory that records every access.
 #[derive(Default)]
 struct Memory {
     bytes: RefCell<[u8; 32]>,
@@ -31,19 +31,19 @@ macro_rules! accesses {
 
 accesses!(u8, u16, u32, u64);
 
-/// What a channel does.
+/// Channel control.
 #[layout::bits(u16)]
 pub struct Control {
-    /// It runs.
+    /// Running.
     #[bit(0)]
     pub running: bool,
-    /// How urgent it is.
+    /// Priority.
     #[bits(3..=5)]
     pub priority: u8,
     /// All but the sign of a number.
     #[bits(6..=14)]
     pub length: u16,
-    /// It is the last.
+    /// Last one.
     #[bit(15)]
     pub last: bool,
 }
@@ -51,22 +51,22 @@ pub struct Control {
 /// A device with a bank.
 #[layout::registers(bytes = 24)]
 struct Device {
-    /// What comes.
+    /// Receive.
     #[at(0)]
     received: ReadOnly<u8>,
-    /// What goes.
+    /// Transmit.
     #[at(0)]
     send: WriteOnly<u8>,
-    /// The divisor is there while a switch is set.
+    /// Accessible while a switch is set.
     #[at(0, bank = "divisor")]
     divisor: ReadWrite<u16>,
     /// Channel.
     #[at(2)]
     control: ReadWrite<Control>,
-    /// Where from.
+    /// Source.
     #[at(8)]
     address: ReadWrite<u64>,
-    /// How far.
+    /// Length.
     #[at(20)]
     count: ReadWrite<u32>,
 }
@@ -94,7 +94,7 @@ fn bits_are_changed_one_by_one() {
     assert_eq!(changed.bits(), 0b1111_1111_1110_1110);
     assert_eq!((changed.priority(), changed.length(), changed.last(), changed.running()), (5, 0x1ff, true, false));
     assert_eq!(changed.with_length(0).with_priority(0).with_last(false), control);
-    // More than there is room for reaches no other bit.
+    // Excess bits do not reach other fields.
     assert_eq!(Control::NONE.with_priority(0xff), Control::NONE.with_priority(7));
     for bits in 0..=u16::MAX {
         let control = Control::from_bits(bits);
@@ -121,7 +121,7 @@ struct Header {
     kind: u8,
     #[at(2)]
     delta: i16,
-    /// Records in a record keep their own order.
+    /// Nested records keep their own byte order.
     ports: [Port; 2],
     #[at(16)]
     size: u64,

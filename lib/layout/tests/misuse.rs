@@ -1,7 +1,6 @@
-//! Each mistake in a declaration, and each misuse of what it declares, is an error of rustc at its place.
+//! Mistakes in declarations and misuse of what they declare are compile errors at their place.
 //!
-//! Messages of rustc change with its versions: `TRYBUILD=overwrite cargo test -p layout` writes those beside the cases
-//! anew.
+//! rustc's messages change with its versions: `TRYBUILD=overwrite cargo test -p layout` rewrites the expected ones.
 
 #[test]
 fn each_misuse_is_refused() {

@@ -1,4 +1,4 @@
-//! memcpy, memmove, memset, memcmp and bcmp, which compiled code calls without being asked.
+//! memcpy, memmove, memset, memcmp and bcmp, which compilers call implicitly.
 //!
 //! In assembly, so that the compiler cannot turn one of them into a call of itself. Small sizes go
 //! through overlapping moves, large ones through the processor's string instructions. For images that are
@@ -166,8 +166,8 @@ macro_rules! memory_functions {
     };
 }
 
-/// Defines what the standard libraries name for unwinding, which never happens: a panic ends the
-/// process or the machine, and linker scripts leave the tables out.
+/// Defines the unwinding symbols that the standard libraries refer to. Nothing unwinds: a panic ends the process or
+/// machine, and linker scripts discard the tables.
 #[macro_export]
 macro_rules! unwind_symbols {
     () => {

@@ -22,12 +22,12 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoName;
 
-/// Bytes of an escape: the most that one byte of a name takes in its text.
+/// Length of an escape: the maximum expansion of a byte.
 pub const ESCAPE_BYTES: usize = 4;
 
 const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
 
-/// The text of a name or path of the file system. At most [`ESCAPE_BYTES`] times as long.
+/// Converts a name or path to text, at most [`ESCAPE_BYTES`] times as long.
 pub fn to_text(name: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = core::str::from_utf8(name)
         && !has_escape(name)
@@ -48,7 +48,7 @@ pub fn to_text(name: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The name or path of the file system that a text stands for.
+/// Converts text to a name or path.
 ///
 /// # Errors
 /// No name has this text.
@@ -66,7 +66,7 @@ pub fn from_text(text: &str) -> Result<Cow<'_, [u8]>, NoName> {
     if to_text(&name) == text { Ok(Cow::Owned(name)) } else { Err(NoName) }
 }
 
-/// Whether there is anything that reads as an escape.
+/// Whether it contains anything that looks like an escape.
 fn has_escape(bytes: &[u8]) -> bool {
     bytes.windows(ESCAPE_BYTES).any(|window| escape(window).is_some())
 }
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes of which names with escapes, parts of escapes and broken UTF-8 are made.
+    /// Bytes from which names with escapes, parts of escapes and invalid UTF-8 are made.
     fn tricky_names() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             4 => Just(b'\\'),
@@ -127,7 +127,7 @@ mod tests {
     fn bytes_that_are_no_utf_8_are_escaped() {
         assert_eq!(to_text(b"caf\xe9"), "caf\\xe9");
         assert_eq!(to_text(b"\xff\xc3\xa9\xc3/\x80"), "\\xff\u{e9}\\xc3/\\x80");
-        // A surrogate, an overlong slash, an overlong zero: none of them is UTF-8.
+        // A surrogate, an overlong slash, an overlong zero: none is valid UTF-8.
         assert_eq!(to_text(b"\xed\xa0\x80"), "\\xed\\xa0\\x80");
         assert_eq!(to_text(b"\xc0\xaf\xc0\x80"), "\\xc0\\xaf\\xc0\\x80");
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_text_that_no_name_has_is_refused() {
-        // A character that is UTF-8, a backslash that needs no escape, and both parts of a character put together.
+        // Valid UTF-8 that is escaped, a backslash that needs no escape, and a split character.
         for text in ["\\xc3\\xa9", "\\x5c", "\\x5cx41", "a/\\xf0\\x9f\\x98\\x80", "\\x5c\\xe9"] {
             assert_eq!(from_text(text), Err(NoName), "{text}");
         }

@@ -27,7 +27,7 @@ pub struct Address {
 }
 
 /// Maximum number of addresses of the interface.
-pub(crate) const MOST: usize = 6;
+pub(crate) const MAX_ADDRESSES: usize = 6;
 
 /// The interface's address table.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Addresses {
     }
 
     /// Returns whether traffic to an address stays in this machine.
-    pub(crate) fn is_here(&self, address: &IpAddress) -> bool {
+    pub(crate) fn is_local(&self, address: &IpAddress) -> bool {
         is_loopback(address) || self.has(address)
     }
 
@@ -87,7 +87,7 @@ impl Addresses {
 
     /// Selects the source address for a destination; `None` if there is no address of that IP version.
     pub(crate) fn source_for(&self, destination: &IpAddress) -> Option<IpAddress> {
-        if self.is_here(destination) {
+        if self.is_local(destination) {
             return Some(*destination);
         }
         let same_version = |own: &&Address| own.network.address().version() == destination.version();

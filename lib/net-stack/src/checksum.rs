@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_that_of_rfc_1071() {
+    fn the_sum_matches_rfc_1071() {
         assert_eq!(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7], 0), 0xddf2);
     }
 

@@ -15,7 +15,7 @@ use crate::packet::IpHeader;
 /// TTL or hop limit of an echo.
 const HOP_LIMIT: u8 = 64;
 /// Maximum outstanding requests.
-const MOST: usize = 256;
+const MAX_OUTSTANDING: usize = 256;
 
 /// Identifies an outstanding request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,14 +34,14 @@ pub struct Echo {
     pub hop_limit: u8,
 }
 
-struct Asked {
+struct Outstanding {
     address: IpAddress,
     sequence: u16,
     answer: Option<Result<Echo, Failure>>,
     waker: Option<Waker>,
 }
 
-impl Asked {
+impl Outstanding {
     fn finish(&mut self, answer: Result<Echo, Failure>) {
         if self.answer.is_none() {
             self.answer = Some(answer);
@@ -55,7 +55,7 @@ impl Asked {
 /// Outstanding requests.
 #[derive(Default)]
 pub(crate) struct Echoes {
-    asked: BTreeMap<EchoId, Asked>,
+    outstanding: BTreeMap<EchoId, Outstanding>,
     next: u16,
 }
 
@@ -80,15 +80,15 @@ impl Echoes {
         if bytes > output.mtu_to(&to).saturating_sub(HEADER_BYTES + 40) {
             return Err(Failure::TooLong);
         }
-        if self.asked.len() >= MOST || !output.has_room() {
+        if self.outstanding.len() >= MAX_OUTSTANDING || !output.has_room() {
             return Err(Failure::Exhausted);
         }
-        while self.asked.contains_key(&EchoId(self.next)) {
+        while self.outstanding.contains_key(&EchoId(self.next)) {
             self.next = self.next.wrapping_add(1);
         }
         let id = EchoId(self.next);
         self.next = self.next.wrapping_add(1);
-        self.asked.insert(id, Asked { address: to, sequence, answer: None, waker: None });
+        self.outstanding.insert(id, Outstanding { address: to, sequence, answer: None, waker: None });
         let data: Vec<u8> = (0..bytes).map(|number| number as u8).collect();
         let ([a, b], [c, d]) = (id.0.to_be_bytes(), sequence.to_be_bytes());
         let kind = kinds(matches!(to, IpAddress::Ipv4(_))).0;
@@ -97,18 +97,18 @@ impl Echoes {
     }
 
     pub(crate) fn poll(&mut self, id: EchoId, waker: &Waker) -> Poll<Result<Echo, Failure>> {
-        let Some(asked) = self.asked.get_mut(&id) else { return Poll::Ready(Err(Failure::Closed)) };
-        match asked.answer {
+        let Some(outstanding) = self.outstanding.get_mut(&id) else { return Poll::Ready(Err(Failure::Closed)) };
+        match outstanding.answer {
             Some(answer) => Poll::Ready(answer),
             None => {
-                asked.waker = Some(waker.clone());
+                outstanding.waker = Some(waker.clone());
                 Poll::Pending
             }
         }
     }
 
     pub(crate) fn forget(&mut self, id: EchoId) {
-        self.asked.remove(&id);
+        self.outstanding.remove(&id);
     }
 
     /// Processes a message if it is an echo request or reply.
@@ -132,10 +132,12 @@ impl Echoes {
         } else if fields[0] == answer {
             let id = EchoId(u16::from_be_bytes([rest[0], rest[1]]));
             let sequence = u16::from_be_bytes([rest[2], rest[3]]);
-            let expected = |asked: &&mut Asked| asked.sequence == sequence && asked.address == header.source;
-            if let Some(asked) = self.asked.get_mut(&id).filter(expected) {
+            let expected = |outstanding: &&mut Outstanding| {
+                outstanding.sequence == sequence && outstanding.address == header.source
+            };
+            if let Some(outstanding) = self.outstanding.get_mut(&id).filter(expected) {
                 let (address, at_ns) = (header.source, output.now_ns);
-                asked.finish(Ok(Echo { address, at_ns, bytes: data.len(), hop_limit: header.hop_limit }));
+                outstanding.finish(Ok(Echo { address, at_ns, bytes: data.len(), hop_limit: header.hop_limit }));
             }
         }
     }
@@ -145,9 +147,13 @@ impl Echoes {
         let id = EchoId(u16::from_be_bytes([error.payload[4], error.payload[5]]));
         let sequence = u16::from_be_bytes([error.payload[6], error.payload[7]]);
         let is_request = error.payload[0] == kinds(error.header.is_version_4()).0;
-        let about = |asked: &&mut Asked| asked.sequence == sequence && asked.address == error.header.destination;
-        let Some(asked) = self.asked.get_mut(&id).filter(about).filter(|_| is_request) else { return false };
-        asked.finish(Err(match error.kind {
+        let about = |outstanding: &&mut Outstanding| {
+            outstanding.sequence == sequence && outstanding.address == error.header.destination
+        };
+        let Some(outstanding) = self.outstanding.get_mut(&id).filter(about).filter(|_| is_request) else {
+            return false;
+        };
+        outstanding.finish(Err(match error.kind {
             ErrorKind::TooLong { .. } => Failure::TooLong,
             ErrorKind::Refused | ErrorKind::Unreachable | ErrorKind::Silent => Failure::Unreachable,
         }));

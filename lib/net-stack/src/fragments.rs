@@ -13,9 +13,9 @@ use crate::checksum;
 use crate::packet::{Fragment, IpHeader};
 
 /// Maximum packets in reassembly.
-const MOST: usize = 64;
+const MAX_PACKETS: usize = 64;
 /// Maximum packets in reassembly from one sender.
-const MAX_OF_ONE: usize = 16;
+const MAX_PACKETS_OF_SENDER: usize = 16;
 /// Maximum bytes of all fragments.
 const MAX_BYTES: usize = 1 << 20;
 /// Maximum fragments of one packet.
@@ -23,7 +23,7 @@ const MAX_PARTS: usize = 128;
 /// Reassembly timeout, in nanoseconds.
 const REASSEMBLY_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Maximum size of an IP packet, in bytes.
-const LONGEST: usize = 65_535;
+const MAX_PACKET_BYTES: usize = 65_535;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -67,7 +67,9 @@ impl Fragments {
         let piece = header.payload(packet);
         let end = part.offset_bytes + piece.len();
         // All but the last are multiples of eight bytes.
-        if piece.is_empty() || header.header_bytes + end > LONGEST || (!part.is_last && !piece.len().is_multiple_of(8))
+        if piece.is_empty()
+            || header.header_bytes + end > MAX_PACKET_BYTES
+            || (!part.is_last && !piece.len().is_multiple_of(8))
         {
             return Reassembly::Lost;
         }
@@ -79,10 +81,10 @@ impl Fragments {
         };
         if !self.table.contains_key(&key) {
             let of_one = self.table.keys().filter(|known| known.source == key.source).count();
-            if of_one >= MAX_OF_ONE {
+            if of_one >= MAX_PACKETS_OF_SENDER {
                 return Reassembly::Lost;
             }
-            while self.table.len() >= MOST && self.forget_oldest() {}
+            while self.table.len() >= MAX_PACKETS && self.forget_oldest() {}
             self.order.push_back((now_ns + REASSEMBLY_TIMEOUT_NS, key));
         }
         while self.bytes + piece.len() > MAX_BYTES && self.forget_oldest_but(&key) {}
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_in_any_order_make_the_packet() {
+    fn fragments_in_any_order_are_reassembled() {
         let data: Vec<u8> = (0..60u8).collect();
         let pieces =
             [part(7, 0, &data[..24], false), part(7, 24, &data[24..48], false), part(7, 48, &data[48..], true)];
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_overlap_or_lie_about_the_end_lose_the_packet() {
+    fn inconsistent_fragments_drop_the_packet() {
         let cases: [&[(usize, usize, bool)]; 5] = [
             &[(0, 16, false), (8, 16, false)],
             &[(8, 16, false), (0, 16, false)],
@@ -259,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn little_room_and_little_time() {
+    fn reassembly_is_bounded_in_space_and_time() {
         let mut fragments = Fragments::default();
         for identifier in 0..1000 {
             take(&mut fragments, &part(identifier, 0, &[1; 1024], false), 0);
         }
-        assert_eq!(fragments.table.len(), MAX_OF_ONE);
+        assert_eq!(fragments.table.len(), MAX_PACKETS_OF_SENDER);
         for sender in 0..200u8 {
             for offset in 0..40 {
                 let mut packet = part(1, offset * 1024, &[1; 1024], false);
@@ -272,7 +274,7 @@ mod tests {
                 take(&mut fragments, &packet, 1);
             }
         }
-        assert!(fragments.table.len() <= MOST && fragments.bytes <= MAX_BYTES);
+        assert!(fragments.table.len() <= MAX_PACKETS && fragments.bytes <= MAX_BYTES);
         assert_eq!(fragments.order.len(), fragments.table.len());
         fragments.serve(REASSEMBLY_TIMEOUT_NS + 1);
         assert_eq!((fragments.table.len(), fragments.bytes), (0, 0));

@@ -112,7 +112,7 @@ pub(crate) fn read_error<'a>(header: &IpHeader, message: &'a [u8]) -> Option<Err
         (false, 1, _) => ErrorKind::Unreachable,
         (false, 2, 0) => ErrorKind::TooLong { mtu: usize::try_from(long).unwrap_or(usize::MAX) },
         (false, 3, 0) => ErrorKind::Unreachable,
-        // Unrecognized next header: as good as no listener (RFC 4443, 3.4).
+        // Unrecognized next header: equivalent to no listener (RFC 4443, 3.4).
         (false, 4, 1) => ErrorKind::Refused,
         _ => return None,
     };
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_few() {
+    fn errors_are_rate_limited() {
         let mut limit = ErrorLimit::default();
         let sent = (0..1000).filter(|_| limit.take(0)).count();
         assert_eq!(sent as u64, MAX_ERRORS);

@@ -77,7 +77,7 @@ impl<B: Buffer> Stack<B> {
             self.output.counters.malformed += 1;
             return;
         }
-        if self.is_false(&header) || !self.is_for_us(&header, is_for_group) {
+        if self.is_spoofed(&header) || !self.is_for_us(&header, is_for_group) {
             self.output.counters.dropped += 1;
             return;
         }
@@ -111,8 +111,8 @@ impl<B: Buffer> Stack<B> {
         }
     }
 
-    /// Whether the packet can only be this machine's own.
-    fn is_false(&self, header: &IpHeader) -> bool {
+    /// Whether a packet from outside has an address that only this machine's own packets can have.
+    fn is_spoofed(&self, header: &IpHeader) -> bool {
         let addresses = &self.output.addresses;
         addresses::is_loopback(&header.source)
             || addresses::is_loopback(&header.destination)
@@ -152,7 +152,7 @@ impl<B: Buffer> Stack<B> {
             IpProtocol::Tcp => self.tcp.receive(&mut self.output, &header, packet),
             IpProtocol::Udp => {
                 if !self.udp.receive(&mut self.output, &header, packet) {
-                    self.receive_for_nobody(&header, packet);
+                    self.receive_unmatched(&header, packet);
                 }
             }
             IpProtocol::Icmp if header.is_version_4() => self.receive_icmp(&header, packet),
@@ -202,7 +202,7 @@ impl<B: Buffer> Stack<B> {
     }
 
     /// A datagram without a socket: a DNS reply, or unsolicited.
-    fn receive_for_nobody(&mut self, header: &IpHeader, packet: &[u8]) {
+    fn receive_unmatched(&mut self, header: &IpHeader, packet: &[u8]) {
         let is_answer = header.payload(packet).starts_with(&DNS_PORT.to_be_bytes());
         if is_answer && self.names.receive(self.output.now_ns, header, packet) {
             return;

@@ -16,7 +16,7 @@ use crate::checksum::{self, Maker};
 use crate::counters::Counters;
 use crate::discovery::messages;
 use crate::icmp::{Error, ErrorKind};
-use crate::neighbours::{Answer, Neighbours};
+use crate::neighbours::{Neighbours, Verdict};
 use crate::packet::{ETHERNET_BYTES, IpHeader};
 use crate::paths::Paths;
 use crate::routes::Routes;
@@ -61,7 +61,7 @@ pub const MAX_TSO_BYTES: usize = 40 + MAX_TSO_PAYLOAD_BYTES;
 pub(crate) const MAX_TSO_PAYLOAD_BYTES: usize = 42 * 1460;
 
 /// Maximum packets in the loopback queue; more are dropped.
-const MAX_LOOPED: usize = 1024;
+const MAX_LOOPBACK_PACKETS: usize = 1024;
 /// Packets that may wait for neighbour resolution however few buffers are left.
 const MIN_WAITING: usize = 8;
 /// Bytes of a packet that identify its owner: IP header and ports.
@@ -88,7 +88,7 @@ pub(crate) struct Output<B> {
     /// Bytes of all packets in the output queue.
     ready_bytes: usize,
     /// The loopback queue.
-    looped: VecDeque<Vec<u8>>,
+    loopback: VecDeque<Vec<u8>>,
     neighbours: Neighbours<B>,
 }
 
@@ -107,7 +107,7 @@ impl<B: Buffer> Output<B> {
             free: Vec::new(),
             ready: VecDeque::new(),
             ready_bytes: 0,
-            looped: VecDeque::new(),
+            loopback: VecDeque::new(),
             neighbours: Neighbours::new(),
         }
     }
@@ -131,17 +131,17 @@ impl<B: Buffer> Output<B> {
     }
 
     /// The next packet of the loopback queue.
-    pub(crate) fn take_looped(&mut self) -> Option<Vec<u8>> {
-        self.looped.pop_front()
+    pub(crate) fn take_loopback(&mut self) -> Option<Vec<u8>> {
+        self.loopback.pop_front()
     }
 
-    pub(crate) fn has_looped(&self) -> bool {
-        !self.looped.is_empty()
+    pub(crate) fn has_loopback(&self) -> bool {
+        !self.loopback.is_empty()
     }
 
     /// Whether there is a buffer, and room in the output queue.
     pub(crate) fn has_room(&self) -> bool {
-        !self.free.is_empty() && self.looped.len() < MAX_LOOPED && self.ready_bytes < MAX_READY_BYTES
+        !self.free.is_empty() && self.loopback.len() < MAX_LOOPBACK_PACKETS && self.ready_bytes < MAX_READY_BYTES
     }
 
     /// Number of empty buffers.
@@ -185,7 +185,7 @@ impl<B: Buffer> Output<B> {
 
     /// Whether there is a route to an address.
     pub(crate) fn reaches(&self, destination: &IpAddress) -> bool {
-        self.addresses.is_here(destination) || self.next_host(destination).is_some()
+        self.addresses.is_local(destination) || self.next_host(destination).is_some()
     }
 
     /// Builds and sends an IP packet. With `segment_bytes` it is a TCP packet for TSO. Fills in the TCP or UDP checksum
@@ -202,8 +202,8 @@ impl<B: Buffer> Output<B> {
             }
         }) else {
             self.counters.without_buffer += 1;
-            let mut lost = alloc::vec![0; bytes];
-            return fill(&mut lost);
+            let mut dropped = alloc::vec![0; bytes];
+            return fill(&mut dropped);
         };
         let packet = &mut buffer.bytes()[ETHERNET_BYTES..ETHERNET_BYTES + bytes];
         let result = fill(packet);
@@ -211,9 +211,9 @@ impl<B: Buffer> Output<B> {
             self.free.push(buffer);
             return result;
         };
-        if self.addresses.is_here(&header.destination) {
-            if self.looped.len() < MAX_LOOPED {
-                self.looped.push_back(packet.to_vec());
+        if self.addresses.is_local(&header.destination) {
+            if self.loopback.len() < MAX_LOOPBACK_PACKETS {
+                self.loopback.push_back(packet.to_vec());
             }
             self.free.push(buffer);
             return result;
@@ -245,30 +245,30 @@ impl<B: Buffer> Output<B> {
             self.free.push(packet.buffer);
             return;
         };
-        let (answer, lost) = self.neighbours.look_up(&next, self.now_ns);
-        self.take_back(lost);
+        let (answer, dropped) = self.neighbours.look_up(&next, self.now_ns);
+        self.take_back(dropped);
         match answer {
-            Answer::Send(hardware) => self.frame(packet, hardware, protocol),
-            Answer::SendAndAsk(hardware) => {
+            Verdict::Send(hardware) => self.frame(packet, hardware, protocol),
+            Verdict::SendAndProbe(hardware) => {
                 self.frame(packet, hardware, protocol);
-                self.ask(&next);
+                self.solicit(&next);
             }
-            Answer::Ask => {
-                self.keep(&next, packet);
-                self.ask(&next);
+            Verdict::Resolve => {
+                self.queue(&next, packet);
+                self.solicit(&next);
             }
-            Answer::Keep => self.keep(&next, packet),
+            Verdict::Queue => self.queue(&next, packet),
         }
     }
 
-    fn keep(&mut self, next: &IpAddress, packet: Outgoing<B>) {
+    fn queue(&mut self, next: &IpAddress, packet: Outgoing<B>) {
         // At most as many wait as are left for others, so that dead neighbours do not hold all buffers.
-        let lost = self.neighbours.keep(next, packet, self.free.len().max(MIN_WAITING));
-        self.take_back(lost);
+        let dropped = self.neighbours.queue(next, packet, self.free.len().max(MIN_WAITING));
+        self.take_back(dropped);
     }
 
-    fn take_back(&mut self, lost: impl IntoIterator<Item = Outgoing<B>>) {
-        self.free.extend(lost.into_iter().map(|packet| packet.buffer));
+    fn take_back(&mut self, dropped: impl IntoIterator<Item = Outgoing<B>>) {
+        self.free.extend(dropped.into_iter().map(|packet| packet.buffer));
     }
 
     /// The link-layer address of a broadcast or multicast destination.
@@ -319,7 +319,7 @@ impl<B: Buffer> Output<B> {
     }
 
     /// Sends an ARP request or neighbour solicitation; without a buffer it is dropped and retried later.
-    fn ask(&mut self, neighbour: &IpAddress) {
+    fn solicit(&mut self, neighbour: &IpAddress) {
         match neighbour {
             IpAddress::Ipv4(wanted) => {
                 if let Some(IpAddress::Ipv4(own)) = self.addresses.source_for(neighbour) {
@@ -437,15 +437,15 @@ impl<B: Buffer> Output<B> {
 
     /// Retries neighbour resolution. Returns the first bytes of packets whose next hop is given up.
     pub(crate) fn serve(&mut self) -> Vec<Vec<u8>> {
-        let (ask, mut lost) = self.neighbours.due(self.now_ns);
+        let (solicit, mut dropped) = self.neighbours.due(self.now_ns);
         let beginning = |packet: &mut Outgoing<B>| {
             let end = packet.length.min(ETHERNET_BYTES + MAX_QUOTED);
             packet.buffer.bytes().get(ETHERNET_BYTES..end).map(<[u8]>::to_vec)
         };
-        let beginnings = lost.iter_mut().filter_map(beginning).collect();
-        self.take_back(lost);
-        for neighbour in ask {
-            self.ask(&neighbour);
+        let beginnings = dropped.iter_mut().filter_map(beginning).collect();
+        self.take_back(dropped);
+        for neighbour in solicit {
+            self.solicit(&neighbour);
         }
         beginnings
     }

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_between_are_passed_over() {
+    fn extension_headers_are_skipped() {
         let options = [17, 0, 5, 2, 0, 0, 1, 0];
         let packet = version_6(HOP_BY_HOP, &[&options[..], b"carried"].concat());
         let header = IpHeader::read(&packet).expect("a header");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told() {
+    fn fragments_are_recognized() {
         let packet = version_6(FRAGMENT, &[17, 0, 0, 0x11, 1, 2, 3, 4, 9, 9]);
         let header = IpHeader::read(&packet).expect("a header");
         let part = Fragment { identifier: 0x0102_0304, offset_bytes: 16, is_last: false };

@@ -23,7 +23,7 @@ impl Random {
 
     /// Returns the initial sequence number of a connection: a 4 us clock plus a secret offset for its two ends (RFC
     /// 6528, section 3).
-    pub(crate) fn first_number(&self, local: End, remote: End, now_ns: u64) -> u32 {
+    pub(crate) fn initial_sequence_number(&self, local: End, remote: End, now_ns: u64) -> u32 {
         let mut hash = Sha256::new().chain_update(b"first sequence number").chain_update(self.seed);
         for end in [local, remote] {
             match end.address {

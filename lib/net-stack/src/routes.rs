@@ -18,7 +18,7 @@ pub struct Route {
 }
 
 /// Maximum number of routes.
-const MOST: usize = 256;
+const MAX_ROUTES: usize = 256;
 
 /// The routes, longest prefix first.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Routes {
     /// Adds a route, replacing one to the same network by the same gateway. Returns `false` if there is no room.
     pub(crate) fn add(&mut self, route: Route) -> bool {
         self.remove(&route);
-        if self.table.len() >= MOST {
+        if self.table.len() >= MAX_ROUTES {
             return false;
         }
         let bits = route.network.prefix_len();

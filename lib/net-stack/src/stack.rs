@@ -100,7 +100,7 @@ impl<B: Buffer> Stack<B> {
 
     /// Returns whether [`Stack::serve`] has something to do now, and room to do it.
     pub fn has_work(&self) -> bool {
-        self.output.has_looped() || self.tcp.is_dirty() && self.output.has_room()
+        self.output.has_loopback() || self.tcp.is_dirty() && self.output.has_room()
     }
 
     /// Returns the latest time at which [`Stack::serve`] must be called, in nanoseconds.
@@ -142,8 +142,8 @@ impl<B: Buffer> Stack<B> {
         self.tcp.serve(&mut self.output);
         // Loopback packets are processed at once, since no interface has use for them meanwhile; what they bring
         // about waits for the next call, or two local sockets could keep each other busy for ever.
-        let mut left = LOOPED_AT_ONCE;
-        while let Some(packet) = self.output.take_looped() {
+        let mut left = MAX_LOOPBACK_AT_ONCE;
+        while let Some(packet) = self.output.take_loopback() {
             self.receive_ip(&packet, Checked::Yes);
             left -= 1;
             if left == 0 {
@@ -216,7 +216,7 @@ impl<B: Buffer> Stack<B> {
         for change in changes {
             match change {
                 discovery::Change::Use(address) => {
-                    if self.output.addresses.all().len() < addresses::MOST {
+                    if self.output.addresses.all().len() < addresses::MAX_ADDRESSES {
                         self.output.addresses.push(address);
                     } else {
                         self.discovery.forget(&address.network.address());
@@ -262,8 +262,8 @@ impl<B: Buffer> Stack<B> {
     }
 
     /// Returns whether a socket may be bound to an address: it is assigned or tentative.
-    fn may_be_at(&self, address: &IpAddress) -> bool {
-        self.output.addresses.is_here(address) || self.discovery.is_tried(address)
+    fn may_bind_to(&self, address: &IpAddress) -> bool {
+        self.output.addresses.is_local(address) || self.discovery.is_tentative(address)
     }
 
     /// Returns the name servers.
@@ -281,9 +281,9 @@ impl<B: Buffer> Stack<B> {
     /// # Errors
     /// The name is invalid, or there are too many queries.
     pub fn resolve(&mut self, name: &str, is_version_6: bool) -> Result<NameQuery, Failure> {
-        let asked = self.names.ask(&mut self.tcp, &self.udp, self.output.now_ns, name, is_version_6);
+        let query = self.names.ask(&mut self.tcp, &self.udp, self.output.now_ns, name, is_version_6);
         self.tcp.wake_worker();
-        asked
+        query
     }
 
     /// Polls for the result, which ends the query.
@@ -301,7 +301,7 @@ impl<B: Buffer> Stack<B> {
     /// # Errors
     /// The address is not one of this machine's, or the port is in use.
     pub fn udp_bind(&mut self, address: Option<IpAddress>, port: u16) -> Result<(UdpId, u16), Failure> {
-        if address.is_some_and(|address| !self.may_be_at(&address)) {
+        if address.is_some_and(|address| !self.may_bind_to(&address)) {
             return Err(Failure::BadAddress);
         }
         let (udp, names) = (&self.udp, &self.names);
@@ -337,9 +337,9 @@ impl<B: Buffer> Stack<B> {
     /// # Errors
     /// There is no route, or it is too long for one packet.
     pub fn echo(&mut self, to: IpAddress, bytes: usize, sequence: u16) -> Result<EchoId, Failure> {
-        let asked = self.echoes.ask(&mut self.output, to, bytes, sequence);
+        let query = self.echoes.ask(&mut self.output, to, bytes, sequence);
         self.tcp.wake_worker();
-        asked
+        query
     }
 
     /// Polls for the echo reply.
@@ -382,15 +382,15 @@ impl<B: Buffer> Stack<B> {
         if is_of_many || addresses::is_loopback(&own) {
             return Err(Failure::BadAddress);
         }
-        if self.output.addresses.has(&own) || self.discovery.is_tried(&own) {
+        if self.output.addresses.has(&own) || self.discovery.is_tentative(&own) {
             return Err(Failure::AddressInUse);
         }
-        if self.output.addresses.all().len() >= addresses::MOST {
+        if self.output.addresses.all().len() >= addresses::MAX_ADDRESSES {
             return Err(Failure::Exhausted);
         }
         if matches!(own, IpAddress::Ipv6(_)) {
             self.tcp.wake_worker();
-            return if self.discovery.try_out(address) { Ok(()) } else { Err(Failure::Exhausted) };
+            return if self.discovery.detect_duplicates(address) { Ok(()) } else { Err(Failure::Exhausted) };
         }
         self.output.addresses.push(address);
         self.output.announce();
@@ -473,7 +473,7 @@ impl<B: Buffer> Stack<B> {
         port: u16,
         backlog: usize,
     ) -> Result<(ListenerId, u16), Failure> {
-        if address.is_some_and(|address| !self.may_be_at(&address)) {
+        if address.is_some_and(|address| !self.may_bind_to(&address)) {
             return Err(Failure::BadAddress);
         }
         self.tcp.listen(address, port, backlog)
@@ -553,4 +553,4 @@ impl<B: Buffer> Stack<B> {
 }
 
 /// Maximum loopback packets processed before others have their turn.
-const LOOPED_AT_ONCE: usize = 64;
+const MAX_LOOPBACK_AT_ONCE: usize = 64;

@@ -1,4 +1,4 @@
-//! Network cards that make checksums and cut long packets.
+//! Checksum offload and TSO.
 
 mod wire;
 
@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use net_stack::{End, Features, Limits, MAX_TSO_BYTES};
 use wire::{Faults, Network, Numbers, address, bytes};
 
-/// Two hosts, of which the first has such a card.
+/// Two hosts, the first with offloads.
 fn network() -> Network {
     let mut network = Network::with(2, Limits::default());
     let features = Features { checksum: true, segmentation_version_4: true };
@@ -23,7 +23,7 @@ fn long_packets_arrive_as_segments() {
     let data = bytes(2_000_000);
     assert!(network.carry((0, server), (1, client), &data) == data);
     let sent = network.stacks[0].counters().sent_packets - before;
-    assert!(sent < 700, "{sent} packets were given to the card");
+    assert!(sent < 700, "{sent} packets to the interface");
     assert_eq!(network.stacks[0].counters().tcp_retransmitted, 0);
     let data = bytes(100_000);
     assert!(network.carry((1, client), (0, server), &data) == data);
@@ -36,7 +36,7 @@ fn long_packets_arrive_as_segments() {
 }
 
 #[test]
-fn what_is_lost_of_long_packets_comes_again() {
+fn lost_segments_of_tso_packets_are_retransmitted() {
     for seed in 0..10 {
         let mut network = network();
         let (server, client) = network.pair(80);

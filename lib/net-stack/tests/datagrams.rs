@@ -8,7 +8,7 @@ use net_stack::{Address, End, Failure, IpAddress, IpCidr, Origin};
 use wire::{Network, address, bytes};
 
 #[test]
-fn a_datagram_arrives_once_and_whole() {
+fn a_datagram_arrives_once_and_intact() {
     let mut network = Network::new(2);
     let (server, port) = network.stacks[0].udp_bind(None, 5353).expect("a port");
     let (client, client_port) = network.stacks[1].udp_bind(None, 0).expect("a port");
@@ -27,7 +27,7 @@ fn a_datagram_arrives_once_and_whole() {
 }
 
 #[test]
-fn datagrams_nobody_reads_are_lost_beyond_a_bound() {
+fn the_receive_queue_is_bounded() {
     let mut network = Network::new(2);
     let (_server, port) = network.stacks[0].udp_bind(None, 7).expect("a port");
     let (client, _) = network.stacks[1].udp_bind(None, 0).expect("a port");
@@ -80,7 +80,7 @@ fn sockets_are_few_and_each_has_its_own_address_and_port() {
 }
 
 #[test]
-fn the_interface_has_no_address_of_many_hosts() {
+fn multicast_and_broadcast_addresses_are_refused() {
     let mut network = Network::new(1);
     let mut add = |address: [u8; 4], bits: u8| {
         let network_of = IpCidr::new(IpAddress::Ipv4(address.into()), bits);

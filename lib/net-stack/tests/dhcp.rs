@@ -1,4 +1,4 @@
-//! Addresses by DHCP: how they come, are kept, and go. The server is this test.
+//! DHCP: obtaining, renewing and losing a lease. The server is part of the test.
 
 mod wire;
 
@@ -18,12 +18,12 @@ const SERVER: [u8; 4] = [198, 51, 100, 1];
 const LENT: [u8; 4] = [198, 51, 100, 20];
 const SERVER_HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 0x55];
 
-/// What a client asked.
+/// A client's message.
 #[derive(Clone, Debug)]
 struct Asked {
     kind: u8,
     number: [u8; 4],
-    /// From which address, and whether it asked all servers.
+    /// Source address, and whether it was broadcast.
     source: [u8; 4],
     is_for_all: bool,
     at_s: u64,
@@ -52,7 +52,7 @@ fn option(message: &[u8], wanted: u8) -> Option<&[u8]> {
     None
 }
 
-/// An answer of the server.
+/// A server's reply.
 fn frame(to: &Asked, kind: u8, lent: [u8; 4], seconds: u32, options: &[u8]) -> Vec<u8> {
     let mut message = vec![0; 236];
     message[..4].copy_from_slice(&[2, 1, 6, 0]);
@@ -105,7 +105,7 @@ impl Server {
         self.network.put(0, frame(to, kind, lent, seconds, &options));
     }
 
-    /// Lends an address for so long with these options and no others.
+    /// Grants a lease of this many seconds with these options and no others.
     fn lend_with(&mut self, seconds: u32, options: &[u8]) {
         for (asked, answered) in [(DISCOVER, OFFER), (REQUEST, ACK)] {
             let asked_for = self.wait(30);
@@ -115,11 +115,11 @@ impl Server {
         self.network.pass_ms(10);
     }
 
-    /// Lets a second pass; what was asked in it.
+    /// Advances one second; returns the messages sent in it.
     fn second(&mut self) -> Vec<Asked> {
         self.network.pass_ms(1000);
         *self.now_s.borrow_mut() = self.network.now_ns / 1_000_000_000 - self.begun_s;
-        // The client asks for the server's hardware address when it renews.
+        // The client resolves the server's address to renew.
         let arp = [
             &hardware(0).0[..],
             &SERVER_HARDWARE,
@@ -133,17 +133,17 @@ impl Server {
         self.asked.take()
     }
 
-    /// Goes on until something is asked.
+    /// Waits for a message.
     fn wait(&mut self, max_s: u64) -> Asked {
         for _ in 0..max_s {
             if let Some(asked) = self.second().pop() {
                 return asked;
             }
         }
-        panic!("nothing was asked for {max_s} s");
+        panic!("no message for {max_s} s");
     }
 
-    /// Lends an address for so many seconds to a client that has none.
+    /// Grants a lease of this many seconds to a client without one.
     fn lend(&mut self, lent: [u8; 4], seconds: u32) {
         let discover = self.wait(30);
         assert_eq!((discover.kind, discover.source, discover.is_for_all), (DISCOVER, [0; 4], true));
@@ -169,7 +169,7 @@ fn network_of(address: [u8; 4]) -> Option<IpCidr> {
 }
 
 #[test]
-fn an_address_a_way_and_name_servers_are_lent() {
+fn a_lease_has_an_address_a_router_and_name_servers() {
     let mut server = Server::new();
     server.lend(LENT, 600);
     assert_eq!(server.lent(), network_of(LENT));
@@ -180,7 +180,7 @@ fn an_address_a_way_and_name_servers_are_lent() {
     server.network.stacks[0].set_dhcp(false);
     assert_eq!((server.lent(), server.ways()), (None, 0));
     assert_eq!(server.network.stacks[0].addresses().len(), 1, "what somebody set stays");
-    assert_eq!(server.network.stacks[0].name_servers(), [], "they are of the network that is left");
+    assert_eq!(server.network.stacks[0].name_servers(), [], "name servers of the old network remain");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn of_several_routers_the_first_is_taken() {
 }
 
 #[test]
-fn options_that_make_no_sense_lend_what_is_left() {
+fn malformed_options_are_skipped() {
     for options in [&[3][..], &[3, 12, 1], &[3, 255], &[3, 0], &[3, 5, 1, 2, 3, 4], &[0, 0, 3], &[1, 0, 3, 200, 9]] {
         let mut server = Server::new();
         server.lend_with(600, options);
@@ -205,7 +205,7 @@ fn options_that_make_no_sense_lend_what_is_left() {
 }
 
 #[test]
-fn checksums_are_looked_at_unless_the_interface_has_done_so() {
+fn checksums_are_verified_unless_the_interface_did() {
     let mut server = Server::new();
     let discover = server.wait(30);
     let mut offer = frame(&discover, OFFER, LENT, 600, &[]);
@@ -213,7 +213,7 @@ fn checksums_are_looked_at_unless_the_interface_has_done_so() {
     server.network.put(0, offer.clone());
     server.network.pass_ms(2000);
     assert!(server.asked.take().iter().all(|asked| asked.kind == DISCOVER));
-    // An answer that never left the machine that this one is a guest of has only the sum of its pseudo header.
+    // A reply from the same physical host, which never crossed a wire, has only the pseudo-header sum.
     let discover = server.wait(30);
     offer[46..50].copy_from_slice(&discover.number);
     server.network.stacks[0].receive(&offer, true);
@@ -242,14 +242,14 @@ fn a_lease_and_its_connections_survive_a_restart_of_the_driver() {
     let renewal = server.wait(400);
     assert_eq!((renewal.kind, renewal.source), (REQUEST, LENT));
     assert!((290..=310).contains(&(renewal.at_s - lent_s)), "after {} s", renewal.at_s - lent_s);
-    // Another card may be on another network.
+    // Another interface may be on another network.
     renew(&mut server, 7);
     assert_eq!((server.lent(), server.ways()), (None, 0));
     assert_eq!(server.wait(5).kind, DISCOVER);
 }
 
 #[test]
-fn name_servers_that_somebody_sets_stay_without_the_lease() {
+fn static_name_servers_survive_the_lease() {
     let mut server = Server::new();
     server.lend(LENT, 600);
     let own = [IpAddress::v4(203, 0, 113, 53)];
@@ -267,7 +267,7 @@ fn a_lease_is_renewed_in_time() {
     assert_eq!((renewal.kind, renewal.source, renewal.is_for_all), (REQUEST, LENT, false));
     assert!((290..=310).contains(&(renewal.at_s - lent_s)), "after {} s", renewal.at_s - lent_s);
     server.answer(&renewal, ACK, LENT, 600, &[]);
-    // It lasts anew from then on.
+    // Renewed.
     let renewed_s = renewal.at_s;
     let again = server.wait(400);
     assert!((290..=310).contains(&(again.at_s - renewed_s)), "after {} s", again.at_s - renewed_s);
@@ -275,7 +275,7 @@ fn a_lease_is_renewed_in_time() {
 }
 
 #[test]
-fn a_lease_that_nobody_renews_is_asked_of_all_and_ends() {
+fn an_unrenewed_lease_is_rebound_and_expires() {
     let mut server = Server::new();
     server.lend(LENT, 600);
     let listener = server.network.stacks[0].listen(None, 80, 4).expect("a port").0;
@@ -300,21 +300,21 @@ fn a_lease_that_nobody_renews_is_asked_of_all_and_ends() {
     }
     assert!(of_one >= 1 && of_all >= 1, "{of_one} of one, {of_all} of all");
     let ended_s = ended_s.expect("an end");
-    assert!((595..=605).contains(&ended_s), "it ended after {ended_s} s");
+    assert!((595..=605).contains(&ended_s), "expired after {ended_s} s");
     assert_eq!(server.ways(), 0);
     assert!(server.network.stacks[0].ends(connection).is_some());
     server.network.stacks[0].release(connection);
     server.network.stacks[0].close_listener(listener);
     server.network.pass_ms(100);
     assert_eq!(server.network.stacks[0].tcp_sockets(), 0);
-    // Another server is there later.
+    // Another server appears later.
     server.asked.take();
     server.lend([198, 51, 100, 30], 600);
     assert_eq!(server.lent(), network_of([198, 51, 100, 30]));
 }
 
 #[test]
-fn a_lease_that_is_refused_is_given_up_at_once() {
+fn a_nak_ends_the_lease_at_once() {
     let mut server = Server::new();
     server.lend(LENT, 600);
     let renewal = server.wait(400);
@@ -327,7 +327,7 @@ fn a_lease_that_is_refused_is_given_up_at_once() {
 }
 
 #[test]
-fn an_offer_that_is_taken_back_is_not_used() {
+fn a_withdrawn_offer_is_not_used() {
     let mut server = Server::new();
     let discover = server.wait(30);
     server.answer(&discover, OFFER, LENT, 600, &[]);
@@ -341,7 +341,7 @@ fn an_offer_that_is_taken_back_is_not_used() {
 }
 
 #[test]
-fn answers_to_others_and_nonsense_are_ignored() {
+fn replies_to_others_and_malformed_ones_are_ignored() {
     let mut server = Server::new();
     let discover = server.wait(30);
     let mut other = discover.clone();
@@ -349,14 +349,14 @@ fn answers_to_others_and_nonsense_are_ignored() {
     server.answer(&other, OFFER, LENT, 600, &[]);
     server.answer(&other, ACK, LENT, 600, &[]);
     server.answer(&discover, ACK, LENT, 600, &[]);
-    // No host has such an address.
+    // An invalid host address.
     server.answer(&discover, OFFER, [255; 4], 600, &[]);
     server.network.pass_ms(2000);
     let asked = server.asked.take();
     assert!(asked.iter().all(|asked| asked.kind == DISCOVER), "{asked:?}");
     assert_eq!(server.lent(), None);
     server.lend(LENT, 600);
-    // The address that somebody set is not lost where it is lent too.
+    // A statically configured address that is also leased is kept.
     let own = Address { network: IpCidr::new(IpAddress::v4(198, 51, 100, 99), 24), origin: Origin::Set };
     server.network.stacks[0].add_address(own).expect("room");
     assert_eq!(server.lent(), network_of(LENT));

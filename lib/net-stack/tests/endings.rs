@@ -69,7 +69,7 @@ fn half_closed(first: usize, count: usize, pause_ms: u64) {
 }
 
 #[test]
-fn the_half_that_is_open_works_as_before() {
+fn a_half_closed_connection_still_receives() {
     for first in [0, 1] {
         for count in [0, 1, 1000, 70_000, 300_000] {
             for pause_ms in [1, 50, 400] {
@@ -114,7 +114,7 @@ fn what_a_slow_reader_has_room_for_gets_through_after_both_have_finished() {
 const PORTS: (u16, u16) = (4000, 80);
 
 #[test]
-fn a_finish_that_comes_again_is_acknowledged_and_the_ends_can_be_used_anew() {
+fn a_retransmitted_fin_is_acknowledged_and_the_ports_can_be_reused() {
     let mut peer = Peer::new();
     let listener = peer.network.listen(0, 80, 4);
     let first = peer.connect(PORTS, 1000);
@@ -142,7 +142,7 @@ fn a_finish_that_comes_again_is_acknowledged_and_the_ends_can_be_used_anew() {
 }
 
 #[test]
-fn a_reset_is_believed_of_who_knows_the_numbers() {
+fn a_reset_needs_the_exact_sequence_number() {
     let mut peer = Peer::new();
     let listener = peer.network.listen(0, 80, 4);
     let first = peer.connect(PORTS, 1000);
@@ -194,7 +194,7 @@ fn a_peer_that_has_forgotten_the_connection_can_begin_again() {
 }
 
 #[test]
-fn both_may_begin_and_end_at_once() {
+fn simultaneous_open_and_close() {
     let mut peer = Peer::new();
     let client = peer.network.stacks[0].connect(End::new(address(1), 4000)).expect("it is begun");
     peer.network.pass_ms(1);
@@ -266,7 +266,7 @@ fn an_abort_ends_a_connection_in_every_state() {
 }
 
 #[test]
-fn finishes_and_their_answers_may_get_lost() {
+fn lost_fins_are_retransmitted() {
     for seed in 0..20 {
         let mut network = Network::new(2);
         let (server, client) = network.pair(80);
@@ -282,7 +282,7 @@ fn finishes_and_their_answers_may_get_lost() {
 }
 
 #[test]
-fn ports_and_connections_run_out_and_come_back() {
+fn exhausted_ports_and_connections_recover() {
     let mut network = Network::with(1, Limits { connections: 20_000, window_bytes: 512, ..Limits::default() });
     network.filter = Some(Box::new(|_, _| false));
     let remote = End::new(address(1), 80);
@@ -310,7 +310,7 @@ fn ports_and_connections_run_out_and_come_back() {
 }
 
 #[test]
-fn memory_runs_out_and_comes_back() {
+fn exhausted_memory_recovers() {
     let mut network = Network::with(2, Limits { buffer_bytes: 500 << 10, ..Limits::default() });
     network.stacks[1] = wire::stack_with(1, Limits::default(), Features::default());
     network.listen(1, 80, 200);

@@ -1,4 +1,4 @@
-//! ICMP errors: which are believed, what they do, and when they are sent. And fragments.
+//! ICMP errors: validation, effect, and rate of those sent. And fragments.
 
 mod wire;
 
@@ -45,7 +45,7 @@ fn watch(network: &mut Network, host: usize, most: usize) -> Seen {
 }
 
 #[test]
-fn a_connection_that_is_refused_on_the_way_fails_at_once() {
+fn an_error_on_the_path_fails_a_connect_at_once() {
     for (kind, expected) in
         [((3, 3), Failure::Refused), ((3, 1), Failure::Unreachable), ((3, 13), Failure::Unreachable)]
     {
@@ -68,7 +68,7 @@ fn last_segment(seen: &Seen) -> Vec<u8> {
 }
 
 #[test]
-fn a_connection_that_stands_is_not_ended_by_errors() {
+fn errors_do_not_end_an_established_connection() {
     let mut network = Network::with(2, Limits { timeout_ms: 20_000, ..Limits::default() });
     let (server, client) = network.pair(80);
     let seen = watch(&mut network, 1, 2000);
@@ -79,7 +79,7 @@ fn a_connection_that_stands_is_not_ended_by_errors() {
     network.put(1, error(1, (3, 1), [0; 4], &about));
     network.put(1, error(1, (3, 3), [0; 4], &about));
     network.pass_ms(10);
-    assert_eq!(network.stacks[1].counters().errors_believed, 0, "what was acknowledged meanwhile is of no interest");
+    assert_eq!(network.stacks[1].counters().errors_believed, 0, "an error about acknowledged data was accepted");
     // Nothing gets through any more; the error supplies the reason in the end.
     network.filter = Some(Box::new(|_, _| false));
     assert_eq!(network.try_write(1, client, &bytes(500)), Poll::Ready(Ok(500)));
@@ -96,7 +96,7 @@ fn a_connection_that_stands_is_not_ended_by_errors() {
 }
 
 #[test]
-fn errors_that_quote_nothing_under_way_are_not_believed() {
+fn errors_that_quote_nothing_in_flight_are_ignored() {
     let mut network = Network::new(2);
     let (_server, client) = network.pair(80);
     let seen = watch(&mut network, 1, 2000);
@@ -146,7 +146,7 @@ fn carry_narrow(network: &mut Network, from: ConnectionId, to: ConnectionId, mos
 }
 
 #[test]
-fn packets_get_shorter_where_the_way_carries_less() {
+fn path_mtu_discovery_shortens_packets() {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
     carry_narrow(&mut network, client, server, 1280, (3, 4));
@@ -167,7 +167,7 @@ fn packets_get_shorter_where_the_way_carries_less() {
 }
 
 #[test]
-fn packets_of_version_6_get_shorter_too() {
+fn path_mtu_discovery_shortens_ipv6_packets() {
     let mut network = Network::new(2);
     for stack in &mut network.stacks {
         stack.set_version_6(true);
@@ -192,7 +192,7 @@ fn an_error_ends_the_wait_for_an_echo() {
 }
 
 #[test]
-fn datagrams_to_nobody_are_refused_but_not_any_number() {
+fn port_unreachable_errors_are_rate_limited() {
     let mut network = Network::new(2);
     let seen = watch(&mut network, 0, 2000);
     let (socket, _) = network.stacks[1].udp_bind(None, 0).expect("a port");
@@ -245,7 +245,7 @@ fn datagram(port: u16, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn parts_of_packets_are_put_together() {
+fn fragments_are_reassembled() {
     let mut network = Network::new(2);
     let (socket, port) = network.stacks[0].udp_bind(None, 0).expect("a port");
     let data = bytes(20_000);
@@ -273,7 +273,7 @@ fn parts_of_packets_are_put_together() {
 }
 
 #[test]
-fn waiting_for_a_neighbour_that_is_not_there_fails() {
+fn an_unresolvable_neighbour_fails_the_connection() {
     let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     let gateway = IpAddress::v4(192, 0, 2, 99);
     let everywhere = IpCidr::new(IpAddress::v4(0, 0, 0, 0), 0);

@@ -15,28 +15,28 @@ fn carry_with(faults: Faults, seed: u64) {
 }
 
 #[test]
-fn nothing_is_lost_on_a_wire_that_loses() {
+fn lost_packets_are_retransmitted() {
     for seed in 0..10 {
         carry_with(Faults { lost: 50, ..Faults::default() }, seed);
     }
 }
 
 #[test]
-fn order_and_count_are_kept_on_a_wire_that_does_not() {
+fn reordering_and_duplication_are_undone() {
     for seed in 0..10 {
         carry_with(Faults { doubled: 100, slower: 10, ..Faults::default() }, seed);
     }
 }
 
 #[test]
-fn damage_is_noticed() {
+fn corruption_is_detected() {
     for seed in 0..10 {
         carry_with(Faults { damaged: 50, ..Faults::default() }, seed);
     }
 }
 
 #[test]
-fn all_of_it_at_once() {
+fn all_faults_at_once() {
     for seed in 0..10 {
         carry_with(Faults { lost: 20, doubled: 20, damaged: 20, slower: 5 }, seed);
     }
@@ -77,7 +77,7 @@ fn checksum(bytes: &[u8], start: u16) -> u16 {
 }
 
 #[test]
-fn a_flood_of_beginnings_hurts_nobody_else() {
+fn a_syn_flood_leaves_other_connections_alone() {
     let limits = Limits { half_open: 64, ..Limits::default() };
     let mut network = Network::with(2, limits);
     let (server, client) = network.pair(8080);
@@ -101,7 +101,7 @@ fn a_flood_of_beginnings_hurts_nobody_else() {
 }
 
 #[test]
-fn packets_that_make_no_sense_do_no_harm() {
+fn malformed_packets_do_no_harm() {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
     network.listen(0, 81, 4);
@@ -129,7 +129,7 @@ fn packets_that_make_no_sense_do_no_harm() {
 }
 
 #[test]
-fn a_packet_costs_the_same_with_many_connections() {
+fn the_cost_per_packet_is_independent_of_connections() {
     let limits = Limits { connections: 20_000, window_bytes: 4096, ..Limits::default() };
     let mut network = Network::with(2, limits);
     let listener = network.listen(0, 80, 4096);

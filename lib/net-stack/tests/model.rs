@@ -227,7 +227,7 @@ impl Model {
         } else {
             self.network.stacks[own.host].release(id);
             own.id = None;
-            // Nobody will find the client of what is not accepted yet.
+            // No one will find the client of a connection not yet accepted.
             if half == 0 && self.pairs[pair].halves[1].id.is_none() {
                 self.pairs.remove(pair);
             }
@@ -280,7 +280,7 @@ impl Model {
 
 impl Half {
     fn fail(&mut self, failure: Failure) {
-        // An end that was read is over all the same.
+        // An end that was read to its FIN is finished all the same.
         assert!(self.is_over || self.is_spoiled, "{failure:?} though nobody did any harm");
     }
 }
@@ -297,7 +297,7 @@ fn run(first: u64, count: u64) {
 }
 
 #[test]
-fn clients_of_chance_get_what_was_written() {
+fn random_clients_read_what_was_written() {
     run(0, 40);
     // A window that closed and reopened stopped all of smoltcp's timers while data was in flight.
     run(1_000_574, 1);
@@ -320,6 +320,6 @@ fn clients_of_chance_get_what_was_written() {
 
 #[test]
 #[ignore = "some minutes"]
-fn clients_of_chance_get_what_was_written_for_long() {
+fn random_clients_read_what_was_written_for_long() {
     run(1_000_000, 4000);
 }

@@ -1,4 +1,4 @@
-//! DNS resolution from servers that answer properly, late, never, or with lies.
+//! DNS resolution from servers that respond properly, late, never, or maliciously.
 
 mod wire;
 
@@ -135,12 +135,12 @@ fn addresses_of_both_versions_are_found_and_kept_for_their_time() {
     assert_eq!(resolver.ask("www.EXAMPLE", &mut server), expected());
     resolver.network.pass_ms(11_000);
     assert_eq!(resolver.ask("www.example", &mut server), expected());
-    assert_eq!(count, 3, "what is known is not asked");
+    assert_eq!(count, 3, "cached names are not queried");
     assert!(resolver.network.stacks[1].resolve("not a name", false).is_err());
 }
 
 #[test]
-fn names_that_stand_for_others_are_followed() {
+fn cname_chains_are_followed() {
     let mut resolver = Resolver::new(1);
     let chain = |question: &[u8]| {
         vec![answer(
@@ -183,7 +183,7 @@ fn names_that_stand_for_others_are_followed() {
 }
 
 #[test]
-fn what_is_not_there_is_told_from_what_is_not_known() {
+fn nonexistence_and_failure_are_told_apart() {
     let mut resolver = Resolver::new(1);
     let mut soa = vec![0, 0];
     soa.extend([0; 16]);
@@ -200,7 +200,7 @@ fn what_is_not_there_is_told_from_what_is_not_known() {
     assert_eq!(resolver.ask("none.example", |_, question| none(question)), Err(NameFailure::NotFound));
     resolver.network.pass_ms(21_000);
     assert_eq!(resolver.ask("none.example", |_, question| none(question)), Err(NameFailure::NotFound));
-    assert_eq!(count, 2, "it is believed for as long as the zone says");
+    assert_eq!(count, 2, "the negative TTL is that of the zone");
     let empty = resolver.ask("empty.example", |_, question| vec![answer(question, 0, &[])]);
     assert_eq!(empty, Err(NameFailure::NotFound));
     for code in [1, 2, 5] {
@@ -212,7 +212,7 @@ fn what_is_not_there_is_told_from_what_is_not_known() {
 }
 
 #[test]
-fn servers_that_are_silent_or_fail_are_followed_by_others() {
+fn silent_or_failing_servers_are_skipped() {
     let mut resolver = Resolver::new(3);
     let before_ns = resolver.network.now_ns;
     let mut order = Vec::new();
@@ -256,7 +256,7 @@ fn servers_that_are_silent_or_fail_are_followed_by_others() {
 }
 
 #[test]
-fn lies_are_not_believed() {
+fn forged_responses_are_ignored() {
     let mut resolver = Resolver::new(1);
     let found = resolver.ask("a.example", |_, question| {
         let right = one(question, 60).remove(0);
@@ -342,7 +342,7 @@ impl Streams {
 }
 
 #[test]
-fn what_does_not_fit_is_asked_for_by_tcp() {
+fn truncated_responses_are_repeated_over_tcp() {
     let long = |question: &[u8]| {
         let records: Vec<_> = (0..60).map(|number| record(&OWN, 1, 60, &[198, 51, 100, number])).collect();
         let message = answer(question, 0, &records);
@@ -404,7 +404,7 @@ fn what_does_not_fit_is_asked_for_by_tcp() {
 }
 
 #[test]
-fn questions_are_few_and_end() {
+fn queries_are_bounded_and_time_out() {
     let mut resolver = Resolver::new(1);
     let queries: Vec<_> = (0..64).map(|number| resolver.begin(&format!("{number}.example"), false)).collect();
     assert!(resolver.network.stacks[1].resolve("one.more.example", false).is_err());
@@ -417,7 +417,7 @@ fn questions_are_few_and_end() {
 }
 
 #[test]
-fn answers_do_not_go_to_sockets_of_others() {
+fn responses_do_not_go_to_other_sockets() {
     let mut resolver = Resolver::new(1);
     // The maximum, which take a quarter of all ports.
     let bound = |resolver: &mut Resolver| resolver.network.stacks[1].udp_bind(None, 0).is_ok();

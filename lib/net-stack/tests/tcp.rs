@@ -23,7 +23,7 @@ fn bytes_arrive_in_both_directions() {
 }
 
 #[test]
-fn nobody_at_a_port_is_said_at_once() {
+fn a_closed_port_is_reported_at_once() {
     let mut network = Network::new(2);
     let before = network.now_ns;
     assert_eq!(network.connect(1, End::new(address(0), 81)), Err(Failure::Refused));
@@ -31,7 +31,7 @@ fn nobody_at_a_port_is_said_at_once() {
 }
 
 #[test]
-fn a_host_that_is_not_there_is_given_up() {
+fn connecting_to_a_dead_host_times_out() {
     let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     assert_eq!(network.connect(1, End::new(address(77), 80)), Err(Failure::Unreachable));
     assert_eq!(network.connect(1, End::new(IpAddress::v4(8, 8, 8, 8), 80)), Err(Failure::Unreachable));
@@ -57,11 +57,11 @@ fn a_connection_to_this_machine_itself_stays_in_it() {
     assert_eq!(network.stacks[0].tcp_sockets(), 0);
 }
 
-/// That many wait for one neighbour's answer without a loss; and more at a listener.
+/// Segments queued for one unresolved neighbour without loss; listeners have a larger backlog.
 const AT_ONCE: usize = 60;
 
 #[test]
-fn many_that_come_before_their_neighbour_is_known_are_all_answered() {
+fn packets_queued_for_an_unresolved_neighbour_are_all_sent() {
     let mut network = Network::new(2);
     let listener = network.listen(0, 80, AT_ONCE);
     let first = network.connect(1, End::new(address(0), 80)).expect("a connection");
@@ -75,7 +75,7 @@ fn many_that_come_before_their_neighbour_is_known_are_all_answered() {
     network.pass_ms(5);
     for connection in begun {
         let connected = network.stacks[1].poll_connected(connection, Waker::noop());
-        assert_eq!(connected, Poll::Ready(Ok(())), "nothing is said again within 5 ms");
+        assert_eq!(connected, Poll::Ready(Ok(())), "a SYN was retransmitted");
         network.accept(0, listener);
     }
     network.stacks[1].release(first);
@@ -149,7 +149,7 @@ fn closing_after_the_other_end_finished_sends_the_rest() {
 }
 
 #[test]
-fn what_came_before_the_end_can_be_read_long_after() {
+fn data_before_the_fin_can_be_read_long_after() {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
     network.stacks[0].finish(server).expect("finish");
@@ -165,7 +165,7 @@ fn what_came_before_the_end_can_be_read_long_after() {
 }
 
 #[test]
-fn an_abort_is_told() {
+fn an_abort_is_reported_to_the_peer() {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
     network.stacks[1].abort(client);
@@ -175,7 +175,7 @@ fn an_abort_is_told() {
 }
 
 #[test]
-fn a_backlog_has_an_end_and_the_listener_goes_on() {
+fn a_full_backlog_does_not_stop_the_listener() {
     let mut network = Network::new(2);
     let listener = network.listen(0, 80, 2);
     let made: Vec<_> = (0..4).map(|_| network.connect(1, End::new(address(0), 80)).expect("it seems whole")).collect();

@@ -27,7 +27,7 @@ fn addresses(network: &Network, host: usize, origin: Origin) -> Vec<IpCidr> {
 }
 
 #[test]
-fn hosts_talk_by_the_addresses_they_make_for_their_link() {
+fn hosts_talk_by_link_local_addresses() {
     let mut network = network_of(3);
     assert_eq!(addresses(&network, 0, Origin::Link), [IpCidr::new(own_of_link(0), 64)]);
     let listener = network.listen(0, 80, 4);
@@ -47,7 +47,7 @@ fn hosts_talk_by_the_addresses_they_make_for_their_link() {
 }
 
 #[test]
-fn addresses_that_people_set_are_used_after_they_were_tried() {
+fn static_addresses_are_used_after_duplicate_detection() {
     let mut network = Network::new(2);
     for host in 0..2 {
         let address = IpCidr::new(text(&format!("2001:db8::{}", host + 1)), 64);
@@ -68,7 +68,7 @@ fn addresses_that_people_set_are_used_after_they_were_tried() {
 }
 
 #[test]
-fn an_address_that_somebody_has_is_not_used() {
+fn a_duplicate_address_is_not_used() {
     let mut network = network_of(1);
     let wanted = text("2001:db8::7");
     let address = Address { network: IpCidr::new(wanted, 64), origin: Origin::Set };
@@ -87,7 +87,7 @@ fn an_address_that_somebody_has_is_not_used() {
     network.stacks[0].add_address(address).expect("an address");
     network.pass_ms(2000);
     assert!(network.stacks[0].addresses().iter().any(|own| own.network.address() == wanted));
-    // It defends the address.
+    // The owner defends the address.
     let before = network.packets;
     network.put(0, solicitation(text("::"), wanted, None));
     network.pass_ms(10);
@@ -113,7 +113,7 @@ fn told(router_s: u16, valid_s: u32, preferred_s: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_router_brings_an_address_a_way_and_a_name_server() {
+fn a_router_advertises_a_prefix_a_route_and_a_name_server() {
     let mut network = network_of(2);
     network.put(0, told(1800, 4000, 2000));
     network.pass_ms(1500);
@@ -148,14 +148,14 @@ fn a_router_brings_an_address_a_way_and_a_name_server() {
 }
 
 #[test]
-fn routers_cannot_bring_any_number_of_addresses_and_ways() {
+fn advertised_addresses_and_routes_are_bounded() {
     let mut network = network_of(1);
     for number in 0..200u16 {
         let mut frame = told(1800, 4000, 2000);
         // The prefix, and the router's own address.
         frame[14 + 40 + 16 + 16 + 5] = number as u8;
         frame[14 + 8 + 15] = number as u8;
-        raw::mend_icmp_6(&mut frame);
+        raw::update_icmp_6_checksum(&mut frame);
         network.put(0, frame);
         network.pass_ms(20);
     }
@@ -169,7 +169,7 @@ fn routers_cannot_bring_any_number_of_addresses_and_ways() {
 }
 
 #[test]
-fn neighbours_that_do_not_answer_are_asked_three_times_and_given_up() {
+fn unresponsive_neighbours_are_solicited_three_times() {
     let mut network = Network::with(2, Limits { timeout_ms: 10_000, ..Limits::default() });
     network.stacks[1].set_version_6(true);
     network.pass_ms(15_000);
@@ -184,7 +184,7 @@ fn neighbours_that_do_not_answer_are_asked_three_times_and_given_up() {
 }
 
 #[test]
-fn messages_from_afar_change_nothing() {
+fn forwarded_messages_are_ignored() {
     let mut network = network_of(2);
     let mut frame = told(1800, 4000, 2000);
     frame[14 + 7] = 254;
@@ -195,7 +195,7 @@ fn messages_from_afar_change_nothing() {
 }
 
 #[test]
-fn many_neighbours_are_known_and_none_too_many() {
+fn the_neighbour_cache_is_bounded() {
     let mut network = network_of(1);
     let target = own_of_link(0);
     for number in 0..10_000u32 {
@@ -213,7 +213,7 @@ fn many_neighbours_are_known_and_none_too_many() {
     let before = network.packets;
     let echo = network.stacks[0].echo(last, 10, 1).expect("it is sent");
     network.pass_ms(10);
-    assert_eq!(network.packets, before + 1, "who asked last need not be asked");
+    assert_eq!(network.packets, before + 1, "the last solicitor need not be solicited");
     network.stacks[0].forget_echo(echo);
 }
 

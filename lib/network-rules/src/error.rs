@@ -1,4 +1,4 @@
-//! What can be wrong with rules. Each fault has a code, which stays, and says what to write instead.
+//! Errors in rules. Each has a stable code and a remedy.
 
 use alloc::string::String;
 use core::fmt;
@@ -7,14 +7,14 @@ use principal::PatternError;
 
 use crate::{MAX_BYTES, MAX_RULES};
 
-/// A text that is no rule.
+/// A malformed rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
-    /// Which one, from 1 on.
+    /// Its number, from 1 on.
     pub number: usize,
-    /// The text, cut where it is long.
+    /// Its text, truncated if long.
     pub text: String,
-    /// What is wrong with it.
+    /// The error.
     pub fault: Fault,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for RuleError {
     }
 }
 
-/// As much of a text as a message shows.
+/// Truncates text for a message.
 pub fn shown(text: &str) -> String {
     const MAX_SHOWN: usize = 120;
     let plain = text.chars().map(|character| if character.is_control() { '?' } else { character });
@@ -38,62 +38,62 @@ pub fn shown(text: &str) -> String {
 /// What is wrong with a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// There is nothing in it.
+    /// It is empty.
     Empty,
-    /// It is too long.
+    /// Too long.
     TooLong,
-    /// It has a control character.
+    /// A control character.
     ControlCharacter,
-    /// It begins neither with `allow` nor with `deny`.
+    /// Neither `allow` nor `deny`.
     BadVerdict,
-    /// It ends before what is allowed.
+    /// No action.
     NoAction,
-    /// What is allowed is nothing that can be.
+    /// Unknown action.
     BadAction,
-    /// It ends before whom.
+    /// No principal.
     NoWho,
-    /// Its pattern of principals is none.
+    /// Malformed principal pattern.
     BadWho(PatternError),
-    /// It ends before where.
+    /// No place.
     NoPlace,
-    /// There is a word too many.
+    /// Too many words.
     TooManyWords,
-    /// It says where of something that is nowhere.
+    /// A place for an action that has none.
     HasPlace,
-    /// Something other than ports follows the star.
+    /// Something other than ports after the star.
     AfterStar,
-    /// The address is none.
+    /// Malformed address.
     BadAddress,
     /// IPv6 without brackets.
     NoBrackets,
-    /// A bracket does not end.
+    /// An unclosed bracket.
     BracketOpen,
     /// IPv4 in brackets.
     BracketsOfVersion4,
-    /// IPv4 in the clothes of IPv6.
+    /// An IPv4-mapped IPv6 address.
     MappedAddress,
-    /// The address that stands for none.
+    /// The unspecified address.
     Unspecified,
-    /// The bits of the network are none.
+    /// Invalid prefix length.
     BadBits,
-    /// The address has bits behind those of the network.
+    /// Host bits set beyond the prefix.
     BitsBehindNetwork,
-    /// Something other than ports follows the address.
+    /// Something other than ports after the address.
     AfterAddress,
-    /// The port is none.
+    /// Malformed port.
     BadPort,
-    /// Nobody knows the port's name.
+    /// Unknown port name.
     UnknownPortName,
-    /// The last port comes before the first.
+    /// The last port is below the first.
     PortsReversed,
-    /// An echo has no ports.
+    /// Ports for an echo.
     PortsOfPing,
-    /// There are too many rules.
+    /// Too many rules.
     TooManyRules,
 }
 
 impl Fault {
-    /// Its code.
+    /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Fault::Empty => "N001",

@@ -1,11 +1,10 @@
-//! Which principals may listen, connect and ask where: the rules of a network stack, one a line.
+//! Network access rules: which principals may listen, connect and ask where.
 //!
-//! `allow listen ..web-server.singularity *:80`. The first rule that matches decides; where there are rules and none
-//! matches, the answer is no; without any rule everything is allowed. Key types: [`Rules`], [`Action`] (what a client
-//! wants), [`End`] (where). Neighbours: the services `net-stack` and `host-sockets`, which take rules as parameters,
-//! `userland/network-guard`, which asks on their behalf and leaves the audit lines, and `lib/principal`, whose patterns
-//! say who. Deliberately not here: channels, and names of hosts, of which a rule would be true only while they resolve
-//! as they did.
+//! `allow listen ..web-server.singularity *:80`. The first matching rule decides; if there are rules and none matches,
+//! access is denied; without rules everything is allowed. Key types: [`Rules`], [`Action`], [`End`] (address and port).
+//! Neighbours: the services `net-stack` and `host-sockets`, which have rules as parameters; `userland/network-guard`,
+//! which evaluates them and writes the audit lines; `lib/principal`, whose patterns rules contain. Deliberately not
+//! here: channels, and host names, which may resolve differently later.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,34 +23,34 @@ use cache::Cache;
 pub use error::{Fault, RuleError};
 use rule::Rule;
 
-/// Most rules.
+/// Maximum number of rules.
 pub const MAX_RULES: usize = 64;
-/// Most bytes of a rule.
+/// Maximum length of a rule, in bytes.
 pub const MAX_BYTES: usize = 512;
 
-/// What a client of a network stack wants.
+/// An operation on a network stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// To take what comes to an end of this machine: connections, or datagrams at a socket.
+    /// Receive at a local end: accept connections, or bind a datagram socket.
     Listen,
-    /// To connect to an end of another.
+    /// Connect to a remote end.
     Connect,
-    /// To send datagrams to an end of another.
+    /// Send datagrams to a remote end.
     Datagram,
-    /// To ask another for an echo.
+    /// Send echo requests.
     Ping,
-    /// To have names resolved.
+    /// Resolve names.
     Resolve,
-    /// To change addresses, routes and name servers.
+    /// Change addresses, routes and name servers.
     Configure,
 }
 
 impl Action {
-    /// All there are.
+    /// All actions.
     pub const ALL: [Action; 6] =
         [Action::Listen, Action::Connect, Action::Datagram, Action::Ping, Action::Resolve, Action::Configure];
 
-    /// The word of rules and audit lines.
+    /// The keyword in rules and audit lines.
     pub fn word(self) -> &'static str {
         match self {
             Action::Listen => "listen",
@@ -63,18 +62,18 @@ impl Action {
         }
     }
 
-    /// Whether a rule for it says where.
+    /// Whether a rule for it has a place.
     fn has_place(self) -> bool {
         !matches!(self, Action::Resolve | Action::Configure)
     }
 
-    /// Whether that has ports.
+    /// Whether its place has ports.
     pub fn has_ports(self) -> bool {
         matches!(self, Action::Listen | Action::Connect | Action::Datagram)
     }
 }
 
-/// Where something is wanted.
+/// The object of an action: an address and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     address: Option<IpAddr>,
@@ -82,23 +81,23 @@ pub struct End {
 }
 
 impl End {
-    /// An address and a port; the port 0 is one that the stack chooses. The address of IPv4 or IPv6 that is all zero
-    /// stands for any of the machine's, or reaches the machine itself, so it is all addresses at once.
+    /// Creates an end. Port 0 is chosen by the stack. The unspecified address binds to all of the machine's addresses,
+    /// or reaches the machine itself, so it counts as all addresses.
     pub fn new(address: IpAddr, port: u16) -> End {
         let address = address.to_canonical();
         End { address: (!address.is_unspecified()).then_some(address), port }
     }
 
-    /// The address; none stands for all of the machine's.
+    /// The address; `None` for all of the machine's.
     pub fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Where there is no place to speak of.
+    /// For actions without a place.
     pub const NOWHERE: End = End { address: None, port: 0 };
 }
 
-/// As a rule has it: `192.0.2.1:80`, `[2001:db8::1]:80`, `*:80`.
+/// Formatted as in a rule: `192.0.2.1:80`, `[2001:db8::1]:80`, `*:80`.
 impl fmt::Display for End {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
@@ -108,19 +107,19 @@ impl fmt::Display for End {
     }
 }
 
-/// A port that has a name in rules.
+/// A port with a name in rules.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedPort<'a> {
-    /// The word that stands for it.
+    /// The name.
     pub name: &'a str,
     /// The port.
     pub port: u16,
 }
 
-/// Why something is refused.
+/// Why an action is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A rule denies it: the rule's number, from 1 on.
+    /// A rule denies it: its number, from 1 on.
     Denied(usize),
     /// No rule allows it.
     NotAllowed,
@@ -143,10 +142,10 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Reads rules, the first one first. `ports` have names in them.
+    /// Parses rules, in order of evaluation. `ports` are named ports.
     ///
     /// # Errors
-    /// One of them is no rule, or there are too many.
+    /// A rule is malformed, or there are too many.
     pub fn parse<'a>(lines: impl IntoIterator<Item = &'a str>, ports: &[NamedPort<'_>]) -> Result<Rules, RuleError> {
         let mut rules = Vec::new();
         for (index, text) in lines.into_iter().enumerate() {
@@ -159,12 +158,12 @@ impl Rules {
         Ok(Rules { rules, cache: Cache::default() })
     }
 
-    /// Whether there are none, so that nothing is refused to anybody.
+    /// Whether there are no rules, so that everything is allowed.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether a principal may do something there.
+    /// Decides whether a principal may do something.
     ///
     /// # Errors
     /// Why it may not.

@@ -1,4 +1,4 @@
-//! Where a rule holds: addresses that have their first bits in common, and ports in a row.
+//! The place of a rule: an address prefix and a port range.
 
 use core::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::{End, NamedPort};
 /// Addresses and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Nothing: all addresses of both versions.
+    /// `None`: all addresses of both versions.
     network: Option<Network>,
     first_port: u16,
     last_port: u16,
@@ -39,16 +39,16 @@ fn same_beginning(one: u128, other: u128, bits: u8) -> bool {
 }
 
 impl Place {
-    /// Everywhere.
+    /// All addresses and ports.
     pub const EVERYWHERE: Place = Place { network: None, first_port: 0, last_port: u16::MAX };
 
-    /// Reads `*`, `192.0.2.1`, `192.0.2.0/24:80`, `[2001:db8::]/32:8000-8999` or `*:NAME`.
+    /// Parses `*`, `192.0.2.1`, `192.0.2.0/24:80`, `[2001:db8::]/32:8000-8999` or `*:NAME`.
     pub fn parse(text: &str, ports: &[NamedPort<'_>]) -> Result<Place, Fault> {
         let (network, after) = Network::parse(text)?;
         let (first_port, last_port) = match after {
             None => (0, u16::MAX),
             Some(range) => match range.split_once('-') {
-                // A name may have a hyphen itself.
+                // A port name may contain a hyphen.
                 _ if ports.iter().any(|named| named.name == range) => {
                     let port = parse_port(range, ports)?;
                     (port, port)
@@ -66,12 +66,12 @@ impl Place {
         Ok(Place { network, first_port, last_port })
     }
 
-    /// Whether it names ports.
+    /// Whether it has a port range.
     pub fn names_ports(&self) -> bool {
         (self.first_port, self.last_port) != (0, u16::MAX)
     }
 
-    /// Whether all of the end is here.
+    /// Whether it contains all of the end.
     pub fn covers(&self, end: &End) -> bool {
         let has_address = match (&self.network, end.address) {
             (None, _) => true,
@@ -81,13 +81,13 @@ impl Place {
         has_address && self.has_port(end.port)
     }
 
-    /// Whether something of the end is here.
+    /// Whether it intersects the end.
     pub fn touches(&self, end: &End) -> bool {
         let has_address = match (&self.network, end.address) {
             (None, _) | (_, None) => true,
             (Some(network), Some(address)) => network.has(address),
         };
-        // A port that the stack chooses may be any of them.
+        // A port chosen by the stack may be any of them.
         has_address && (end.port == 0 || self.has_port(end.port))
     }
 
@@ -97,7 +97,7 @@ impl Place {
 }
 
 impl Network {
-    /// Reads the part before the ports, and gives the ports.
+    /// Parses the part before the ports; also returns the ports.
     fn parse(text: &str) -> Result<(Option<Network>, Option<&str>), Fault> {
         if let Some(rest) = text.strip_prefix('*') {
             return match rest {
@@ -143,7 +143,7 @@ impl Network {
         if !network.has_no_more_than_its_bits() {
             return Err(Fault::BitsBehindNetwork);
         }
-        // All zero means all addresses wherever it stands alone, so a rule that means one host would mean none.
+        // The unspecified address means all addresses elsewhere; a rule for it as a host would match none.
         if address.is_unspecified() && bits == most {
             return Err(Fault::Unspecified);
         }
@@ -169,7 +169,7 @@ fn parse_port(text: &str, ports: &[NamedPort<'_>]) -> Result<u16, Fault> {
     }
 }
 
-/// Digits alone: `+80` is a number for Rust and a slip here.
+/// Digits only: Rust would parse `+80`.
 fn decimal(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()

@@ -1,4 +1,4 @@
-//! One rule.
+//! A single rule.
 
 use principal::Pattern;
 
@@ -6,7 +6,7 @@ use crate::error::Fault;
 use crate::place::Place;
 use crate::{Action, End, MAX_BYTES, NamedPort};
 
-/// One rule.
+/// A rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub allows: bool,
@@ -16,7 +16,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Reads `allow|deny ACTION WHO [PLACE]`.
+    /// Parses `allow|deny ACTION WHO [PLACE]`.
     pub fn parse(text: &str, ports: &[NamedPort<'_>]) -> Result<Rule, Fault> {
         let text = text.trim();
         if text.is_empty() {
@@ -62,10 +62,10 @@ impl Rule {
         Ok(Rule { allows, who, action, place })
     }
 
-    /// Whether it says something of this action there. Who it is about was asked before.
+    /// Whether it decides this action there; the principal has already been matched.
     ///
-    /// What is allowed must be allowed for all of the end; what is denied for a part of it is denied: who listens at
-    /// all addresses listens at each.
+    /// An `allow` must cover the whole end, a `deny` matches if it covers a part: listening at all addresses includes
+    /// each one.
     pub fn decides(&self, action: Action, end: &End) -> bool {
         self.action == action && if self.allows { self.place.covers(end) } else { self.place.touches(end) }
     }
@@ -78,7 +78,7 @@ fn first_word(text: &str) -> (&str, &str) {
     }
 }
 
-/// In a pattern, a space stands before or after a `+` alone, where links are joined.
+/// In a pattern, spaces may only surround a `+` that joins links.
 fn check_spaces(who: &str, has_place: bool) -> Result<(), Fault> {
     let bytes = who.as_bytes();
     let is_joint = |at: usize| {

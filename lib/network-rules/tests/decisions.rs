@@ -1,4 +1,4 @@
-//! What rules decide.
+//! Decisions of rules.
 
 use network_rules::{Action, End, NamedPort, Refusal, Rules};
 
@@ -80,7 +80,7 @@ fn networks_end_where_they_say() {
     }
 }
 
-/// To the host below, 0.0.0.0 and :: are itself: who may not reach 127.0.0.1 must not reach it so.
+/// A connect to 0.0.0.0 or :: reaches the host itself: a rule against 127.0.0.1 must cover it.
 #[test]
 fn the_address_that_is_all_zero_is_all_addresses() {
     let mut all = rules(&["deny connect ** 127.0.0.0/8", "allow connect ** *"]);
@@ -96,7 +96,7 @@ fn the_address_that_is_all_zero_is_all_addresses() {
     assert!(may(&mut but_one, SERVER, Action::Listen, "0.0.0.0", 81));
 }
 
-/// Who may not listen at some ports must not have the stack choose one of them.
+/// A principal that may not listen at some ports must not get one of them from the stack.
 #[test]
 fn the_port_that_the_stack_chooses_is_all_that_are_denied() {
     let mut all = rules(&["deny listen ** *:50000-50999", "allow listen ** *"]);
@@ -116,7 +116,7 @@ fn an_address_of_version_4_in_the_clothes_of_version_6_is_itself() {
     assert_eq!(end("2001:db8::1", 80).to_string(), "[2001:db8::1]:80");
 }
 
-/// More principals than are remembered, twice over: what is remembered is what is decided.
+/// Twice as many principals as are cached: the cache does not change decisions.
 #[test]
 fn what_is_remembered_changes_nothing() {
     let mut all = rules(&["deny connect program1*.singularity *", "allow connect *.singularity *"]);

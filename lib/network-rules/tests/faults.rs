@@ -1,4 +1,4 @@
-//! Each way in which a rule can be wrong is told by its own code, with what to write instead.
+//! Each error in a rule has its own code and remedy.
 
 use network_rules::{MAX_BYTES, MAX_RULES, NamedPort, Rules};
 

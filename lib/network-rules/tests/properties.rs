@@ -1,11 +1,11 @@
-//! Rules of chance: what is decided is what the words say, bit by bit, and no text brings the reader down.
+//! Random rules: decisions match a bit-by-bit model, and no text crashes the parser.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use network_rules::{Action, End, Rules};
 use proptest::prelude::*;
 
-/// A rule as it was meant.
+/// The model of a rule.
 #[derive(Clone, Debug)]
 struct Meant {
     allows: bool,
@@ -56,7 +56,7 @@ fn binary(address: IpAddr) -> String {
 const NAMES: [&str; 2] = ["a.singularity", "b.singularity"];
 const ACTIONS: [Action; 2] = [Action::Listen, Action::Connect];
 
-/// Few bits differ, so that addresses meet networks.
+/// Few bits vary, so that addresses match networks.
 fn address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![
         (0u32..8).prop_map(|low| IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 | low))),

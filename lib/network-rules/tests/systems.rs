@@ -1,4 +1,4 @@
-//! The rules of this repository's systems can be read.
+//! The rules of this repository's systems are valid.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use network_rules::{NamedPort, Rules};
 use toml::{Table, Value};
 
-/// The programs whose parameter `rule` is meant.
+/// Programs with the parameter `rule`.
 const STACKS: [&str; 2] = ["host-sockets", "net-stack"];
 
 fn rules(system: &Table) -> Vec<(String, Vec<String>)> {
@@ -38,7 +38,7 @@ fn the_rules_of_all_systems_can_be_read() {
     assert!(read > 10, "only {read} rules were found");
 }
 
-/// The names of a system's programs, with those of what it is based on, and whether each of its stacks has rules.
+/// The programs of a system, including those of its base, and whether each of its stacks has rules.
 fn programs(folder: &Path, system: &Table) -> (Vec<String>, bool) {
     let base = system["system"].get("base").and_then(Value::as_str);
     let (mut names, mut have_rules) = match base {
@@ -58,7 +58,7 @@ fn programs(folder: &Path, system: &Table) -> (Vec<String>, bool) {
     (names, have_rules)
 }
 
-/// A stack without rules is everybody's, which is for tests.
+/// A stack without rules is open to all, which is for tests only.
 #[test]
 fn all_systems_with_people_or_a_web_server_have_rules() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");

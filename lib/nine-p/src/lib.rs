@@ -1,10 +1,10 @@
-//! Messages of 9P2000.L, the protocol by which a machine offers a folder of its host.
+//! Messages of 9P2000.L, the protocol by which a machine serves a host folder.
 //!
-//! Key types: [`Request`] and [`Reply`], which read and write themselves; [`Attributes`], [`Changes`] and [`Entry`], the
-//! records in them; [`errno`], why a request failed. A message is what the other side says: whatever its bytes are, reading
-//! it gives a message or nothing. Neighbours: `folder-server` asks, `hal-hosted` answers, and so does QEMU. The
-//! reference is Linux (`Documentation/filesystems/9p.rst`, `include/net/9p/9p.h`) and diod's `protocol.md`. Deliberately
-//! not here: what a file system does with a message, and the messages of other dialects.
+//! Key types: [`Request`] and [`Reply`], which encode and decode themselves; [`Attributes`], [`Changes`] and [`Entry`],
+//! the records in them; [`errno`]. Messages are untrusted: decoding arbitrary bytes gives a message or nothing.
+//! Neighbours: `folder-server` is the client, `hal-hosted` and QEMU are servers. References: Linux
+//! (`Documentation/filesystems/9p.rst`, `include/net/9p/9p.h`) and diod's `protocol.md`. Deliberately not here: file
+//! systems, and the messages of other dialects.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,41 +18,41 @@ pub use message::{Reply, Request};
 pub use record::{Attributes, Changes, Entry, Qid, entries};
 pub use wire::{Data, Text};
 
-/// The protocol's name, in Version.
+/// Protocol version string.
 pub const VERSION: &[u8] = b"9P2000.L";
-/// The tag of Version.
+/// Tag of Version messages (NOTAG).
 pub const NO_TAG: u16 = u16::MAX;
-/// The fid that stands for none, in Attach.
+/// No fid, in Attach (NOFID).
 pub const NO_FID: u32 = u32::MAX;
-/// Most names in one Walk.
+/// Maximum names in a Walk (MAXWELEM).
 pub const MAX_NAMES: usize = 16;
-/// Bytes of every message's length, kind and tag.
+/// Size of a message header: length, type and tag.
 pub const HEADER_BYTES: usize = 7;
-/// Bytes of ReadDone and of EntriesRead before the data, and an upper bound for Write.
+/// Size of ReadDone and EntriesRead without data, and an upper bound for Write.
 pub const DATA_HEADER_BYTES: usize = HEADER_BYTES + 16;
-/// Bytes of an [`Entry`] without its name.
+/// Size of an [`Entry`] without its name.
 pub const ENTRY_BYTES: usize = 24;
 
-/// Flags of Open and Create, as Linux numbers them.
+/// Flags of Open and Create, as on Linux.
 pub mod open_flags {
-    /// Only to read.
+    /// O_RDONLY.
     pub const READ: u32 = 0;
-    /// Only to write.
+    /// O_WRONLY.
     pub const WRITE: u32 = 1;
-    /// Both.
+    /// O_RDWR.
     pub const READ_WRITE: u32 = 2;
-    /// The bits that tell these three apart.
+    /// O_ACCMODE.
     pub const ACCESS: u32 = 3;
-    /// The name must be free.
+    /// O_EXCL.
     pub const EXCLUSIVE: u32 = 0o200;
-    /// Each write goes to the end.
+    /// O_APPEND.
     pub const APPEND: u32 = 0o2000;
 }
 
-/// A flag of Unlink: what has the name is a folder.
+/// Flag of Unlink: remove a folder (AT_REMOVEDIR).
 pub const UNLINK_DIRECTORY: u32 = 0x200;
 
-/// Numbers of errors, as Linux has them.
+/// Error numbers of Linux.
 pub mod errno {
     #![allow(missing_docs, reason = "their names are those of errno(3)")]
     pub const EPERM: u32 = 1;
@@ -82,7 +82,7 @@ pub mod errno {
     pub const EDQUOT: u32 = 122;
 }
 
-/// The length that a message says it has, of its first bytes.
+/// The length field of a message, from its first bytes.
 pub fn message_bytes(start: &[u8]) -> Option<usize> {
     let length = start.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
     usize::try_from(length).ok().filter(|&length| length >= HEADER_BYTES)

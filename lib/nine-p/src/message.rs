@@ -1,4 +1,4 @@
-//! The messages: one row for each.
+//! The messages, one per row.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use crate::HEADER_BYTES;
 use crate::record::{Attributes, Changes, Qid};
 use crate::wire::{Data, Field, Reader, Text, Writer};
 
-/// Declares messages: their numbers and fields, in the order in which they stand.
+/// Declares messages: their types and fields, in wire order.
 macro_rules! messages {
     ($(#[$about:meta])* $name:ident { $(
         $(#[$kind_about:meta])*
@@ -20,7 +20,7 @@ macro_rules! messages {
         )* }
 
         impl<'a> $name<'a> {
-            /// Writes the message at the start of `out`; the bytes of it, if it has room.
+            /// Encodes the message at the start of `out`; returns its bytes, or `None` if there is no room.
             pub fn encode(&self, tag: u16, out: &mut [u8]) -> Option<usize> {
                 let mut writer = Writer::new(out);
                 0_u32.write(&mut writer);
@@ -38,7 +38,7 @@ macro_rules! messages {
                 Some(length)
             }
 
-            /// Reads a message that takes up all of `bytes`, and its tag. Nothing, if it is none of these.
+            /// Decodes a message that fills `bytes`, and its tag; `None` if it is malformed or unknown.
             pub fn decode(bytes: &'a [u8]) -> Option<(u16, Self)> {
                 let mut reader = Reader::new(bytes);
                 let length = u32::read(&mut reader)?;
@@ -55,199 +55,199 @@ macro_rules! messages {
 }
 
 messages! {
-    /// What a client asks.
+    /// A client's request.
     Request {
-        /// Agrees on the protocol and begins anew: all fids are gone.
+        /// Negotiates the version and resets the session: all fids are clunked.
         Version = 100 {
-            /// The longest message, in bytes.
+            /// Maximum message size, in bytes.
             max_bytes: u32,
-            /// The protocol.
+            /// Protocol version.
             version: Text<'a>,
         }
-        /// Has a fid name the folder itself.
+        /// Attaches a fid to the root.
         Attach = 104 {
-            /// The new fid.
+            /// New fid.
             fid: u32,
-            /// A fid of an authentication, or none.
+            /// Authentication fid, or [`NO_FID`](crate::NO_FID).
             authentication: u32,
-            /// The user's name.
+            /// User name.
             user: Text<'a>,
-            /// Which folder, where there are several.
+            /// Path of the tree, where there are several.
             folder: Text<'a>,
-            /// The user's number.
+            /// User id.
             user_number: u32,
         }
-        /// Has a fid name what is found by the names, one in the other, from a fid on.
+        /// Walks names from a fid to a new fid.
         Walk = 110 {
-            /// Where to begin.
+            /// Start.
             fid: u32,
-            /// The new fid.
+            /// New fid.
             new_fid: u32,
-            /// The names.
+            /// Names.
             names: Vec<Text<'a>>,
         }
-        /// Opens what a fid names.
+        /// Opens a fid.
         Open = 12 {
-            /// The fid.
+            /// Fid.
             fid: u32,
-            /// How: see [`open_flags`](crate::open_flags).
+            /// Flags: see [`open_flags`](crate::open_flags).
             flags: u32,
         }
-        /// Makes a file in the folder that a fid names, and has the fid name the open file.
+        /// Creates and opens a file; the fid of its folder becomes that of the file.
         Create = 14 {
-            /// The fid.
+            /// Fid.
             fid: u32,
-            /// The file's name.
+            /// Name.
             name: Text<'a>,
-            /// How to open it.
+            /// Flags.
             flags: u32,
-            /// Its permissions.
+            /// Mode.
             mode: u32,
-            /// Its group.
+            /// Group id.
             group: u32,
         }
         /// Reads from an open file.
         Read = 116 {
-            /// The fid.
+            /// Fid.
             fid: u32,
-            /// From where on.
+            /// Offset in bytes.
             offset: u64,
-            /// How many bytes.
+            /// Maximum bytes.
             count: u32,
         }
         /// Writes to an open file.
         Write = 118 {
-            /// The fid.
+            /// Fid.
             fid: u32,
-            /// From where on.
+            /// Offset in bytes.
             offset: u64,
-            /// What.
+            /// Data.
             data: Data<'a>,
         }
-        /// Reads names in an open folder.
+        /// Reads entries of an open folder.
         ReadEntries = 40 {
-            /// The fid.
+            /// Fid.
             fid: u32,
-            /// Where to begin: 0, or the offset of an entry.
+            /// Position: 0, or the offset of an entry.
             offset: u64,
-            /// How many bytes of entries.
+            /// Maximum bytes.
             count: u32,
         }
-        /// Asks what is known of a node.
+        /// Gets attributes.
         GetAttributes = 24 {
-            /// The fid.
+            /// Fid.
             fid: u32,
-            /// What is wanted.
+            /// Requested attributes.
             wanted: u64,
         }
-        /// Changes what is known of a node.
+        /// Sets attributes.
         SetAttributes = 26 {
-            /// The fid.
+            /// Fid.
             fid: u32,
-            /// What to change.
+            /// Changes.
             changes: Changes,
         }
-        /// Asks where a symbolic link leads.
+        /// Reads the target of a symbolic link.
         ReadLink = 22 {
-            /// The fid.
+            /// Fid.
             fid: u32,
         }
-        /// Makes what was written durable.
+        /// Makes writes durable.
         Sync = 50 {
-            /// The fid of an open file or folder.
+            /// Fid of an open file or folder.
             fid: u32,
-            /// Whether content alone will do.
+            /// Whether data without metadata suffices.
             data_only: u32,
         }
-        /// Makes a folder.
+        /// Creates a folder.
         MakeDirectory = 72 {
-            /// The folder that it is in.
+            /// Parent folder.
             fid: u32,
-            /// Its name.
+            /// Name.
             name: Text<'a>,
-            /// Its permissions.
+            /// Mode.
             mode: u32,
-            /// Its group.
+            /// Group id.
             group: u32,
         }
-        /// Makes a symbolic link.
+        /// Creates a symbolic link.
         MakeLink = 16 {
-            /// The folder that it is in.
+            /// Parent folder.
             fid: u32,
-            /// Its name.
+            /// Name.
             name: Text<'a>,
-            /// Where it leads.
+            /// Target.
             target: Text<'a>,
-            /// Its group.
+            /// Group id.
             group: u32,
         }
-        /// Makes one more name for a file.
+        /// Creates a hard link.
         HardLink = 70 {
-            /// The folder that the name is in.
+            /// Folder of the new name.
             directory: u32,
             /// The file.
             fid: u32,
-            /// The name.
+            /// New name.
             name: Text<'a>,
         }
-        /// Gives what has a name another one.
+        /// Renames.
         Rename = 74 {
-            /// The folder that it is in.
+            /// Old folder.
             from: u32,
-            /// Its name.
+            /// Old name.
             old_name: Text<'a>,
-            /// The folder that it goes to.
+            /// New folder.
             to: u32,
-            /// Its new name.
+            /// New name.
             new_name: Text<'a>,
         }
-        /// Takes a name out.
+        /// Removes a name.
         Unlink = 76 {
-            /// The folder that it is in.
+            /// Parent folder.
             fid: u32,
-            /// The name.
+            /// Name.
             name: Text<'a>,
             /// [`UNLINK_DIRECTORY`](crate::UNLINK_DIRECTORY), or 0.
             flags: u32,
         }
-        /// Gives a fid up.
+        /// Releases a fid (clunk).
         Forget = 120 {
-            /// The fid.
+            /// Fid.
             fid: u32,
         }
     }
 }
 
 messages! {
-    /// What a server answers.
+    /// A server's reply.
     Reply {
-        /// Why it was not done.
+        /// The request failed.
         Failed = 7 {
             /// See [`errno`](crate::errno).
             error: u32,
         }
         /// To Version.
         Version = 101 {
-            /// The longest message, in bytes; no more than was asked for.
+            /// Maximum message size in bytes, at most the requested one.
             max_bytes: u32,
-            /// The protocol, or `unknown`.
+            /// Protocol version, or `unknown`.
             version: Text<'a>,
         }
         /// To Attach.
         Attached = 105 {
-            /// The folder.
+            /// The root.
             qid: Qid,
         }
-        /// To Walk. The new fid is there only if there are as many as there were names.
+        /// To Walk. The new fid is valid only if there are as many qids as names.
         Walked = 111 {
-            /// What was found.
+            /// Qids of the names found.
             qids: Vec<Qid>,
         }
         /// To Open.
         Opened = 13 {
-            /// What it is.
+            /// Its qid.
             qid: Qid,
-            /// Bytes that are read or written in one piece; 0: not known.
+            /// Preferred transfer size in bytes; 0: unknown.
             unit: u32,
         }
         /// To Create.
@@ -257,31 +257,31 @@ messages! {
             /// As in Opened.
             unit: u32,
         }
-        /// To Read. Nothing at the end of the file.
+        /// To Read. Empty at the end of the file.
         ReadDone = 117 {
-            /// The content.
+            /// Data.
             data: Data<'a>,
         }
         /// To Write.
         Written = 119 {
-            /// How many bytes.
+            /// Bytes written.
             count: u32,
         }
-        /// To ReadEntries. Nothing at the end.
+        /// To ReadEntries. Empty at the end.
         EntriesRead = 41 {
             /// Entries, for [`entries`](crate::entries).
             data: Data<'a>,
         }
         /// To GetAttributes.
         Attributes = 25 {
-            /// What is known.
+            /// Attributes.
             attributes: Attributes,
         }
         /// To SetAttributes.
         AttributesSet = 27 {}
         /// To ReadLink.
         Target = 23 {
-            /// Where it leads.
+            /// Target.
             target: Text<'a>,
         }
         /// To Sync.

@@ -1,8 +1,8 @@
-//! Records in messages: what names a node, what is known of it, what is to be changed, and names in a folder.
+//! Records in messages: qids, attributes, changes and directory entries.
 
 use crate::wire::{Field, Reader, Text, Writer};
 
-/// Declares a record of fields that stand one after the other.
+/// Declares a record of consecutive fields.
 macro_rules! record {
     ($(#[$about:meta])* $name:ident { $($(#[$field_about:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$about])*
@@ -24,13 +24,13 @@ macro_rules! record {
 }
 
 record! {
-    /// What names a node, whatever it is called.
+    /// A qid: the identity of a node, independent of its names.
     Qid {
-        /// What it is: bits.
+        /// Type bits.
         kind: u8,
-        /// Its version; servers may leave it 0.
+        /// Version; servers may leave it 0.
         version: u32,
-        /// Its number.
+        /// Inode number.
         path: u64,
     }
 }
@@ -53,55 +53,55 @@ impl Qid {
 }
 
 record! {
-    /// What is known of a node. Times are since 1970-01-01 00:00 UTC.
+    /// Attributes of a node. Times are since 1970-01-01 00:00 UTC.
     Attributes {
-        /// Which of these were asked for, or are known.
+        /// Mask of requested or valid attributes.
         valid: u64,
-        /// Which node.
+        /// Qid.
         qid: Qid,
-        /// Kind and permissions, as in stat(2).
+        /// Type and permissions, as in stat(2).
         mode: u32,
-        /// Number of the user who owns it.
+        /// User id.
         owner: u32,
-        /// Number of the group that owns it.
+        /// Group id.
         group: u32,
-        /// Names that lead to it.
+        /// Number of hard links.
         links: u64,
-        /// Number of the device that it stands for.
+        /// Device number of a special file.
         device: u64,
-        /// Bytes of content.
+        /// Size in bytes.
         size: u64,
-        /// Bytes that are best read at once.
+        /// Preferred transfer size in bytes.
         block_size: u64,
-        /// Units of 512 bytes that it occupies.
+        /// Allocated blocks of 512 bytes.
         blocks: u64,
-        /// Last access.
+        /// Access time, in seconds.
         accessed_s: u64,
-        /// Nanoseconds of it.
+        /// Its nanoseconds.
         accessed_ns: u64,
-        /// Last change of content.
+        /// Modification time, in seconds.
         modified_s: u64,
-        /// Nanoseconds of it.
+        /// Its nanoseconds.
         modified_ns: u64,
-        /// Last change of attributes.
+        /// Attribute change time, in seconds.
         changed_s: u64,
-        /// Nanoseconds of it.
+        /// Its nanoseconds.
         changed_ns: u64,
-        /// When it was made.
+        /// Creation time, in seconds.
         born_s: u64,
-        /// Nanoseconds of it.
+        /// Its nanoseconds.
         born_ns: u64,
-        /// Not used.
+        /// Unused.
         generation: u64,
-        /// Not used.
+        /// Unused.
         data_version: u64,
     }
 }
 
 impl Attributes {
-    /// In `valid`: all that stat(2) tells.
+    /// In `valid`: the fields of stat(2).
     pub const BASIC: u64 = 0x7ff;
-    /// In `mode`: what it is.
+    /// In `mode`: the type.
     pub const KIND: u32 = 0o170_000;
     /// In `mode`: a folder.
     pub const DIRECTORY: u32 = 0o040_000;
@@ -112,25 +112,25 @@ impl Attributes {
 }
 
 record! {
-    /// What is to be changed.
+    /// Attributes to change.
     Changes {
-        /// Which of these.
+        /// Mask of valid fields.
         valid: u32,
-        /// New permissions.
+        /// Permissions.
         mode: u32,
-        /// New owner.
+        /// User id.
         owner: u32,
-        /// New group.
+        /// Group id.
         group: u32,
-        /// New length.
+        /// Size in bytes.
         size: u64,
-        /// New last access.
+        /// Access time, in seconds.
         accessed_s: u64,
-        /// Nanoseconds of it.
+        /// Its nanoseconds.
         accessed_ns: u64,
-        /// New last change of content.
+        /// Modification time, in seconds.
         modified_s: u64,
-        /// Nanoseconds of it.
+        /// Its nanoseconds.
         modified_ns: u64,
     }
 }
@@ -144,31 +144,31 @@ impl Changes {
     pub const GROUP: u32 = 0x4;
     /// In `valid`: `size`.
     pub const SIZE: u32 = 0x8;
-    /// In `valid`: the last access; to now, unless `ACCESSED_SET` is there too.
+    /// In `valid`: set the access time, to now without `ACCESSED_SET`.
     pub const ACCESSED: u32 = 0x10;
-    /// In `valid`: the last change; to now, unless `MODIFIED_SET` is there too.
+    /// In `valid`: set the modification time, to now without `MODIFIED_SET`.
     pub const MODIFIED: u32 = 0x20;
-    /// In `valid`: the last access is `accessed_s`.
+    /// In `valid`: set the access time to `accessed_s`.
     pub const ACCESSED_SET: u32 = 0x80;
-    /// In `valid`: the last change is `modified_s`.
+    /// In `valid`: set the modification time to `modified_s`.
     pub const MODIFIED_SET: u32 = 0x100;
 }
 
-/// A name in a folder.
+/// A directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Which node.
+    /// Qid.
     pub qid: Qid,
-    /// Where the names after this one begin.
+    /// Position of the next entry.
     pub offset: u64,
-    /// What it is: a number of `d_type`, see readdir(3).
+    /// Type, as `d_type` in readdir(3).
     pub kind: u8,
-    /// The name.
+    /// Name.
     pub name: &'a [u8],
 }
 
 impl<'a> Entry<'a> {
-    /// `kind` of what the server does not know.
+    /// `kind` of unknown type.
     pub const UNKNOWN: u8 = 0;
     /// `kind` of a folder.
     pub const DIRECTORY: u8 = 4;
@@ -186,7 +186,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Writes the entry at the start of `out`; the bytes of it, if it has room.
+    /// Encodes the entry at the start of `out`; returns its length, or `None` if there is no room.
     pub fn encode(&self, out: &mut [u8]) -> Option<usize> {
         let mut writer = Writer::new(out);
         self.qid.write(&mut writer);
@@ -197,7 +197,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The names in what EntriesRead brought, up to the first that is cut off.
+/// The entries in the data of EntriesRead, up to the first that is truncated.
 pub fn entries(data: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let mut reader = Reader::new(data);
     core::iter::from_fn(move || Entry::read(&mut reader))

@@ -1,18 +1,19 @@
-//! Fields of messages: little-endian numbers, texts with a length of two bytes, data with one of four.
+//! Message fields: little-endian numbers, strings with a 2-byte length, data with a 4-byte length.
 //!
-//! Key types: [`Reader`], [`Writer`], and [`Field`], what can stand in a message. Deliberately not here: messages.
+//! Key types: [`Reader`], [`Writer`], and [`Field`], a type that can occur in a message. Deliberately not here:
+//! messages.
 
 use alloc::vec::Vec;
 
-/// A text: a name, a target, a version. Any bytes, at most 65,535.
+/// A string: a name, target or version. Arbitrary bytes, at most 65,535.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Text<'a>(pub &'a [u8]);
 
-/// Content of a file or folder.
+/// File data or directory entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Data<'a>(pub &'a [u8]);
 
-/// Takes fields off the front of bytes.
+/// Decodes fields from the front of bytes.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -33,7 +34,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Puts fields one after the other. What does not fit is counted and left out.
+/// Encodes consecutive fields. What does not fit is counted but not written.
 pub(crate) struct Writer<'a> {
     out: &'a mut [u8],
     wanted: usize,
@@ -52,13 +53,13 @@ impl<'a> Writer<'a> {
         self.wanted = end;
     }
 
-    /// The bytes written, if all of them had room.
+    /// The bytes written, if everything fit.
     pub(crate) fn finish(self) -> Option<&'a mut [u8]> {
         self.out.get_mut(..self.wanted)
     }
 }
 
-/// What can stand in a message.
+/// A type that can occur in a message.
 pub(crate) trait Field<'a>: Sized {
     fn read(reader: &mut Reader<'a>) -> Option<Self>;
     fn write(&self, writer: &mut Writer<'_>);
@@ -86,7 +87,7 @@ impl<'a> Field<'a> for Text<'a> {
         reader.bytes(length.into()).map(Text)
     }
 
-    /// One that is too long makes the message too long for any room.
+    /// A string that is too long makes the message too long for any buffer.
     fn write(&self, writer: &mut Writer<'_>) {
         match u16::try_from(self.0.len()) {
             Ok(length) => {
@@ -115,7 +116,7 @@ impl<'a> Field<'a> for Data<'a> {
     }
 }
 
-/// A few of one kind, with their number before them: no more than [`MAX_NAMES`](crate::MAX_NAMES).
+/// A short list preceded by its length, at most [`MAX_NAMES`](crate::MAX_NAMES).
 impl<'a, F: Field<'a>> Field<'a> for Vec<F> {
     fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let count = usize::from(u16::read(reader)?);

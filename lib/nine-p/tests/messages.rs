@@ -1,4 +1,4 @@
-//! Messages come back from their bytes, and bytes that are none are refused.
+//! Messages round-trip, and malformed bytes are rejected.
 
 use nine_p::{
     Attributes, Changes, Data, ENTRY_BYTES, Entry, HEADER_BYTES, Qid, Reply, Request, Text, entries, message_bytes,

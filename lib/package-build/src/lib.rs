@@ -1,7 +1,7 @@
-//! Makes packages, system images and certificates, and signs them.
+//! Builds and signs packages, system images and certificates.
 //!
-//! Key types: [`SecretKey`], [`Signer`]. Neighbours: `package` has the formats, `package-check` checks what is made; the
-//! host tool and tests call. Deliberately not here: where keys are kept.
+//! Key types: [`SecretKey`], [`Signer`]. Neighbours: `package` has the formats, `package-check` verifies the results;
+//! used by the host tool and tests. Deliberately not here: storage of keys.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,56 +16,56 @@ use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, SystemMa
 use package::{Certificate, May, PACKAGE_MAGIC, Package, SYSTEM_MAGIC, TrustError};
 use package_check::{PackageError, identity, identity_of, image_digest, sha256, verify};
 
-/// An Ed25519 secret key. Whoever holds it can sign as its publisher.
+/// An Ed25519 secret key.
 pub struct SecretKey(SigningKey);
 
 impl SecretKey {
-    /// A key from 32 bytes, which must be random and secret.
+    /// Creates a key from 32 bytes, which must be random and secret.
     pub fn from_bytes(bytes: &[u8; 32]) -> SecretKey {
         SecretKey(SigningKey::from_bytes(bytes))
     }
 
-    /// The key that its signatures are checked with.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key().to_bytes())
     }
 }
 
-/// Somebody who signs: a key, and why it should count.
+/// A signing key with its chain of certificates.
 pub struct Signer {
-    /// The secret.
+    /// The secret key.
     pub key: SecretKey,
-    /// Its certificate, that of its issuer and so on to that of a root; empty if the key is a root itself.
+    /// Its certificate, that of its issuer and so on up to a root's; empty if the key is a root.
     pub chain: Vec<Certificate>,
 }
 
 impl Signer {
-    /// A key that is a root.
+    /// A signer whose key is a root.
     pub fn root(key: SecretKey) -> Signer {
         Signer { key, chain: Vec::new() }
     }
 
-    /// A trust in which the signer's own root may do everything: to check what was signed but for whose it is.
+    /// Trust in which the signer's own root has all rights, to verify integrity only.
     fn own_trust(&self) -> Trust {
         Trust::in_key(self.chain.last().map_or(self.key.public(), |certificate| certificate.issuer))
     }
 }
 
-/// What a certificate gives its key.
+/// What a certificate grants.
 #[derive(Clone, Copy, Debug)]
 pub struct Grant<'a> {
-    /// The publisher's name, or `name-*`.
+    /// Publisher name, or `name-*`.
     pub publishers: &'a str,
-    /// Whether the key signs packages or certificates.
+    /// Whether the key may sign packages or certificates.
     pub may: May,
-    /// What the packages may hold.
+    /// Rights of the packages.
     pub rights: Rights,
 }
 
-/// Issues a certificate: `issuer` says that `key` has what the grant says. `serial` must be random.
+/// Issues a certificate for `key`, signed by `issuer`. `serial` must be random.
 ///
 /// # Errors
-/// `publishers` is no name and no `name-*`.
+/// `publishers` is neither a name nor `name-*`.
 pub fn issue_certificate(
     issuer: &SecretKey,
     key: PublicKey,
@@ -83,20 +83,20 @@ pub fn issue_certificate(
     Ok(certificate)
 }
 
-/// Makes a package file of a manifest, a bill of materials (may be empty) and an image (empty if the code is a
-/// script), whose hash is put into the manifest. The result has passed every check that the kernel makes, in a
-/// trust in which the signer's root may sign for everybody.
+/// Builds a package file from a manifest, a bill of materials (may be empty) and an image (empty if the code is a
+/// script), whose hash is put into the manifest. The result has passed all checks of the kernel, in a trust in which
+/// the signer's root may sign for all publishers.
 ///
 /// # Errors
-/// What the kernel would say.
+/// The kernel's check fails.
 pub fn build_package(manifest: Manifest, bill: &[u8], image: &[u8], signer: &Signer) -> Result<Vec<u8>, PackageError> {
     let bytes = assemble(manifest, bill, image, Some(signer))?;
     verify(&Package::parse(&bytes)?, &signer.own_trust())?;
     Ok(bytes)
 }
 
-/// Makes a package file that nobody has signed, and that only systems with the policy
-/// [`QuarantineUnsigned`](Policy::QuarantineUnsigned) take.
+/// Builds an unsigned package file, which only systems with the policy
+/// [`QuarantineUnsigned`](Policy::QuarantineUnsigned) accept.
 ///
 /// # Errors
 /// As for [`build_package`].
@@ -107,10 +107,10 @@ pub fn build_unsigned(manifest: Manifest, bill: &[u8], image: &[u8]) -> Result<V
     Ok(bytes)
 }
 
-/// Makes a package file as [`build_package`] does, without checking anything: for tests of the checks.
+/// Builds a package file like [`build_package`] without checking it, for tests of the checks.
 ///
 /// # Errors
-/// A part is 4 GiB or longer.
+/// A part is 4 GiB or larger.
 pub fn build_unchecked(
     manifest: Manifest,
     bill: &[u8],
@@ -147,11 +147,11 @@ fn assemble(
     Ok(bytes)
 }
 
-/// Makes a system image file of a system manifest, whose trust must have the signing key as a root that may sign
+/// Builds a system image file from a system manifest, whose trust must include the signing key as a root that may sign
 /// systems, and package files.
 ///
 /// # Errors
-/// A package is none, or the key may not sign systems.
+/// A package is malformed, or the key may not sign systems.
 pub fn build_system(manifest: &SystemManifest, packages: &[Vec<u8>], key: &SecretKey) -> Result<Vec<u8>, PackageError> {
     if !manifest.trust.may_sign_systems(key.public()) {
         return Err(TrustError::NotASystemSigner { key: key.public() }.into());

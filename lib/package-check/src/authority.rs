@@ -1,4 +1,4 @@
-//! Whether a key may speak for a publisher: the chain of certificates walked from the signer to a root.
+//! Whether a key may sign for a publisher: verification of the certificate chain up to a root.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use manifest_model::trust::is_within;
@@ -7,12 +7,12 @@ use package::{CHAIN_MAX, Certificate, May, TrustError};
 
 use crate::sha256;
 
-/// Checks that `key` may sign packages of the publisher: that it is a root for it or certified by one, that
-/// nothing of the chain was revoked, that the policy takes the publisher, and that each certificate is its
-/// issuer's. Unsigned packages are not its concern. Gives the rights that the key has for the publisher.
+/// Checks that `key` may sign packages of the publisher: it is a root or certified by one, nothing in the chain is
+/// revoked, the policy accepts the publisher, and all certificates have valid signatures. Not for unsigned packages.
+/// Returns the key's rights for the publisher.
 ///
 /// # Errors
-/// The first of these that does not hold; what costs most is checked last.
+/// The first violation; the most expensive checks come last.
 pub fn check_signer(
     trust: &Trust,
     publisher: &str,
@@ -33,7 +33,7 @@ pub fn check_signer(
 fn check_chain(trust: &Trust, publisher: &str, key: PublicKey, chain: &[Certificate]) -> Result<Rights, TrustError> {
     let mut speaker = key;
     let mut spoken_for = publisher;
-    // The certificate that `speaker` issued, unless it signed the package.
+    // The certificate issued by `speaker`, unless that signed the package.
     let mut issued: Option<&Certificate> = None;
     let too_wide = |issued: Option<&Certificate>| match issued {
         None => TrustError::NotItsPublisher { key, publisher: publisher.into() },
@@ -80,7 +80,7 @@ fn check_not_revoked(trust: &Trust, key: PublicKey) -> Result<(), TrustError> {
     if trust.is_revoked_key(key) { Err(TrustError::RevokedKey { key }) } else { Ok(()) }
 }
 
-/// A certificate passes on no right that its issuer lacks.
+/// A certificate grants no right that its issuer lacks.
 fn check_rights(issued: &Certificate, of_issuer: Rights) -> Result<(), TrustError> {
     let Certificate { serial, rights, .. } = *issued;
     if of_issuer.contains(rights) { Ok(()) } else { Err(TrustError::MoreRightsThanIssuer { serial, rights }) }
@@ -94,7 +94,7 @@ fn check_signature(certificate: &Certificate) -> Result<(), TrustError> {
     Err(TrustError::CertificateSignature { serial: certificate.serial })
 }
 
-/// Whether it is the key's signature over the digest; nothing if the key is no point of the curve.
+/// Whether it is the key's signature over the digest; `None` if the key is not a curve point.
 pub(crate) fn is_signature(key: PublicKey, digest: &[u8; 32], signature: &[u8; 64]) -> Option<bool> {
     let key = VerifyingKey::from_bytes(&key.0).ok()?;
     Some(key.verify_strict(digest, &Signature::from_bytes(signature)).is_ok())

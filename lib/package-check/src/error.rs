@@ -1,4 +1,4 @@
-//! Why a package or a system image is refused. Each message says what, where and what to do.
+//! Why a package or a system image is rejected. Each message says what, where and what to do.
 
 use alloc::string::String;
 use core::fmt;
@@ -6,48 +6,48 @@ use core::fmt;
 use image_check::ImageError;
 use package::{FormatError, TrustError};
 
-/// Why a package or a system image was refused.
+/// Why a package or a system image is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PackageError {
-    /// The file cannot be taken apart. What is wrong with its certificates is [`Trust`](Self::Trust).
+    /// The file cannot be parsed. Errors in its certificates are [`Trust`](Self::Trust).
     Format(FormatError),
-    /// The image is not pure, safe code.
+    /// The image fails validation.
     Image(ImageError),
-    /// A number in the manifest is impossible.
+    /// The manifest violates a limit.
     ManifestInvalid {
-        /// Which, as a phrase.
+        /// The problem, as a phrase.
         what: String,
     },
-    /// The checksum of a system image is wrong.
+    /// Wrong checksum of a system image.
     SystemChecksum,
-    /// The signature of a system image is not its key's over its head.
+    /// Wrong signature of a system image.
     SystemSignature,
-    /// Whoever signed may not, or nobody did.
+    /// The signer is not trusted, or there is none.
     Trust(TrustError),
-    /// The bill of materials is not the one that the header was made for.
+    /// Wrong digest of the bill of materials.
     BillHash,
-    /// The key is not a point of the curve.
+    /// The public key is not a curve point.
     BadKey,
-    /// The signature is not the key's over these bytes.
+    /// Wrong signature of the package.
     BadSignature,
-    /// The image is not the one that the manifest was made for.
+    /// Wrong digest of the image.
     ImageHash,
-    /// The program was built for another version of the ABI.
+    /// The program was built for another ABI version.
     AbiVersion {
-        /// The version it was built for.
+        /// Its version.
         wanted: u32,
-        /// The one there is.
+        /// The kernel's version.
         present: u32,
     },
-    /// The code is a script, but there is an image as well.
+    /// The code is a script, but there is also an image.
     ScriptWithImage,
     /// The image uses a contract that its manifest does not list.
     UndeclaredContract {
         /// [`abi::name_tag`] of the contract.
         name_tag: u64,
     },
-    /// The image was built with another version of a contract than the manifest.
+    /// The image and its manifest have different versions of a contract.
     ContractFingerprint {
         /// Name of the contract.
         contract: String,

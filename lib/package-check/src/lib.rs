@@ -1,8 +1,9 @@
-//! What a package and a system image must prove before anything of them runs.
+//! Verification of packages and system images before anything of them runs.
 //!
-//! Key functions: [`verify`] and [`verify_system`]; [`Verified`] is a package that passed. Neighbours: `package` takes
-//! the files apart, `image-check` checks the image, `package-build` makes files that pass. The kernel verifies at load;
+//! Key functions: [`verify`] and [`verify_system`]; [`Verified`] is a package that passed. Neighbours: `package` parses
+//! the files, `image-check` validates the image, `package-build` makes files that pass. The kernel verifies at load;
 //! the host tool and its installer verify before they write. Deliberately not here: whether a system may have the
+//! program, which `install` decides.
 //! program, which `install` judges.
 #![no_std]
 #![forbid(unsafe_code)]

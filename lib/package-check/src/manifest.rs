@@ -1,4 +1,4 @@
-//! The bounds that a manifest must keep, whoever signed it.
+//! Limits of manifests.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,7 +15,7 @@ pub(crate) fn unless(good: bool, what: &str) -> Result<(), String> {
     if good { Ok(()) } else { Err(String::from(what)) }
 }
 
-/// The bounds that a signed manifest must keep all the same: a publisher can err.
+/// Limits that even a signed manifest must respect: publishers err.
 pub(crate) fn sound(manifest: &Manifest) -> Result<(), String> {
     unless(
         is_program_name(&manifest.name),
@@ -75,7 +75,7 @@ pub(crate) fn sound(manifest: &Manifest) -> Result<(), String> {
     manifest.quota.check().map_err(String::from)
 }
 
-/// The longest list of a manifest.
+/// Maximum entries of a list.
 const LIST_MAX: usize = 256;
 
 fn distinct<'s>(names: impl Iterator<Item = &'s String>) -> bool {

@@ -1,4 +1,4 @@
-//! The checks of a package and of a system image, in their order.
+//! The checks of packages and system images, in order.
 
 use image_check::Image;
 use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, Trust, is_name};
@@ -8,22 +8,21 @@ use crate::authority::{check_signer, is_signature};
 use crate::digest::{image_digest, image_digest_in_steps, sha256, sha256_of};
 use crate::{PackageError, manifest};
 
-/// A package that passed every check.
+/// A package that passed all checks.
 #[derive(Clone, Debug)]
 pub struct Verified<'a> {
-    /// What the manifest says; every index and number in it is sound.
+    /// The manifest; its indices and numbers are valid.
     pub manifest: Manifest,
     /// The checked image; `None` if the code is a script.
     pub image: Option<Image<'a>>,
-    /// Whether nobody has signed it: it may be there, but not run where the kernel runs.
+    /// Whether it is unsigned: it may be installed, but not run beside the kernel.
     pub quarantined: bool,
     /// See [`identity`].
     pub identity: Digest,
 }
 
-/// Takes the bytes of a system image file apart, and checks that its head is as it was signed by a root of its
-/// own that may sign systems. Whether the reader trusts that root is the reader's to decide:
-/// [`Trust::may_sign_systems`] of the `signer`.
+/// Parses a system image file, and verifies that its head is signed by one of its own roots that may sign systems.
+/// Whether to trust that root is up to the caller: [`Trust::may_sign_systems`] of the `signer`.
 ///
 /// # Errors
 /// The shape, the SHA-256 or the signature is wrong, or the signer may not sign systems.
@@ -42,29 +41,29 @@ pub fn verify_system(bytes: &[u8]) -> Result<SystemImage<'_>, PackageError> {
     }
 }
 
-/// What the signature of a package is over: the SHA-256 of header, manifest, certificates and key. Through the digests
-/// in header and manifest it stands for each byte of the package but the signature itself.
+/// The digest that a package's signature covers: the SHA-256 of header, manifest, certificates and key. Through the
+/// digests in header and manifest it covers all of the package but the signature.
 pub fn identity(package: &Package<'_>) -> Digest {
     identity_of(package.header, package.manifest_bytes, package.chain_bytes, package.key)
 }
 
-/// The [`identity`] of a package that has these parts.
+/// The [`identity`] of a package with these parts.
 pub fn identity_of(header: &[u8], manifest: &[u8], chain: &[u8], key: PublicKey) -> Digest {
     sha256_of([header, manifest, chain, &key.0])
 }
 
-/// Checks, in this order: the key may sign for the publisher in this trust, the signature is the key's, the key has
-/// the right to native code if the package holds any, the bill is the header's, the ABI version is this kernel's, the
-/// manifest is sound, the image is the manifest's and is pure, safe code, and the contracts in it are those of the
+/// Checks, in this order: the key may sign for the publisher, the signature is valid, the key may publish native code
+/// if there is any, the digest of the bill is that of the header, the ABI version is this kernel's, the manifest is
+/// within its limits, the image has the digest of the manifest and is valid, and its contracts are those of the
 /// manifest.
 ///
 /// # Errors
-/// The first of these that does not hold.
+/// The first violation.
 pub fn verify<'a>(package: &Package<'a>, trust: &Trust) -> Result<Verified<'a>, PackageError> {
     verify_in_steps(package, trust, &|| ())
 }
 
-/// The same, with `pause` called every so often so that others can run.
+/// Likewise, calling `pause` regularly so that others can run.
 ///
 /// # Errors
 /// As [`verify`].
@@ -97,9 +96,8 @@ pub fn verify_in_steps<'a>(
     Ok(Verified { manifest: manifest.clone(), image, quarantined: package.is_unsigned(), identity })
 }
 
-/// Whether the signature counts in this trust; gives the identity that it is over. Fails if the key may not sign for
-/// the publisher, if the signature is not the key's, and if the package is native code and the key lacks the right to
-/// that.
+/// Verifies the signature in this trust; returns the identity that it covers. Fails if the key may not sign for the
+/// publisher, if the signature is invalid, and if the package is native code and the key may not publish such code.
 fn verify_signature(package: &Package<'_>, trust: &Trust) -> Result<Digest, PackageError> {
     if package.is_unsigned() {
         let zeros = package.signature == [0; 64] && package.chain.is_empty();
@@ -109,7 +107,7 @@ fn verify_signature(package: &Package<'_>, trust: &Trust) -> Result<Digest, Pack
             Policy::SignedOnly | Policy::AllowPublisher(_) => Err(TrustError::Unsigned.into()),
         };
     }
-    // What is no name is no publisher that a key could be for.
+    // An invalid name is not a publisher that a key could sign for.
     manifest::unless(is_name(&package.manifest.publisher), manifest::NO_PUBLISHER)
         .map_err(|what| PackageError::ManifestInvalid { what })?;
     let publisher = &package.manifest.publisher;

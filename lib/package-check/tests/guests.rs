@@ -1,7 +1,7 @@
-//! Packages that the conformance suite installs into the running system. They are scripts, so that no compiler is asked
-//! for, and signed with keys whose secrets stand here: only the suite's own system trusts them.
+//! Packages that the conformance suite installs into the running system. They are scripts, so no compiler is needed,
+//! and their secret keys are public: only the suite's own system trusts them.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p package-check --test guests` writes them anew.
+//! `UPDATE_GOLDEN=1 cargo test -p package-check --test guests` rewrites them.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ fn guests() -> Vec<(&'static str, Vec<u8>)> {
     changed[place] = b'E';
     let oneself = Manifest { name: "conformance".into(), ..guest("conformance-guests", 9) };
     let native = Manifest { code: Code::Image { digest: [0; 32] }, ..guest("conformance-guests", 9) };
-    // Refused for the signer's lack of the right, before the image is looked at.
+    // Rejected for the signer's missing right, before the image is checked.
     let signer = Signer::root(SecretKey::from_bytes(&ROOT));
     let native = package_build::build_unchecked(native, b"", b"machine code", &signer).expect("it is short");
     vec![

@@ -1,6 +1,6 @@
-//! Packages of one who would be somebody else: the suite `adversary-check` asks the running system to install them.
+//! Packages of an impostor, which the suite `adversary-check` asks the running system to install.
 //!
-//! They are files there, as a program of the system makes no packages. `UPDATE_GOLDEN=1` writes them anew.
+//! They are files, as no program of the system builds packages. `UPDATE_GOLDEN=1` rewrites them.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn own_key() -> SecretKey {
     SecretKey::from_bytes(&[66; 32])
 }
 
-/// A script, so that nothing but who signed it is wrong.
+/// A script, so that only its signer is wrong.
 fn script(name: &str, publisher: &str, permissions: &[Permission]) -> Manifest {
     let code = Code::Script { text: "echo it runs".into() };
     Manifest {
@@ -29,7 +29,7 @@ fn script(name: &str, publisher: &str, permissions: &[Permission]) -> Manifest {
     }
 }
 
-/// The intruder, as it would like to be.
+/// The intruder, with more rights.
 fn grown() -> Manifest {
     script("intruder", "singularity", &[Permission::Diagnostics, Permission::Install, Permission::Power])
 }
@@ -38,7 +38,7 @@ fn signed(manifest: Manifest, signer: &Signer) -> Vec<u8> {
     package_build::build_unchecked(manifest, &[], &[], signer).expect("a package")
 }
 
-/// A package by its file's name, with whether the error is the one that it is made for.
+/// Each package by file name, and whether an error is the expected one.
 type Case = (&'static str, Vec<u8>, fn(&TrustError) -> bool);
 
 fn all() -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! One bad package for each reason to refuse one, and bytes of every kind.
+//! A bad package for each reason to reject one, and arbitrary bytes.
 
 mod common;
 
@@ -64,7 +64,7 @@ fn every_changed_byte() {
     let bytes = good_package();
     let image = bytes.windows(4).position(|window| window == b"\x7FELF").expect("it has an image");
     let end = bytes.len() - 96;
-    // All of the image is under one hash; a sample of it will do, for each takes a verification.
+    // The whole image has one hash, and each try takes a verification, so a sample suffices.
     for offset in (0..image).chain((image..end).step_by(61)).chain(end..bytes.len()) {
         let mut changed = bytes.clone();
         changed[offset] ^= 0x10;
@@ -116,7 +116,7 @@ fn a_bill_that_is_too_long() {
 fn a_key_that_is_none() {
     let mut bytes = good_package();
     let place = bytes.len() - 96;
-    // No point of the curve has this encoding.
+    // No curve point has this encoding.
     let no_point: [u8; 32] = core::array::from_fn(|index| if index == 0 { 2 } else { 0 });
     bytes[place..place + 32].copy_from_slice(&no_point);
     let package = Package::parse(&bytes).expect("it is a package");
@@ -246,7 +246,7 @@ fn bad_system_images() {
     assert!(matches!(refused(parse(&longer)), PackageError::Format(FormatError::TrailingBytes { .. })));
 }
 
-/// Whoever changes the head can put the right SHA-256 there, but not the signature.
+/// A changed head can have the right SHA-256, but not the signature.
 #[test]
 fn a_changed_head_with_the_right_checksum() {
     let mut bytes = package_build::build_system(&system(), &[good_package()], &key()).expect("it fits");
@@ -273,7 +273,7 @@ fn a_system_signed_by_whom_may_not_sign_systems() {
     });
     let error = package_build::build_system(&narrow, &[good_package()], &other).map(|_| ());
     assert_eq!(refused(error), PackageError::Trust(expected));
-    // The signer stands in the head as what it is; with the other key there the head is another.
+    // The signer is part of the head, so another key means another head.
     let mut bytes = package_build::build_system(&narrow, &[good_package()], &key()).expect("it fits");
     let head = bytes.len() - good_package().len() - 96;
     bytes[head - 32..head].copy_from_slice(&other.public().0);

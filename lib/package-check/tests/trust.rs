@@ -1,4 +1,4 @@
-//! Who may sign what: one chain of certificates for each reason to believe it or not.
+//! Who may sign what: a certificate chain for each reason to accept or reject it.
 
 mod common;
 
@@ -102,7 +102,7 @@ fn a_chain_leads_to_a_root() {
 fn a_chain_that_leads_to_no_root() {
     let strange = Vec::from([issue(STRANGER, DAILY, "acme-tools", May::Sign, 9)]);
     refused(&package("acme-tools", DAILY, strange), &trust(), TrustError::UntrustedIssuer { issuer: public(STRANGER) });
-    // Nobody certifies themselves.
+    // Certifying oneself does not help.
     let own = Vec::from([issue(DAILY, DAILY, "acme-tools", May::Sign, 9)]);
     refused(&package("acme-tools", DAILY, own), &trust(), TrustError::UntrustedIssuer { issuer: public(DAILY) });
 }
@@ -125,7 +125,7 @@ fn a_certificate_that_is_wider_than_its_issuer() {
     refused(&package("acme-tools-x", DAILY, beyond_certificate), &trust(), expected);
 }
 
-/// Without the right `native`: the root, or the certificate with that place in the chain.
+/// Removes the right `native` from the root, or from the certificate at that place in the chain.
 fn without_native(place: Option<usize>) -> (Trust, Vec<Certificate>) {
     let weak = |at: usize| if place == Some(at) { Rights::NONE } else { Rights::NATIVE };
     let grant = |publishers, may, at| Grant { publishers, may, rights: weak(at) };
@@ -176,7 +176,7 @@ fn who_signs_whole_systems_has_every_right() {
     let (mut trust, _) = without_native(None);
     trust.roots[0].systems = true;
     assert_eq!(verify(&package("acme-tools", ACME, Vec::new()), &trust), Ok(false));
-    // Of a key that is a root twice, only the entry that covers the publisher counts.
+    // If a key is a root twice, only the entry that covers the publisher counts.
     trust.roots.push(Root { publishers: "other".into(), ..trust.roots[0].clone() });
     trust.roots[0].systems = false;
     let expected = TrustError::NotNative { key: public(ACME), publisher: "acme-tools".into() };
@@ -199,7 +199,7 @@ fn a_chain_in_disorder() {
     refused(&package("acme-tools", DAILY, turned), &trust(), TrustError::BrokenChain { serial: 1 });
     let missing = Vec::from([chain().remove(1)]);
     refused(&package("acme-tools", DAILY, missing), &trust(), TrustError::BrokenChain { serial: 1 });
-    // A certificate of somebody else's key.
+    // A certificate for another key.
     refused(&package("acme-tools", STRANGER, chain()), &trust(), TrustError::BrokenChain { serial: 2 });
 }
 
@@ -218,7 +218,8 @@ fn a_changed_certificate() {
     for offset in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[offset] ^= 1;
-        // The package is signed over the chain as it is: so only the certificate's own signature can find it.
+        // The package's signature covers the changed chain, so only the certificate's own signature can detect the
+        // change.
         let Ok(mut changed) = Certificate::chain(&changed) else { continue };
         changed.push(chain().remove(1));
         verify(&package("acme-tools", DAILY, changed), &trust()).expect_err("a changed certificate");
@@ -257,7 +258,7 @@ fn a_malformed_certificate() {
 
 #[test]
 fn the_chain_of_another_package() {
-    // The chain is part of what is signed: a package keeps the certificates that its signer gave it.
+    // The chain is signed too: a package keeps the certificates that its signer gave it.
     let bytes = package("acme-tools", DAILY, chain());
     let other = Vec::from([issue(ACME, DAILY, "acme-tools", May::Sign, 3), issue(ACME, ACME, "acme-*", May::Sign, 4)]);
     let place = bytes.windows(8).position(|window| window == b"SINGCRT2").expect("it has certificates");
@@ -313,7 +314,7 @@ fn an_unsigned_package_with_a_signature() {
     let mut bytes = package_build::build_unsigned(manifest(), BILL, &Elf::good().write()).expect("it is good");
     *bytes.last_mut().expect("it has bytes") = 1;
     refused(&bytes, &quarantine, TrustError::HalfSigned);
-    // Nor does one become unsigned by taking its key away.
+    // Removing the key does not make a package unsigned either.
     let mut bytes = package("acme-tools", DAILY, chain());
     let key = bytes.len() - 96;
     bytes[key..key + 32].fill(0);

@@ -1,8 +1,8 @@
-//! The files of packages and system images, taken apart: manifest, bill of materials, image, certificates, signature.
+//! Parsing of packages and system images: manifest, bill of materials, image, certificates, signature.
 //!
-//! Key types: [`Package`], [`SystemImage`], [`Certificate`]. Neighbours: `package-check` decides whether what is in a
-//! file counts, `package-build` makes files. Deliberately not here: hashes and signatures, so that programs that only
-//! look into a package link no cryptography.
+//! Key types: [`Package`], [`SystemImage`], [`Certificate`]. Neighbours: `package-check` verifies them, `package-build`
+//! makes them. Deliberately not here: hashes and signatures, so that programs that only inspect a package link no
+//! cryptography.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,5 +18,5 @@ pub use container::{PACKAGE_MAGIC, Package, SYSTEM_MAGIC, SystemImage};
 pub use error::FormatError;
 pub use trust_error::TrustError;
 
-/// The longest bill of materials, in bytes.
+/// Maximum size of a bill of materials, in bytes.
 pub const BILL_BYTES_MAX: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Why a signature does not count. Each message says what, of whom, and what to do.
+//! Why a signature is not trusted. Each message says what, whose, and what to do.
 
 use alloc::string::String;
 use core::fmt;
@@ -7,100 +7,100 @@ use manifest_model::{PublicKey, Rights};
 
 use crate::CHAIN_MAX;
 
-/// Why a package's or a system's signature does not count.
+/// Why the signature of a package or system is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrustError {
-    /// Nobody signed the package, and the policy takes no such packages.
+    /// The package is unsigned, and the policy requires signatures.
     Unsigned,
-    /// A package without a key has a signature or certificates all the same.
+    /// A package without a key that has a signature or certificates.
     HalfSigned,
-    /// The key is no root of the system, and no certificate speaks for it.
+    /// The key is neither a root of the system nor certified.
     UntrustedKey {
         /// The key.
         key: PublicKey,
     },
-    /// The last certificate's issuer is no root of the system.
+    /// The issuer of the last certificate is not a root of the system.
     UntrustedIssuer {
         /// The issuer.
         issuer: PublicKey,
     },
-    /// The key is a root, or is certified, but not for this publisher.
+    /// The key is a root or certified, but not for this publisher.
     NotItsPublisher {
         /// The key.
         key: PublicKey,
         /// The publisher that the manifest names.
         publisher: String,
     },
-    /// A certificate speaks for more publishers than its issuer may.
+    /// A certificate covers more publishers than its issuer may certify.
     WiderThanIssuer {
         /// Its serial number.
         serial: u64,
-        /// The publishers it speaks for.
+        /// Its publishers.
         publishers: String,
     },
-    /// A certificate has a right that its issuer lacks.
+    /// A certificate grants a right that its issuer lacks.
     MoreRightsThanIssuer {
         /// Its serial number.
         serial: u64,
-        /// The rights it has.
+        /// Its rights.
         rights: Rights,
     },
-    /// A package of native code is signed by a key without the right to publish such code.
+    /// Native code signed by a key without the right to publish such code.
     NotNative {
         /// The key.
         key: PublicKey,
         /// The publisher that the manifest names.
         publisher: String,
     },
-    /// A key that may only certify has signed a package.
+    /// A package signed by a key that may only certify.
     MayNotSign {
         /// The certificate's serial number.
         serial: u64,
     },
-    /// A key that may only sign packages has signed a certificate.
+    /// A certificate signed by a key that may only sign packages.
     MayNotCertify {
-        /// The serial number of the certificate of the key that did.
+        /// Serial number of that key's certificate.
         serial: u64,
     },
-    /// A certificate is of another key than the one that it should speak for.
+    /// A certificate of another key than expected at its place in the chain.
     BrokenChain {
         /// Its serial number.
         serial: u64,
     },
-    /// More certificates than there may be.
+    /// Too many certificates.
     ChainTooLong,
-    /// The bytes of a certificate are malformed.
+    /// A malformed certificate.
     BadCertificate {
-        /// Where in the chain it begins.
+        /// Its offset in the chain.
         offset: usize,
     },
-    /// The signature of a certificate is not its issuer's.
+    /// Wrong signature of a certificate.
     CertificateSignature {
         /// Its serial number.
         serial: u64,
     },
-    /// A key was revoked.
+    /// Revoked key.
     RevokedKey {
         /// The key.
         key: PublicKey,
     },
-    /// A certificate was revoked.
+    /// Revoked certificate.
     RevokedSerial {
         /// Its serial number.
         serial: u64,
     },
-    /// The policy does not take packages of this publisher.
+    /// The policy does not accept this publisher.
     PublisherNotAllowed {
         /// The publisher.
         publisher: String,
     },
-    /// A certificate should be issued for what is no pattern of publishers.
+    /// A certificate was to be issued for an invalid publisher pattern.
     NotPublishers {
         /// The text.
         pattern: String,
     },
-    /// A system image is signed by a key that may not sign systems.
+    /// A system image signed by a key that may not sign systems.
     NotASystemSigner {
         /// The key.
         key: PublicKey,

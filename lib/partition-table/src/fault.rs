@@ -1,13 +1,13 @@
-//! What of a table is not used, in words.
+//! Faults of partition tables, with messages.
 
 use core::fmt;
 
-/// One of the two copies of a GPT.
+/// The copies of a GPT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copy {
-    /// At the beginning of the disk.
+    /// Primary, at the start of the disk.
     First,
-    /// At its end.
+    /// Backup, at its end.
     Backup,
 }
 
@@ -16,70 +16,70 @@ pub enum Copy {
 pub enum HeaderError {
     /// It cannot be read.
     Unreadable,
-    /// There is none.
+    /// It has no signature.
     NoSignature,
-    /// Its header does not have the checksum that it names.
+    /// Wrong header checksum.
     HeaderChecksum,
-    /// Its entries do not have the checksum that the header names.
+    /// Wrong checksum of the entries.
     EntriesChecksum,
-    /// The header says that it lies elsewhere.
+    /// The header states another sector than its own.
     Elsewhere,
-    /// A number in the header makes no sense: its length, that of entries, or where they or partitions may lie.
+    /// An impossible number in the header: a length, or the place of entries or partitions.
     Absurd,
 }
 
-/// Something in a table that is not used.
+/// A part of a table that is ignored, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The partition ends past the end of the disk, or of the part of it that partitions may use.
+    /// The partition exceeds the disk, or the usable part of it.
     OutOfRange {
-        /// The partition.
+        /// Its number.
         number: u32,
     },
     /// The partition ends before it begins.
     Backwards {
-        /// The partition.
+        /// Its number.
         number: u32,
     },
-    /// The partition lies over the table.
+    /// The partition overlaps the table.
     OverTable {
-        /// The partition.
+        /// Its number.
         number: u32,
     },
-    /// Two partitions share sectors: neither is used.
+    /// Two partitions overlap; both are ignored.
     Overlap {
-        /// The one that begins earlier.
+        /// Number of the one that begins first.
         number: u32,
-        /// The other.
+        /// Number of the other.
         other: u32,
     },
-    /// The extended partition ends past the end of the disk, or of the extended partition.
+    /// The extended partition exceeds the disk, or its extended partition.
     ExtendedOutOfRange {
-        /// The partition.
+        /// Its number.
         number: u32,
     },
-    /// The chain of logical partitions comes back to a sector where it has been.
+    /// A cycle in the chain of logical partitions.
     Circle {
-        /// The sector.
+        /// The repeated sector.
         sector: u64,
     },
-    /// The chain of logical partitions leads out of the extended partition.
+    /// The chain of logical partitions leaves the extended partition.
     ChainOutOfRange {
-        /// The sector that it leads to.
+        /// The sector outside.
         sector: u64,
     },
-    /// The chain of logical partitions leads to a sector without a table, or one that cannot be read.
+    /// The chain of logical partitions leads to a sector that has no table or cannot be read.
     ChainBroken {
         /// The sector.
         sector: u64,
     },
-    /// There are more partitions than are looked at.
+    /// More than [`MAX_PARTITIONS`](crate::MAX_PARTITIONS).
     TooMany,
-    /// A copy of the GPT is damaged.
+    /// A damaged copy of the GPT.
     Damaged {
-        /// Which one.
+        /// The copy.
         copy: Copy,
-        /// In what way.
+        /// The damage.
         error: HeaderError,
     },
 }

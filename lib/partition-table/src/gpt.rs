@@ -1,6 +1,6 @@
 //! The GUID partition table (UEFI specification, section 5.3).
 //!
-//! The header is in sector 1, its copy in the disk's last.
+//! The header is in sector 1, its backup in the last sector of the disk.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,77 +11,77 @@ use crate::place::Range;
 use crate::{Copy, Disk, Fault, HeaderError, MAX_PARTITIONS, Partition, PartitionKind, Source, Table, TableKind};
 
 const SIGNATURE: [u8; 8] = *b"EFI PART";
-/// All entries together are no longer than this; a usual table has 16 KiB.
+/// Maximum size of all entries; it is usually 16 KiB.
 const MAX_ENTRIES_BYTES: u64 = 1 << 20;
 
-/// The header as it lies in its sector.
+/// The header in its sector.
 #[derive(layout::Record)]
 #[record(bytes = 92, order = "little")]
 struct HeaderRecord {
     /// [`SIGNATURE`].
     signature: [u8; 8],
-    /// Bytes of the header; these at least.
+    /// Size of the header, at least that of this record.
     #[at(12)]
     bytes: u32,
-    /// Of the header, with zero in its own place.
+    /// Of the header, computed with zero in this field.
     checksum: u32,
-    /// The sector that this is in.
+    /// Sector of this header.
     #[at(24)]
     own_sector: u64,
-    /// That of the other header.
+    /// Sector of the other header.
     other_sector: u64,
-    /// The first sector that partitions may have.
+    /// First usable sector.
     first_usable: u64,
-    /// The last.
+    /// Last usable sector.
     last_usable: u64,
-    /// The first sector of the entries.
+    /// First sector of the entries.
     #[at(72)]
     entries_sector: u64,
-    /// How many entries there are.
+    /// Number of entries.
     entries: u32,
-    /// Bytes of an entry, a power of two; those of [`EntryRecord`] at least.
+    /// Size of an entry: a power of two, at least that of [`EntryRecord`].
     entry_bytes: u32,
-    /// Of all entries.
+    /// CRC-32 of all entries.
     entries_checksum: u32,
 }
 
-/// An entry as it lies in the table.
+/// An entry in the table.
 #[derive(layout::Record)]
 #[record(bytes = 128, order = "little")]
 struct EntryRecord {
-    /// What the partition is for; zero: there is none.
+    /// Type GUID; zero: unused.
     kind: [u8; 16],
-    /// The partition's first sector.
+    /// First sector.
     #[at(32)]
     first: u64,
-    /// Its last.
+    /// Last sector.
     last: u64,
-    /// Its attributes.
+    /// Attributes.
     attributes: Attributes,
-    /// Its name, UTF-16; ends with zero.
+    /// Name in UTF-16, terminated by zero.
     name: [u16; 36],
 }
 
-/// What an entry says of its partition.
+/// The parsed attributes of an entry.
 #[layout::bits(u64)]
 struct Attributes {
-    /// Of basic data partitions: to be read only.
+    /// Read-only, for basic data partitions.
     #[bit(60)]
     read_only: bool,
 }
 
 struct Header {
     usable: Range,
-    /// Where this copy of the entries lies.
+    /// Sector of this copy's entries.
     entries: Range,
     count: u32,
     entry_bytes: u32,
     entries_checksum: u32,
-    /// Where the other copy's header is.
+    /// Sector of the other copy's header.
     other: u64,
 }
 
-/// Reads the table, from the copy at the end where the first is damaged.
+/// Reads the table, from the backup if the primary copy is damaged.
 pub async fn read<S: Source>(disk: &Disk<'_, S>) -> Table {
     let mut faults = Vec::new();
     let mut backup_at = disk.sectors - 1;
@@ -102,8 +102,8 @@ pub async fn read<S: Source>(disk: &Disk<'_, S>) -> Table {
     }
 }
 
-/// Reads one copy, whose header is in this sector. `other` becomes the sector of the other copy's header, as far as
-/// a sound header says.
+/// Reads the copy whose header is in this sector. Sets `other` to the sector of the other header according to a valid
+/// header.
 async fn read_copy<S: Source>(
     disk: &Disk<'_, S>,
     sector: u64,
@@ -115,14 +115,14 @@ async fn read_copy<S: Source>(
     *other = header.other;
     let count = header.entries.end - header.entries.first;
     let bytes = disk.read(header.entries.first, count).await.map_err(|_| HeaderError::Unreadable)?;
-    // The product was found to fit into the sectors that were read.
+    // The product is known to fit the sectors that were read.
     let entries = &bytes[..header.count as usize * header.entry_bytes as usize];
     if crc32fast::hash(entries) != header.entries_checksum {
         return Err(HeaderError::EntriesChecksum);
     }
     let mut table = Table::new(TableKind::Gpt(copy));
     for (number, entry) in (1..).zip(entries.chunks_exact(header.entry_bytes as usize)) {
-        // No entry is shorter than the record.
+        // Entries are at least as long as the record.
         let Some(entry) = EntryRecord::parse(entry).filter(|entry| entry.kind != [0; 16]) else { continue };
         if table.partitions.len() >= MAX_PARTITIONS {
             table.faults.push(Fault::TooMany);
@@ -157,7 +157,7 @@ impl Header {
         Header::checked(&record, disk).ok_or(HeaderError::Absurd)
     }
 
-    /// The numbers of a header whose checksum is right, if they make sense on this disk.
+    /// The numbers of a header with a valid checksum, if they are possible on this disk.
     fn checked<S: Source>(record: &HeaderRecord, disk: &Disk<'_, S>) -> Option<Header> {
         let whole = Range { first: 2, end: disk.sectors };
         if record.entry_bytes < EntryRecord::BYTES as u32 || !record.entry_bytes.is_power_of_two() {
@@ -180,13 +180,13 @@ impl Header {
         })
     }
 
-    /// Where the other header is; it may be anywhere, as a disk may have grown.
+    /// Sector of the other header; anywhere, as the disk may have grown.
     fn other_sector(&self) -> Range {
         Range { first: self.other, end: self.other.saturating_add(1) }
     }
 }
 
-/// A partition that lies where the header `header`, read from the sector `header_at`, lets it.
+/// Parses a partition within the limits of `header`, which was read from sector `header_at`.
 fn parse_entry(
     entry: &EntryRecord,
     number: u32,

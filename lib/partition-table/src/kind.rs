@@ -1,17 +1,17 @@
-//! The kinds of content that people are told of by name.
+//! Partition types with names.
 
 use core::fmt;
 
-/// What kind of content a partition says that it has.
+/// Partition type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionKind {
-    /// The byte of an MBR.
+    /// MBR type byte.
     Mbr(u8),
-    /// The GUID of a GPT, in the order of its bytes on the disk.
+    /// GPT type GUID, in on-disk byte order.
     Gpt([u8; 16]),
 }
 
-/// GUIDs in the order in which they are written, with what they stand for.
+/// Well-known GUIDs as written, with names.
 const GUIDS: [(u128, &str); 8] = [
     (0xC12A7328_F81F_11D2_BA4B_00A0C93EC93B, "EFI system"),
     (0x21686148_6449_6E6F_744E_656564454649, "BIOS boot"),
@@ -49,7 +49,7 @@ impl fmt::Display for PartitionKind {
     }
 }
 
-/// A GUID as it is written: its first three numbers lie on the disk with their lowest byte first.
+/// Converts a GUID to its written byte order: its first three numbers are little-endian on disk.
 fn written(bytes: [u8; 16]) -> u128 {
     const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     u128::from_be_bytes(ORDER.map(|index| bytes[index]))

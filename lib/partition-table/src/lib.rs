@@ -1,9 +1,9 @@
-//! Reads the partition tables of disks: MBR with extended partitions, and GPT.
+//! Parser of partition tables: MBR with extended partitions, and GPT.
 //!
-//! Key types: [`Source`] (what the surroundings supply), [`Table`], [`Partition`], [`Fault`] (what of a table is not
-//! used, and why). Tables come from anywhere, so nothing in them is believed: an entry that contradicts the disk,
-//! the table or another entry is named and left out, and no content makes reading fail, or take for ever.
-//! Deliberately not here: channels, writing tables, and what is in a partition.
+//! Key types: [`Source`] (the disk), [`Table`], [`Partition`], [`Fault`] (a part of the table that is ignored, and
+//! why). Tables are untrusted: an entry that contradicts the disk, the table or another entry is reported and ignored,
+//! and no content makes parsing fail or run without bound. Deliberately not here: channels, writing tables, and the
+//! content of partitions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,61 +22,61 @@ use core::future::Future;
 pub use fault::{Copy, Fault, HeaderError};
 pub use kind::PartitionKind;
 
-/// Partitions of one table that are looked at, at most.
+/// Maximum partitions of a table.
 pub const MAX_PARTITIONS: usize = 1024;
 
-/// A part of a disk could not be read.
+/// The disk could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// A disk that tables are read from.
+/// The disk that a table is read from.
 pub trait Source {
-    /// Bytes of the disk.
+    /// Size of the disk in bytes.
     fn size_bytes(&self) -> u64;
 
-    /// Bytes of its sectors: tables count in these.
+    /// Sector size in bytes, the unit of tables.
     fn sector_bytes(&self) -> u32;
 
-    /// Reads `bytes` bytes from byte `offset` on. Both are multiples of the sector's, and lie within the disk.
+    /// Reads `bytes` bytes at `offset`; both are multiples of the sector size, and within the disk.
     fn read(&self, offset: u64, bytes: usize) -> impl Future<Output = Result<Vec<u8>, Unreadable>>;
 }
 
-/// What kind of table a disk has.
+/// Type of partition table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
-    /// None: the disk is one volume, or empty.
+    /// None: the disk holds one volume, or nothing.
     None,
-    /// The table of the master boot record.
+    /// MBR.
     Mbr,
-    /// The GUID partition table, from its first copy or from the one at the end of the disk.
+    /// GPT, from its primary or backup copy.
     Gpt(Copy),
 }
 
-/// A partition that can be used.
+/// A usable partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its number, from 1 on, as other systems count: the place in the table; logical partitions of an MBR from 5 on.
+    /// Number from 1 on, as on Linux: the place in the table; logical partitions of an MBR from 5 on.
     pub number: u32,
-    /// Where it begins, in bytes.
+    /// Offset in bytes.
     pub first_byte: u64,
-    /// Its length in bytes, never 0.
+    /// Length in bytes, never 0.
     pub bytes: u64,
-    /// What is in it.
+    /// Partition type.
     pub kind: PartitionKind,
-    /// Its name, of a GPT.
+    /// Name (GPT only).
     pub name: String,
-    /// Whether the table asks that nothing be written to it.
+    /// Whether it is marked read-only.
     pub read_only: bool,
 }
 
-/// What was found on a disk.
+/// The partition table of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// What kind of table it is.
+    /// Type of table.
     pub kind: TableKind,
-    /// The partitions that can be used, by number. No two overlap, and all lie within the disk.
+    /// Usable partitions, by number. No two overlap, and all are within the disk.
     pub partitions: Vec<Partition>,
-    /// What cannot be used, and why.
+    /// Ignored parts, and why.
     pub faults: Vec<Fault>,
 }
 
@@ -86,10 +86,10 @@ impl Table {
     }
 }
 
-/// Reads the table of a disk. A disk without one is a [`TableKind::None`].
+/// Reads the partition table of a disk; without one it is a [`TableKind::None`].
 ///
 /// # Errors
-/// The disk's first sector cannot be read.
+/// The first sector cannot be read.
 pub async fn read<S: Source>(source: &S) -> Result<Table, Unreadable> {
     let disk = match Disk::new(source) {
         Some(disk) => disk,
@@ -110,7 +110,7 @@ struct Disk<'a, S> {
 }
 
 impl<S: Source> Disk<'_, S> {
-    /// `None` where the numbers are none of a disk that could have a table.
+    /// `None` for impossible sizes.
     fn new(source: &S) -> Option<Disk<'_, S>> {
         let sector_bytes = source.sector_bytes();
         if !sector_bytes.is_power_of_two() || !(512..=65_536).contains(&sector_bytes) {
@@ -121,7 +121,7 @@ impl<S: Source> Disk<'_, S> {
         (sectors > 0).then_some(Disk { source, sectors, sector_bytes })
     }
 
-    /// Reads sectors, all of which must be on the disk.
+    /// Reads sectors within the disk.
     async fn read(&self, first: u64, count: u64) -> Result<Vec<u8>, Unreadable> {
         let end = first.checked_add(count).filter(|&end| end <= self.sectors);
         let bytes = count.checked_mul(self.sector_bytes).and_then(|bytes| usize::try_from(bytes).ok());

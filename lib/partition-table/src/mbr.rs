@@ -1,7 +1,7 @@
-//! The table of the master boot record, and the chain of tables in an extended partition.
+//! The MBR, and the chain of tables (EBR) in an extended partition.
 //!
-//! An extended partition begins with a table of its own, whose first entry is a logical partition, counted from that
-//! table, and whose second is the next table, counted from the beginning of the extended partition.
+//! An extended partition begins with a table whose first entry is a logical partition, relative to that table, and
+//! whose second entry is the next table, relative to the start of the extended partition.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -21,19 +21,19 @@ struct Sector {
     signature: [u8; 2],
 }
 
-/// An entry of it. Cylinders, heads and sectors of old are not looked at.
+/// An entry. CHS addresses are ignored.
 #[derive(layout::Record)]
 #[record(bytes = 16, order = "little")]
 struct EntryRecord {
-    /// 0x80: it is started from; else 0.
+    /// 0x80: active; else 0.
     boot: u8,
-    /// What it is for; 0: there is none.
+    /// Partition type; 0: unused.
     #[at(4)]
     kind: u8,
-    /// Its first sector.
+    /// First sector.
     #[at(8)]
     first: u32,
-    /// How many it has.
+    /// Number of sectors.
     sectors: u32,
 }
 
@@ -41,10 +41,10 @@ const PROTECTIVE: u8 = 0xEE;
 const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 /// Number of the first logical partition.
 const FIRST_LOGICAL: u32 = 5;
-/// Tables of one chain that are looked at. Other systems have far fewer logical partitions.
+/// Maximum tables of a chain; other systems support far fewer.
 const MAX_TABLES: usize = 256;
 
-/// A sector that has a table.
+/// A sector with a table.
 pub struct Record {
     entries: [Entry; 4],
 }
@@ -65,15 +65,14 @@ impl Entry {
         self.is_used() && EXTENDED.contains(&self.kind)
     }
 
-    /// Where it lies, counted from `base`.
+    /// Its sectors, relative to `base`.
     fn range(self, base: u64) -> Option<Range> {
         Range::of(base.checked_add(self.first)?, self.sectors)
     }
 }
 
 impl Record {
-    /// The table in a sector. A boot sector of a volume has the signature as well; that it is no table shows in the
-    /// boot indicators.
+    /// Parses the table in a sector. Boot sectors of volumes have the same signature, but invalid boot indicators.
     pub fn parse(sector: &[u8]) -> Option<Record> {
         let Sector { entries, signature } = Sector::parse(sector)?;
         if signature != SIGNATURE || entries.iter().any(|entry| !matches!(entry.boot, 0 | 0x80)) {
@@ -87,7 +86,7 @@ impl Record {
         Some(Record { entries })
     }
 
-    /// Whether it says that the disk has a GPT.
+    /// Whether it is the protective MBR of a GPT.
     pub fn is_protective(&self) -> bool {
         self.entries.iter().any(|entry| entry.kind == PROTECTIVE)
     }
@@ -101,7 +100,7 @@ pub async fn read<S: Source>(disk: &Disk<'_, S>, record: &Record) -> Table {
         add(disk, &mut table, number, entry, whole, 0);
     }
     let mut next_number = FIRST_LOGICAL;
-    // The sectors that have tables.
+    // The sectors with tables.
     let mut visited = BTreeSet::from([0]);
     for (number, entry) in (1..).zip(record.entries).filter(|(_, entry)| entry.is_extended()) {
         match entry.range(0) {
@@ -115,7 +114,7 @@ pub async fn read<S: Source>(disk: &Disk<'_, S>, record: &Record) -> Table {
     table
 }
 
-/// Takes out all partitions in which a sector with a table lies.
+/// Removes all partitions that contain a sector with a table.
 fn refuse_over_tables<S: Source>(disk: &Disk<'_, S>, table: &mut Table, sectors: &BTreeSet<u64>) {
     let Table { partitions, faults, .. } = table;
     partitions.retain(|partition| {
@@ -128,7 +127,7 @@ fn refuse_over_tables<S: Source>(disk: &Disk<'_, S>, table: &mut Table, sectors:
     });
 }
 
-/// Reads the logical partitions of an extended one. No table is looked at twice.
+/// Reads the logical partitions of an extended one, each table once.
 async fn read_chain<S: Source>(
     disk: &Disk<'_, S>,
     table: &mut Table,
@@ -156,7 +155,7 @@ async fn read_chain<S: Source>(
             add(disk, table, *next_number, logical, extended, sector);
             *next_number += 1;
         }
-        // A chain that begins with an empty table has its link in the first place.
+        // A chain that begins with an empty table has its link in the first entry.
         let Some(link) = [link, logical].into_iter().find(|entry| entry.is_extended()) else { return };
         sector = match link.range(extended.first) {
             Some(range) if range.first >= extended.first && range.first < extended.end => range.first,
@@ -168,7 +167,7 @@ async fn read_chain<S: Source>(
     }
 }
 
-/// Adds a partition whose place is counted from the table in sector `base`, if it lies within `bounds`.
+/// Adds a partition that is relative to sector `base`, if it is within `bounds`.
 fn add<S: Source>(disk: &Disk<'_, S>, table: &mut Table, number: u32, entry: Entry, bounds: Range, base: u64) {
     let range = match entry.range(base) {
         Some(range) if bounds.contains(range) => range,

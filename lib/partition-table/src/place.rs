@@ -1,10 +1,10 @@
-//! Where partitions lie: within the disk, and not over each other.
+//! Placement of partitions: within the disk, without overlap.
 
 use alloc::vec::Vec;
 
 use crate::{Fault, Partition, Table};
 
-/// Sectors from `first` on up to but without `end`.
+/// Sectors from `first` up to but excluding `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub first: u64,
@@ -12,7 +12,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// `None` where the numbers overflow.
+    /// `None` on overflow.
     pub fn of(first: u64, count: u64) -> Option<Range> {
         Some(Range { first, end: first.checked_add(count)? })
     }
@@ -26,13 +26,13 @@ impl Range {
     }
 }
 
-/// Takes out all partitions that share bytes with another: what is written to one would be damage to the other, and
-/// nothing tells which of them is meant. Orders the rest by number.
+/// Removes all partitions that overlap another: a write to one would damage the other, and nothing tells which is
+/// meant. Sorts the rest by number.
 pub fn refuse_overlaps(table: &mut Table) {
     let mut partitions = core::mem::take(&mut table.partitions);
     partitions.sort_by_key(|partition| (partition.first_byte, partition.number));
     let mut refused: Vec<u32> = Vec::new();
-    // The one that reaches farthest of those seen.
+    // The one seen so far with the highest end.
     let mut farthest: Option<&Partition> = None;
     for partition in &partitions {
         let end = partition.first_byte + partition.bytes;

@@ -1,4 +1,4 @@
-//! Whatever is on a disk, reading its table ends, and what is given can be used.
+//! Arbitrary disk content: parsing ends, and its result is usable.
 
 mod support;
 

@@ -1,32 +1,32 @@
-//! Base address registers: what a function answers to (6.2.5.1).
+//! Base address registers (6.2.5.1).
 
 use alloc::vec::Vec;
 
 use crate::{Address, ConfigurationSpace, Function, Span, command, register, set_command};
 
-/// What a base address register stands for.
+/// Kind of a base address register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarKind {
     /// I/O ports.
     Ports,
-    /// Memory below 4 GiB.
+    /// 32-bit memory.
     Memory32,
-    /// Memory anywhere; takes the next register as well.
+    /// 64-bit memory; uses the next register as well.
     Memory64,
 }
 
-/// A part of an address space that a function answers to.
+/// A range that a function decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// Number of its register, 0 to 5.
+    /// Register index, 0 to 5.
     pub index: u8,
-    /// What it is.
+    /// Its kind.
     pub kind: BarKind,
-    /// Reading has no effects, so that bridges may read ahead.
+    /// Prefetchable.
     pub prefetchable: bool,
-    /// First address; 0 if the firmware has given it none.
+    /// First address; 0 if unassigned.
     pub base: u64,
-    /// Size: a power of two, or 0 where it was not asked for.
+    /// Size: a power of two, or 0 if not probed.
     pub bytes: u64,
 }
 
@@ -36,7 +36,7 @@ impl Bar {
         self.kind != BarKind::Ports
     }
 
-    /// The addresses.
+    /// The address range.
     pub fn span(&self) -> Span {
         Span { base: self.base, bytes: self.bytes }
     }
@@ -46,7 +46,7 @@ impl Bar {
     }
 }
 
-/// Reads the registers as they are, also those that stand for nothing; sizes are 0. Changes nothing.
+/// Reads the registers as they are, including unimplemented ones; sizes are 0. Has no side effects.
 pub fn read(space: &mut impl ConfigurationSpace, function: &Function) -> Vec<Bar> {
     let mut found = Vec::new();
     let mut index = 0;
@@ -66,8 +66,8 @@ pub fn read(space: &mut impl ConfigurationSpace, function: &Function) -> Vec<Bar
     found
 }
 
-/// Reads the registers and asks how large each is. The function answers to no address meanwhile, so it must
-/// not be at work. Registers that stand for nothing, or whose answer cannot be, are left out.
+/// Reads the registers and probes their sizes. Decoding is disabled meanwhile, so the function must not be in use.
+/// Unimplemented or invalid registers are omitted.
 pub fn size(space: &mut impl ConfigurationSpace, function: &Function) -> Vec<Bar> {
     let before = command(space, function.address);
     let silent = before & !(register::COMMAND_PORTS | register::COMMAND_MEMORY);
@@ -81,8 +81,7 @@ pub fn size(space: &mut impl ConfigurationSpace, function: &Function) -> Vec<Bar
     bars
 }
 
-/// Gives the function another address for what this register stands for. It must not answer to addresses
-/// meanwhile.
+/// Assigns another address to this register. Decoding must be disabled.
 pub fn place(space: &mut impl ConfigurationSpace, address: Address, bar: &mut Bar, base: u64) {
     write(space, address, bar, base);
     bar.base = base;
@@ -105,14 +104,14 @@ fn address_bits(kind: BarKind) -> u32 {
 fn kind(low: u32, index: u8, count: u8) -> Option<BarKind> {
     match (low & 1, low >> 1 & 3) {
         (1, _) => Some(BarKind::Ports),
-        // Below 1 MiB: an old way to say 32 bits.
+        // Below 1 MiB: an obsolete form of 32 bits.
         (_, 0 | 1) => Some(BarKind::Memory32),
         (_, 2) if index + 1 < count => Some(BarKind::Memory64),
         _ => None,
     }
 }
 
-/// Writes all ones; the bits that stay 0 are those within the size.
+/// Writes all ones; the bits that stay 0 are those of the size.
 fn ask_size(space: &mut impl ConfigurationSpace, address: Address, bar: &Bar) -> Option<u64> {
     write(space, address, bar, u64::MAX);
     let low = space.read(address, Bar::register(bar.index));
@@ -124,7 +123,7 @@ fn ask_size(space: &mut impl ConfigurationSpace, address: Address, bar: &Bar) ->
     let low = low & address_bits(bar.kind);
     let mask = match bar.kind {
         _ if low == 0 && (bar.kind != BarKind::Memory64 || high == 0) => return None,
-        // The upper half of a register for ports may be kept at 0.
+        // The upper half of a port register may be hardwired to 0.
         BarKind::Ports => u64::from(low | 0xffff_0000) | 0xffff_ffff_0000_0000,
         _ => u64::from(high) << 32 | u64::from(low),
     };

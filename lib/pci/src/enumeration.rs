@@ -1,10 +1,10 @@
-//! Finding all functions.
+//! Enumeration of functions.
 
 use alloc::vec::Vec;
 
 use crate::{Address, ConfigurationSpace, Span, register};
 
-/// Functions that are looked at; a bus with more answers nonsense.
+/// Maximum functions; a bus with more is broken.
 pub const MAX_FUNCTIONS: usize = 512;
 
 const SLOTS: u8 = 32;
@@ -13,56 +13,56 @@ const HEADER_DEVICE: u8 = 0;
 const HEADER_BRIDGE: u8 = 1;
 const MULTIPLE_FUNCTIONS: u8 = 0x80;
 const MIB: u64 = 1 << 20;
-/// In the limits of a bridge's prefetchable memory: they have 64 bits.
+/// Flag of 64-bit limits of a bridge's prefetchable memory.
 const WIDE: u32 = 1;
 
 /// A function of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// Who made it.
+    /// Vendor id.
     pub vendor: u16,
-    /// What the maker calls it.
+    /// Device id.
     pub device: u16,
-    /// Who put it on a board; 0 for a bridge.
+    /// Subsystem vendor id; 0 for a bridge.
     pub subsystem_vendor: u16,
-    /// What they call it; 0 for a bridge.
+    /// Subsystem id; 0 for a bridge.
     pub subsystem: u16,
     /// Class, subclass and interface: 24 bits.
     pub class: u32,
     /// Revision.
     pub revision: u8,
-    /// What it is if it is a bridge to another bus.
+    /// Bridge information, if it is a PCI-to-PCI bridge.
     pub bridge: Option<Bridge>,
-    /// Index of the bridge that it lies behind.
+    /// Index of the bridge upstream.
     pub behind: Option<usize>,
 }
 
-/// A bridge to another bus.
+/// A PCI-to-PCI bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bridge {
-    /// The bus behind it; 0 if the firmware has given it none.
+    /// Secondary bus; 0 if unassigned.
     pub secondary: u8,
-    /// Memory addresses that it passes on, if any.
+    /// Memory window, if any.
     pub memory: Option<Span>,
-    /// Memory addresses that it passes on and may read ahead, if any.
+    /// Prefetchable memory window, if any.
     pub prefetchable: Option<Span>,
 }
 
 impl Function {
-    /// How many base address registers it has.
+    /// Number of base address registers.
     pub fn bar_count(&self) -> u8 {
         if self.bridge.is_some() { 2 } else { 6 }
     }
 
-    /// Whether it stands for the host itself, which is to be left alone.
+    /// Whether it is a host bridge, which is not to be touched.
     pub fn is_host(&self) -> bool {
         self.class >> 8 == 0x0600
     }
 }
 
-/// Finds all functions on bus 0 and behind the bridges that the firmware has set up, each before those behind it.
+/// Enumerates bus 0 and the buses behind configured bridges; bridges come before the functions behind them.
 pub fn enumerate(space: &mut impl ConfigurationSpace) -> Vec<Function> {
     let mut found = Vec::new();
     let mut seen = [false; 256];
@@ -74,11 +74,11 @@ pub fn enumerate(space: &mut impl ConfigurationSpace) -> Vec<Function> {
         let first = found.len();
         scan_bus(space, bus, behind, &mut found);
         let bridges = (first..).zip(&found[first..]);
-        // The bus behind a bridge has a higher number (PCI-to-PCI Bridge Architecture 1.2, 12.1).
+        // A secondary bus has a higher number (PCI-to-PCI Bridge Architecture 1.2, 12.1).
         let behind = bridges.filter_map(|(index, function): (usize, &Function)| {
             function.bridge.map(|bridge| bridge.secondary).filter(|&to| to > bus).map(|to| (to, Some(index)))
         });
-        // The last is looked at first, so the first goes last.
+        // A stack: the first is pushed last.
         let behind: Vec<_> = behind.collect();
         buses.extend(behind.into_iter().rev());
     }
@@ -147,8 +147,8 @@ fn read_bridge(space: &mut impl ConfigurationSpace, address: Address) -> Bridge 
     Bridge { secondary, memory: window(memory, 0, 0), prefetchable: window(ahead, high_base, high_last) }
 }
 
-/// What a bridge passes on: its limits are in whole MiB, and belong to it (PCI-to-PCI Bridge Architecture 1.2,
-/// 3.2.5.8 to 3.2.5.10).
+/// A bridge window: its limits are inclusive and in whole MiB (PCI-to-PCI Bridge Architecture 1.2, 3.2.5.8 to
+/// 3.2.5.10).
 fn window(limits: u32, high_base: u32, high_last: u32) -> Option<Span> {
     let base = u64::from(high_base) << 32 | u64::from(limits & 0xfff0) << 16;
     let last = u64::from(high_last) << 32 | u64::from(limits >> 20) << 20;

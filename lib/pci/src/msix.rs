@@ -1,4 +1,4 @@
-//! Interrupts by messages (6.8.2).
+//! MSI-X (6.8.2).
 
 use crate::capabilities::{self, Capability};
 use crate::{Address, Bar, ConfigurationSpace, Span};
@@ -8,35 +8,34 @@ const MASK_ALL: u32 = 1 << 30;
 const ENTRY_BYTES: u64 = 16;
 const ENTRY_MASKED: u32 = 1;
 
-/// The table of messages of a function.
+/// The MSI-X table of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
     capability: Capability,
-    /// How many messages it holds.
+    /// Number of entries.
     pub entries: u16,
-    /// Where it lies.
+    /// Address of the table.
     pub span: Span,
 }
 
-/// What is written where for an interrupt.
+/// A message: address and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where to.
+    /// Address.
     pub address: u64,
-    /// What.
+    /// Data.
     pub data: u32,
 }
 
-/// Registers in memory, by their address.
+/// Access to memory-mapped registers, by address.
 pub trait Memory {
-    /// Writes a register of 32 bits. False if that is impossible.
+    /// Writes a 32-bit register; false if that is impossible.
     #[must_use]
     fn write32(&mut self, address: u64, value: u32) -> bool;
 }
 
 impl Table {
-    /// The table of a function with these address registers; `None` if it has none, or one that lies outside of
-    /// them.
+    /// Finds the table of a function with these BARs; `None` if it has none, or one outside them.
     pub fn find(space: &mut impl ConfigurationSpace, address: Address, bars: &[Bar]) -> Option<Table> {
         let found = capabilities::list(space, address);
         let capability = *found.iter().find(|capability| capability.id == capabilities::MSIX)?;
@@ -48,8 +47,8 @@ impl Table {
         bar.span().contains(span).then_some(Table { capability, entries, span })
     }
 
-    /// Writes these messages into the first entries, masks the others, and lets the function interrupt by
-    /// messages. Its registers must answer. False if they cannot be reached.
+    /// Writes these messages to the first entries, masks the others and enables MSI-X. Memory decoding must be enabled.
+    /// False if the table cannot be written.
     #[must_use]
     pub fn set(
         &self,
@@ -58,7 +57,7 @@ impl Table {
         address: Address,
         messages: &[Message],
     ) -> bool {
-        // The lower half, with the id, cannot be written.
+        // The lower half, with the id, is read-only.
         space.write(address, self.capability.offset, ENABLE | MASK_ALL);
         let mut reached = true;
         for entry in 0..self.entries {
@@ -76,7 +75,7 @@ impl Table {
         reached
     }
 
-    /// Keeps the function from interrupting.
+    /// Disables MSI-X.
     pub fn disable(&self, space: &mut impl ConfigurationSpace, address: Address) {
         space.write(address, self.capability.offset, 0);
     }

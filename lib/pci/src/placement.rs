@@ -1,23 +1,23 @@
-//! Which addresses are in use, and where there is room.
+//! Address space allocation.
 
 use alloc::vec::Vec;
 
-/// A run of addresses.
+/// An address range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first.
+    /// First address.
     pub base: u64,
-    /// How many.
+    /// Number of addresses.
     pub bytes: u64,
 }
 
 impl Span {
-    /// The first address behind it; `None` if that is none.
+    /// First address after it; `None` on overflow.
     pub fn end(self) -> Option<u64> {
         self.base.checked_add(self.bytes)
     }
 
-    /// Whether all of `other` lies in it.
+    /// Whether it contains all of `other`.
     pub fn contains(self, other: Span) -> bool {
         match (self.end(), other.end()) {
             (Some(end), Some(other_end)) => other.base >= self.base && other_end <= end,
@@ -25,14 +25,14 @@ impl Span {
         }
     }
 
-    /// Whether they have an address in common.
+    /// Whether they overlap.
     pub fn overlaps(self, other: Span) -> bool {
-        // Saturated ends are those of spans that reach beyond all addresses.
+        // Ends saturate for spans beyond the address space.
         let ends = |span: Span| span.base.saturating_add(span.bytes);
         self.base < ends(other) && other.base < ends(self)
     }
 
-    /// What they have in common.
+    /// Their intersection.
     fn intersection(self, other: Span) -> Option<Span> {
         let base = self.base.max(other.base);
         let end = self.end()?.min(other.end()?);
@@ -40,7 +40,7 @@ impl Span {
     }
 }
 
-/// Where functions may lie, and what is taken of it.
+/// Windows for functions, and the parts in use.
 #[derive(Clone, Debug)]
 pub struct Placement {
     windows: Vec<Span>,
@@ -48,19 +48,19 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Nothing is taken.
+    /// Creates one with everything free.
     pub fn new(windows: Vec<Span>) -> Placement {
         Placement { windows, taken: Vec::new() }
     }
 
-    /// The window that all of a span lies in: its index, and how far in.
+    /// Index of the window that contains a span, and the offset in it.
     pub fn window_of(&self, span: Span) -> Option<(usize, u64)> {
         let index = self.windows.iter().position(|window| window.contains(span))?;
         Some((index, span.base - self.windows[index].base))
     }
 
-    /// Takes what a function already answers to. False, and nothing is taken, if the span is empty, lies in no
-    /// window, or overlaps one that is taken.
+    /// Reserves a range that a function already decodes. Returns false without reserving if the span is empty, outside
+    /// all windows, or overlaps a reserved one.
     pub fn take(&mut self, span: Span) -> bool {
         let free = span.bytes != 0 && self.window_of(span).is_some() && !self.is_taken(span);
         if free {
@@ -69,18 +69,18 @@ impl Placement {
         free
     }
 
-    /// Lets nobody be placed there, whatever lies there.
+    /// Excludes a range from placement, whatever it overlaps.
     pub fn avoid(&mut self, span: Span) {
         self.taken.push(span);
     }
 
-    /// Whether a span that was taken or avoided overlaps no other one.
+    /// Whether a reserved or excluded span overlaps no other.
     pub fn is_alone(&self, span: Span) -> bool {
         self.taken.iter().filter(|taken| taken.overlaps(span)).count() == 1
     }
 
-    /// Takes the first free span of a size, which is a power of two, aligned to it, that lies below `limit` and,
-    /// if given, `within`.
+    /// Reserves the first free span of a size, which is a power of two, aligned to it, below `limit` and, if given,
+    /// `within`.
     pub fn place(&mut self, bytes: u64, limit: u64, within: Option<Span>) -> Option<Span> {
         if !bytes.is_power_of_two() {
             return None;
@@ -98,9 +98,9 @@ impl Placement {
     }
 
     fn place_in(&self, window: Span, bytes: u64) -> Option<Span> {
-        // Address 0 stands for none.
+        // Address 0 means unassigned.
         let mut base = window.base.max(1).checked_next_multiple_of(bytes)?;
-        // Each round gets past a span that is taken.
+        // Each iteration skips a reserved span.
         for _ in 0..=self.taken.len() {
             let candidate = Span { base, bytes };
             if !window.contains(candidate) {

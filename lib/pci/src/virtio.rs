@@ -1,4 +1,4 @@
-//! Where a virtio device keeps its registers (virtio 1.2, 4.1.4).
+//! Register structures of virtio devices (virtio 1.2, 4.1.4).
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use crate::capabilities::{self, Capability};
 use crate::{Address, Bar, ConfigurationSpace, Function, Span};
 
 const VENDOR: u16 = 0x1af4;
-/// Devices that older drivers know, too; their kind is the subsystem.
+/// Transitional devices; their type is the subsystem id.
 const TRANSITIONAL: core::ops::RangeInclusive<u16> = 0x1000..=0x103f;
 const MODERN: core::ops::RangeInclusive<u16> = 0x1040..=0x107f;
 
@@ -18,7 +18,7 @@ const NOTIFICATION: u32 = 2;
 const INTERRUPT_STATUS: u32 = 3;
 const DEVICE: u32 = 4;
 
-/// What kind of virtio device a function is; `None` if it is none.
+/// Device type of a virtio function; `None` if it is not one.
 pub fn device_id(function: &Function) -> Option<u32> {
     match function.device {
         _ if function.vendor != VENDOR => None,
@@ -28,42 +28,42 @@ pub fn device_id(function: &Function) -> Option<u32> {
     }
 }
 
-/// Where the registers of a device lie.
+/// Addresses of a device's structures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Structures {
     /// Common configuration.
     pub common: Span,
-    /// Doorbells of the queues.
+    /// Queue notifications (doorbells).
     pub notification: Span,
-    /// Bytes between two doorbells; 0 if all are one.
+    /// Notification offset multiplier; 0 if all queues share one.
     pub doorbell_distance: u32,
-    /// Interrupt status.
+    /// ISR status.
     pub interrupt_status: Span,
-    /// What only this kind of device has, if it has such.
+    /// Device-specific configuration, if any.
     pub device: Option<Span>,
 }
 
-/// Why a device's registers cannot be used.
+/// Why a device is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It lacks one that every device has: an old device, whose registers lie otherwise.
+    /// A mandatory structure is missing: a legacy device.
     Missing,
-    /// One lies outside of what the device answers to, is too short or not aligned.
+    /// A structure is outside the BARs, too short or misaligned.
     Misplaced,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Error::Missing => "has only the registers of old virtio devices",
-            Error::Misplaced => "its registers lie where it does not answer",
+            Error::Missing => "is a legacy virtio device",
+            Error::Misplaced => "has register structures outside its BARs",
         })
     }
 }
 
 impl Structures {
-    /// The registers of a device that answers to these addresses. Of several places for one structure, the first
-    /// that can be used counts.
+    /// Finds the structures of a device with these BARs. Of several candidates for a structure, the first usable one
+    /// counts.
     pub fn find(space: &mut impl ConfigurationSpace, address: Address, bars: &[Bar]) -> Result<Structures, Error> {
         let found = capabilities::list(space, address);
         let mut error = Error::Missing;
@@ -96,12 +96,12 @@ impl Structures {
         [self.common, self.notification, self.interrupt_status].into_iter().chain(self.device)
     }
 
-    /// Whether one of them lies there, at least in part.
+    /// Whether any of them overlaps the span.
     pub fn overlap(&self, span: Span) -> bool {
         self.spans().any(|structure| structure.overlaps(span))
     }
 
-    /// Address of the device's status, a byte.
+    /// Address of the device status byte.
     pub fn status(&self) -> u64 {
         self.common.base + common::Registers::over(()).status().offset()
     }

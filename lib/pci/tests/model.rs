@@ -1,4 +1,4 @@
-//! A bus as the specification has it: two devices with the registers of virtio, a bridge, and one device behind it.
+//! A conforming bus: two devices with virtio structures, a bridge, and one device behind it.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use pci::{
     Address, BarKind, ConfigurationSpace, Function, Placement, Span, bars, command, enumerate, register, set_command,
 };
 
-/// The configuration registers of one function.
+/// Configuration registers of a function.
 #[derive(Default)]
 struct Registers {
     values: BTreeMap<u16, u32>,
-    /// Bits that can be written, by register; others keep their value.
+    /// Writable bits by register.
     writable: BTreeMap<u16, u32>,
 }
 
@@ -55,7 +55,7 @@ impl Registers {
 #[derive(Default)]
 struct Bus {
     functions: BTreeMap<Address, Registers>,
-    /// Whether a base address register was written while the function answered to memory.
+    /// Whether a BAR was written while memory decoding was enabled.
     moved_while_answering: bool,
 }
 
@@ -102,7 +102,7 @@ fn bus() -> Bus {
     let many = Registers::new(&[identity(0x8086, 0x2918), (register::HEADER, 0x0080_0000)]);
     bus.functions.insert(at(0, 31, 0), many);
     bus.functions.insert(at(0, 31, 3), Registers::new(&[identity(0x8086, 0x2930)]));
-    // Single function: the second one is an echo of the first.
+    // A single-function device: function 1 aliases function 0.
     bus.functions.insert(at(0, 1, 1), Registers::new(&[identity(0x1af4, 0x1001)]));
     let bridge = [
         identity(0x1b36, 0x000c),
@@ -123,7 +123,7 @@ fn bus() -> Bus {
     bus
 }
 
-/// Of the registers that are in use.
+/// Assigned BARs.
 fn bases(bus: &mut Bus, function: &Function) -> Vec<u64> {
     bars::read(bus, function).iter().map(|bar| bar.base).filter(|&base| base != 0).collect()
 }
@@ -226,14 +226,14 @@ fn structures_have_to_lie_where_the_device_answers() {
         bus.functions.get_mut(&DISK).unwrap().values.insert(offset, before);
         outcome
     };
-    // The common registers: another BAR, past its end, too short, not aligned.
+    // Common configuration: another BAR, past its end, too short, misaligned.
     assert_eq!(change(0x44, 2), Err(Error::Misplaced));
     assert_eq!(change(0x44, 0), Err(Error::Misplaced));
     assert_eq!(change(0x48, 0x3008), Err(Error::Misplaced));
     assert_eq!(change(0x48, 0xffff_f000), Err(Error::Misplaced));
     assert_eq!(change(0x4c, 55), Err(Error::Misplaced));
     assert_eq!(change(0x48, 2), Err(Error::Misplaced));
-    // A list that ends before, and one that runs in a circle.
+    // A list that is too short, and a cyclic one.
     assert_eq!(change(0x54, 0x0314_0009), Err(Error::Missing));
     assert_eq!(change(0x54, 0x0314_4009), Err(Error::Missing));
     assert_eq!(change(0x50, 0), Ok(()));

@@ -1,11 +1,11 @@
-//! Buses that answer anything: each walk ends, soon, and what it finds keeps its promises.
+//! Buses with arbitrary responses: enumeration ends soon, and results keep their invariants.
 
 use pci::msix::{Memory, Message, Table};
 use pci::virtio::Structures;
 use pci::{Address, Bar, ConfigurationSpace, MAX_FUNCTIONS, Placement, Span, bars, capabilities, enumerate};
 use proptest::prelude::*;
 
-/// Answers by a few bytes of input, over and over, in one of several ways to keep what is written.
+/// Responds from a cyclic byte string, with one of several write behaviours.
 struct Nonsense {
     bytes: Vec<u8>,
     keeps: u8,
@@ -42,7 +42,7 @@ impl ConfigurationSpace for Nonsense {
     }
 }
 
-/// Lets nothing be written but what it is told to allow.
+/// Allows only writes within given spans.
 struct Guarded(Span);
 
 impl Memory for Guarded {
@@ -120,7 +120,7 @@ proptest! {
 
 #[test]
 fn a_bus_full_of_bridges_that_lead_in_circles_ends() {
-    // Every register reads the same, so that all functions are bridges to one bus.
+    // All registers read the same, so all functions are bridges to one bus.
     for byte in 0..=255 {
         look_at_everything(&mut Nonsense::new(vec![byte], 0));
         look_at_everything(&mut Nonsense::new(vec![byte, 0x01], 2));

@@ -1,8 +1,7 @@
-//! The people who may log in: their names, the roles they may take, and hashes of their passphrases.
+//! User accounts: names, roles, and passphrase hashes.
 //!
-//! A person is one line of text, `NAME scrypt:LOG_N:R:P:SALT:HASH [ROLE...]`; without a role the name is the only one.
-//! Key types: [`People`], [`Person`]. Deliberately not here: asking, waiting after mistakes, and where the lines are
-//! kept.
+//! An account is a line of text, `NAME scrypt:LOG_N:R:P:SALT:HASH [ROLE...]`; the default role is the name. Key types:
+//! [`People`], [`Person`]. Deliberately not here: prompting, delays after failures, and storage of the lines.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,16 +15,16 @@ use core::fmt;
 
 pub use secret::{Cost, SALT_BYTES, Secret};
 
-/// Bytes of the longest name and the longest role.
+/// Maximum length of a name or role, in bytes.
 pub const NAME_BYTES: usize = 32;
-/// Roles that one person may have.
+/// Maximum roles of a person.
 pub const MAX_ROLES: usize = 16;
-/// People that one list may have.
+/// Maximum number of people.
 pub const MAX_PEOPLE: usize = 256;
-/// Bytes of the shortest passphrase that is taken for a new person.
-pub const SHORTEST_PASSPHRASE: usize = 8;
+/// Minimum length of a new passphrase, in bytes.
+pub const MIN_PASSPHRASE_BYTES: usize = 8;
 
-/// Somebody who may log in.
+/// A person who may log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     name: String,
@@ -36,19 +35,19 @@ pub struct Person {
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineError {
-    /// The name is none.
+    /// Invalid name.
     Name,
-    /// A role is none, or there are too many.
+    /// Invalid role, or too many.
     Role,
-    /// What follows the name is no hash that can be checked.
+    /// Malformed or too expensive hash.
     Secret,
     /// The passphrase is too short.
     ShortPassphrase,
-    /// The machine has no memory for the hash.
+    /// Not enough memory for the hash.
     NoMemory,
-    /// The system manifest has somebody of this name.
+    /// The name is reserved by the system manifest.
     Taken,
-    /// There are too many people.
+    /// Too many people.
     TooMany,
 }
 
@@ -67,7 +66,7 @@ impl fmt::Display for LineError {
             LineError::ShortPassphrase => {
                 write!(
                     formatter,
-                    "a passphrase has at least {SHORTEST_PASSPHRASE} bytes; several words are easy to keep"
+                    "a passphrase has at least {MIN_PASSPHRASE_BYTES} bytes; several words are easy to keep"
                 )
             }
             LineError::NoMemory => formatter.write_str("there is no memory to make the hash in"),
@@ -77,7 +76,7 @@ impl fmt::Display for LineError {
     }
 }
 
-/// Whether the text is a name, of a person or a role: `[a-z][a-z0-9-]*`, not too long.
+/// Whether the text is a valid name of a person or role: `[a-z][a-z0-9-]*`, within the limit.
 pub fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES
         && text.starts_with(|first: char| first.is_ascii_lowercase())
@@ -85,7 +84,7 @@ pub fn is_name(text: &str) -> bool {
 }
 
 impl Person {
-    /// Somebody new, with random bytes for the salt.
+    /// Creates a person, with random bytes for the salt.
     pub fn new(
         name: &str,
         roles: Vec<String>,
@@ -94,14 +93,14 @@ impl Person {
         cost: Cost,
     ) -> Result<Person, LineError> {
         check_names(name, &roles)?;
-        if passphrase.len() < SHORTEST_PASSPHRASE {
+        if passphrase.len() < MIN_PASSPHRASE_BYTES {
             return Err(LineError::ShortPassphrase);
         }
         let secret = Secret::of(passphrase, salt, cost).ok_or(LineError::NoMemory)?;
         Ok(Person { name: name.to_string(), secret, roles })
     }
 
-    /// Reads a line.
+    /// Parses a line.
     pub fn parse(line: &str) -> Result<Person, LineError> {
         let mut words = line.split_ascii_whitespace();
         let name = words.next().ok_or(LineError::Name)?.to_string();
@@ -116,19 +115,19 @@ impl Person {
         &self.name
     }
 
-    /// The role that is meant: the one that is asked for, if the person may take it; the first one if none is asked for.
+    /// The role for a login: the requested one, if the person may take it; the first one by default.
     pub fn role(&self, asked: Option<&str>) -> Option<&str> {
         let mut roles = self.roles().filter(|role| asked.is_none_or(|asked| asked == *role));
         roles.next()
     }
 
-    /// The roles that the person may take, the usual one first.
+    /// The person's roles, the default one first.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         let own = self.roles.is_empty().then_some(self.name.as_str());
         own.into_iter().chain(self.roles.iter().map(String::as_str))
     }
 
-    /// Whether this is the passphrase. Takes as long for a wrong one.
+    /// Verifies a passphrase, in constant time.
     pub fn knows(&self, passphrase: &[u8]) -> bool {
         self.secret.is_of(passphrase)
     }
@@ -151,22 +150,22 @@ impl fmt::Display for Person {
     }
 }
 
-/// All who may log in.
+/// All people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
     people: Vec<Person>,
-    /// The first so many are those whom the system manifest names.
+    /// How many are from the system manifest; they come first.
     named: usize,
 }
 
-/// Lines of a file that do not count.
+/// The invalid lines of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The first of them, counted from 1.
+    /// Number of the first one, from 1 on.
     pub line: usize,
     /// What is wrong with it.
     pub error: LineError,
-    /// How many there are.
+    /// Number of invalid lines.
     pub lines: usize,
 }
 
@@ -181,10 +180,10 @@ impl fmt::Display for LeftOut {
 }
 
 impl People {
-    /// Adds somebody whom the system manifest names: what a file says of the name later counts for nothing.
+    /// Adds a person from the system manifest, who takes precedence over the file.
     ///
     /// # Errors
-    /// The line is none, names somebody who is there, or one too many; nobody was added then.
+    /// The line is malformed, the name exists, or there are too many; nobody was added.
     pub fn add(&mut self, line: &str) -> Result<(), LineError> {
         let person = Person::parse(line)?;
         if self.find(person.name()).is_some() {
@@ -198,9 +197,8 @@ impl People {
         Ok(())
     }
 
-    /// Adds the people of a file, one a line. Empty lines and those that begin with `#` say nothing. Of lines with the
-    /// same name the last counts, so that a passphrase is changed by one more line. A line that is wrong is left out and
-    /// told of; the others count.
+    /// Adds the people of a file, one per line. Empty lines and lines that begin with `#` are skipped. The last line
+    /// for a name counts, so a passphrase is changed by appending a line. Invalid lines are skipped and reported.
     pub fn read(&mut self, text: &str) -> Option<LeftOut> {
         let mut left_out: Option<LeftOut> = None;
         for (index, line) in text.lines().enumerate() {
@@ -226,18 +224,18 @@ impl People {
         Ok(())
     }
 
-    /// Whether nobody may log in.
+    /// Whether there is nobody.
     pub fn is_empty(&self) -> bool {
         self.people.is_empty()
     }
 
-    /// The person with this name.
+    /// Finds a person by name.
     pub fn find(&self, name: &str) -> Option<&Person> {
         self.people.iter().find(|person| person.name == name)
     }
 
-    /// The person with this name, if this is the passphrase. For a name that nobody has it takes as long as for that of the
-    /// first person, so that the time does not tell which names there are.
+    /// Authenticates a person. An unknown name takes as long as the first person's, so that timing does not reveal
+    /// which names exist.
     pub fn admit(&self, name: &str, passphrase: &[u8]) -> Option<&Person> {
         match self.find(name) {
             Some(person) => person.knows(passphrase).then_some(person),
@@ -260,7 +258,7 @@ mod tests {
 
     fn person(name: &str, roles: &[&str]) -> Person {
         let roles = roles.iter().map(ToString::to_string).collect();
-        Person::new(name, roles, b"open sesame", SALT, Cost::LEAST).unwrap()
+        Person::new(name, roles, b"open sesame", SALT, Cost::MIN).unwrap()
     }
 
     #[test]
@@ -291,7 +289,7 @@ mod tests {
 
     #[test]
     fn of_a_files_lines_with_one_name_the_last_counts() {
-        let other = Person::new("bob", vec![], b"another one", SALT, Cost::LEAST).unwrap();
+        let other = Person::new("bob", vec![], b"another one", SALT, Cost::MIN).unwrap();
         let lines = format!("# who may\n\n{}\n  {}  \n{other}\n", person("alice", &[]), person("bob", &["admin"]));
         let mut people = People::default();
         assert_eq!(people.read(&lines), None);
@@ -320,7 +318,7 @@ mod tests {
         let admin = person("admin", &[]);
         assert_eq!(people.add(&admin.to_string()), Ok(()));
         assert_eq!(people.add(&admin.to_string()), Err(LineError::Taken));
-        let other = Person::new("admin", vec!["guest".into()], b"another one", SALT, Cost::LEAST).unwrap();
+        let other = Person::new("admin", vec!["guest".into()], b"another one", SALT, Cost::MIN).unwrap();
         let left_out = people.read(&other.to_string());
         assert_eq!(left_out, Some(LeftOut { line: 1, error: LineError::Taken, lines: 1 }));
         assert_eq!(people.find("admin"), Some(&admin));
@@ -335,7 +333,7 @@ mod tests {
         assert_eq!(left_out, Some(LeftOut { line: MAX_PEOPLE + 1, error: LineError::TooMany, lines: 2 }));
     }
 
-    /// The number that a program's manifest has for its memory, in bytes.
+    /// The memory quota in a program's manifest, in bytes.
     fn memory(manifest: &str) -> usize {
         let line = manifest.lines().find_map(|line| line.strip_prefix("memory_kib = ")).expect("it has a quota");
         line.parse::<usize>().expect("a number") * 1024
@@ -345,7 +343,7 @@ mod tests {
     fn the_programs_that_try_and_make_hashes_have_the_memory_for_the_dearest() {
         const REST: usize = 4 * 1024 * 1024;
         let login = memory(include_str!("../../../apps/login/manifest.toml"));
-        assert!(Cost::MOST.bytes() + REST <= login, "{} of {login}", Cost::MOST.bytes());
+        assert!(Cost::MAX.bytes() + REST <= login, "{} of {login}", Cost::MAX.bytes());
         let people = memory(include_str!("../../../apps/people/manifest.toml"));
         assert!(Cost::USUAL.bytes() + REST <= people, "{} of {people}", Cost::USUAL.bytes());
     }
@@ -380,7 +378,7 @@ mod tests {
         for (line, error) in rows {
             assert_eq!(Person::parse(&line), Err(error), "{line}");
         }
-        let short = Person::new("alice", vec![], b"sesame", SALT, Cost::LEAST);
+        let short = Person::new("alice", vec![], b"sesame", SALT, Cost::MIN);
         assert_eq!(short, Err(LineError::ShortPassphrase));
     }
 

@@ -1,20 +1,20 @@
-//! A passphrase as it is kept: a hash that costs time and memory to try.
+//! Passphrase hashes (scrypt).
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use scrypt::{Params, scrypt};
 
-/// Bytes of the salt, which makes equal passphrases look different.
+/// Salt length in bytes.
 pub const SALT_BYTES: usize = 16;
-/// Bytes of the hash.
+/// Hash length in bytes.
 const HASH_BYTES: usize = 32;
-/// The word for the function that makes the hash.
+/// Name of the hash function.
 const FUNCTION: &str = "scrypt";
-/// What is between the parts of the text.
+/// Separator.
 const BETWEEN: char = ':';
 
-/// What one try costs: `2^log_n * r * 128` bytes of memory, and time in proportion to that and to `p`.
+/// Cost parameters: `2^log_n * r * 128` bytes of memory, and time proportional to that and to `p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     log_n: u8,
@@ -23,14 +23,14 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// For new people: 16 MiB, and some tenths of a second.
+    /// Default for new people: 16 MiB, and some tenths of a second.
     pub const USUAL: Cost = Cost { log_n: 14, r: 8, p: 5 };
-    /// The cheapest that is read, for tests.
-    pub const LEAST: Cost = Cost { log_n: 4, r: 1, p: 1 };
-    /// The dearest of each that is read, so that a line cannot use up what `login` has.
-    pub const MOST: Cost = Cost { log_n: 14, r: 8, p: 16 };
+    /// Minimum that is accepted, for tests.
+    pub const MIN: Cost = Cost { log_n: 4, r: 1, p: 1 };
+    /// Maximum of each parameter, so that a line cannot exhaust the memory of `login`.
+    pub const MAX: Cost = Cost { log_n: 14, r: 8, p: 16 };
 
-    /// Bytes of memory that one try needs, about.
+    /// Approximate memory of one hash, in bytes.
     pub fn bytes(self) -> usize {
         128 * self.r as usize * ((1 << self.log_n) + self.p as usize + 1)
     }
@@ -38,14 +38,14 @@ impl Cost {
     fn parse<'t>(mut parts: impl Iterator<Item = &'t str>) -> Option<Cost> {
         let log_n: u8 = parts.next()?.parse().ok()?;
         let (r, p) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let is_in_range = (Cost::LEAST.log_n..=Cost::MOST.log_n).contains(&log_n)
-            && (Cost::LEAST.r..=Cost::MOST.r).contains(&r)
-            && (Cost::LEAST.p..=Cost::MOST.p).contains(&p);
+        let is_in_range = (Cost::MIN.log_n..=Cost::MAX.log_n).contains(&log_n)
+            && (Cost::MIN.r..=Cost::MAX.r).contains(&r)
+            && (Cost::MIN.p..=Cost::MAX.p).contains(&p);
         is_in_range.then_some(Cost { log_n, r, p })
     }
 }
 
-/// The hash of a passphrase, with all that is needed to try one.
+/// A salted hash with its cost.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     cost: Cost,
@@ -54,13 +54,13 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// That of a passphrase; `None` if it cannot be made at this cost.
+    /// Hashes a passphrase; `None` if the cost is impossible.
     pub fn of(passphrase: &[u8], salt: [u8; SALT_BYTES], cost: Cost) -> Option<Secret> {
         let hash = hash(passphrase, &salt, cost)?;
         Some(Secret { cost, salt, hash })
     }
 
-    /// Reads `scrypt:LOG_N:R:P:SALT:HASH`, the last two in hexadecimal digits.
+    /// Parses `scrypt:LOG_N:R:P:SALT:HASH`, the last two in hexadecimal digits.
     pub fn parse(text: &str) -> Option<Secret> {
         let mut parts = text.split(BETWEEN);
         if parts.next()? != FUNCTION {
@@ -72,7 +72,7 @@ impl Secret {
         parts.next().is_none().then_some(Secret { cost, salt, hash })
     }
 
-    /// Whether it is that of this passphrase. How long the comparison takes does not tell how much is right.
+    /// Verifies a passphrase, with a constant-time comparison.
     pub fn is_of(&self, passphrase: &[u8]) -> bool {
         let Some(tried) = hash(passphrase, &self.salt, self.cost) else { return false };
         tried.iter().zip(&self.hash).fold(0, |differences, (left, right)| differences | (left ^ right)) == 0

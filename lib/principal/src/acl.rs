@@ -1,4 +1,4 @@
-//! Access control lists: ordered entries, of which the first that matches decides.
+//! Access control lists: ordered entries, the first match decides.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,38 +7,38 @@ use core::fmt;
 use crate::pattern::{Pattern, PatternError};
 use crate::rights::{Right, Rights};
 
-/// Entries that a list has at most.
+/// Maximum entries of a list.
 pub const ACL_ENTRIES: usize = 64;
-/// Bytes that a list has at most, as text.
+/// Maximum size of a list as text, in bytes.
 pub const ACL_BYTES: usize = 4096;
 
-/// Whether an entry gives or takes.
+/// The effect of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Whom it matches may.
+    /// Allows.
     Allow,
-    /// Whom it matches may not, whatever comes after it.
+    /// Denies, whatever follows.
     Deny,
 }
 
-/// One line of a list.
+/// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whether it gives or takes.
+    /// Its effect.
     pub verb: Verb,
-    /// What.
+    /// Its rights.
     pub rights: Rights,
-    /// Whom.
+    /// The principals that it applies to.
     pub who: Pattern,
 }
 
-/// A list. What no entry decides is denied.
+/// An access control list. The default is to deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acl {
     entries: Vec<Entry>,
 }
 
-/// What decided.
+/// The reason of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The entry with this number, from 1 on.
@@ -47,55 +47,55 @@ pub enum Rule {
     NoEntry,
 }
 
-/// The answer of a list.
+/// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
-    /// Whether it is allowed.
+    /// Whether access is allowed.
     pub allowed: bool,
-    /// Why.
+    /// The reason.
     pub rule: Rule,
 }
 
-/// Why a text is no list. Lines are counted from 1 on.
+/// Why a text is not a list. Lines are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AclError {
-    /// It is not UTF-8.
+    /// Not UTF-8.
     NotText,
-    /// It has more than [`ACL_BYTES`].
+    /// More than [`ACL_BYTES`].
     TooLong,
-    /// It has more than [`ACL_ENTRIES`].
+    /// More than [`ACL_ENTRIES`].
     TooManyEntries,
     /// A line begins with neither `allow` nor `deny`.
     BadVerb {
-        /// Which line.
+        /// Its number.
         line: usize,
     },
     /// A line is not a verb, rights and a pattern.
     MissingPart {
-        /// Which line.
+        /// Its number.
         line: usize,
     },
-    /// A word that is no right.
+    /// An unknown right.
     BadRight {
-        /// Which line.
+        /// Line number.
         line: usize,
         /// The word.
         word: String,
     },
-    /// A pattern that is none.
+    /// A malformed pattern.
     BadPattern {
-        /// Which line.
+        /// Line number.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         error: PatternError,
     },
 }
 
 impl Acl {
-    /// Reads a list: an entry a line, `allow RIGHTS PATTERN` or `deny RIGHTS PATTERN`. Empty lines mean nothing.
+    /// Parses a list: an entry per line, `allow RIGHTS PATTERN` or `deny RIGHTS PATTERN`. Empty lines are skipped.
     ///
     /// # Errors
-    /// The text is none, and why.
+    /// The text is malformed.
     pub fn parse(text: &str) -> Result<Acl, AclError> {
         if text.len() > ACL_BYTES {
             return Err(AclError::TooLong);
@@ -104,14 +104,14 @@ impl Acl {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             acl.push(Entry::parse(line, index + 1)?)?;
         }
-        // Written out, the same entries can be longer than with tabs and the like, never much.
+        // The canonical text can be longer than one with tabs, but not by much.
         if acl.text().len() > ACL_BYTES { Err(AclError::TooLong) } else { Ok(acl) }
     }
 
-    /// Reads a list from bytes that a peer or a disk gave.
+    /// Parses a list from untrusted bytes.
     ///
     /// # Errors
-    /// The bytes are none, and why.
+    /// The bytes are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Acl, AclError> {
         if bytes.len() > ACL_BYTES {
             return Err(AclError::TooLong);
@@ -119,18 +119,18 @@ impl Acl {
         Acl::parse(core::str::from_utf8(bytes).map_err(|_| AclError::NotText)?)
     }
 
-    /// Adds an entry after the others.
+    /// Appends an entry.
     ///
     /// # Errors
-    /// There are [`ACL_ENTRIES`].
+    /// There are [`ACL_ENTRIES`] already.
     pub fn push(&mut self, entry: Entry) -> Result<(), AclError> {
         self.insert(self.entries.len(), entry)
     }
 
-    /// Puts an entry before the one with this index, or after all.
+    /// Inserts an entry before the one with this index, or at the end.
     ///
     /// # Errors
-    /// There are [`ACL_ENTRIES`].
+    /// There are [`ACL_ENTRIES`] already.
     pub fn insert(&mut self, index: usize, entry: Entry) -> Result<(), AclError> {
         if self.entries.len() == ACL_ENTRIES {
             return Err(AclError::TooManyEntries);
@@ -139,27 +139,27 @@ impl Acl {
         Ok(())
     }
 
-    /// Takes the entry with this index out, if there is one.
+    /// Removes the entry with this index, if it exists.
     pub fn remove(&mut self, index: usize) -> Option<Entry> {
         (index < self.entries.len()).then(|| self.entries.remove(index))
     }
 
-    /// The entries, in the order in which they are asked.
+    /// The entries, in order of evaluation.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Whether there is no entry: a list that denies everything to everybody.
+    /// Whether it is empty, which denies everything to everybody.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The list as text, the one way it is written.
+    /// The canonical text.
     pub fn text(&self) -> String {
         alloc::format!("{self}")
     }
 
-    /// Whether the principal has the right, and why.
+    /// Decides whether the principal has the right.
     pub fn decide(&self, principal: &str, right: Right) -> Decided {
         let found = self.entries.iter().position(|entry| entry.rights.has(right) && entry.who.matches(principal));
         match found.and_then(|index| Some((index, self.entries.get(index)?))) {
@@ -168,7 +168,7 @@ impl Acl {
         }
     }
 
-    /// All the rights that the principal has.
+    /// All rights of the principal.
     pub fn rights_of(&self, principal: &str) -> Rights {
         let mut open = Rights::ALL;
         let mut allowed = Rights::NONE;
@@ -190,10 +190,10 @@ impl Acl {
 }
 
 impl Entry {
-    /// Reads an entry; `line` is its number in errors.
+    /// Parses an entry; `line` is its number in errors.
     ///
     /// # Errors
-    /// The text is none, and why.
+    /// The text is malformed.
     pub fn parse(text: &str, line: usize) -> Result<Entry, AclError> {
         let text = text.trim();
         let (verb, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -240,7 +240,7 @@ impl fmt::Display for Rule {
 }
 
 impl AclError {
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
             AclError::NotText | AclError::BadVerb { .. } | AclError::MissingPart { .. } => {

@@ -1,13 +1,13 @@
-//! What lists have decided: a small table, so that the same question need not be read from patterns again.
+//! Cache of decisions, which saves pattern matching.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Answers that are kept.
+/// Number of slots.
 const SLOTS: usize = 256;
 
-/// Answers by list and principal. Each question has one place in the table; the newest answer stays there.
-/// The principal is compared whole, so that two of one hash are never mistaken for each other.
+/// Decisions by list and principal, direct-mapped; a new one replaces the old. Principals are compared in full, so hash
+/// collisions do no harm.
 pub struct DecisionCache<T> {
     slots: Vec<Option<Slot<T>>>,
 }
@@ -19,12 +19,12 @@ struct Slot<T> {
 }
 
 impl<T: Copy> DecisionCache<T> {
-    /// A cache that knows nothing.
+    /// Creates an empty cache.
     pub fn new() -> DecisionCache<T> {
         DecisionCache { slots: (0..SLOTS).map(|_| None).collect() }
     }
 
-    /// What the list with this number says of the principal: what it said before, or what `decide` says now.
+    /// The decision of the list with this number for the principal, from the cache or else from `decide`.
     pub fn get(&mut self, list: u64, principal: &str, decide: impl FnOnce() -> T) -> T {
         let place = place(list, principal);
         if let Some(Some(slot)) = self.slots.get(place)
@@ -40,7 +40,7 @@ impl<T: Copy> DecisionCache<T> {
         answer
     }
 
-    /// Forgets what the list with this number said.
+    /// Evicts the decisions of the list with this number.
     pub fn forget(&mut self, list: u64) {
         for slot in &mut self.slots {
             if slot.as_ref().is_some_and(|slot| slot.list == list) {
@@ -56,10 +56,10 @@ impl<T: Copy> Default for DecisionCache<T> {
     }
 }
 
-/// An odd number whose bits are as good as random: that of the golden ratio.
+/// The golden ratio as an odd number: a multiplicative hash constant.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Eight bytes a step: a multiplication for each, and the high half of the last, where all bits have met.
+/// Hashes eight bytes per step, by a multiplication; the high half of the last product depends on all bits.
 fn place(list: u64, principal: &str) -> usize {
     let mut hash = (list ^ principal.len() as u64).wrapping_mul(MIX);
     let (words, rest) = principal.as_bytes().as_chunks::<8>();
@@ -71,7 +71,7 @@ fn place(list: u64, principal: &str) -> usize {
         *to = *from;
     }
     hash = (hash.rotate_left(23) ^ u64::from_le_bytes(last)).wrapping_mul(MIX);
-    // The table has 256 places, so eight bits choose one.
+    // Eight bits select one of 256 slots.
     (hash >> 56) as usize
 }
 
@@ -110,7 +110,7 @@ mod tests {
         for number in 0..SLOTS {
             used[place(1, &format!("shell.singularity + p{number}.singularity"))] = true;
         }
-        // Thrown at random, 256 balls fall into 162 of 256 places.
+        // Random hashing fills 162 of 256 slots with 256 keys.
         assert!(used.iter().filter(|&&used| used).count() > 130);
     }
 }

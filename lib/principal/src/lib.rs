@@ -1,10 +1,8 @@
-//! Who a process speaks for, and who may do what: compound principals, patterns over them, access control lists, and
-//! a cache of decisions.
+//! Principals and access control: compound principals, patterns over them, access control lists, and a decision cache.
 //!
-//! Key types: [`Principal`] (the text that the kernel makes, taken apart), [`Pattern`] (a set of principals),
-//! [`Acl`] (ordered entries that allow or deny [`Rights`]), [`DecisionCache`]. Pure and without recursion on what a
-//! peer sends beyond a fixed depth. Deliberately not here: where lists are kept and inherited from (the servers know), and making principals (the
-//! kernel alone does).
+//! Key types: [`Principal`] (the kernel's text, parsed), [`Pattern`] (a set of principals), [`Acl`] (ordered entries
+//! that allow or deny [`Rights`]), [`DecisionCache`]. Pure; recursion on untrusted input is bounded. Deliberately not
+//! here: storage and inheritance of lists (the servers'), and creation of principals (the kernel's).
 #![no_std]
 #![forbid(unsafe_code)]
 

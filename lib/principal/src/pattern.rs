@@ -11,9 +11,9 @@
 //! | `?` | what stands before it, a character or a group, may be missing |
 //! | `..` at the start of the pattern, a group or an alternative | `(** + )?`: however it was invoked |
 //!
-//! A pattern is the whole principal or nothing. It becomes an automaton whose states are the pattern's characters
-//! (Glushkov's), so that reading a text takes one step for each of its bytes, whatever the pattern. Deliberately not
-//! here: paths, whose patterns are the package's.
+//! A pattern matches a whole principal. It is compiled to a Glushkov automaton whose states are the pattern's
+//! characters, so matching takes one step per byte, whatever the pattern. Deliberately not here: path patterns, which
+//! are those of packages.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,11 +21,11 @@ use core::fmt;
 
 use crate::states::{STATE_LIMIT, States};
 
-/// Bytes that a pattern has at most.
+/// Maximum length of a pattern in bytes.
 pub const PATTERN_BYTES: usize = 512;
-/// How deep groups may lie in each other.
+/// Maximum nesting of groups.
 const DEPTH_LIMIT: usize = 16;
-/// What stands between two links.
+/// Separator of links.
 const JOINT: &[u8] = b" + ";
 
 /// A set of principals.
@@ -37,7 +37,7 @@ pub struct Pattern {
     last: States,
 }
 
-/// What the automaton reads to be in a state, and which can come after.
+/// A state: the bytes that enter it, and its successors.
 #[derive(Clone, Copy, Debug)]
 struct State {
     reads: Reads,
@@ -51,55 +51,55 @@ enum Reads {
     AnyByte,
 }
 
-/// Why a text is no pattern. Places are bytes from 0 on.
+/// Why a text is not a pattern. Positions are byte offsets from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternError {
-    /// There is nothing, as a whole or on one side of a `|` or in a group, so that nobody would be matched.
+    /// An empty pattern, alternative or group, which would match nobody.
     Empty {
-        /// Where something is wanted.
+        /// Its position.
         at: usize,
     },
-    /// A character that no principal has.
+    /// A character that no principal contains.
     BadCharacter {
-        /// Where it is.
+        /// Its position.
         at: usize,
-        /// What it is.
+        /// The character.
         character: char,
     },
     /// A space or `+` that is not part of ` + `.
     BadJoint {
-        /// Where it is.
+        /// Its position.
         at: usize,
     },
-    /// A `(` without its `)`, or the other way round.
+    /// An unbalanced parenthesis.
     Unbalanced {
-        /// Where the lonely one is.
+        /// Its position.
         at: usize,
     },
-    /// A `?` with nothing before it that could be missing.
+    /// A `?` without a preceding item.
     NothingToMiss {
-        /// Where it is.
+        /// Its position.
         at: usize,
     },
-    /// `..` where no part begins.
+    /// `..` not at the start of a part.
     DotsInside {
-        /// Where they are.
+        /// Its position.
         at: usize,
     },
-    /// Groups lie too deep in each other.
+    /// Groups are nested too deeply.
     TooDeep {
-        /// The first that does.
+        /// Position of the first that is.
         at: usize,
     },
-    /// More than [`PATTERN_BYTES`], or more than [`STATE_LIMIT`] characters when `..` is written out.
+    /// More than [`PATTERN_BYTES`], or more than [`STATE_LIMIT`] characters with `..` expanded.
     TooLong,
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// The text is none, and why.
+    /// The text is malformed.
     pub fn parse(text: &str) -> Result<Pattern, PatternError> {
         if text.len() > PATTERN_BYTES {
             return Err(PatternError::TooLong);
@@ -112,10 +112,10 @@ impl Pattern {
         Ok(Pattern { text: text.into(), states: reader.states, first: part.first, last: part.last })
     }
 
-    /// The pattern that is matched by this very text alone: a principal as it is.
+    /// The pattern that matches exactly this text.
     ///
     /// # Errors
-    /// No principal could be called so, or it has more than [`STATE_LIMIT`] characters.
+    /// No principal can have this text, or it has more than [`STATE_LIMIT`] characters.
     pub fn exactly(text: &str) -> Result<Pattern, PatternError> {
         match text.char_indices().find(|&(_, character)| !is_plain(character) && !matches!(character, ' ' | '+')) {
             Some((at, character)) => Err(PatternError::BadCharacter { at, character }),
@@ -123,19 +123,19 @@ impl Pattern {
         }
     }
 
-    /// As it was written.
+    /// The source text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the whole text is what the pattern says. Takes time in proportion to the text.
+    /// Whether the whole text matches. Takes linear time.
     pub fn matches(&self, text: &str) -> bool {
-        // Every pattern stands for a principal, and no principal is empty.
+        // Patterns and principals are not empty.
         !text.is_empty() && self.read(self.first, text).is_some_and(|(reached, _)| self.can_end(&reached))
     }
 
-    /// Whether the pattern may match a principal whose last link is this one, alone or invoked by whomever. Where
-    /// this is false there is none; where it is true, the invokers that it takes may be such as never invoke it.
+    /// Whether the pattern may match a principal whose last link is this one, however it was invoked. False is exact;
+    /// true may depend on invokers that never invoke it.
     pub fn may_match_last_link(&self, link: &str) -> bool {
         let mut anywhere = States::NONE;
         for number in 0u8..=u8::MAX {
@@ -151,8 +151,8 @@ impl Pattern {
         !reached.common(&self.last).is_empty()
     }
 
-    /// From where the states `possible` come next: those reached by reading all of the text, and those that can come
-    /// after them. Nothing where the text does not fit.
+    /// The states after reading all of the text from the states `possible`, and those that can follow them; none if it
+    /// does not match.
     fn read(&self, mut possible: States, text: &str) -> Option<(States, States)> {
         let mut reached = States::NONE;
         for &byte in text.as_bytes() {
@@ -198,14 +198,14 @@ impl Reads {
     }
 }
 
-/// A part of the automaton.
+/// A fragment of the automaton.
 #[derive(Clone, Copy)]
 struct Part {
-    /// The states in which the part can begin.
+    /// Its first states.
     first: States,
-    /// Those in which it can end.
+    /// Its last states.
     last: States,
-    /// Whether it stands for nothing as well.
+    /// Whether it matches the empty text.
     may_be_empty: bool,
 }
 
@@ -275,7 +275,7 @@ impl Reader<'_> {
             b'?' => return Err(PatternError::NothingToMiss { at }),
             b'.' if self.starts_with(b"..") => return Err(PatternError::DotsInside { at }),
             _ => {
-                // Only whole characters were stepped over, so one begins here.
+                // Only whole characters were skipped, so one begins here.
                 let character = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or('\u{fffd}');
                 if !is_plain(character) {
                     return Err(PatternError::BadCharacter { at, character });
@@ -335,7 +335,7 @@ impl Reader<'_> {
         Ok(Part { may_be_empty: true, ..self.then(any, joint) })
     }
 
-    /// Any number of bytes of a kind.
+    /// Any number of bytes of a class.
     fn run(&mut self, reads: Reads) -> Result<Part, PatternError> {
         let part = self.state(reads)?;
         for number in part.last.each() {
@@ -378,7 +378,7 @@ fn is_plain(character: char) -> bool {
 }
 
 impl PatternError {
-    /// The byte at which the text is wrong, if one can be named.
+    /// The position of the error, if it has one.
     pub fn at(self) -> Option<usize> {
         match self {
             PatternError::Empty { at }
@@ -392,7 +392,7 @@ impl PatternError {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(self) -> &'static str {
         match self {
             PatternError::Empty { .. } => {

@@ -1,24 +1,24 @@
-//! The rights that lists speak of.
+//! Access rights.
 
 use core::fmt;
 
 macro_rules! rights {
     ($($name:ident = $bit:literal, $word:literal, $meaning:literal;)*) => {
-        /// One thing that may be done.
+        /// An access right.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
         pub enum Right { $(#[doc = $meaning] $name = 1 << $bit,)* }
 
         impl Right {
-            /// Every right, in the order in which they are written.
+            /// All rights, in canonical order.
             pub const ALL: &[Right] = &[$(Right::$name),*];
 
-            /// As it is written in a list.
+            /// The keyword in a list.
             pub const fn word(self) -> &'static str {
                 match self { $(Right::$name => $word,)* }
             }
 
-            /// What it lets one do.
+            /// What it permits.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Right::$name => $meaning,)* }
             }
@@ -44,9 +44,9 @@ rights! {
 pub struct Rights(u16);
 
 impl Rights {
-    /// No right.
+    /// The empty set.
     pub const NONE: Rights = Rights(0);
-    /// Every right.
+    /// All rights.
     pub const ALL: Rights = {
         let mut all = 0;
         let mut index = 0;
@@ -56,63 +56,63 @@ impl Rights {
         }
         Rights(all)
     };
-    /// How all of them are written at once.
+    /// The keyword for all rights.
     pub const ALL_WORD: &str = "all";
 
-    /// These rights.
+    /// The set of these rights.
     pub fn of(rights: &[Right]) -> Rights {
         rights.iter().fold(Rights::NONE, |set, &right| set.with(right))
     }
 
-    /// This set and one more right.
+    /// This set with another right.
     pub const fn with(self, right: Right) -> Rights {
         Rights(self.0 | right as u16)
     }
 
-    /// Whether the right is in the set.
+    /// Whether the set contains the right.
     pub const fn has(self, right: Right) -> bool {
         self.0 & right as u16 != 0
     }
 
-    /// Whether no right is in the set.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// What is sent in place of a set's number where no list decides, so that everything is allowed.
+    /// Sent in place of a set where no list applies, so that everything is allowed.
     pub const UNDECIDED: u32 = u32::MAX;
 
-    /// The set as a number that is sent: a bit for each right, in the order in which they are written.
+    /// The set as a wire number: a bit per right, in canonical order.
     pub const fn bits(self) -> u32 {
         self.0 as u32
     }
 
-    /// The set that a number stands for; bits that stand for no right mean nothing.
+    /// The set of a wire number; unknown bits are ignored.
     pub const fn from_bits(bits: u32) -> Rights {
         Rights((bits & Rights::ALL.0 as u32) as u16)
     }
 
-    /// Those of either set.
+    /// Union.
     pub const fn and(self, other: Rights) -> Rights {
         Rights(self.0 | other.0)
     }
 
-    /// Those of both sets.
+    /// Intersection.
     pub const fn common(self, other: Rights) -> Rights {
         Rights(self.0 & other.0)
     }
 
-    /// Those of this set that are not in the other.
+    /// Difference.
     pub const fn without(self, other: Rights) -> Rights {
         Rights(self.0 & !other.0)
     }
 
-    /// The rights of the set, in the order in which they are written.
+    /// The rights in canonical order.
     pub fn each(self) -> impl Iterator<Item = Right> {
         Right::ALL.iter().copied().filter(move |&right| self.has(right))
     }
 
-    /// Reads words between commas, or `all`. Gives the word that is none.
+    /// Parses comma-separated keywords, or `all`. The error is the unknown word.
     pub fn parse(text: &str) -> Result<Rights, &str> {
         if text == Rights::ALL_WORD {
             return Ok(Rights::ALL);

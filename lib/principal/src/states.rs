@@ -1,9 +1,9 @@
-//! Sets of a pattern's states: 256 bits.
+//! Sets of automaton states: 256 bits.
 
-/// States that one pattern has at most.
+/// Maximum states of a pattern.
 pub const STATE_LIMIT: usize = 256;
 
-/// A set of states, by number.
+/// A set of states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct States([u64; STATE_LIMIT / 64]);
 
@@ -38,7 +38,7 @@ impl States {
         self.0.iter().all(|&word| word == 0)
     }
 
-    /// Every state of the set, the lowest first.
+    /// The states in ascending order.
     pub(crate) fn each(&self) -> impl Iterator<Item = u8> {
         self.0.iter().zip(0u8..).flat_map(|(&word, at)| {
             let mut rest = word;
@@ -46,7 +46,7 @@ impl States {
                 if rest == 0 {
                     return None;
                 }
-                // A word has 64 bits, and there are four of them.
+                // Four words of 64 bits.
                 let bit = rest.trailing_zeros() as u8;
                 rest &= rest - 1;
                 Some(at * 64 + bit)

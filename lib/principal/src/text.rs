@@ -1,51 +1,51 @@
-//! A principal as text, taken apart.
+//! The text form of principals.
 
 use core::fmt;
 
-/// Links that a principal has at most.
+/// Maximum links of a principal.
 pub const LINK_LIMIT: usize = 8;
-/// Bytes that a principal has at most.
+/// Maximum length of a principal in bytes.
 pub const PRINCIPAL_BYTES: usize = 512;
-/// Bytes that a role has at most.
+/// Maximum length of a role in bytes.
 pub const ROLE_BYTES: usize = 32;
-/// Bytes that the name of a program or publisher has at most.
+/// Maximum length of a program's or publisher's name in bytes.
 const NAME_BYTES: usize = 63;
-/// What stands between two links: the left one invoked the right one.
+/// Separator: the left link invoked the right one.
 const JOINT: &str = " + ";
 
-/// Who a process speaks for: the programs that invoked each other up to it, the oldest first.
+/// Who a process acts for: the chain of programs that invoked each other, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Principal<'a> {
     text: &'a str,
 }
 
-/// One program of a principal.
+/// A program of a principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link<'a> {
-    /// The program.
+    /// Program name.
     pub name: &'a str,
-    /// Who made it.
+    /// Publisher.
     pub publisher: &'a str,
-    /// The role in which it invoked the next.
+    /// Role in which it invoked the next.
     pub role: Option<&'a str>,
 }
 
-/// Why a text is no principal.
+/// Why a text is not a principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrincipalError {
-    /// It has more than [`PRINCIPAL_BYTES`].
+    /// More than [`PRINCIPAL_BYTES`].
     TooLong,
-    /// It has more than [`LINK_LIMIT`] links.
+    /// More than [`LINK_LIMIT`] links.
     TooManyLinks,
     /// The link with this number, from 0 on, is not `name.publisher` or `name.publisher@role`.
     BadLink(usize),
 }
 
 impl<'a> Principal<'a> {
-    /// Takes a text apart.
+    /// Parses the text of a principal.
     ///
     /// # Errors
-    /// It is not what the kernel would make.
+    /// The kernel would not generate this text.
     pub fn parse(text: &'a str) -> Result<Principal<'a>, PrincipalError> {
         if text.len() > PRINCIPAL_BYTES {
             return Err(PrincipalError::TooLong);
@@ -59,12 +59,12 @@ impl<'a> Principal<'a> {
         Ok(Principal { text })
     }
 
-    /// As the kernel made it.
+    /// The text, as the kernel generated it.
     pub fn text(self) -> &'a str {
         self.text
     }
 
-    /// Its links, the oldest invoker first. There is at least one.
+    /// The links, oldest invoker first; at least one.
     pub fn links(self) -> impl Iterator<Item = Link<'a>> {
         self.text.split(JOINT).filter_map(Link::parse)
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Principal<'_> {
 }
 
 impl<'a> Link<'a> {
-    /// Takes one link apart, if it is one.
+    /// Parses a link.
     pub fn parse(text: &'a str) -> Option<Link<'a>> {
         let (program, role) = match text.split_once('@') {
             Some((program, role)) => (program, Some(role)),
@@ -101,7 +101,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// A small letter, then small letters, digits and hyphens.
+/// A lower-case letter, then lower-case letters, digits and hyphens.
 fn is_word(text: &str, max_bytes: usize) -> bool {
     let starts = text.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
     starts

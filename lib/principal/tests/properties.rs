@@ -1,4 +1,4 @@
-//! Patterns, lists and the cache, held against versions that are too simple to be wrong.
+//! Patterns, lists and the cache, compared with trivial models.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use principal::{Acl, DecisionCache, Pattern, Principal, Right, Rights, Rule, Verb};
 use proptest::prelude::*;
 
-/// A pattern as what it means.
+/// A pattern as its meaning.
 #[derive(Clone, Debug)]
 enum Part {
     Literal(char),
@@ -40,7 +40,7 @@ fn written(alternatives: &[Vec<Part>]) -> String {
     sequences.join("|")
 }
 
-/// Where in the text a part can end that begins at one of these places.
+/// Possible ends of a part that begins at one of these positions.
 fn ends(part: &Part, text: &[u8], starts: &BTreeSet<usize>) -> BTreeSet<usize> {
     let run = |accepts: &dyn Fn(u8) -> bool| {
         let mut found = BTreeSet::new();
@@ -88,7 +88,7 @@ fn plain() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// Whether two parts side by side would be read as another one.
+/// Whether two adjacent parts would parse differently.
 fn runs_together(left: &Part, right: &Part) -> bool {
     let is_dot = |part: &Part| matches!(part, Part::Literal('.'));
     let is_star = |part: &Part| matches!(part, Part::NameRun | Part::AnyRun);
@@ -132,7 +132,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// A text that the pattern matches, if the choices are kind.
+/// A text that the pattern matches, for suitable choices.
 fn sample(alternatives: &[Vec<Part>], choices: &mut impl Iterator<Item = usize>) -> String {
     let choose = |count: usize, choices: &mut dyn Iterator<Item = usize>| choices.next().unwrap_or(0) % count;
     let sequence = &alternatives[choose(alternatives.len(), choices)];

@@ -9,10 +9,10 @@ use crate::read::{self, Declaration, Faults, Item, Place};
 
 const NUMBERS: [(&str, u32); 4] = [("u8", 8), ("u16", 16), ("u32", 32), ("u64", 64)];
 
-/// What every number with named bits has.
+/// Names that every such number has.
 const TAKEN: [&str; 3] = ["NONE", "bits", "from_bits"];
 
-/// A named run of bits.
+/// A named bit range.
 struct Run<'a> {
     item: &'a Item,
     first: u32,
@@ -26,14 +26,14 @@ impl Run<'_> {
         self.last - self.first + 1
     }
 
-    /// The bits of it, counted from its own first.
+    /// A mask of its width.
     fn ones(&self) -> u64 {
         u64::MAX >> (64 - self.count())
     }
 }
 
 pub fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let usage = "which number? Write `#[layout::bits(u8)]`, `u16`, `u32` or `u64`";
+    let usage = "missing number type: write `#[layout::bits(u8)]`, `u16`, `u32` or `u64`";
     let place = arguments.span();
     let word: Ident = syn::parse2(arguments).map_err(|_| Error::new(place, usage))?;
     let width = NUMBERS.iter().find(|(name, _)| word == name).ok_or_else(|| Error::new(word.span(), usage))?.1;
@@ -64,7 +64,7 @@ fn run<'a>(item: &'a Item, whole: &Ident, width: u32) -> Result<Run<'a>> {
     read::not_taken(item, "number with bits", &TAKEN)?;
     let name = &item.name;
     let Some(Place::Bits { first, last }) = item.place else {
-        let message = "which bits are these? Write `#[bit(0)]` or `#[bits(4..=7)]` above them";
+        let message = "missing bits: write `#[bit(0)]` or `#[bits(4..=7)]` above them";
         return Err(Error::new(name.span(), message));
     };
     if first > last || last >= width {
@@ -87,7 +87,7 @@ fn run<'a>(item: &'a Item, whole: &Ident, width: u32) -> Result<Run<'a>> {
 }
 
 fn wrong_kind(place: Span, count: u32) -> Error {
-    Error::new(place, format_args!("{count} bits are a `bool` if they are one, else a `u8` to `u64` that holds them"))
+    Error::new(place, format_args!("{count} bits need a `bool` if it is one, else a `u8` to `u64` of sufficient width"))
 }
 
 fn emit(declaration: &Declaration, runs: &[Run<'_>], word: &Ident) -> TokenStream {
@@ -145,7 +145,7 @@ fn emit(declaration: &Declaration, runs: &[Run<'_>], word: &Ident) -> TokenStrea
     }
 }
 
-/// The function that gives the number with these bits as wanted.
+/// The method that returns the number with these bits changed.
 fn with(item: &Item) -> Ident {
     format_ident!("with_{}", item.name)
 }

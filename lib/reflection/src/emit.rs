@@ -1,7 +1,7 @@
-//! The emitter: a structure with one typed field for each declared thing, and the function that fills them in.
+//! The emitter: a structure with a typed field per declared item, and the function that fills it in.
 //!
-//! What the papers' transform does for the resources of a driver: a list of declarations, whatever their types, becomes
-//! a class with a field for each and the constructor that fetches them. Types and values are Rust text.
+//! The counterpart of the papers' transforms for driver resources: a list of declarations of any types becomes a class
+//! with a field for each and a constructor that acquires them. Types and values are Rust source text.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -14,38 +14,38 @@ pub struct Structure {
     pub name: String,
     /// Its documentation.
     pub documentation: String,
-    /// Its fields, in the order in which they are filled in.
+    /// Its fields, in initialization order.
     pub members: Vec<Member>,
-    /// What fills it in.
+    /// The function that fills it in.
     pub source: Source,
 }
 
-/// One declared thing.
+/// A declared item.
 pub struct Member {
-    /// Its name in the declaration; the field's follows from it.
+    /// Its name in the declaration; the field's name follows from it.
     pub name: String,
     /// The field's documentation.
     pub documentation: String,
     /// The field's type.
     pub kind: String,
-    /// The expression that gives it; an error of it ends the function with `?`.
+    /// The initializer; on error the function returns with `?`.
     pub value: String,
 }
 
-/// The function that fills a structure in, as a trait's.
+/// The function that fills a structure in, as a trait method.
 pub struct Source {
     /// The trait.
     pub interface: &'static str,
-    /// The function's name and arguments: `open(index: usize)`.
+    /// Name and arguments: `open(index: usize)`.
     pub function: &'static str,
-    /// The error that it ends with.
+    /// Its error type.
     pub error: &'static str,
-    /// What is done before the first field.
+    /// Statements before the first field.
     pub before: &'static str,
 }
 
 impl Structure {
-    /// The code. An error is a mistake of who wrote types and values.
+    /// Generates the code. Errors are mistakes in the given types and values.
     pub fn emit(&self) -> Result<TokenStream, String> {
         let (name, documentation) = (format_ident!("{}", self.name), &self.documentation);
         let mut fields = TokenStream::new();

@@ -1,24 +1,24 @@
-//! What all macros that read a file have in common: where it lies, that cargo watches it, and how an error is said.
+//! Helpers of macros that read files: paths, dependency tracking by cargo, and errors.
 
 use std::path::{Component, Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
-/// The folder of the `Cargo.toml` of the crate that is being compiled.
+/// The folder of the `Cargo.toml` of the crate being compiled.
 pub fn crate_folder(name: &str) -> Result<PathBuf, String> {
     let folder = std::env::var("CARGO_MANIFEST_DIR").map(PathBuf::from);
     folder.map_err(|_| format!("{name} runs under cargo, which sets CARGO_MANIFEST_DIR"))
 }
 
-/// Names a file to cargo, so that a change of it builds the crate anew.
+/// Makes cargo rebuild the crate when a file changes.
 pub fn watched(path: &Path) -> TokenStream {
     let path = path.display().to_string();
     quote! { const _: &[u8] = ::core::include_bytes!(#path); }
 }
 
-/// The paths of files that a macro is given, as string literals between commas. `usage` is said of anything else, and of what
-/// lies outside of the crate: a program that is built must not have files of the building machine read out in an error.
+/// Parses a macro's arguments: file paths as comma-separated string literals. Otherwise the error is `usage`; it also
+/// is for paths outside the crate: a build must not leak files of the building machine through error messages.
 pub fn texts(arguments: TokenStream, usage: &str) -> Result<Vec<String>, String> {
     type List = syn::punctuated::Punctuated<syn::LitStr, syn::Token![,]>;
     let list = syn::parse::Parser::parse2(List::parse_terminated, arguments).map_err(|_| usage.to_string())?;
@@ -30,10 +30,10 @@ pub fn texts(arguments: TokenStream, usage: &str) -> Result<Vec<String>, String>
     if texts.iter().all(is_inside) { Ok(texts) } else { Err(usage.into()) }
 }
 
-/// The code, or an error of the compiler that says why there is none.
+/// The code, or a compile error that says why there is none.
 ///
-/// rustc does not lint what a procedural macro generates for `unsafe`, and the files that these macros read are
-/// not Rust sources that the builder looks through. So code that says `unsafe` is refused here, wherever it came from.
+/// rustc does not lint generated code for `unsafe`, and the files that these macros read are not checked as Rust
+/// sources by the builder. So generated code that contains `unsafe` is rejected here.
 pub fn code_or_error(outcome: Result<TokenStream, String>) -> TokenStream {
     let checked = outcome.and_then(|code| match says_unsafe(code.clone()) {
         true => Err("the generated code says `unsafe`, which no macro that reads a file may generate".into()),
@@ -50,7 +50,7 @@ fn says_unsafe(code: TokenStream) -> bool {
     })
 }
 
-/// Generated text as code. `name` is the macro's.
+/// Parses generated text. `name` is the macro's.
 pub fn parsed(name: &str, code: &str) -> Result<TokenStream, String> {
     code.parse().map_err(|error| format!("the code of {name} cannot be read ({error}); this is a mistake of {name}"))
 }

@@ -1,12 +1,11 @@
-//! Compile-time reflection: from a declaration to the Rust code that it stands for.
+//! Compile-time reflection: generates Rust code from declarations.
 //!
-//! A declaration is read once ([`read`]), checked where it stands, and emitted ([`emit`]). What it declares may be a
-//! structure in the source ([`registers`], [`bits`], [`record`]) or come from a file, such as a manifest's start-up and
-//! devices ([`emit::Structure`], [`expand`]). The generated code is constants, types, and calls of functions that a
-//! person wrote and rustc has checked once; what only rustc knows, such as how wide a type is, is asserted there and
-//! fails at the declaration. Neighbours: `sip-macros` and `layout-macros` are the doors to the compiler, `layout` and
-//! `sip` hold what is called. Deliberately not here: contracts, which are a language with a compiler of their own
-//! (`lang`) that comes through the same door.
+//! A declaration is parsed ([`read`]), checked with spans, and emitted ([`emit`]). It is a structure in the source
+//! ([`registers`], [`bits`], [`record`]) or comes from a file, such as a manifest's parameters and devices
+//! ([`emit::Structure`], [`expand`]). Generated code consists of constants, types, and calls of handwritten functions;
+//! what only rustc knows, such as the width of a type, is asserted in it and fails at the declaration. Neighbours:
+//! `sip-macros` and `layout-macros` are the procedural macros, `layout` and `sip` contain the called functions.
+//! Deliberately not here: contracts, a language with a compiler of their own (`lang`).
 #![forbid(unsafe_code)]
 
 mod bits;
@@ -19,17 +18,17 @@ mod registers;
 
 use proc_macro2::TokenStream;
 
-/// The map of registers that `item` declares; see `layout::registers`.
+/// Expands `layout::registers`.
 pub fn registers(arguments: TokenStream, item: TokenStream) -> TokenStream {
     code_or_error(registers::expand(arguments, item))
 }
 
-/// The number with named bits that `item` declares; see `layout::bits`.
+/// Expands `layout::bits`.
 pub fn bits(arguments: TokenStream, item: TokenStream) -> TokenStream {
     code_or_error(bits::expand(arguments, item))
 }
 
-/// What turns the structure `item` into bytes and back; see `layout::Record`.
+/// Expands `layout::Record`.
 pub fn record(item: TokenStream) -> TokenStream {
     code_or_error(record::expand(item))
 }

@@ -1,38 +1,37 @@
-//! Names of manifests as Rust names.
+//! Conversion of manifest names to Rust names.
 
-/// The name of a field: `-` becomes `_`; a keyword gets an underscore behind it.
+/// A field name: `-` becomes `_`; keywords get an underscore appended.
 pub fn field(name: &str) -> String {
     let name = name.replace('-', "_");
-    // A name that cannot be written raw is not one of the keywords that `syn` refuses as such alone; and it has no
-    // editions, the last of which keeps `gen`.
+    // `syn` rejects the keywords that cannot be raw identifiers only by themselves; and it knows no editions, the last
+    // of which reserves `gen`.
     if syn::parse_str::<syn::Ident>(&name).is_ok() && name != "gen" { name } else { format!("{name}_") }
 }
 
-/// The name of a type: `virtio-mmio` is `VirtioMmio`.
+/// A type name: `virtio-mmio` is `VirtioMmio`.
 pub fn kind(name: &str) -> String {
     let parts = name.split(['-', '_']);
     parts.flat_map(|part| part.chars().take(1).flat_map(char::to_uppercase).chain(part.chars().skip(1))).collect()
 }
 
-/// The name of a constant: `virtio-mmio` is `VIRTIO_MMIO`.
+/// A constant name: `virtio-mmio` is `VIRTIO_MMIO`.
 pub fn constant(name: &str) -> String {
     name.replace('-', "_").to_uppercase()
 }
 
-/// A name that is to stand in generated code as it is. Anything but an identifier could end what it stands in and go on
-/// with code of its own.
+/// Validates a name that is inserted verbatim: anything but an identifier could inject code.
 pub fn identifier(name: &str) -> Result<&str, String> {
-    // Compared, because what is read may have blanks and comments around it.
+    // Compared, because parsing ignores surrounding blanks and comments.
     let is_identifier = syn::parse_str::<syn::Ident>(name).is_ok_and(|identifier| identifier == name);
     if is_identifier { Ok(name) } else { Err(format!("`{name}` is not a name of Rust")) }
 }
 
-/// A path of a manifest as one from the root of all crates, unless it begins with `crate::`.
+/// A manifest's path as a global path, unless it begins with `crate::`.
 pub fn path(path: &str) -> String {
     if path.starts_with("crate::") || path.starts_with("::") { path.into() } else { format!("::{path}") }
 }
 
-/// A help text as a sentence of documentation.
+/// A help text as a doc comment sentence.
 pub fn sentence(help: &str) -> String {
     let mut characters = help.chars();
     let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The reader: a structure in the source as a list of declared items with their places.
+//! The parser: a structure in the source as a list of declared items with spans.
 
 use proc_macro2::{Span, TokenStream};
 use syn::meta::ParseNestedMeta;
@@ -6,11 +6,11 @@ use syn::parse::Parse;
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Ident, LitInt, LitStr, Result, Token, Type, Visibility};
 
-/// A structure whose fields declare something.
+/// A structure whose fields are declarations.
 pub struct Declaration {
-    /// Its documentation, and what else is written above it.
+    /// Its documentation and other attributes.
     pub attributes: Vec<Attribute>,
-    /// Who sees it.
+    /// Visibility.
     pub visibility: Visibility,
     /// Its name.
     pub name: Ident,
@@ -18,54 +18,54 @@ pub struct Declaration {
     pub items: Vec<Item>,
 }
 
-/// One field.
+/// A field.
 pub struct Item {
-    /// Its documentation, and what else is written above it; not its place.
+    /// Its documentation and other attributes, without its place.
     pub attributes: Vec<Attribute>,
-    /// Who sees it.
+    /// Visibility.
     pub visibility: Visibility,
     /// Its name.
     pub name: Ident,
-    /// What it holds.
+    /// Its type.
     pub kind: Type,
-    /// Where it lies, if that is said.
+    /// Its place, if given.
     pub place: Option<Place>,
 }
 
-/// Where something lies.
+/// The place of an item.
 pub enum Place {
     /// `#[at(offset)]`, in bytes; with a bank, `#[at(offset, bank = "name")]`.
     At {
-        /// Bytes before it.
+        /// Offset in bytes.
         offset: u64,
-        /// The bank it is in.
+        /// Its bank.
         bank: Option<String>,
     },
     /// `#[bit(number)]` or `#[bits(first..=last)]`.
     Bits {
-        /// The lowest.
+        /// Lowest bit.
         first: u32,
-        /// The highest.
+        /// Highest bit.
         last: u32,
     },
 }
 
-/// Words of an attribute, `bytes = 8, order = "big"`: each that is known takes its value.
+/// Parses the arguments of an attribute, `bytes = 8, order = "big"`, by known keys.
 pub fn words(arguments: TokenStream, known: impl FnMut(ParseNestedMeta<'_>) -> Result<()>) -> Result<()> {
     syn::parse::Parser::parse2(syn::meta::parser(known), arguments)
 }
 
-/// The value of a word.
+/// Parses the value of a key.
 pub fn value<T: Parse>(word: &ParseNestedMeta<'_>) -> Result<T> {
     word.value()?.parse()
 }
 
-/// A whole number that fits.
+/// Parses an integer.
 pub fn number<N: std::str::FromStr<Err: std::fmt::Display>>(literal: &LitInt) -> Result<N> {
     literal.base10_parse()
 }
 
-/// The structure that a macro stands above.
+/// Parses the annotated structure.
 pub fn declaration(item: TokenStream) -> Result<Declaration> {
     let DeriveInput { attrs, vis, ident, generics, data } = syn::parse2(item)?;
     if !generics.params.is_empty() {
@@ -81,7 +81,7 @@ pub fn declaration(item: TokenStream) -> Result<Declaration> {
     let mut items = Vec::new();
     let mut faults = Faults::default();
     for field in fields.named {
-        // The fields of this structure have names.
+        // Fields of this structure are named.
         let Some(name) = field.ident else { continue };
         match place(&field.attrs) {
             Ok(place) => {
@@ -137,7 +137,7 @@ fn place(attributes: &[Attribute]) -> Result<Option<Place>> {
     })
 }
 
-/// Refuses a name that everything of the kind `what` has for something else.
+/// Rejects a name that all items of the kind `what` reserve.
 pub fn not_taken(item: &Item, what: &str, taken: &[&str]) -> Result<()> {
     let name = &item.name;
     if taken.iter().any(|taken| name == taken) {
@@ -146,12 +146,12 @@ pub fn not_taken(item: &Item, what: &str, taken: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// All that is wrong with a declaration, so that it is said at once.
+/// Collects all errors of a declaration, to report them at once.
 #[derive(Default)]
 pub struct Faults(Option<Error>);
 
 impl Faults {
-    /// One more.
+    /// Adds an error.
     pub fn add(&mut self, fault: Error) {
         match &mut self.0 {
             Some(faults) => faults.combine(fault),
@@ -159,12 +159,12 @@ impl Faults {
         }
     }
 
-    /// One more, said of a place in the source.
+    /// Adds an error with a span.
     pub fn say(&mut self, place: Span, what: impl std::fmt::Display) {
         self.add(Error::new(place, what));
     }
 
-    /// An error if there were any.
+    /// Returns the errors, if there are any.
     pub fn none(self) -> Result<()> {
         self.0.map_or(Ok(()), Err)
     }

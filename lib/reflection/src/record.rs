@@ -1,4 +1,4 @@
-//! Records: structures as bytes.
+//! Records.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -7,7 +7,7 @@ use syn::{Error, LitInt, LitStr, Result};
 
 use crate::read::{self, Declaration, Faults, Item, Place};
 
-/// What `#[record(...)]` says.
+/// The arguments of `#[record(...)]`.
 struct Whole {
     bytes: usize,
     order: TokenStream,
@@ -54,7 +54,7 @@ pub fn expand(item: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// Constants of where a field begins and ends.
+/// Names of the constants for a field's start and end.
 fn names(index: usize) -> (syn::Ident, syn::Ident) {
     (format_ident!("AT_{index}"), format_ident!("END_{index}"))
 }
@@ -114,22 +114,22 @@ fn emit(declaration: &Declaration, whole: &Whole) -> TokenStream {
     quote! {
         #[allow(dead_code, reason = "a record is read, written, or both")]
         impl #name {
-            /// How many bytes it has.
+            /// Size in bytes.
             #visibility const BYTES: usize = #bytes;
 
-            /// Reads it.
+            /// Decodes it.
             #[inline]
             #visibility fn from_bytes(bytes: &[u8; #bytes]) -> Self {
                 Self { #taken }
             }
 
-            /// Reads it from the first of these bytes; `None` if they are too few.
+            /// Decodes it from a prefix of these bytes; `None` if they are too few.
             #[inline]
             #visibility fn parse(bytes: &[u8]) -> ::core::option::Option<Self> {
                 bytes.first_chunk().map(Self::from_bytes)
             }
 
-            /// Its bytes; those that belong to no field are zero.
+            /// Encodes it; bytes of no field are zero.
             #[inline]
             #visibility fn to_bytes(&self) -> [u8; #bytes] {
                 let mut bytes = [0; #bytes];
@@ -137,7 +137,7 @@ fn emit(declaration: &Declaration, whole: &Whole) -> TokenStream {
                 bytes
             }
 
-            /// Writes its fields, and leaves alone what belongs to none.
+            /// Encodes its fields in place, preserving bytes of no field.
             #[inline]
             #visibility fn write(&self, bytes: &mut [u8; #bytes]) {
                 #put

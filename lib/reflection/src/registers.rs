@@ -1,4 +1,4 @@
-//! Maps of registers.
+//! Register maps.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -7,13 +7,13 @@ use syn::{Error, GenericArgument, LitInt, PathArguments, Result, Type};
 
 use crate::read::{self, Declaration, Faults, Item, Place};
 
-/// A register whose place is known.
+/// A register with its place.
 struct Register<'a> {
     item: &'a Item,
     offset: u64,
     bank: Option<&'a str>,
     direction: Direction,
-    /// The type of what it holds.
+    /// The type of its content.
     value: &'a Type,
 }
 
@@ -60,16 +60,16 @@ fn bytes(arguments: TokenStream) -> Result<u64> {
         bytes = Some(read::number(&read::value::<LitInt>(&word)?)?);
         Ok(())
     })?;
-    bytes.ok_or_else(|| Error::new(place, "how long is the map? Write `#[layout::registers(bytes = ...)]`"))
+    bytes.ok_or_else(|| Error::new(place, "missing length: write `#[layout::registers(bytes = ...)]`"))
 }
 
-/// Functions of every map.
+/// Reserved names.
 const TAKEN: [&str; 2] = ["access", "over"];
 
 fn register(item: &Item) -> Result<Register<'_>> {
     read::not_taken(item, "map", &TAKEN)?;
     let Some(Place::At { offset, bank }) = &item.place else {
-        return Err(Error::new(item.name.span(), "where is this register? Write `#[at(offset)]` above it"));
+        return Err(Error::new(item.name.span(), "missing place: write `#[at(offset)]` above it"));
     };
     let wanted = || Error::new(item.kind.span(), "write `ReadOnly<...>`, `WriteOnly<...>` or `ReadWrite<...>`");
     let Type::Path(path) = &item.kind else { return Err(wanted()) };
@@ -82,7 +82,7 @@ fn register(item: &Item) -> Result<Register<'_>> {
     Ok(Register { item, offset: *offset, bank: bank.as_deref(), direction, value })
 }
 
-/// What only rustc knows is how wide each register is.
+/// Checks that need register widths, which only rustc knows.
 fn checks(registers: &[Register<'_>], bytes: u64) -> TokenStream {
     let mut checks = TokenStream::new();
     for (index, register) in registers.iter().enumerate() {
@@ -144,13 +144,13 @@ fn emit(declaration: &Declaration, registers: &[Register<'_>], bytes: u64) -> To
 
         #[allow(dead_code, reason = "a map names also the registers that a driver does without")]
         impl<A> #name<A> {
-            /// The map over an access that reaches so many bytes.
+            /// Creates the map over an access that reaches this many bytes.
             #[inline]
             #visibility const fn over(access: A) -> Self {
                 Self { access }
             }
 
-            /// How the registers are reached.
+            /// The access.
             #[inline]
             #visibility const fn access(&self) -> &A {
                 &self.access

@@ -1,5 +1,5 @@
-//! Two connections over a simulated link that loses, repeats, delays, disorders and damages nothing else: what is
-//! written is read, exactly and in bounded time, whatever the link does.
+//! Two connections over a simulated link that loses, duplicates, delays and reorders segments: all data arrives intact
+//! and in bounded time.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use tcp::{Connection, Memory, Options, Path, Reaction, Segment, Seq, Settings, S
 
 const MS: u64 = 1_000_000;
 
-/// What the link does to segments.
+/// Link impairments.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     delay_us: u64,
-    /// Of a thousand.
+    /// Per thousand.
     lost: u64,
     doubled: u64,
-    /// Those that take up to `late_us` longer.
+    /// Share of segments delayed by up to `late_us` more.
     late: u64,
     late_us: u64,
-    /// Its rate each way, and the bytes that wait at most; 0: any.
+    /// Bandwidth each way, and queue limit in bytes; 0: unlimited.
     bytes_per_ms: u64,
     queue_bytes: u64,
 }
@@ -38,7 +38,7 @@ impl Numbers {
     }
 }
 
-/// A segment on its way.
+/// A segment in flight.
 #[derive(Clone)]
 struct Packet {
     transmit: Transmit,
@@ -118,7 +118,7 @@ struct Run {
     count: u64,
     now_ns: u64,
     is_sack_hidden: bool,
-    /// When the queue each way is empty.
+    /// When the queue of each direction is empty.
     free_ns: [u64; 2],
     packets: u64,
 }
@@ -138,7 +138,7 @@ impl Run {
             free_ns: [0; 2],
             packets: 0,
         };
-        // The second end is made by the first SYN.
+        // The second end is created by the first SYN.
         let mut syn = run.ends[0].connection.next_transmit(&PATH, run.now_ns).expect("a SYN");
         if run.is_sack_hidden {
             syn.options = Options::default();
@@ -193,15 +193,14 @@ impl Run {
         }
     }
 
-    /// Runs until both ends are done: how long that took.
+    /// Runs until both ends are done; returns the time that took.
     fn finish(&mut self, limit_s: u64) -> u64 {
         let limit_ns = limit_s * 1000 * MS;
         while !self.ends.iter().all(End::is_done) {
             self.send_all();
             let packet = self.on_the_way.keys().next().map(|key| key.0);
             let timers = self.ends.iter().filter_map(|end| end.connection.next_time_ns());
-            let next_ns =
-                timers.chain(packet).min().unwrap_or_else(|| panic!("nothing happens any more: {}", self.state()));
+            let next_ns = timers.chain(packet).min().unwrap_or_else(|| panic!("stalled: {}", self.state()));
             self.now_ns = self.now_ns.max(next_ns);
             assert!(self.now_ns < limit_ns, "it takes too long: {}", self.state());
             while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now_ns) {
@@ -238,11 +237,11 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|_| numbers.next() as u8).collect()
 }
 
-const MEBIBYTES_3: usize = 3 << 20;
+const TRANSFER_BYTES: usize = 3 << 20;
 
-/// The time that 3 MiB take one way, in milliseconds: the middle of several runs.
+/// Median time of a one-way transfer of 3 MiB, in milliseconds.
 fn median_ms(link: Link) -> u64 {
-    let data = bytes(MEBIBYTES_3);
+    let data = bytes(TRANSFER_BYTES);
     let mut times: Vec<u64> = (1..=9)
         .map(|seed| {
             let mut run = Run::new(link, seed, [&[], &data]);
@@ -257,61 +256,61 @@ fn median_ms(link: Link) -> u64 {
 }
 
 #[test]
-fn a_long_way_costs_few_round_trips() {
+fn a_long_path_costs_few_round_trips() {
     let link = Link { delay_us: 50_000, ..Link::default() };
     let took_ms = median_ms(link);
     assert!(took_ms < 1500, "{took_ms} ms for 3 MiB over 100 ms");
 }
 
 #[test]
-fn losses_on_a_short_way_are_repaired_without_timeouts() {
+fn losses_on_a_short_path_are_repaired_without_timeouts() {
     let link = Link { delay_us: 100, lost: 50, ..Link::default() };
     let took_ms = median_ms(link);
     assert!(took_ms < 600, "{took_ms} ms for 3 MiB with 5 % lost");
 }
 
 #[test]
-fn another_order_costs_little() {
+fn reordering_costs_little() {
     let link = Link { delay_us: 100, late: 250, late_us: 10_000, ..Link::default() };
     let took_ms = median_ms(link);
-    assert!(took_ms < 2000, "{took_ms} ms for 3 MiB of which a quarter comes late");
+    assert!(took_ms < 2000, "{took_ms} ms for 3 MiB with 25 % reordered");
 }
 
-/// Segments that come later than a short way takes are not taken for lost for long.
+/// Reordering beyond the RTT is not mistaken for loss for long.
 #[test]
-fn another_order_on_a_short_way_does_not_close_the_window() {
+fn reordering_on_a_short_path_does_not_close_the_window() {
     let link = Link { delay_us: 60, late: 250, late_us: 5000, ..Link::default() };
     let took_ms = median_ms(link);
-    assert!(took_ms < 80, "{took_ms} ms for 3 MiB of which a quarter comes late");
+    assert!(took_ms < 80, "{took_ms} ms for 3 MiB with 25 % reordered");
 }
 
 #[test]
-fn everything_together_costs_a_few_times_what_the_way_does() {
+fn loss_and_reordering_on_a_long_path_cost_a_few_round_trips() {
     let link = Link { delay_us: 50_000, lost: 50, late: 250, late_us: 5_000, ..Link::default() };
     let took_ms = median_ms(link);
     assert!(took_ms < 5000, "{took_ms} ms for 3 MiB");
 }
 
 #[test]
-fn a_narrow_link_is_filled_and_its_queue_not_flooded() {
-    let data = bytes(MEBIBYTES_3);
+fn a_bottleneck_is_used_without_flooding_its_queue() {
+    let data = bytes(TRANSFER_BYTES);
     for (bytes_per_ms, queue_bytes, delay_us) in
         [(1250, 64_000, 20_000), (1250, 20_000, 20_000), (12_500, 300_000, 5000), (200, 10_000, 50_000)]
     {
         let link = Link { delay_us, bytes_per_ms, queue_bytes, ..Link::default() };
         let mut run = Run::new(link, 1, [&[], &data]);
         let took_ms = run.finish(600) / MS;
-        let min_ms = MEBIBYTES_3 as u64 / bytes_per_ms;
-        let sent_again = run.ends[1].retransmitted;
-        println!("{link:?}: {took_ms} ms of {min_ms}, {sent_again} of 2155 segments sent again");
-        assert!(took_ms < min_ms * 3 / 2 + 500, "{took_ms} ms, {min_ms} is the least");
-        assert!(sent_again < 215, "{sent_again} of 2155 segments sent again");
+        let min_ms = TRANSFER_BYTES as u64 / bytes_per_ms;
+        let retransmitted = run.ends[1].retransmitted;
+        println!("{link:?}: {took_ms} ms of {min_ms}, {retransmitted} of 2155 segments retransmitted");
+        assert!(took_ms < min_ms * 3 / 2 + 500, "{took_ms} ms, {min_ms} is the minimum");
+        assert!(retransmitted < 215, "{retransmitted} of 2155 segments retransmitted");
         run.check();
     }
 }
 
 #[test]
-fn nothing_is_sent_twice_on_a_good_link() {
+fn nothing_is_retransmitted_on_a_good_link() {
     let data = bytes(1_000_000);
     let mut run = Run::new(Link { delay_us: 1000, ..Link::default() }, 1, [&data, &data]);
     run.finish(10);
@@ -320,7 +319,7 @@ fn nothing_is_sent_twice_on_a_good_link() {
 }
 
 #[test]
-fn an_end_without_selective_acknowledgments_is_served_too() {
+fn a_peer_without_sack_is_served() {
     let data = bytes(300_000);
     let link = Link { delay_us: 2000, lost: 20, doubled: 10, late: 20, late_us: 3000, ..Link::default() };
     let mut run = Run::new(link, 3, [&data, &data]);
@@ -328,7 +327,7 @@ fn an_end_without_selective_acknowledgments_is_served_too() {
     for end in 0..2 {
         run.ends[end].connection = Connection::connect(settings(end as u32), 0);
     }
-    // Both begin at once, and neither offers SACK.
+    // Both open at once, and neither offers SACK.
     run.finish(300);
     run.check();
 }

@@ -1,9 +1,10 @@
-//! What a console does with bytes, whoever they come from: pure, so that tests drive it without a machine.
+//! The console's terminal logic, without I/O, so that tests need no machine.
 //!
-//! Key types: [`Terminal`] (lines, Ctrl-C and Ctrl-Z, harmless output), [`page::Page`] (the screen of a full-screen
-//! program), [`serial::Unquote`] (the end of the input on a line that has none). Neighbours: `line-editor` edits, `command-language` says what to colour; the drivers of
-//! consoles serve it. This is the one crate that knows escape sequences: they go to a terminal only, and those
-//! in the output of programs are shown as text. Deliberately not here: commands and their history on disk.
+//! Key types: [`Terminal`] (line input, Ctrl-C and Ctrl-Z, output sanitizing), [`page::Page`] (the screen of a
+//! full-screen program), [`serial::Unquote`] (end of input on a serial line). Neighbours: `line-editor` edits,
+//! `command-language` highlights; console drivers serve it. This is the only crate that knows escape sequences: they go
+//! to terminals only, and those in program output are shown as text. Deliberately not here: commands, and their history
+//! on disk.
 #![no_std]
 #![forbid(unsafe_code)]
 

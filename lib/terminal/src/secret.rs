@@ -1,13 +1,13 @@
-//! A line that nobody is to see: typed without being shown, and without anything that remembers it.
+//! Input without echo, for passphrases.
 //!
-//! The editor of other lines keeps what was cut for a later paste, and remembers what it undid, so it is not used
-//! here. Deliberately not here: moving the cursor in what cannot be seen.
+//! The line editor keeps a kill ring and undo steps, so it is not used here. Deliberately not here: cursor movement in
+//! an invisible line.
 
 use alloc::vec::Vec;
 
 use crate::LineEvent;
 
-/// The longest line; what is typed beyond it is dropped.
+/// Maximum length; excess input is dropped.
 const LINE_BYTES: usize = 1024;
 const CONTROL_C: u8 = 0x03;
 const CONTROL_D: u8 = 0x04;
@@ -18,7 +18,7 @@ const CONTROL_U: u8 = 0x15;
 const ESCAPE: u8 = 0x1b;
 const DELETE: u8 = 0x7f;
 
-/// Where a key that comes as several bytes is.
+/// Progress of a multi-byte key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Key {
     #[default]
@@ -37,7 +37,7 @@ pub struct SecretLine {
 }
 
 impl SecretLine {
-    /// Takes what was typed, up to the end of the line; how many bytes, and what came of them.
+    /// Processes input up to the end of the line; returns the number of bytes consumed, and the result.
     pub fn feed(&mut self, bytes: &[u8]) -> (usize, Option<LineEvent>) {
         for (index, &byte) in bytes.iter().enumerate() {
             if let Some(event) = self.take(byte) {
@@ -66,7 +66,7 @@ impl SecretLine {
         None
     }
 
-    /// Takes the last character away, all bytes of it.
+    /// Deletes the last character, with all of its bytes.
     fn delete_character(&mut self) {
         while self.typed.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
     }

@@ -1,17 +1,16 @@
-//! A byte stream over a line that cannot say that it has ended: a serial line, say.
+//! End of input on a byte stream without one, such as a serial line.
 //!
-//! Two control characters have a meaning, as at a Unix terminal: Ctrl-D ends the input, and Ctrl-V takes the
-//! next byte as it is. All other bytes are themselves. Whoever feeds a stream into such a line [quotes](quote)
-//! it and adds [`END`].
+//! As on a Unix terminal, Ctrl-D ends the input, and Ctrl-V makes the next byte literal. The sender [quotes](quote) its
+//! bytes and appends [`END`].
 
 use alloc::vec::Vec;
 
-/// Ends the input.
+/// End of input.
 pub const END: u8 = 0x04;
-/// Takes the next byte as it is.
+/// Makes the next byte literal.
 pub const LITERAL: u8 = 0x16;
 
-/// Takes a stream apart that was made by [`quote`].
+/// Decodes a stream made by [`quote`].
 #[derive(Debug, Default)]
 pub struct Unquote {
     after_literal: bool,
@@ -19,12 +18,12 @@ pub struct Unquote {
 }
 
 impl Unquote {
-    /// At the start of the stream.
+    /// Creates a decoder.
     pub fn new() -> Unquote {
         Unquote::default()
     }
 
-    /// The bytes that these stand for, appended to `out`. What follows the end is dropped.
+    /// Appends the decoded bytes to `out`. Bytes after the end are dropped.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         for &byte in bytes {
             if self.ended {
@@ -39,8 +38,8 @@ impl Unquote {
         }
     }
 
-    /// The next bytes of the stream; none at all are its end, which is for good. `more` gives what has come over the
-    /// line since it was last asked, or nothing when nothing has; no bytes there are the end, too.
+    /// Returns the next decoded bytes; empty at the end of the stream, which is final. `more` returns the bytes
+    /// received since its last call, or `None` if there are none; empty bytes there end the stream, too.
     pub fn next(&mut self, mut more: impl FnMut() -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         loop {
             if self.ended {
@@ -50,20 +49,20 @@ impl Unquote {
             self.ended = input.is_empty();
             let mut bytes = Vec::with_capacity(input.len());
             self.feed(&input, &mut bytes);
-            // A lone Ctrl-V is nothing yet.
+            // A trailing Ctrl-V is incomplete.
             if !bytes.is_empty() {
                 return Some(bytes);
             }
         }
     }
 
-    /// Whether the end has come.
+    /// Whether the end has been reached.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 }
 
-/// Bytes as they go over the line, without the end.
+/// Encodes bytes, without the end.
 pub fn quote(bytes: &[u8]) -> Vec<u8> {
     let mut quoted = Vec::with_capacity(bytes.len());
     for &byte in bytes {
@@ -85,7 +84,7 @@ mod tests {
         let mut line = quote(&all);
         line.push(END);
         line.extend_from_slice(b"too late");
-        // However it is cut.
+        // However it is split.
         for cut in 0..line.len() {
             let (mut unquote, mut out) = (Unquote::new(), Vec::new());
             unquote.feed(&line[..cut], &mut out);

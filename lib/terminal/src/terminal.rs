@@ -1,7 +1,7 @@
 //! The state of a console.
 //!
-//! On a terminal, lines are edited, Ctrl-C and Ctrl-Z are events and output is made harmless. Otherwise input and
-//! output are byte streams, and not one byte is added to them.
+//! On a terminal, lines are edited, Ctrl-C and Ctrl-Z are events, and output is sanitized. Otherwise input and output
+//! are unmodified byte streams.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,57 +12,57 @@ use line_editor::{Candidate, Editor, Event, Span, Style};
 use crate::page::Page;
 use crate::secret::SecretLine;
 
-/// Bytes typed ahead that are kept; what is typed beyond them is dropped.
+/// Maximum type-ahead in bytes; the excess is dropped.
 pub const TYPED_AHEAD_BYTES: usize = 64 * 1024;
-/// Bytes of output that wait for the end of a page; what is written beyond them is dropped.
+/// Maximum output buffered while a page is shown, in bytes; the excess is dropped.
 const HELD_OUTPUT_BYTES: usize = 64 * 1024;
-/// Unread Ctrl-C after which a full-screen program is interrupted as any other.
+/// Number of unread Ctrl-C after which a full-screen program is interrupted like any other.
 const IGNORED_INTERRUPTS: usize = 3;
-/// The longest line of a byte stream; a longer one is cut into lines of this length.
+/// Maximum line length of a byte stream; longer lines are split.
 const LINE_BYTES: usize = 1 << 20;
 const CONTROL_C: u8 = 0x03;
 const CONTROL_Z: u8 = 0x1a;
 const FORM_FEED: u8 = 0x0c;
 const CARRIAGE_RETURN: u8 = b'\r';
 
-/// What is read at present.
+/// The kind of the pending read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// Nothing.
+    /// None.
     Nothing,
     /// A line of text.
     Text,
     /// A command line.
     Command,
-    /// A line that is not shown.
+    /// A line without echo.
     Secret,
-    /// Bytes as they come.
+    /// Raw bytes.
     Bytes,
 }
 
-/// What the person wants of whatever is in charge of the terminal.
+/// Signals for the job control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Ctrl-C while nothing is read: end the job.
+    /// Ctrl-C without a pending read: kill the job.
     Interrupt,
-    /// Ctrl-Z while no command is edited: take the terminal from the job.
+    /// Ctrl-Z while no command is edited: suspend the job.
     Stop,
 }
 
-/// What came of reading a line.
+/// The result of reading a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineEvent {
-    /// A line, without its end.
+    /// A line, without its newline.
     Line(Vec<u8>),
-    /// The person gave it up.
+    /// The user cancelled it.
     Interrupted,
-    /// There are no more lines.
+    /// End of input.
     EndOfInput,
-    /// Completion is wanted at byte `cursor`: answer with [`Terminal::complete`].
+    /// Completion is requested at byte `cursor`: reply with [`Terminal::complete`].
     Complete {
         /// The line so far.
         text: String,
-        /// Where the cursor is.
+        /// Cursor position, in bytes.
         cursor: usize,
     },
 }
@@ -74,26 +74,26 @@ pub struct Terminal {
     colours: bool,
     editor: Editor,
     secret: SecretLine,
-    /// The prompt of a line that is not shown.
+    /// Prompt of a line without echo.
     secret_prompt: String,
     reading: Reading,
-    /// Input that nobody has read.
+    /// Unread input.
     pending: Vec<u8>,
     ended: bool,
-    /// The terminal's cursor is in the first column.
+    /// Whether the terminal's cursor is in the first column.
     at_row_start: bool,
-    /// The last byte of output was the first of a character that may turn out to be a control character.
+    /// The last output byte was the first of a character that may turn out to be a control character.
     after_c2: bool,
-    /// The last byte that was written is a carriage return: the row is still to be emptied.
+    /// The last output byte was a carriage return: the row is still to be cleared.
     after_return: bool,
-    /// The page that a full-screen program shows.
+    /// The page of a full-screen program.
     page: Option<Page>,
-    /// What others wrote since the page is shown.
+    /// Output of others while the page is shown.
     held_output: Vec<u8>,
 }
 
 impl Terminal {
-    /// A console at which a person sits (`interactive`), or not.
+    /// Creates a console; `interactive`: it is a terminal.
     pub fn new(interactive: bool, columns: usize) -> Terminal {
         Terminal {
             interactive,
@@ -112,39 +112,38 @@ impl Terminal {
         }
     }
 
-    /// Whether colours are shown on a terminal.
+    /// Enables or disables colours.
     pub fn set_colours(&mut self, wanted: bool) {
         self.colours = wanted;
     }
 
-    /// Tells the width of the terminal.
+    /// Sets the terminal's width.
     pub fn set_columns(&mut self, columns: usize) {
         self.editor.set_columns(columns);
     }
 
-    /// Whether a person sits there.
+    /// Whether it is a terminal.
     pub fn is_interactive(&self) -> bool {
         self.interactive
     }
 
-    /// What is read at present.
+    /// The kind of the pending read.
     pub fn reading(&self) -> Reading {
         self.reading
     }
 
-    /// Whether the device has said that no more comes.
+    /// Whether the device has reported the end of input.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether there is room for more input. At a terminal always: Ctrl-C has to be seen, and what else is
-    /// typed too far ahead is dropped.
+    /// Whether to read more input. On a terminal always: Ctrl-C must be seen, and excess type-ahead is dropped.
     pub fn has_room(&self) -> bool {
         self.interactive || self.pending.len() < TYPED_AHEAD_BYTES
     }
 
-    /// Takes bytes from the device; none at all is the end of the input. The last signal among them, if any; what was
-    /// typed before it is forgotten.
+    /// Processes bytes from the device; none at all means end of input. Returns the last signal among them, if any, and
+    /// drops the type-ahead before it.
     pub fn input(&mut self, bytes: &[u8]) -> Option<Signal> {
         if bytes.is_empty() {
             self.ended = true;
@@ -166,13 +165,13 @@ impl Terminal {
         Some(signal)
     }
 
-    /// Whether the program that shows a page leaves several Ctrl-C unread: then it hangs, and they are meant for it.
+    /// Whether a full-screen program leaves several Ctrl-C unread: then it hangs, and is interrupted.
     fn ignores_interrupts(&self) -> bool {
         let unread = self.pending.iter().filter(|&&byte| byte == CONTROL_C).count();
         self.reading == Reading::Nothing && unread >= IGNORED_INTERRUPTS
     }
 
-    /// The last byte that is a signal at present, and which. Where a line is edited, Ctrl-C is the editor's.
+    /// Position and kind of the last signal byte. In the line editor, Ctrl-C is the editor's.
     fn last_signal(&self, bytes: &[u8]) -> Option<(usize, Signal)> {
         if !self.interactive || self.page.is_some() {
             return None;
@@ -185,7 +184,7 @@ impl Terminal {
         bytes.iter().enumerate().rev().find_map(|(at, &byte)| Some((at, signal(byte)?)))
     }
 
-    /// Shows the person that a signal was seen, as editing a line does.
+    /// Echoes a signal, as the line editor does.
     pub fn show_signal(&mut self, signal: Signal, out: &mut Vec<u8>) {
         if self.reading == Reading::Text {
             self.editor.hide(out);
@@ -201,7 +200,7 @@ impl Terminal {
         }
     }
 
-    /// Begins to read a line. The prompt is for a person only.
+    /// Starts to read a line. The prompt is shown on a terminal only.
     pub fn begin_line(&mut self, reading: Reading, prompt: &str, out: &mut Vec<u8>) {
         self.reading = reading;
         if !self.interactive {
@@ -227,8 +226,8 @@ impl Terminal {
         out.extend_from_slice(shown.collect::<String>().as_bytes());
     }
 
-    /// What the input so far makes of the line. Call again after each input, until it gives something; all but
-    /// [`LineEvent::Complete`] end the reading.
+    /// Processes buffered input for the line. Call again after each input until it returns an event; all but
+    /// [`LineEvent::Complete`] end the read.
     pub fn line_event(&mut self, out: &mut Vec<u8>) -> Option<LineEvent> {
         let event = match (self.interactive, self.reading) {
             (true, Reading::Secret) => self.secret_event(out),
@@ -242,14 +241,14 @@ impl Terminal {
         event
     }
 
-    /// Answers [`LineEvent::Complete`]: what may stand from byte `start` to the cursor. A blank at the end of
-    /// a candidate is only part of it if it is the only one.
+    /// Replies to [`LineEvent::Complete`] with candidates for the text from byte `start` to the cursor. A trailing
+    /// blank of a candidate is used only if it is the only one.
     pub fn complete<'a>(&mut self, start: usize, candidates: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
         let candidates: Vec<Candidate> = candidates.map(candidate).collect();
         self.editor.complete(start, &candidates, out);
     }
 
-    /// Gives up reading, if something is read, on behalf of another reader.
+    /// Cancels the pending read, if any, on behalf of another reader.
     pub fn stop_reading(&mut self, out: &mut Vec<u8>) {
         if self.interactive && matches!(self.reading, Reading::Text | Reading::Command) {
             self.editor.hide(out);
@@ -262,13 +261,13 @@ impl Terminal {
         self.reading = Reading::Nothing;
     }
 
-    /// Begins to read bytes.
+    /// Starts to read bytes.
     pub fn begin_bytes(&mut self) {
         self.reading = Reading::Bytes;
     }
 
-    /// At most `count` bytes of input: `None` if there are none yet, empty at the end of the input. Something
-    /// ends the reading.
+    /// Returns at most `count` bytes of input: `None` if there are none yet, empty at the end of input. A result ends
+    /// the read.
     pub fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
         if self.pending.is_empty() && !self.ended {
             return None;
@@ -278,12 +277,12 @@ impl Terminal {
         Some(self.pending.drain(..count).collect())
     }
 
-    /// Whether output is passed on as it is.
+    /// Whether output is passed through.
     pub fn is_stream(&self) -> bool {
         !self.interactive
     }
 
-    /// What is to be shown for bytes that a program writes.
+    /// Sanitizes a program's output for display.
     pub fn output(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if !self.interactive {
             return out.extend_from_slice(bytes);
@@ -317,7 +316,7 @@ impl Terminal {
         }
     }
 
-    /// Whether a page can be shown: on a terminal while no line is edited there.
+    /// Whether a page can be shown: on a terminal while no line is edited.
     pub fn takes_pages(&self) -> bool {
         self.interactive && matches!(self.reading, Reading::Nothing | Reading::Bytes)
     }
@@ -331,7 +330,7 @@ impl Terminal {
         self.page = Some(page);
     }
 
-    /// Gives the screen of before the page back, and shows what was written meanwhile.
+    /// Leaves the page, restores the screen, and shows what was written meanwhile.
     pub fn end_page(&mut self, out: &mut Vec<u8>) {
         if self.page.take().is_none() {
             return;
@@ -341,9 +340,8 @@ impl Terminal {
         self.output(&held, out);
     }
 
-    /// A program's output must not steer the terminal: control characters are shown as `^X`. A form feed is the
-    /// one way to begin a page at the top of an empty screen, a carriage return to begin the row anew, empty; before a
-    /// line end it says nothing.
+    /// Sanitizes program output: control characters are shown as `^X`. A form feed clears the screen; a carriage return
+    /// clears the row, except before a newline.
     fn put_harmless(&mut self, byte: u8, out: &mut Vec<u8>) {
         if core::mem::take(&mut self.after_c2) {
             if (0x80..0xa0).contains(&byte) {
@@ -368,7 +366,7 @@ impl Terminal {
         self.at_row_start = matches!(byte, b'\n' | FORM_FEED);
     }
 
-    /// Takes away what is in the row, after a carriage return.
+    /// Clears the row, after a carriage return.
     fn empty_row(&mut self, out: &mut Vec<u8>) {
         if core::mem::take(&mut self.after_return) {
             out.extend_from_slice(b"\x1b[K");
@@ -425,7 +423,7 @@ impl Terminal {
     }
 }
 
-/// The label is what follows the last folder of a path: a list of long paths that all begin alike tells little.
+/// The label is the last path component: a list of long paths with a common prefix is hard to read.
 fn candidate(text: &str) -> Candidate {
     let (text, suffix) = text.strip_suffix(' ').map_or((text, ""), |text| (text, " "));
     let folder = text.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);

@@ -1,4 +1,4 @@
-//! Full-screen programs: a page is shown and ends, keys are the program's, other output waits.
+//! Full-screen programs: pages are shown and left, keys go to the program, other output is deferred.
 
 use terminal::page::Page;
 use terminal::{Reading, Signal, Terminal};

@@ -1,4 +1,4 @@
-//! The console's decisions, without a machine.
+//! Terminal logic, without a machine.
 
 use terminal::{LineEvent, Reading, Signal, TYPED_AHEAD_BYTES, Terminal};
 
@@ -41,10 +41,10 @@ fn a_carriage_return_begins_the_row_anew() {
     let mut terminal = Terminal::new(true, 80);
     assert_eq!(shown(&mut terminal, b"1 %\r2 %\r \r"), b"1 %\r\x1b[K2 %\r\x1b[K \r");
     assert_eq!(shown(&mut terminal, b"done\n"), b"\x1b[Kdone\r\n");
-    // Lines may end in the way of other systems.
+    // Lines may end as on other systems.
     assert_eq!(shown(&mut terminal, b"a\r"), b"a\r");
     assert_eq!(shown(&mut terminal, b"\nb\r\n"), b"\r\nb\r\r\n");
-    // What is read begins in an empty row.
+    // A read starts in an empty row.
     assert_eq!(shown(&mut terminal, b"half\r"), b"half\r");
     let mut out = Vec::new();
     terminal.begin_line(Reading::Text, "", &mut out);
@@ -59,7 +59,7 @@ fn control_c_while_nothing_is_read_forgets_what_was_typed() {
     let mut out = Vec::new();
     terminal.begin_line(Reading::Text, "", &mut out);
     assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"ef".to_vec())));
-    // While a line is read, it is the line that is given up.
+    // While a line is read, only the line is cancelled.
     terminal.begin_line(Reading::Text, "", &mut out);
     assert_eq!(terminal.input(b"x\x03"), None);
     assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Interrupted));
@@ -76,7 +76,7 @@ fn control_z_is_a_signal_unless_a_command_is_edited() {
     terminal.begin_line(Reading::Text, "", &mut out);
     assert_eq!(terminal.input(b"x\x1a"), Some(Signal::Stop));
     assert_eq!(terminal.line_event(&mut out), None);
-    // The last of several counts; a stream knows none.
+    // The last of several counts; a byte stream has none.
     terminal.stop_reading(&mut out);
     assert_eq!(terminal.input(b"\x1a\x03\x1a"), Some(Signal::Stop));
     assert_eq!(terminal.input(b"\x1a\x03"), Some(Signal::Interrupt));
@@ -147,12 +147,12 @@ fn a_passphrase_is_neither_shown_nor_kept() {
     terminal.begin_line(Reading::Secret, "Passphrase: ", &mut out);
     terminal.input(b"open sesa");
     assert_eq!(terminal.line_event(&mut out), None);
-    // What a program writes meanwhile goes above the prompt.
+    // Program output meanwhile goes above the prompt.
     out.extend(shown(&mut terminal, b"a note"));
     terminal.input(b"me\rnext");
     assert_eq!(terminal.line_event(&mut out), Some(LineEvent::Line(b"open sesame".to_vec())));
     assert_eq!(String::from_utf8(out).unwrap(), "Passphrase: \r\x1b[Ka note\r\nPassphrase: \r\n");
-    // What was typed ahead is the next line's, and neither history nor what was cut has the passphrase.
+    // Type-ahead goes to the next line, and neither history nor kill ring has the passphrase.
     let mut out = Vec::new();
     terminal.begin_line(Reading::Command, "> ", &mut out);
     terminal.input(b"\x15\x19\x1b[A");

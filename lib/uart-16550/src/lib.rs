@@ -1,9 +1,8 @@
-//! The serial port of a PC: a 16550 with FIFOs, over whatever reaches its eight registers.
+//! A 16550 UART with FIFOs, over an abstract access to its eight registers.
 //!
-//! Key types: [`Uart`], [`Registers`] (the map of its registers). Everything here ends after a bounded number of
-//! accesses, whatever the device answers. (The crate `uart_16550` waits for the device without a bound, and its
-//! accesses are unsafe functions, which a driver may not implement.) Deliberately not here: waiting, and what the
-//! bytes mean.
+//! Key types: [`Uart`], [`Registers`] (its register map). All functions end after a bounded number of accesses,
+//! whatever the device returns. (The crate `uart_16550` waits for the device without bound, and its accesses are unsafe
+//! functions, which a driver may not implement.) Deliberately not here: waiting, and the meaning of the bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,32 +17,32 @@ use layout::Access;
 pub use registers::Registers;
 use registers::{FIFOS_ON, Fifo, Interrupts, LineControl, LineStatus, ModemControl, TRIGGER_8, cause};
 
-/// Bytes that the transmitter takes at once when it is empty.
+/// Size of the transmit FIFO, in bytes.
 pub const FIFO_BYTES: usize = 16;
-/// How many interrupt causes [`Uart::serve`] looks at before it gives up.
+/// Maximum interrupt causes handled per call of [`Uart::serve`].
 const CAUSES: usize = 32;
-/// How many bytes are read from the receiver in a row: more than any FIFO holds.
+/// Maximum bytes read from the receiver per cause: more than any FIFO holds.
 const RECEIVED_IN_A_ROW: usize = 256;
 
-/// A character has 8 bits.
+/// 8 bits per character.
 const BITS_8: LineControl = LineControl::NONE.with_character(3);
-/// Somebody is here, and the interrupt line is connected.
+/// DTR and OUT2, which connects the interrupt line.
 const READY: ModemControl = ModemControl::NONE.with_terminal_ready(true).with_interrupt_line(true);
-/// As a register reads where no device answers.
+/// As read where no device responds.
 const NOBODY: u8 = u8::MAX;
 
-/// No serial port answers at these registers, or not any more.
+/// There is no serial port at these registers, or no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoDevice;
 
-/// What [`Uart::serve`] found.
+/// The result of [`Uart::serve`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// The transmitter is empty; asked for by [`Uart::announce_room`].
+    /// The transmitter is empty; requested by [`Uart::announce_room`].
     pub room: bool,
-    /// Bytes came faster than they were taken, and some are lost.
+    /// Receiver overrun: bytes were lost.
     pub overrun: bool,
-    /// More causes of interrupts are left: serve again.
+    /// More interrupt causes are pending: serve again.
     pub more: bool,
 }
 
@@ -51,17 +50,17 @@ pub struct Served {
 #[derive(Debug)]
 pub struct Uart<A> {
     registers: Registers<A>,
-    /// The interrupt enable register as it was written.
+    /// The interrupt enable register as written.
     interrupts: Interrupts,
     receiving: bool,
 }
 
 impl<A: Access<u8>> Uart<A> {
-    /// Takes over a port and sets it up: 115,200 baud, 8 bits, no parity, FIFOs, interrupts off. Bytes that had
-    /// been received are appended to `input`.
+    /// Initializes the port: 115,200 baud, 8N1, FIFOs enabled, interrupts disabled. Bytes received before are appended
+    /// to `input`.
     pub fn start(registers: Registers<A>, input: &mut Vec<u8>) -> Result<Uart<A>, NoDevice> {
         registers.line_control().write(BITS_8);
-        // Nothing hangs on the scratch register, so a device that keeps its bytes is there.
+        // The scratch register has no function, so a device that stores its bytes is present.
         for pattern in [0x5a, 0xa5] {
             registers.scratch().write(pattern);
             if registers.scratch().read() != pattern {
@@ -77,7 +76,7 @@ impl<A: Access<u8>> Uart<A> {
         let mut uart = Uart { registers, interrupts: Interrupts::NONE, receiving: false };
         let on = Fifo::NONE.with_enable(true);
         if !had_fifos {
-            // Switching the FIFOs on empties them, so what has been received is read just before.
+            // Enabling the FIFOs clears them, so received bytes are read just before.
             uart.receive(input, usize::MAX)?;
             uart.registers.fifo().write(on.with_clear_receiver(true).with_clear_transmitter(true));
         }
@@ -87,8 +86,8 @@ impl<A: Access<u8>> Uart<A> {
         Ok(uart)
     }
 
-    /// Takes care of everything that interrupts: appends what was received to `input`, as long as that is shorter
-    /// than `limit`, and then stops receiving. To be called after an interrupt, before waiting for the next.
+    /// Handles all interrupt causes: appends received bytes to `input` as long as that is shorter than `limit`, then
+    /// stops receiving. To be called after an interrupt, before waiting for the next.
     pub fn serve(&mut self, input: &mut Vec<u8>, limit: usize) -> Result<Served, NoDevice> {
         let mut served = Served::default();
         for _ in 0..CAUSES {
@@ -104,7 +103,7 @@ impl<A: Access<u8>> Uart<A> {
                     served.room = true;
                     self.set_interrupts(self.interrupts.with_transmitter_empty(false));
                 }
-                // Reading it takes the cause away.
+                // Reading it clears the cause.
                 _ => {
                     self.registers.modem_status().read();
                 }
@@ -113,27 +112,27 @@ impl<A: Access<u8>> Uart<A> {
         Ok(Served { more: true, ..served })
     }
 
-    /// Lets bytes come in and interrupt.
+    /// Enables reception and its interrupt.
     pub fn start_receiving(&mut self) {
         self.receiving = true;
         self.set_interrupts(self.interrupts.with_received(true).with_line_status(true));
         self.registers.modem_control().write(READY.with_request_to_send(true));
     }
 
-    /// Whether bytes may come in.
+    /// Whether reception is enabled.
     pub fn is_receiving(&self) -> bool {
         self.receiving
     }
 
-    /// Asks the other side to send nothing, and leaves what comes in the device.
+    /// Deasserts RTS, and leaves received bytes in the device.
     fn stop_receiving(&mut self) {
         self.receiving = false;
         self.set_interrupts(self.interrupts.with_received(false).with_line_status(false));
         self.registers.modem_control().write(READY);
     }
 
-    /// Hands over the first of these bytes, at most [`FIFO_BYTES`]: how many. None if the transmitter is not
-    /// empty.
+    /// Writes the first of these bytes to the transmitter, at most [`FIFO_BYTES`]; returns their number, which is 0 if
+    /// it is not empty.
     pub fn transmit(&mut self, bytes: &[u8]) -> Result<usize, NoDevice> {
         if !self.line_status()?.transmitter_empty() {
             return Ok(0);
@@ -145,7 +144,7 @@ impl<A: Access<u8>> Uart<A> {
         Ok(count)
     }
 
-    /// Interrupts once the transmitter is empty, also if it is already: [`Served::room`].
+    /// Requests an interrupt once the transmitter is empty, even if it is already: [`Served::room`].
     pub fn announce_room(&mut self) {
         self.set_interrupts(self.interrupts.with_transmitter_empty(true));
     }
@@ -160,7 +159,7 @@ impl<A: Access<u8>> Uart<A> {
         if status.bits() == NOBODY { Err(NoDevice) } else { Ok(status) }
     }
 
-    /// Reads what was received. Whether bytes were lost.
+    /// Reads received bytes; returns whether bytes were lost.
     fn receive(&mut self, input: &mut Vec<u8>, limit: usize) -> Result<bool, NoDevice> {
         let mut overrun = false;
         for _ in 0..RECEIVED_IN_A_ROW {

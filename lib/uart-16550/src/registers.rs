@@ -1,43 +1,42 @@
-//! The registers and their bits (National Semiconductor, *PC16550D*, 1995, section 8).
+//! Registers and bits (National Semiconductor, *PC16550D*, 1995, section 8).
 
-/// The port.
+/// Register map.
 #[layout::registers(bytes = 8)]
 pub struct Registers {
-    /// A byte that was received.
+    /// RBR: received byte.
     #[at(0)]
     pub received: ReadOnly<u8>,
-    /// A byte to be sent.
+    /// THR: byte to transmit.
     #[at(0)]
     pub send: WriteOnly<u8>,
-    /// What interrupts.
+    /// IER.
     #[at(1)]
     pub interrupts: ReadWrite<Interrupts>,
-    /// Why it interrupts.
+    /// IIR.
     #[at(2)]
     pub identification: ReadOnly<Identification>,
-    /// How the FIFOs work.
+    /// FCR.
     #[at(2)]
     pub fifo: WriteOnly<Fifo>,
-    /// What a character looks like on the line.
+    /// LCR.
     #[at(3)]
     pub line_control: ReadWrite<LineControl>,
-    /// What the modem is told.
+    /// MCR.
     #[at(4)]
     pub modem_control: ReadWrite<ModemControl>,
-    /// What goes on on the line.
+    /// LSR.
     #[at(5)]
     pub line_status: ReadOnly<LineStatus>,
-    /// What the modem tells; reading it ends its interrupt.
+    /// MSR; reading it clears its interrupt.
     #[at(6)]
     pub modem_status: ReadOnly<u8>,
-    /// Keeps a byte, for nothing.
+    /// SCR: scratch register.
     #[at(7)]
     pub scratch: ReadWrite<u8>,
-    /// By what the clock of 115,200 Hz is divided: the lower half. In place of the data, while
-    /// [`LineControl::divisor`] is set.
+    /// DLL: divisor of 115,200 Hz, lower half; in place of the data while [`LineControl::divisor`] is set.
     #[at(0, bank = "divisor")]
     pub divisor_low: ReadWrite<u8>,
-    /// The upper half, in place of the interrupts.
+    /// DLM: upper half, in place of IER.
     #[at(1, bank = "divisor")]
     pub divisor_high: ReadWrite<u8>,
 }
@@ -45,13 +44,13 @@ pub struct Registers {
 /// Interrupt enable register.
 #[layout::bits(u8)]
 pub struct Interrupts {
-    /// A byte was received.
+    /// Received data available.
     #[bit(0)]
     pub received: bool,
-    /// There is room for bytes to send.
+    /// Transmitter holding register empty.
     #[bit(1)]
     pub transmitter_empty: bool,
-    /// Something is wrong on the line.
+    /// Receiver line status.
     #[bit(2)]
     pub line_status: bool,
 }
@@ -59,59 +58,59 @@ pub struct Interrupts {
 /// Interrupt identification register.
 #[layout::bits(u8)]
 pub struct Identification {
-    /// Nothing interrupts.
+    /// No interrupt pending.
     #[bit(0)]
     pub none_pending: bool,
-    /// What does: see [`cause`].
+    /// The pending cause: see [`cause`].
     #[bits(1..=3)]
     pub cause: u8,
-    /// 3: the FIFOs are on.
+    /// 3: FIFOs enabled.
     #[bits(6..=7)]
     pub fifos: u8,
 }
 
 /// Values of [`Identification::cause`].
 pub mod cause {
-    /// There is room for bytes to send.
+    /// Transmitter holding register empty.
     pub const TRANSMITTER_EMPTY: u8 = 1;
-    /// A byte was received, or as many as were to trigger.
+    /// Received data available, or trigger level reached.
     pub const RECEIVED: u8 = 2;
-    /// Something is wrong on the line.
+    /// Receiver line status.
     pub const LINE_STATUS: u8 = 3;
-    /// Fewer than the trigger level, and no more for a while.
+    /// Character timeout: fewer than the trigger level, and none for a while.
     pub const RECEIVED_SOME: u8 = 6;
 }
 
-/// [`Identification::fifos`] when they are on.
+/// [`Identification::fifos`] with FIFOs enabled.
 pub const FIFOS_ON: u8 = 3;
 
 /// FIFO control register.
 #[layout::bits(u8)]
 pub struct Fifo {
-    /// They are used.
+    /// Enables the FIFOs.
     #[bit(0)]
     pub enable: bool,
-    /// What was received is forgotten.
+    /// Clears the receive FIFO.
     #[bit(1)]
     pub clear_receiver: bool,
-    /// What was to be sent is forgotten.
+    /// Clears the transmit FIFO.
     #[bit(2)]
     pub clear_transmitter: bool,
-    /// At how many bytes received it interrupts; [`TRIGGER_8`].
+    /// Receive trigger level; see [`TRIGGER_8`].
     #[bits(6..=7)]
     pub trigger: u8,
 }
 
-/// Interrupt at 8 bytes received; the other half of the FIFO is for what comes until they are read.
+/// Trigger at 8 bytes; the other half of the FIFO is for bytes that arrive before the driver reads.
 pub const TRIGGER_8: u8 = 2;
 
 /// Line control register.
 #[layout::bits(u8)]
 pub struct LineControl {
-    /// Bits of a character, from 5 (0) to 8 (3).
+    /// Bits per character, from 5 (0) to 8 (3).
     #[bits(0..=1)]
     pub character: u8,
-    /// Registers 0 and 1 are the divisor.
+    /// Divisor latch access (DLAB).
     #[bit(7)]
     pub divisor: bool,
 }
@@ -119,13 +118,13 @@ pub struct LineControl {
 /// Modem control register.
 #[layout::bits(u8)]
 pub struct ModemControl {
-    /// Somebody is here.
+    /// DTR.
     #[bit(0)]
     pub terminal_ready: bool,
-    /// The other side may send.
+    /// RTS.
     #[bit(1)]
     pub request_to_send: bool,
-    /// OUT2, which on a PC connects the interrupt line.
+    /// OUT2, which enables the interrupt line on a PC.
     #[bit(3)]
     pub interrupt_line: bool,
 }
@@ -133,16 +132,16 @@ pub struct ModemControl {
 /// Line status register.
 #[layout::bits(u8)]
 pub struct LineStatus {
-    /// A byte is there.
+    /// Data ready.
     #[bit(0)]
     pub received: bool,
-    /// One was lost.
+    /// Overrun error.
     #[bit(1)]
     pub overrun: bool,
-    /// The line is held low, which looks like a zero byte.
+    /// Break, which is received as a zero byte.
     #[bit(4)]
     pub is_break: bool,
-    /// The transmitter takes [`FIFO_BYTES`](crate::FIFO_BYTES).
+    /// The transmitter accepts [`FIFO_BYTES`](crate::FIFO_BYTES).
     #[bit(5)]
     pub transmitter_empty: bool,
 }

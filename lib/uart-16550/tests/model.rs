@@ -1,4 +1,4 @@
-//! The port against a model of the device, and against devices that answer nonsense.
+//! The driver against a model of the device, and against arbitrary devices.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use layout::Access;
 use uart_16550::{FIFO_BYTES, NoDevice, Registers, Served, Uart};
 
-/// A device, by the offset of its registers (0 to 7).
+/// A device, by register offset (0 to 7).
 trait Device {
     fn read(&mut self, offset: u64) -> u8;
     fn write(&mut self, offset: u64, value: u8);
@@ -28,7 +28,7 @@ fn start<'a, D: Device>(device: &'a mut D, input: &mut Vec<u8>) -> Result<Uart<L
     Uart::start(Registers::over(Lent(RefCell::new(device))), input)
 }
 
-/// What the data sheet says of the registers that are used.
+/// The model, for the registers in use.
 #[derive(Default)]
 struct Model {
     scratch: u8,
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// The line has taken what was handed over.
+    /// The line has transmitted what was written.
     fn drain(&mut self) {
         self.transmitter = 0;
         self.transmitter_announced = false;
@@ -133,7 +133,7 @@ fn what_came_before_the_driver_is_kept() {
     start(&mut model, &mut input).unwrap();
     assert_eq!(input, b"x");
     assert!(model.fifos && model.enabled == 0);
-    // And what the last driver left in the FIFO.
+    // Including what the last driver left in the FIFO.
     model.arrive(b"yz");
     let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
@@ -181,7 +181,7 @@ fn output_goes_a_fifo_at_a_time() {
         let count = uart.transmit(&text[done..]).unwrap();
         assert!(count > 0 && count <= FIFO_BYTES);
         done += count;
-        // The transmitter has something to do.
+        // The transmitter is busy.
         assert_eq!(uart.transmit(b"more"), Ok(0));
         uart.announce_room();
         assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
@@ -191,15 +191,15 @@ fn output_goes_a_fifo_at_a_time() {
     let mut uart = start(&mut model, &mut Vec::new()).unwrap();
     uart.announce_room();
     assert!(uart.serve(&mut Vec::new(), 1).unwrap().room);
-    // Told once, as it was asked for once.
+    // Reported once, as it was requested once.
     assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
 }
 
-/// Answers by a sequence of numbers, and counts how often it is asked.
+/// Responds from a number sequence, and counts accesses.
 struct Nonsense {
     state: u64,
     accesses: usize,
-    /// What the scratch register keeps; a device that does not even do that is none.
+    /// The scratch register; a device without it is not detected.
     scratch: u8,
 }
 

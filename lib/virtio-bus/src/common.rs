@@ -1,63 +1,64 @@
-//! The common configuration of a virtio device on PCI (4.1.4.3).
+//! The common configuration structure of virtio over PCI (4.1.4.3).
 
-/// The registers, one queue's at a time. Addresses are written as two halves, as every device takes them.
+/// The registers; those of queues are for the selected one. Addresses are written as two halves, which all devices
+/// support.
 #[layout::registers(bytes = 56)]
 pub struct Registers {
-    /// Which 32 of the offered features are shown.
+    /// Device feature select: which 32 bits are shown.
     #[at(0)]
     pub device_features_select: ReadWrite<u32>,
-    /// Features that the device offers.
+    /// Device features.
     #[at(4)]
     pub device_features: ReadOnly<u32>,
-    /// Which 32 of the accepted features are shown.
+    /// Driver feature select.
     #[at(8)]
     pub driver_features_select: ReadWrite<u32>,
-    /// Features that the driver accepts.
+    /// Driver features.
     #[at(12)]
     pub driver_features: ReadWrite<u32>,
-    /// The interrupt for changes of the configuration.
+    /// MSI-X vector of configuration changes.
     #[at(16)]
     pub configuration_vector: ReadWrite<u16>,
-    /// How many queues there are.
+    /// Number of queues.
     #[at(18)]
     pub queues: ReadOnly<u16>,
-    /// The device's status; 0 resets it.
+    /// Device status; 0 resets it.
     #[at(20)]
     pub status: ReadWrite<u8>,
-    /// Changes with the configuration.
+    /// Configuration generation.
     #[at(21)]
     pub generation: ReadOnly<u8>,
-    /// Which queue is shown.
+    /// Queue select.
     #[at(22)]
     pub queue_select: ReadWrite<u16>,
-    /// Its most descriptors when read; those that it has when written.
+    /// Queue size: its maximum when read, the size in use when written.
     #[at(24)]
     pub queue_size: ReadWrite<u16>,
-    /// Its interrupt.
+    /// MSI-X vector of the queue.
     #[at(26)]
     pub queue_vector: ReadWrite<u16>,
-    /// 1: it is used.
+    /// Queue enable.
     #[at(28)]
     pub queue_enable: ReadWrite<u16>,
-    /// Its doorbell, in distances of doorbells.
+    /// Notification offset, in units of the multiplier.
     #[at(30)]
     pub queue_doorbell: ReadOnly<u16>,
-    /// Address of its descriptors.
+    /// Descriptor area, lower half.
     #[at(32)]
     pub queue_descriptors_low: ReadWrite<u32>,
-    /// Their upper half.
+    /// Upper half.
     #[at(36)]
     pub queue_descriptors_high: ReadWrite<u32>,
-    /// Address of what the driver writes.
+    /// Driver area, lower half.
     #[at(40)]
     pub queue_driver_low: ReadWrite<u32>,
-    /// Its upper half.
+    /// Upper half.
     #[at(44)]
     pub queue_driver_high: ReadWrite<u32>,
-    /// Address of what the device writes.
+    /// Device area, lower half.
     #[at(48)]
     pub queue_device_low: ReadWrite<u32>,
-    /// Its upper half.
+    /// Upper half.
     #[at(52)]
     pub queue_device_high: ReadWrite<u32>,
 }

@@ -1,8 +1,8 @@
-//! What the buses of virtio devices share: how devices are called, what a slot in memory holds, and how a device
-//! is silenced. Numbers are those of *Virtual I/O Device (VIRTIO) Version 1.2*.
+//! Common parts of virtio buses: device names, MMIO slots, and device reset. Section numbers are those of *Virtual I/O
+//! Device (VIRTIO) Version 1.2*.
 //!
-//! Key types: [`Names`], [`slot::Registers`] and [`common::Registers`] (a device's registers, on either bus),
-//! [`silence`]. Deliberately not here: queues, and what the devices do.
+//! Key types: [`Names`], [`slot::Registers`] and [`common::Registers`] (register maps over MMIO and PCI), [`silence`].
+//! Deliberately not here: queues, and the functions of devices.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,35 +15,35 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-/// How often a device's status is read until it must say that the device is reset.
+/// Maximum polls of the status register for a reset.
 const ASKS: usize = 1_000;
 
-/// Gives names to devices as they are found: `virtio-blk0`, `virtio-blk1`, `virtio-net0`, ...
+/// Assigns device names in order of discovery: `virtio-blk0`, `virtio-blk1`, `virtio-net0`, ...
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     counts: BTreeMap<u32, u32>,
 }
 
 impl Names {
-    /// None given yet.
+    /// Starts from zero.
     pub fn new() -> Names {
         Names::default()
     }
 
-    /// The name of the next device of this kind (section 5).
+    /// Returns the name of the next device of this type (section 5).
     pub fn next(&mut self, device_id: u32) -> String {
         let count = self.counts.entry(device_id).or_default();
         let number = *count;
         *count += 1;
         match kind(device_id) {
             Some(kind) => format!("virtio-{kind}{number}"),
-            // The number of the kind and that of the device are told apart by a sign.
+            // A hyphen separates the numbers of type and device.
             None => format!("virtio-{device_id}-{number}"),
         }
     }
 }
 
-/// The word for a kind of device that there are drivers for.
+/// The name of a supported device type.
 pub fn kind(device_id: u32) -> Option<&'static str> {
     match device_id {
         1 => Some("net"),
@@ -55,21 +55,21 @@ pub fn kind(device_id: u32) -> Option<&'static str> {
     }
 }
 
-/// Access to the status of a device.
+/// Access to the status register of a device.
 pub trait Status {
-    /// Reads it; what cannot be read is not 0.
+    /// Reads it; returns a value other than 0 on failure.
     fn read(&mut self) -> u32;
     /// Writes it.
     fn write(&mut self, status: u32);
-    /// Lets some time pass: a tenth of a millisecond.
+    /// Waits for about a tenth of a millisecond.
     fn pause(&mut self);
 }
 
-/// The device does not say that it is reset.
+/// The device does not confirm its reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotSilenced;
 
-/// Resets a device: once it says that it is reset, it reaches no memory and interrupts no more (2.4.2).
+/// Resets a device: once it confirms, it does no more DMA and raises no more interrupts (2.4.2).
 pub fn silence(status: &mut impl Status) -> Result<(), NotSilenced> {
     status.write(0);
     for _ in 0..ASKS {

@@ -1,82 +1,82 @@
-//! A slot for a virtio device in memory (4.2.2).
+//! The register layout of virtio over MMIO (4.2.2).
 
 use core::fmt;
 
 use layout::Access;
 
-/// "virt", little endian.
+/// "virt", little-endian.
 pub const MAGIC: u32 = 0x7472_6976;
 
-/// The registers of a slot, one queue's at a time. Those of a kind of device begin behind them.
+/// The registers; those of queues are for the selected one. Device-specific configuration follows.
 #[layout::registers(bytes = 0x100)]
 pub struct Registers {
     /// [`MAGIC`].
     #[at(0x00)]
     pub magic: ReadOnly<u32>,
-    /// How the registers lie: 1 (old) or 2.
+    /// Version: 1 (legacy) or 2.
     #[at(0x04)]
     pub version: ReadOnly<u32>,
-    /// The kind of device; 0 for none.
+    /// Device type; 0: none.
     #[at(0x08)]
     pub device_id: ReadOnly<u32>,
-    /// Who made it.
+    /// Vendor id.
     #[at(0x0c)]
     pub vendor_id: ReadOnly<u32>,
-    /// Features that the device offers.
+    /// Device features.
     #[at(0x10)]
     pub device_features: ReadOnly<u32>,
-    /// Which 32 of them are shown.
+    /// Device feature select: which 32 bits are shown.
     #[at(0x14)]
     pub device_features_select: WriteOnly<u32>,
-    /// Features that the driver accepts.
+    /// Driver features.
     #[at(0x20)]
     pub driver_features: WriteOnly<u32>,
-    /// Which 32 of them are written.
+    /// Driver feature select.
     #[at(0x24)]
     pub driver_features_select: WriteOnly<u32>,
-    /// Which queue is shown.
+    /// Queue select.
     #[at(0x30)]
     pub queue_select: WriteOnly<u32>,
-    /// Its most descriptors.
+    /// Maximum queue size.
     #[at(0x34)]
     pub queue_size_most: ReadOnly<u32>,
-    /// Its descriptors.
+    /// Queue size.
     #[at(0x38)]
     pub queue_size: WriteOnly<u32>,
-    /// 1: it is used.
+    /// Queue ready.
     #[at(0x44)]
     pub queue_ready: ReadWrite<u32>,
-    /// Tells the device of a queue with new requests.
+    /// Queue notification.
     #[at(0x50)]
     pub queue_notify: WriteOnly<u32>,
-    /// Why the device interrupts.
+    /// Interrupt status.
     #[at(0x60)]
     pub interrupt_status: ReadOnly<u32>,
-    /// Ends the interrupt for these reasons.
+    /// Interrupt acknowledgment.
     #[at(0x64)]
     pub interrupt_acknowledge: WriteOnly<u32>,
-    /// The device's status; 0 resets it.
+    /// Device status; 0 resets it.
     #[at(0x70)]
     pub status: ReadWrite<u32>,
-    /// Address of the queue's descriptors.
+    /// Descriptor area, lower half.
     #[at(0x80)]
     pub queue_descriptors_low: WriteOnly<u32>,
-    /// Their upper half.
+    /// Upper half.
     #[at(0x84)]
     pub queue_descriptors_high: WriteOnly<u32>,
-    /// Address of what the driver writes.
+    /// Driver area, lower half.
     #[at(0x90)]
     pub queue_driver_low: WriteOnly<u32>,
-    /// Its upper half.
+    /// Upper half.
     #[at(0x94)]
     pub queue_driver_high: WriteOnly<u32>,
-    /// Address of what the device writes.
+    /// Device area, lower half.
     #[at(0xa0)]
     pub queue_device_low: WriteOnly<u32>,
-    /// Its upper half.
+    /// Upper half.
     #[at(0xa4)]
     pub queue_device_high: WriteOnly<u32>,
-    /// Changes with the configuration.
+    /// Configuration generation.
     #[at(0xfc)]
     pub generation: ReadOnly<u32>,
 }
@@ -84,33 +84,33 @@ pub struct Registers {
 /// A device in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// What kind it is.
+    /// Device type.
     pub device_id: u32,
-    /// Who made it.
+    /// Vendor id.
     pub vendor_id: u32,
-    /// How its registers lie: 1 (old) or 2.
+    /// Version: 1 (legacy) or 2.
     pub version: u32,
 }
 
-/// What a slot holds cannot be used.
+/// Why a slot is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No slot is there.
+    /// Not a virtio slot.
     NoSlot,
-    /// Its registers lie in a way that no driver knows.
+    /// Unsupported version.
     Version(u32),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoSlot => formatter.write_str("no virtio slot answers there"),
-            Error::Version(version) => write!(formatter, "its version is {version}; 1 and 2 are known"),
+            Error::NoSlot => formatter.write_str("there is no virtio slot"),
+            Error::Version(version) => write!(formatter, "unsupported version {version}; 1 and 2 are supported"),
         }
     }
 }
 
-/// Looks into a slot; `None` if it is empty.
+/// Probes a slot; `None` if it is empty.
 pub fn probe<A: Access<u32>>(registers: &Registers<A>) -> Result<Option<Device>, Error> {
     if registers.magic().read() != MAGIC {
         return Err(Error::NoSlot);

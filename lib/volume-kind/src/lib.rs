@@ -1,8 +1,9 @@
-//! What a disk may hold, by bytes at known places.
+//! Detection of disk content by signatures.
 //!
-//! [`may_hold`] is for a caller that would otherwise start a file system only to learn that the disk is none of its
-//! own. A `false` is certain; a `true` is not: what is damaged or not supported is for the file system to report.
-//! [`probes`] finds signatures of file systems, partition tables and other uses, for a caller that must not take a
+//! [`may_hold`] saves starting a file system service for a disk of another kind. A `false` is certain; a `true` is not:
+//! damage and unsupported variants are for the file system to report. [`probes`] finds signatures of file systems,
+//! partition tables and other uses, for a caller that must not mistake a disk in use for an empty or damaged one.
+//! Deliberately not here: reading disks, and the content of volumes.
 //! disk in use for an empty or a damaged one. Deliberately not here: reading disks, and what is inside of a volume.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -11,25 +12,24 @@ mod signatures;
 
 pub use signatures::{FAT, GPT, MBR, Probe, SECTOR_BYTES, probes};
 
-/// How many of a disk's first bytes are looked at.
+/// Number of leading bytes that are examined.
 pub const BYTES: usize = 2048;
 
-/// Where ext2's superblock has its magic number, and what that is.
+/// Offset and value of the magic number in ext2's superblock.
 const EXT2_MAGIC_AT: usize = 1024 + 56;
 const EXT2_MAGIC: [u8; 2] = 0xef53_u16.to_le_bytes();
 
-/// Where every boot sector has its signature, and what that is.
+/// Offset and value of the boot sector signature.
 const BOOT_SIGNATURE_AT: usize = 510;
 const BOOT_SIGNATURE: [u8; 2] = [0x55, 0xaa];
-/// Where boot sectors name their format: FAT12 and FAT16, FAT32.
+/// Offsets of the file system type in boot sectors: FAT12 and FAT16, FAT32.
 const FAT_NAMES_AT: [usize; 2] = [54, 82];
-/// Where a FAT boot sector has the bytes of a sector (two), and the sectors of a cluster.
+/// Offsets of bytes per sector (two bytes) and sectors per cluster in a FAT boot sector.
 const FAT_SECTOR_BYTES_AT: usize = 11;
 const FAT_CLUSTER_SECTORS_AT: usize = 13;
 
-/// Whether a disk that begins with `start` may hold a volume of this kind (`ext2`, `fat`). What lies behind the end of
-/// `start` counts as missing, so it should be [`BYTES`] long where the disk is. Of other kinds nothing is known:
-/// they may be there.
+/// Whether a disk that begins with `start` may hold a volume of this kind (`ext2`, `fat`). Bytes after `start` count as
+/// missing, so it should have [`BYTES`] bytes if the disk has. True for unknown kinds.
 pub fn may_hold(kind: &str, start: &[u8]) -> bool {
     match kind {
         "ext2" => has(start, EXT2_MAGIC_AT, &EXT2_MAGIC),
@@ -38,7 +38,7 @@ pub fn may_hold(kind: &str, start: &[u8]) -> bool {
     }
 }
 
-/// One that calls itself FAT, or whose numbers could be those of one that does not.
+/// Named FAT, or with plausible FAT parameters.
 fn may_be_fat(start: &[u8]) -> bool {
     let is_named = FAT_NAMES_AT.iter().any(|at| has(start, *at, b"FAT"));
     let sector_bytes = number(start, FAT_SECTOR_BYTES_AT);
@@ -72,7 +72,7 @@ mod tests {
         start
     }
 
-    /// A boot sector of 512-byte sectors and clusters of eight, without a name.
+    /// A boot sector with 512-byte sectors and clusters of eight, without a name.
     fn boot_sector() -> Vec<u8> {
         disk(&[(11, &[0, 2]), (13, &[8]), (510, &[0x55, 0xaa])])
     }

@@ -1,41 +1,41 @@
-//! Signatures: what a disk holds, by bytes at known places.
+//! Signatures of disk content.
 //!
-//! Key items: [`probes`], [`Probe`]. A probe is about one sector, which the caller reads; so nothing here reads a
-//! disk. The ext2 magic number is not among the signatures: [`may_hold`](crate::may_hold) knows it.
+//! Key items: [`probes`], [`Probe`]. A probe is about one sector, which the caller reads. The ext2 magic number is not
+//! among the signatures: [`may_hold`](crate::may_hold) checks it.
 
 use crate::{has, may_be_fat};
 
-/// Bytes of a probe's sector.
+/// Sector size of probes, in bytes.
 pub const SECTOR_BYTES: usize = 512;
 
-/// The name of FAT among the signatures.
+/// Name of FAT.
 pub const FAT: &str = "a FAT file system";
-/// The name of a partition table in the first sector.
+/// Name of an MBR partition table.
 pub const MBR: &str = "a partition table (MBR)";
-/// The name of a partition table of the kind that has copies at both ends.
+/// Name of a GPT.
 pub const GPT: &str = "a partition table (GPT)";
 
-/// Where a signature is.
+/// Location of a signature.
 #[derive(Clone, Copy)]
 enum Place {
-    /// Bytes from the disk's first on.
+    /// Offset from the start of the disk.
     At(u64),
-    /// In the last sector of the disk, bytes from that sector's first on.
+    /// Offset in the last sector of the disk.
     LastSector(u64),
-    /// Where RAID metadata of version 0.90 is: in the last whole 64 KiB but one.
+    /// RAID metadata of version 0.90: in the last whole 64 KiB but one.
     Raid090,
-    /// Where RAID metadata of version 1.0 is: 8 to 12 KiB before the end.
+    /// RAID metadata of version 1.0: 8 to 12 KiB before the end.
     Raid10,
 }
 
-/// What is looked for in a sector.
+/// The test for a signature.
 #[derive(Clone, Copy)]
 enum Test {
-    /// These bytes.
+    /// Equal to these bytes.
     Bytes(&'static [u8]),
-    /// A boot sector of FAT.
+    /// A FAT boot sector.
     Fat,
-    /// A table of partitions.
+    /// An MBR.
     Mbr,
 }
 
@@ -55,7 +55,7 @@ const SWAP: &str = "swap space";
 const LUKS: &str = "an encrypted volume (LUKS)";
 const RAID_MAGIC: &[u8] = &0xa92b_4efc_u32.to_le_bytes();
 
-/// None of them crosses the end of a sector.
+/// None of them crosses a sector boundary.
 const SIGNATURES: &[Signature] = &[
     bytes("an XFS file system", 0, b"XFSB"),
     bytes("an NTFS file system", 3, b"NTFS    "),
@@ -96,10 +96,10 @@ const SIGNATURES: &[Signature] = &[
     Signature { name: MBR, place: Place::At(0), test: Test::Mbr },
 ];
 
-/// A sector of the disk to look at, and what to look for there.
+/// A sector to read, and the signature to test for.
 #[derive(Clone, Copy)]
 pub struct Probe {
-    /// The first byte of the sector, a multiple of [`SECTOR_BYTES`].
+    /// Offset of the sector, a multiple of [`SECTOR_BYTES`].
     pub offset: u64,
     name: &'static str,
     within: usize,
@@ -107,7 +107,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// What the sector says that the disk holds, if it says so.
+    /// Tests the sector; returns the name of the signature if it matches.
     pub fn finds(&self, sector: &[u8]) -> Option<&'static str> {
         let sector = sector.get(..SECTOR_BYTES)?;
         let found = match self.test {
@@ -119,7 +119,7 @@ impl Probe {
     }
 }
 
-/// The probes for a disk of this size. Those that would lie behind its end are left out.
+/// The probes for a disk of this size, without those beyond its end.
 pub fn probes(disk_bytes: u64) -> impl Iterator<Item = Probe> {
     let sector = SECTOR_BYTES as u64;
     let whole = disk_bytes / sector * sector;
@@ -136,7 +136,7 @@ pub fn probes(disk_bytes: u64) -> impl Iterator<Item = Probe> {
     })
 }
 
-/// A boot sector whose four entries can all be partitions, at least one of which is.
+/// Whether the boot sector has four plausible partition entries, at least one of them in use.
 fn is_mbr(sector: &[u8]) -> bool {
     let number =
         |at: usize| sector.get(at..at + 4).and_then(|bytes| bytes.first_chunk()).map(|b| u32::from_le_bytes(*b));

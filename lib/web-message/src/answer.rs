@@ -1,24 +1,24 @@
-//! The head of an answer.
+//! Response heads.
 
 use alloc::string::String;
 use core::fmt;
 
 use crate::{SetCookie, is_token};
 
-/// Bytes of an answer's head.
+/// Maximum size of a response head.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// Headers that are the server's.
+/// Header fields reserved for the server.
 const SERVERS: [&str; 4] = ["content-length", "transfer-encoding", "connection", "date"];
 
-/// Why a header was not added.
+/// Why a field was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Its name is no token, or one of those that are the server's.
+    /// The name is not a token, or is reserved for the server.
     BadName,
-    /// Its value has control characters.
+    /// The value has control characters.
     BadValue,
-    /// The head would be longer than a server takes.
+    /// The head would exceed the server's limit.
     TooLong,
 }
 
@@ -32,21 +32,21 @@ impl fmt::Display for HeaderError {
     }
 }
 
-/// The head of an answer: lines that cannot be mistaken for others.
+/// A response head, whose fields cannot be injected into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerHead {
     text: String,
 }
 
 impl AnswerHead {
-    /// A head that says what the body is.
+    /// Creates a head with a content type.
     pub fn of_type(content_type: &'static str) -> AnswerHead {
         let mut head = AnswerHead::default();
         head.add("content-type", content_type);
         head
     }
 
-    /// Adds a header.
+    /// Adds a field.
     pub fn with(mut self, name: &str, value: &str) -> Result<AnswerHead, HeaderError> {
         let name = name.to_ascii_lowercase();
         if !is_token(&name) || SERVERS.contains(&name.as_str()) {
@@ -62,13 +62,13 @@ impl AnswerHead {
         Ok(self)
     }
 
-    /// Has the browser remember a cookie.
+    /// Sets a cookie.
     pub fn with_cookie(mut self, cookie: &SetCookie) -> AnswerHead {
         self.add("set-cookie", cookie.as_str());
         self
     }
 
-    /// Has nobody keep the answer for another time.
+    /// Disables caching.
     pub fn not_kept(mut self) -> AnswerHead {
         self.add("cache-control", "no-store");
         self
@@ -81,7 +81,7 @@ impl AnswerHead {
         self.text.push('\n');
     }
 
-    /// The lines.
+    /// The serialized head.
     pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
     }

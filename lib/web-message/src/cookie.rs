@@ -1,12 +1,12 @@
-//! Cookies: what a browser was told to remember, and telling it (RFC 6265).
+//! Cookies (RFC 6265).
 
 use alloc::string::String;
 use core::fmt::Write;
 
 use crate::{RequestHead, is_token};
 
-/// The cookies of a request, in the order in which they came. What is no pair is left out: browsers and what lies
-/// between send much, and an application looks for its own alone.
+/// The cookies of a request, in order. Malformed pairs are skipped: browsers and proxies send many, and an application
+/// looks only for its own.
 pub fn cookies(head: &RequestHead) -> impl Iterator<Item = (&str, &str)> {
     let all = head.headers_named("cookie").flat_map(|line| line.split(';'));
     all.filter_map(|pair| {
@@ -17,15 +17,15 @@ pub fn cookies(head: &RequestHead) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// A cookie that a browser is told to remember: for this site alone, and out of the reach of scripts.
+/// A cookie to set: for this site only, and inaccessible to scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetCookie {
     text: String,
 }
 
 impl SetCookie {
-    /// A cookie. `None` if its name is no token, or its value has blanks, quotes, commas, semicolons or backslashes or
-    /// is not ASCII; [`encode`](crate::encode) makes such a value fit.
+    /// Creates a cookie. `None` if the name is not a token, or the value is not ASCII or has blanks, quotes, commas,
+    /// semicolons or backslashes; [`encode`](crate::encode) makes such a value valid.
     pub fn new(name: &str, value: &str) -> Option<SetCookie> {
         let may_stand = |byte: u8| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte);
         if !is_token(name) || !value.bytes().all(may_stand) {
@@ -38,14 +38,14 @@ impl SetCookie {
         Some(SetCookie { text })
     }
 
-    /// Lets it be remembered for so many seconds, also when the browser is closed. With 0 it is forgotten.
+    /// Sets Max-Age in seconds, so that it survives the browser session; 0 deletes it.
     pub fn for_seconds(mut self, seconds: u32) -> SetCookie {
         // Writing to a string cannot fail.
         let _ = write!(self.text, "; Max-Age={seconds}");
         self
     }
 
-    /// The value of the header `set-cookie`.
+    /// The value of the `set-cookie` field.
     pub fn as_str(&self) -> &str {
         &self.text
     }

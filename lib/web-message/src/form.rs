@@ -1,20 +1,20 @@
-//! Pairs of names and values, as queries and forms have them (`application/x-www-form-urlencoded`).
+//! Queries and forms (`application/x-www-form-urlencoded`).
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-/// Pairs that a query or a form may have.
+/// Maximum number of pairs.
 pub const MAX_PAIRS: usize = 256;
 
-/// Why a query or a form could not be read.
+/// Why a query or form is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormError {
-    /// A `%` is not followed by two hexadecimal digits.
+    /// A `%` without two hexadecimal digits.
     BadPercent,
-    /// A name or value is no UTF-8 when it is decoded.
+    /// A decoded name or value is not UTF-8.
     NotText,
-    /// It has more than [`MAX_PAIRS`].
+    /// More than [`MAX_PAIRS`].
     TooManyPairs,
 }
 
@@ -28,19 +28,19 @@ impl fmt::Display for FormError {
     }
 }
 
-/// The pairs of a query or a form, decoded, in their order.
+/// The decoded pairs of a query or form, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
     pairs: Vec<(String, String)>,
 }
 
 impl Form {
-    /// The first value of this name.
+    /// The first value of a name.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The first value of this name as a number of at most `most`. `Err` where it is none.
+    /// The first value of a name, as a number of at most `most`.
     pub fn number(&self, name: &str, most: u64) -> Result<Option<u64>, BadNumber> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let is_digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
@@ -53,21 +53,21 @@ impl Form {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many pairs there are.
+    /// Number of pairs.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 }
 
-/// A value is no number, or more than it may be.
+/// A value that is not a number in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadNumber {
-    /// What it may be at most.
+    /// The maximum.
     pub most: u64,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for BadNumber {
     }
 }
 
-/// Reads a query or the body of a form. A name without `=` has an empty value; empty pairs are left out.
+/// Parses a query or a form. A name without `=` has an empty value; empty pairs are skipped.
 pub fn pairs(bytes: &[u8]) -> Result<Form, FormError> {
     let mut pairs = Vec::new();
     for pair in bytes.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
@@ -108,7 +108,7 @@ fn decode(bytes: &[u8]) -> Result<String, FormError> {
     String::from_utf8(decoded).map_err(|_| FormError::NotText)
 }
 
-/// A name or value as it is written into a query: what has a meaning there is escaped.
+/// Percent-encodes a name or value for a query.
 pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! The head of a request, as the contract HttpExchange has it: four lines, then headers.
+//! Request heads, in the format of the contract HttpExchange: four lines, then header fields.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,38 +6,38 @@ use core::fmt;
 
 use crate::is_token;
 
-/// Headers that a request may have.
+/// Maximum header fields of a request.
 pub const MAX_HEADERS: usize = 256;
 
-/// The head of a request.
+/// A request head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHead {
-    /// `GET`, `POST` and so on.
+    /// Method.
     pub method: String,
-    /// Decoded, without `.` and `..`, from where the application serves; begins with `/`.
+    /// Decoded path, without `.` and `..`, relative to the application's mount point; begins with `/`.
     pub path: String,
-    /// As sent, without `?`; empty where there is none.
+    /// Query as sent, without `?`; may be empty.
     pub query: String,
-    /// The other end's address.
+    /// The peer's address.
     pub peer: String,
-    /// Names in lower case, in the order in which they came.
+    /// Fields with lower-case names, in order.
     pub headers: Vec<(String, String)>,
 }
 
-/// Why a head could not be read.
+/// Why a head is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadError {
-    /// It is no UTF-8.
+    /// Not UTF-8.
     NotText,
-    /// It ends before its fourth line does.
+    /// Fewer than four lines.
     Short,
-    /// Its method is no word.
+    /// The method is not a token.
     BadMethod,
-    /// Its path does not begin with `/`.
+    /// The path does not begin with `/`.
     BadPath,
-    /// A header has no name, or no colon.
+    /// A field without a name or colon.
     BadHeader,
-    /// It has more than [`MAX_HEADERS`].
+    /// More than [`MAX_HEADERS`].
     TooManyHeaders,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for HeadError {
 }
 
 impl RequestHead {
-    /// Reads a head. The server is trusted to have made it well, but not to the point of a panic.
+    /// Parses a head. Although the server is trusted, malformed heads do not panic.
     pub fn parse(bytes: &[u8]) -> Result<RequestHead, HeadError> {
         let text = core::str::from_utf8(bytes).map_err(|_| HeadError::NotText)?;
         let mut lines = text.split_terminator('\n');
@@ -81,27 +81,27 @@ impl RequestHead {
         Ok(RequestHead { method, path, query, peer, headers })
     }
 
-    /// The value of the first header with this name, which is in lower case.
+    /// The value of the first field with this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The values of all headers with this name, which is in lower case.
+    /// The values of all fields with this lower-case name.
     pub fn headers_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.headers.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The type of the body, in lower case and without parameters; empty where nothing is said of it.
+    /// The content type, in lower case and without parameters; empty if not given.
     pub fn content_type(&self) -> String {
         let value = self.header("content-type").unwrap_or("");
         let kind = value.split_once(';').map_or(value, |(kind, _)| kind);
         kind.trim_matches([' ', '\t']).to_ascii_lowercase()
     }
 
-    /// How long the body is said to be.
+    /// The content length, if given.
     pub fn content_length(&self) -> Option<u64> {
         let value = self.header("content-length")?;
-        // `parse` alone would also take a plus sign.
+        // `parse` would accept a plus sign.
         value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok())?
     }
 }

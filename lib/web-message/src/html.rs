@@ -1,11 +1,11 @@
-//! Text in HTML.
+//! HTML escaping.
 
 use core::fmt::{self, Write};
 
-/// A `link` for a page's head: a small picture in the page, so that browsers ask the server for none.
+/// A `link` element with an inline icon, so that browsers request none from the server.
 pub const FAVICON: &str = "<link rel=\"icon\" href=\"data:,\">";
 
-/// Text that stands in HTML, between tags or in an attribute with quotes, and means nothing but itself.
+/// Text escaped for HTML content and quoted attributes.
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a>(pub &'a str);
 
@@ -18,7 +18,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => formatter.write_str("&gt;")?,
                 '"' => formatter.write_str("&quot;")?,
                 '\'' => formatter.write_str("&#39;")?,
-                // HTML has no way to say these, not even escaped.
+                // Not representable in HTML, even escaped.
                 '\0'..='\x08' | '\x0b' | '\x0e'..='\x1f' | '\x7f' => formatter.write_char('\u{fffd}')?,
                 other => formatter.write_char(other)?,
             }

@@ -1,34 +1,34 @@
-//! Writing JSON (RFC 8259) piece by piece.
+//! A JSON writer (RFC 8259).
 
 use alloc::string::String;
 use core::fmt::Write;
 
-/// A JSON text that grows. Objects and lists are written by closures, so that each is closed; a name is written
-/// before each value of an object with [`name`](JsonWriter::name).
+/// A JSON text under construction. Objects and arrays are written by closures, so that each is closed;
+/// [`name`](JsonWriter::name) precedes each value of an object.
 #[derive(Debug, Default)]
 pub struct JsonWriter {
     text: String,
-    /// Whether the next value comes after another one of the same object or list.
+    /// Whether a comma is needed before the next value.
     follows: bool,
 }
 
 impl JsonWriter {
-    /// An empty text.
+    /// Creates an empty text.
     pub fn new() -> JsonWriter {
         JsonWriter::default()
     }
 
-    /// An object.
+    /// Writes an object.
     pub fn object(&mut self, members: impl FnOnce(&mut JsonWriter)) {
         self.nested('{', '}', members);
     }
 
-    /// A list.
+    /// Writes an array.
     pub fn list(&mut self, items: impl FnOnce(&mut JsonWriter)) {
         self.nested('[', ']', items);
     }
 
-    /// The name of the next value of an object.
+    /// Writes the name of the next value of an object.
     pub fn name(&mut self, name: &str) -> &mut JsonWriter {
         self.string(name);
         self.text.push(':');
@@ -36,7 +36,7 @@ impl JsonWriter {
         self
     }
 
-    /// A text.
+    /// Writes a string.
     pub fn string(&mut self, text: &str) {
         self.begin();
         self.text.push('"');
@@ -45,8 +45,7 @@ impl JsonWriter {
                 '"' => self.text.push_str("\\\""),
                 '\\' => self.text.push_str("\\\\"),
                 '\n' => self.text.push_str("\\n"),
-                // The first of the rest because JSON wants it, the others because scripts in pages end lines or
-                // themselves there.
+                // JSON requires the first; the others would end a line or the script element in a page.
                 '\0'..='\x1f' | '<' | '\u{2028}' | '\u{2029}' => {
                     // Writing to a string cannot fail.
                     let _ = write!(self.text, "\\u{:04x}", character as u32);
@@ -57,21 +56,21 @@ impl JsonWriter {
         self.text.push('"');
     }
 
-    /// A whole number.
+    /// Writes an integer.
     pub fn number(&mut self, number: u64) {
         self.begin();
         // Writing to a string cannot fail.
         let _ = write!(self.text, "{number}");
     }
 
-    /// Thousandths, as a number with up to three places.
+    /// Writes thousandths as a number with up to three decimals.
     pub fn thousandths(&mut self, thousandths: u64) {
         self.begin();
         // Writing to a string cannot fail.
         let _ = write!(self.text, "{}.{:03}", thousandths / 1000, thousandths % 1000);
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn finish(self) -> String {
         self.text
     }

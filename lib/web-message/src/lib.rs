@@ -1,10 +1,9 @@
-//! What web applications hear and say, as text.
+//! Text formats for web applications.
 //!
-//! Heard, and so never trusted: [`RequestHead`], [`pairs`] of a query or a form, [`cookies`]. Said, and so written in
-//! a way that nothing which was heard can change the meaning of the rest: [`AnswerHead`], [`Escaped`] in HTML,
-//! [`JsonWriter`], [`SetCookie`]. [`Options`] is what the one who set up the server wrote for the application.
-//! Neighbours: `userland/web-application` moves these texts over channels. Deliberately not here: HTTP's own framing,
-//! which the web server alone reads and writes.
+//! Untrusted input: [`RequestHead`], [`pairs`] of a query or a form, [`cookies`]. Output that input cannot inject into:
+//! [`AnswerHead`], [`Escaped`] for HTML, [`JsonWriter`], [`SetCookie`]. [`Options`] are those that the server's
+//! administrator gave the application. Neighbours: `userland/web-application` passes these texts over channels.
+//! Deliberately not here: HTTP framing, which only the web server parses and writes.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -28,12 +27,12 @@ pub use html::{Escaped, FAVICON};
 pub use json::JsonWriter;
 pub use options::{OptionError, Options};
 
-/// Whether a byte may stand in a method, a header's name or a cookie's name (RFC 9110, section 5.6.2).
+/// Whether a byte may occur in a token: a method, field name or cookie name (RFC 9110, section 5.6.2).
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Whether a text is one or more of those bytes.
+/// Whether a text is a token.
 pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_byte)
 }

@@ -1,4 +1,4 @@
-//! What the one who set up the server wrote for an application: words of the form `name=value`.
+//! Options from the server's administrator: words of the form `name=value`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,19 +10,19 @@ pub struct Options {
     pairs: Vec<(String, String)>,
 }
 
-/// Why options cannot be used.
+/// Why options are malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// The word has no `=`.
+    /// A word without `=`.
     NoPair(String),
-    /// The application has no option of that name.
+    /// An unknown option.
     Unknown {
-        /// The name.
+        /// Its name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: &'static [&'static str],
     },
-    /// The option is given twice.
+    /// A repeated option.
     Twice(String),
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for OptionError {
 }
 
 impl Options {
-    /// Reads options, of which `known` are the names that the application has.
+    /// Parses options; `known` are the application's option names.
     pub fn parse(text: &str, known: &'static [&'static str]) -> Result<Options, OptionError> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for word in text.split_ascii_whitespace() {
@@ -58,7 +58,7 @@ impl Options {
         Ok(Options { pairs })
     }
 
-    /// The value of an option, if it is given.
+    /// The value of an option, if given.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }

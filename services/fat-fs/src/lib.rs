@@ -80,7 +80,7 @@ async fn serve(startup: Startup) -> i32 {
             return 1;
         }
     };
-    let limits = CacheLimits { data_bytes: kib(startup.data_cache_kib), line_bytes: kib(startup.line_kib) };
+    let limits = CacheLimits { data_bytes: kib(startup.data_cache_kib), page_bytes: kib(startup.line_kib) };
     let volume = match Volume::mount(source, MountOptions { limits, access, clock: &MachineClock }).await {
         Ok(volume) => volume,
         Err(Error::Disk(DiskError::Gone)) => return 1,
@@ -91,7 +91,7 @@ async fn serve(startup: Startup) -> i32 {
         Err(error) => return not_ready(startup.clients, answers::start_error(error), &format!("{disk}: {error}")),
     };
     if volume.was_dirty() {
-        report::error(format_args!("{disk}: it was not cleanly unmounted; unmount and `check` it"));
+        report::error(format_args!("{disk}: the volume was not cleanly unmounted; unmount and `check` it"));
     }
     let may_write = access == Access::WriteIfPossible;
     let volume = Rc::new(FatVolume { volume, root, may_write, reports: Reports::default() });
@@ -165,11 +165,11 @@ mod tests {
     fn the_quota_allows_what_the_cache_may_hold() {
         let data_bytes = parameter("data-cache-kib") * 1024;
         // The smallest lines need the most handles, the largest the most bytes.
-        for line_bytes in [0, parameter("line-kib") * 1024, usize::MAX] {
-            let limits = CacheLimits { data_bytes, line_bytes };
+        for page_bytes in [0, parameter("line-kib") * 1024, usize::MAX] {
+            let limits = CacheLimits { data_bytes, page_bytes };
             let buffers = limits.max_buffers();
             assert!(number("[quota]", "handles") >= buffers + parameter("requests") + 2 * CLIENTS);
-            assert!(number("[quota]", "block_kib") * 1024 >= 2 * buffers * limits.rounded_line_bytes());
+            assert!(number("[quota]", "block_kib") * 1024 >= 2 * buffers * limits.rounded_page_bytes());
         }
         assert!(number("[quota]", "channels") >= 2 * parameter("requests"));
     }

@@ -160,7 +160,7 @@ mod tests {
         let limits = CacheLimits::TOOLS;
         let buffers = limits.max_buffers();
         assert!(quota("handles") >= buffers + CHANNELS + OTHER_HANDLES);
-        assert!(quota("block_kib") * 1024 >= buffers * limits.rounded_line_bytes());
+        assert!(quota("block_kib") * 1024 >= buffers * limits.rounded_page_bytes());
         assert!(quota("channels") >= CHANNELS + OTHER_HANDLES);
     }
 }

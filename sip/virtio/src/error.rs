@@ -84,37 +84,37 @@ pub enum DeviceError {
 impl fmt::Display for DeviceError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            DeviceError::NoVirtioDevice => formatter.write_str("the registers are not those of a virtio device"),
-            DeviceError::OldInterface => formatter.write_str(
-                "the device only knows the interface of before virtio 1.0; make the machine offer a modern one",
-            ),
-            DeviceError::OtherKind { wanted, found } => {
-                write!(formatter, "the device is of virtio kind {found}, and this driver drives kind {wanted}")
+            DeviceError::NoVirtioDevice => formatter.write_str("the register ranges are not those of a virtio device"),
+            DeviceError::OldInterface => {
+                formatter.write_str("the device has only the legacy interface; configure the machine for virtio 1.0")
             }
-            DeviceError::NotReset => formatter.write_str("the device does not confirm that it was reset"),
-            DeviceError::FeaturesRefused => formatter.write_str("the device refuses features that it offered itself"),
+            DeviceError::OtherKind { wanted, found } => {
+                write!(formatter, "the device has virtio id {found}, and this driver is for {wanted}")
+            }
+            DeviceError::NotReset => formatter.write_str("the device does not confirm its reset"),
+            DeviceError::FeaturesRefused => formatter.write_str("the device rejects features that it offered"),
             DeviceError::FeatureMissing(feature) => write!(formatter, "the device lacks the feature {feature}"),
             DeviceError::QueueTooShort { queue, needed, found } => {
                 write!(formatter, "queue {queue} of the device has {found} entries, and {needed} are needed")
             }
             DeviceError::QueueInUse(queue) => write!(formatter, "queue {queue} of the device is in use after a reset"),
-            DeviceError::NoInterrupt => formatter.write_str("the device does not take the interrupt that it was given"),
-            DeviceError::Registers(status) => write!(formatter, "the device's registers fail: {}", status.text()),
-            DeviceError::Memory(status) => write!(formatter, "there is no memory for the device: {}", status.text()),
-            DeviceError::Unsteady => formatter.write_str("the device's configuration changes without end"),
-            DeviceError::NeedsReset => formatter.write_str("the device says that it cannot go on without a reset"),
+            DeviceError::NoInterrupt => formatter.write_str("the device rejects its interrupt vector"),
+            DeviceError::Registers(status) => write!(formatter, "register access failed: {}", status.text()),
+            DeviceError::Memory(status) => write!(formatter, "no DMA memory for the device: {}", status.text()),
+            DeviceError::Unsteady => formatter.write_str("the device's configuration keeps changing"),
+            DeviceError::NeedsReset => formatter.write_str("the device needs a reset"),
             DeviceError::UnknownRequest { queue, request } => {
-                write!(formatter, "the device answers request {request} of queue {queue}, which is not under way")
+                write!(formatter, "the device completed request {request} of queue {queue}, which is not in flight")
             }
             DeviceError::TooMuchWritten { room, written } => {
-                write!(formatter, "the device says that it wrote {written} bytes where {room} have room")
+                write!(formatter, "the device reports {written} bytes written to a buffer of {room}")
             }
             DeviceError::TooLittleWritten { needed, written } => {
-                write!(formatter, "the device says that it wrote {written} bytes of an answer of {needed}")
+                write!(formatter, "the device reports {written} bytes written of a reply of {needed}")
             }
-            DeviceError::Nonsense { what, value } => write!(formatter, "the device gives {value} as {what}"),
+            DeviceError::Nonsense { what, value } => write!(formatter, "the device reports {value} as {what}"),
             DeviceError::NoAnswer { waited_ms } => {
-                write!(formatter, "the device has not answered a request for {waited_ms} ms")
+                write!(formatter, "a request timed out after {waited_ms} ms")
             }
         }
     }

@@ -141,7 +141,7 @@ pub struct Queue<P: Platform, const SIZE: usize, M: DeviceMemory, T> {
     free_slots: Vec<usize>,
     /// Indexed by the ring's token for a request: its first descriptor.
     pending: ManuallyDrop<Vec<Option<Pending<M, T>>>>,
-    under_way: usize,
+    in_flight: usize,
     /// Lower bound of the submission times of the requests in flight.
     oldest_ns: u64,
     /// Whether requests were added since the device was last notified.
@@ -181,7 +181,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             slots: ManuallyDrop::new(slots),
             free_slots: (0..SIZE).rev().collect(),
             pending: ManuallyDrop::new((0..SIZE).map(|_| None).collect()),
-            under_way: 0,
+            in_flight: 0,
             oldest_ns: 0,
             is_untold: false,
             broken: None,
@@ -191,8 +191,8 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     }
 
     /// Returns the number of requests in flight.
-    pub fn under_way(&self) -> usize {
-        self.under_way
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
     /// Adds a request and notifies the device.
@@ -204,11 +204,11 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// If the request is malformed: header or reply too long, no piece at all, or data outside its block.
     pub fn submit(&mut self, request: Request<'_, M>, tag: T) -> Result<(), Refused<M, T>> {
         self.add(request, tag)?;
-        self.tell();
+        self.notify();
         Ok(())
     }
 
-    /// Adds a request without notifying the device; [`Queue::tell`] then does so once for many.
+    /// Adds a request without notifying the device; [`Queue::notify`] then does so once for many.
     ///
     /// # Errors
     /// As [`Queue::submit`].
@@ -245,7 +245,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
         match added {
             Ok(token) => {
                 self.pending[usize::from(token)] = Some(pending);
-                self.under_way += 1;
+                self.in_flight += 1;
             }
             Err(_) => {
                 self.free_slots.push(slot);
@@ -257,7 +257,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     }
 
     /// Notifies the device of the requests added, unless it has suppressed notifications.
-    pub fn tell(&mut self) {
+    pub fn notify(&mut self) {
         if !core::mem::take(&mut self.is_untold) {
             return;
         }
@@ -275,7 +275,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// poll once more for completions that came before.
     pub fn set_interrupts(&mut self, are_wanted: bool) {
         self.ring.set_dev_notify(are_wanted);
-        // Like the fence in `tell`, in the other direction.
+        // Like the fence in `notify`, in the other direction.
         fence(Ordering::SeqCst);
     }
 
@@ -320,7 +320,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
             *place = Some(pending);
             return Err(DeviceError::TooMuchWritten { room: u32::try_from(room).unwrap_or(u32::MAX), written });
         }
-        self.under_way -= 1;
+        self.in_flight -= 1;
         let mut reply = [0; REPLY_BYTES];
         let reply_at = pending.slot * SLOT_BYTES + HEADER_BYTES;
         memory::read(&*self.slots, reply_at, &mut reply[..pending.reply.bytes()]);

@@ -135,7 +135,7 @@ impl<C: Core> Running<C> {
             match interrupt.wait(Deadline::NEVER) {
                 Ok(_) => self.serve(),
                 // The kernel masks the line of an interrupt storm.
-                Err(status) => give_up(&format_args!("the device's interrupt fails: {}", status.text())),
+                Err(status) => give_up(&format_args!("interrupt wait failed: {}", status.text())),
             }
         }
     }
@@ -143,6 +143,6 @@ impl<C: Core> Running<C> {
 
 /// Logs the error and ends the process, so that it is restarted and the device reset.
 pub fn give_up(error: &dyn fmt::Display) -> ! {
-    sip::debug::write_line(format_args!("{error}; the driver starts again"));
+    sip::debug::write_line(format_args!("{error}; restarting the driver"));
     process::exit(1)
 }

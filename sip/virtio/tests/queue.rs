@@ -72,7 +72,7 @@ fn header_data_and_reply_each_have_their_place() {
             Request { header: &[], data: data(&machine, 0, 8, Direction::FromDevice), reply: Reply::AfterData(2) };
         queue.submit(first, 1).expect("room");
         queue.submit(second, 2).expect("room");
-        assert_eq!(queue.under_way(), 2);
+        assert_eq!(queue.in_flight(), 2);
         machine.run();
         let first = queue.complete().expect("the device is right").expect("it has answered");
         assert_eq!((first.tag, first.written, &first.reply[..8]), (1, 10, &b"ABCDEF\0\0"[..]));

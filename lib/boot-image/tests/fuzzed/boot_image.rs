@@ -1,20 +1,19 @@
-//! What the fuzz target `boot_image` does with its bytes: they are the boot module, as whoever starts a bare machine may
-//! give it, and then its parts behind a header that is right.
+//! The body of the fuzz target `boot_image`: the input as a boot module, and as its parts behind a valid header.
 
 use boot_image::BootImage;
 
 /// Bytes of a header.
 const HEADER: usize = 64;
 
-/// Does it.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     read(bytes);
-    // Checksums keep the fuzzer out of what lies behind them, so that they are made right over its bytes.
+    // Valid checksums let the fuzzer past the header.
     let Some((&split, rest)) = bytes.split_first() else { return };
     read(&behind_a_header(usize::from(split), rest));
 }
 
-/// A boot module without a system: so many of the bytes are parameters, the others symbols.
+/// A boot module without a system: this many bytes are parameters, the rest symbols.
 pub fn behind_a_header(split: usize, rest: &[u8]) -> Vec<u8> {
     let (parameters, symbols) = rest.split_at(rest.len().min(split));
     let mut image = b"SINGBOOT\x01\0\0\0".to_vec();

@@ -1,6 +1,6 @@
-//! What the fuzz target `boot_image` does, without a fuzzer.
+//! The fuzz target `boot_image` without a fuzzer.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p boot-image --test fuzzed` writes the inputs anew that it begins with.
+//! `UPDATE_GOLDEN=1 cargo test -p boot-image --test fuzzed` rewrites its seed inputs.
 
 #[path = "../../../../fuzz/replay.rs"]
 mod replay;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use boot_image::BootImage;
 
-/// What the fuzzer begins with, its findings among it.
+/// Seed inputs, findings among them.
 fn inputs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs/boot_image")
 }
 
-/// Boot modules: one as it is, and the parts of one for a header that is made for them.
+/// Boot modules: a whole one, and the parts of one for a generated header.
 fn modules() -> Vec<(&'static str, Vec<u8>)> {
     let parameters = [("commands".into(), "echo grüße; ls /fs".into()), ("terminal".into(), String::new())];
     let symbols = [(0, "entry".into()), (0x10_0000, "kernel::start".into()), (0x20_0000, "kernel::end".into())];
@@ -37,7 +37,7 @@ fn damaged_boot_modules_are_refused_or_read() {
     replay::replay(&inputs(), 400, target::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise the fuzzer would reach little.
 #[test]
 fn the_modules_can_be_read() {
     replay::hold_seeds(&inputs(), &modules());

@@ -1,4 +1,4 @@
-//! From the words of a script to the texts they stand for.
+//! Expansion of words.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,7 +12,7 @@ use crate::pattern::{Pattern, PatternPart};
 use crate::syntax::{Name, Script, Word, WordPart};
 
 impl Interpreter {
-    /// A word where exactly one text is wanted: patterns mean themselves.
+    /// Expands a word to exactly one text, without patterns.
     pub(super) fn text_of(&mut self, host: &mut dyn Host, word: &Word) -> Result<String, Stop> {
         let mut text = String::new();
         for part in &word.parts {
@@ -50,7 +50,7 @@ impl Interpreter {
         }
         let mut expanded = Vec::new();
         for pattern in words.finish() {
-            // What looks like an option is one: `NAME -?` asks for help, whatever files there are.
+            // What looks like an option is one: `NAME -?` asks for help, whatever files exist.
             let is_option = pattern.parts.first() == Some(&PatternPart::Character('-'));
             match pattern.as_text() {
                 Some(text) => expanded.push(text),
@@ -147,7 +147,7 @@ fn unset(name: &Name, span: &Range<usize>) -> ScriptError {
     ScriptError::new(span.clone(), format!("`{name}` is not set"), format!("{how}, or write ${{{name}:-text}}"))
 }
 
-/// What a pattern without a match is.
+/// What a pattern without a match expands to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unmatched {
     Nothing,
@@ -174,7 +174,7 @@ impl Words {
         self.current().parts.push(part);
     }
 
-    /// The first joins what stands before, the last what stands behind.
+    /// The first is joined with the text before, the last with the text after.
     fn several<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
         for (index, text) in texts.enumerate() {
             if index > 0 {

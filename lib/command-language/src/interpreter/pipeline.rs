@@ -1,4 +1,4 @@
-//! Pipelines: what runs in this shell, and what the host runs beside it.
+//! Pipelines: stages in this shell, and those that the host runs beside it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,23 +11,23 @@ use crate::error::ScriptError;
 use crate::quote::quote;
 use crate::syntax::{ErrorRedirect, Errors, Redirects, Stage, Statement, Word, Work};
 
-/// How many bytes all words of one command may have.
+/// Maximum total bytes of a command's words.
 const COMMAND_BYTES: usize = 1 << 20;
-/// What `$0` is where nobody said.
+/// `$0` by default.
 const SHELL: &str = "shell";
 
 /// A pipeline after expansion.
 struct Redirected<'a> {
     stages: &'a [Stage],
     expanded: Vec<Expanded<'a>>,
-    /// Where the input of the first command comes from.
+    /// Input redirection of the first command.
     input: Option<String>,
-    /// Where the errors of each command go.
+    /// Error redirection of each command.
     errors: Vec<Option<Errors>>,
     background: bool,
 }
 
-/// Work of a stage after expansion.
+/// A stage after expansion.
 enum Expanded<'a> {
     Command(Vec<String>),
     Block(&'a Statement),
@@ -77,7 +77,7 @@ impl Interpreter {
         })
     }
 
-    /// Of a single command the errors are redirected here, as it may be a block or a function that runs in this shell.
+    /// A single command's errors are redirected here, as it may be a block or function that runs in this shell.
     fn with_errors(&mut self, host: &mut dyn Host, mut redirected: Redirected<'_>) -> Outcome {
         let errors = match redirected.errors.as_mut_slice() {
             [only] => only.take(),
@@ -155,7 +155,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// A block or a function among others has its own shell, as each program is a process of its own.
+    /// In a pipeline, a block or function runs in a subshell, as each program is a process.
     fn command_of(&self, expanded: Expanded<'_>) -> Command {
         match expanded {
             Expanded::Block(block) => {

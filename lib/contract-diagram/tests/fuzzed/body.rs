@@ -1,9 +1,8 @@
-//! What the fuzz target `automaton` does with its bytes: they are an automaton as a package may carry it, which is
-//! decoded, drawn, and encoded again.
+//! The body of the fuzz target `automaton`: decodes the input as an automaton, draws it and encodes it again.
 
 use abi::Automaton;
 
-/// Does it.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let Ok(automaton) = Automaton::decode(bytes) else { return };
     contract_diagram::render(&automaton, |_| None);

@@ -1,6 +1,6 @@
-//! What the fuzz target `automaton` does, without a fuzzer.
+//! The fuzz target `automaton` without a fuzzer.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p contract-diagram --test fuzzed` writes the inputs anew that it begins with.
+//! `UPDATE_GOLDEN=1 cargo test -p contract-diagram --test fuzzed` rewrites its seed inputs.
 
 mod body;
 #[path = "../../../../fuzz/replay.rs"]
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use abi::{Automaton, BlockShape, Direction, EndpointShape, MessageShape, ScalarRange, StateRow};
 
-/// What a fuzzer begins with, its findings among it.
+/// Seed inputs, findings among them.
 fn inputs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs")
 }
@@ -31,7 +31,7 @@ fn automaton(name: &str, messages: Vec<MessageShape>, states: &[(&str, &[u16])])
     Automaton { name: name.into(), queue_to_importer: 1, queue_to_exporter: 1, messages, states }
 }
 
-/// Automata with something of everything.
+/// Automata with all features.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let none = u16::MAX;
     let ask = MessageShape {
@@ -63,7 +63,7 @@ fn damaged_automata_are_refused_or_drawn() {
     replay::replay(&inputs(), 400, body::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise the fuzzer would reach little.
 #[test]
 fn the_seeds_are_automata() {
     replay::hold_seeds(&inputs(), &seeds());

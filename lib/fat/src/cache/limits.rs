@@ -1,48 +1,48 @@
-//! What a cache may hold, and what it has done.
+//! Limits and statistics of a cache.
 
 use super::MAX_IN_FLIGHT;
-use super::line::MAX_LINE_BYTES;
+use super::page::MAX_PAGE_BYTES;
 
-const MIN_LINE_BYTES: usize = 4096;
-/// With fewer lines, lines would be evicted before they are used: an operation and its read-ahead must fit.
-const MIN_LINES: usize = 32;
-const _: () = assert!(MIN_LINES >= MAX_IN_FLIGHT);
+const MIN_PAGE_BYTES: usize = 4096;
+/// Minimum number of pages: those of one operation and its read-ahead, or pages would be evicted before their use.
+const MIN_PAGES: usize = 32;
+const _: () = assert!(MIN_PAGES >= MAX_IN_FLIGHT);
 
-/// How much a cache holds.
+/// Cache limits.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheLimits {
-    /// Bytes of data at most.
+    /// Maximum bytes of data.
     pub data_bytes: usize,
-    /// Bytes of a line; rounded to a power of two from 4 to 32 KiB.
-    pub line_bytes: usize,
+    /// Page size in bytes; rounded to a power of two from 4 to 32 KiB.
+    pub page_bytes: usize,
 }
 
 impl CacheLimits {
-    /// What [`check`](crate::check) and [`format`](crate::format) use.
-    pub const TOOLS: CacheLimits = CacheLimits { data_bytes: 4 << 20, line_bytes: MAX_LINE_BYTES };
+    /// The limits of [`check`](crate::check) and [`format`](crate::format).
+    pub const TOOLS: CacheLimits = CacheLimits { data_bytes: 4 << 20, page_bytes: MAX_PAGE_BYTES };
 
-    /// Bytes of a line as the cache rounds them.
-    pub const fn rounded_line_bytes(&self) -> usize {
-        let wanted = if self.line_bytes < MIN_LINE_BYTES {
-            MIN_LINE_BYTES
-        } else if self.line_bytes > MAX_LINE_BYTES {
-            MAX_LINE_BYTES
+    /// The page size after rounding, in bytes.
+    pub const fn rounded_page_bytes(&self) -> usize {
+        let wanted = if self.page_bytes < MIN_PAGE_BYTES {
+            MIN_PAGE_BYTES
+        } else if self.page_bytes > MAX_PAGE_BYTES {
+            MAX_PAGE_BYTES
         } else {
-            self.line_bytes
+            self.page_bytes
         };
         if wanted.is_power_of_two() { wanted } else { wanted.next_power_of_two() / 2 }
     }
 
-    /// Lines that the cache holds at most.
-    pub const fn max_lines(&self) -> usize {
-        let lines = self.data_bytes / self.rounded_line_bytes();
-        if lines < MIN_LINES { MIN_LINES } else { lines }
+    /// Maximum number of pages.
+    pub const fn max_pages(&self) -> usize {
+        let pages = self.data_bytes / self.rounded_page_bytes();
+        if pages < MIN_PAGES { MIN_PAGES } else { pages }
     }
 
-    /// Buffers that the cache has from its source at most at one time: its lines, and a sector for each transfer
-    /// that goes sector by sector because the disk failed at the line. A quota of handles must allow for them.
+    /// Maximum buffers allocated from the source at a time: the pages, and a sector per transfer that is retried sector
+    /// by sector after an error. A quota of handles must allow for them.
     pub const fn max_buffers(&self) -> usize {
-        self.max_lines() + MAX_IN_FLIGHT
+        self.max_pages() + MAX_IN_FLIGHT
     }
 }
 
@@ -52,17 +52,17 @@ impl Default for CacheLimits {
     }
 }
 
-/// What a cache has done.
+/// Cache statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Look-ups of a line that found it.
+    /// Hits.
     pub hits: u64,
-    /// Look-ups that had to read.
+    /// Misses.
     pub misses: u64,
-    /// Bytes held.
+    /// Bytes in the cache.
     pub bytes: u64,
-    /// Bytes that may be held.
+    /// Maximum bytes in the cache.
     pub limit_bytes: u64,
-    /// Bytes that are not on the disk yet.
+    /// Dirty bytes.
     pub unwritten_bytes: u64,
 }

@@ -1,33 +1,33 @@
-//! The tasks that move lines between the cache and the disk: the only place that asks the disk for anything.
+//! Tasks that move pages between cache and disk: the only source of disk requests.
 //!
-//! A task owns the buffer of its line from its start to its end, and the line's latch in the cache says so. A task
-//! that is dropped before its end gives the line up on its way ([`InFlight`]).
+//! A task owns its page's buffer from start to end, which the page's latch records. A task that is dropped halfway
+//! gives the page up ([`InFlight`]).
 
 use alloc::rc::Rc;
 
-use super::{Cache, Line, Place, SECTOR_BYTES, sector_bits};
+use super::{Cache, Page, Place, SECTOR_BYTES, sector_bits};
 use crate::latch::{Completion, Latch, latch};
 use crate::{BlockSource, DiskError};
 
-/// What a read brought.
+/// The result of a read.
 struct Filled<B> {
     buffer: B,
     unreadable: u64,
 }
 
-/// A line whose buffer a task has.
+/// A page whose buffer a task owns.
 struct InFlight<S: BlockSource> {
     cache: Rc<Cache<S>>,
     number: u64,
-    /// Taken by the regular end.
+    /// Taken when the task ends regularly.
     completion: Option<Completion>,
 }
 
 impl<S: BlockSource> InFlight<S> {
-    /// Puts the line's new state in place and wakes who waits for it.
-    fn land(mut self, line: Option<Line<S::Buffer>>, outcome: Result<(), DiskError>) {
+    /// Stores the page's new state and wakes the waiters.
+    fn land(mut self, page: Option<Page<S::Buffer>>, outcome: Result<(), DiskError>) {
         if let Some(completion) = self.completion.take() {
-            self.cache.land(self.number, &completion, line);
+            self.cache.land(self.number, &completion, page);
             completion.complete(outcome);
         }
     }
@@ -42,36 +42,36 @@ impl<S: BlockSource> Drop for InFlight<S> {
 }
 
 impl<S: BlockSource> Cache<S> {
-    /// Ends the flight of a line; without one to put there its content is lost.
-    fn land(&self, number: u64, completion: &Completion, landed: Option<Line<S::Buffer>>) {
-        let mut lines = self.lines.borrow_mut();
-        let Some(line) = lines.get_mut(&number) else { return };
-        if !matches!(&line.place, Place::AtDisk(latch) if latch.is_opened_by(completion)) {
+    /// Ends the transfer of a page; without a new state the page is dropped.
+    fn land(&self, number: u64, completion: &Completion, landed: Option<Page<S::Buffer>>) {
+        let mut pages = self.pages.borrow_mut();
+        let Some(page) = pages.get_mut(&number) else { return };
+        if !matches!(&page.place, Place::AtDisk(latch) if latch.is_opened_by(completion)) {
             return;
         }
         match landed {
-            Some(landed) => *line = landed,
+            Some(landed) => *page = landed,
             None => {
-                if line.dirty != 0 {
+                if page.dirty != 0 {
                     self.has_lost_changes.set(true);
                 }
-                lines.remove(&number);
+                pages.remove(&number);
             }
         }
     }
 
-    /// Starts reading a line that is not there.
+    /// Starts reading a page that is not in the cache.
     pub(super) fn start_load(self: &Rc<Self>, number: u64, buffer: S::Buffer) -> Latch {
         let (waiting, completion) = latch();
-        let line = Line { place: Place::AtDisk(waiting.clone()), dirty: 0, unreadable: 0, used: self.tick() };
-        self.lines.borrow_mut().insert(number, line);
+        let page = Page { place: Place::AtDisk(waiting.clone()), dirty: 0, unreadable: 0, used: self.tick() };
+        self.pages.borrow_mut().insert(number, page);
         let flight = InFlight { cache: Rc::clone(self), number, completion: Some(completion) };
         self.source.spawn(async move {
             let cache = Rc::clone(&flight.cache);
             match cache.load(number, buffer).await {
                 Ok(Filled { buffer, unreadable }) => {
-                    let line = Line { place: Place::Here(buffer), dirty: 0, unreadable, used: cache.tick() };
-                    flight.land(Some(line), Ok(()));
+                    let page = Page { place: Place::Here(buffer), dirty: 0, unreadable, used: cache.tick() };
+                    flight.land(Some(page), Ok(()));
                 }
                 Err(error) => flight.land(None, Err(error)),
             }
@@ -79,7 +79,7 @@ impl<S: BlockSource> Cache<S> {
         waiting
     }
 
-    /// Reads a line; where that fails, sector by sector.
+    /// Reads a page; after an error, sector by sector.
     async fn load(&self, number: u64, buffer: S::Buffer) -> Result<Filled<S::Buffer>, DiskError> {
         let offset = self.offset_of(number);
         let (buffer, outcome) = self.source.read(offset, buffer, self.bytes_of(number)).await;
@@ -112,29 +112,29 @@ impl<S: BlockSource> Cache<S> {
         Ok(Filled { buffer: whole, unreadable })
     }
 
-    /// Starts writing a line that is dirty and not at the disk already.
+    /// Starts writing a page that is dirty and here.
     pub(super) fn start_write(self: &Rc<Self>, number: u64) -> Option<Latch> {
         let (waiting, completion) = latch();
         let (buffer, dirty, unreadable) = {
-            let mut lines = self.lines.borrow_mut();
-            let line = lines.get_mut(&number).filter(|line| line.dirty != 0)?;
-            let buffer = line.depart(&waiting)?;
-            (buffer, line.dirty, line.unreadable)
+            let mut pages = self.pages.borrow_mut();
+            let page = pages.get_mut(&number).filter(|page| page.dirty != 0)?;
+            let buffer = page.depart(&waiting)?;
+            (buffer, page.dirty, page.unreadable)
         };
         let flight = InFlight { cache: Rc::clone(self), number, completion: Some(completion) };
         self.source.spawn(async move {
             let cache = Rc::clone(&flight.cache);
             let (buffer, outcome) = cache.store(number, buffer, dirty, unreadable).await;
-            let line = buffer.map(|buffer| {
+            let page = buffer.map(|buffer| {
                 let dirty = if outcome.is_ok() { 0 } else { dirty };
-                Line { place: Place::Here(buffer), dirty, unreadable, used: cache.tick() }
+                Page { place: Place::Here(buffer), dirty, unreadable, used: cache.tick() }
             });
-            flight.land(line, outcome);
+            flight.land(page, outcome);
         });
         Some(waiting)
     }
 
-    /// Writes what is dirty of a line.
+    /// Writes the dirty part of a page.
     async fn store(
         &self,
         number: u64,
@@ -152,7 +152,7 @@ impl<S: BlockSource> Cache<S> {
         (buffer, outcome)
     }
 
-    /// Writes the dirty sectors one by one, because what lies between them could not be read.
+    /// Writes the dirty sectors one by one, because sectors between them could not be read.
     async fn store_pieces(
         &self,
         number: u64,
@@ -162,7 +162,7 @@ impl<S: BlockSource> Cache<S> {
         let offset = self.offset_of(number);
         let sector_bytes = self.source.sector_bytes();
         let dirty_pieces =
-            (0..self.line_bytes).step_by(sector_bytes).filter(|at| dirty & sector_bits(*at, sector_bytes) != 0);
+            (0..self.page_bytes).step_by(sector_bytes).filter(|at| dirty & sector_bits(*at, sector_bytes) != 0);
         for at in dirty_pieces {
             let mut piece = match self.source.allocate(sector_bytes) {
                 Ok(piece) => piece,

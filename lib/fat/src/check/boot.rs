@@ -1,4 +1,4 @@
-//! The boot sector, its copy, the mark of a clean volume, and FAT32's count of what is free.
+//! The boot sector and its backup, the dirty flag, and FAT32's FSINFO sector.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,22 +11,22 @@ use crate::error::Error;
 use crate::recognise::recognise;
 use crate::{BlockSource, DiskError};
 
-/// Where FAT32's boot sector says in which sector its copy is.
+/// Offset of the backup boot sector's number (FAT32).
 const COPY_SECTOR_AT: usize = 50;
-/// What it says when there is none, besides 0.
+/// Means no backup, as does 0.
 const NO_COPY: u16 = u16::MAX;
-/// Where the copy is when the boot sector does not say.
+/// Usual sector of the backup, tried when the boot sector is damaged.
 const USUAL_COPY_SECTOR: u16 = 6;
 const USUAL_COPY_AT: u64 = 6 * 512;
-/// Where Linux and Windows mark in the boot sector that a volume is in use.
+/// Offsets of the dirty flag in the boot sector, as set by Linux and Windows.
 const IN_USE_AT: [(FatKind, usize); 3] = [(FatKind::Fat12, 37), (FatKind::Fat16, 37), (FatKind::Fat32, 65)];
 const IN_USE: u8 = 1;
-/// Where the boot sector says that it has a label, and the label.
+/// Offsets of the extended boot signature and the label.
 const LABELS_AT: [(FatKind, usize, usize); 3] =
     [(FatKind::Fat12, 38, 43), (FatKind::Fat16, 38, 43), (FatKind::Fat32, 66, 71)];
 const HAS_LABEL: u8 = 0x29;
 const NO_LABEL: [u8; 11] = *b"NO NAME    ";
-/// The sector with the count of free clusters.
+/// The FSINFO sector.
 #[derive(layout::Record)]
 #[record(bytes = 512, order = "little")]
 struct FreeNote {
@@ -36,9 +36,9 @@ struct FreeNote {
     /// [`FSINFO_STRUC_SIG`].
     #[at(484)]
     structure: u32,
-    /// How many clusters are free; [`UNKNOWN`].
+    /// Number of free clusters, or [`UNKNOWN`].
     free: u32,
-    /// Where to look for a free one first; [`UNKNOWN`].
+    /// Where to search for a free cluster first, or [`UNKNOWN`].
     next: u32,
     /// [`FSINFO_TRAIL_SIG`].
     #[at(508)]
@@ -47,7 +47,7 @@ struct FreeNote {
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// Reads the boot sector; where it is damaged, the copy takes its place.
+/// Reads the boot sector, or its backup if it is damaged.
 pub(super) async fn check<S: BlockSource>(bytes: &Bytes<S>, log: &mut Log) -> Result<Geometry, Error> {
     let mut sector = [0; BOOT_SECTOR_LEN];
     match bytes.read(0, &mut sector).await {
@@ -60,11 +60,11 @@ pub(super) async fn check<S: BlockSource>(bytes: &Bytes<S>, log: &mut Log) -> Re
         Err(error) => return from_copy(bytes, log, error).await,
     };
     if geometry.data_end() > bytes.cache().size_bytes() {
-        return Err(Error::Damaged("it is larger than its disk"));
+        return Err(Error::Damaged("the volume is larger than its disk"));
     }
     let number = u16::from_le_bytes([sector[COPY_SECTOR_AT], sector[COPY_SECTOR_AT + 1]]);
     let is_outside = geometry.kind() == FatKind::Fat32 && number >= geometry.reserved_sectors() && number != NO_COPY;
-    let text = || format!("the copy of the boot sector is said to be in sector {number}, which cannot be");
+    let text = || format!("the backup boot sector cannot be in sector {number}");
     if is_outside && log.problem(Remedy::Safe, text()) {
         let usual = if geometry.reserved_sectors() > USUAL_COPY_SECTOR { USUAL_COPY_SECTOR } else { 0 };
         sector[COPY_SECTOR_AT..COPY_SECTOR_AT + 2].copy_from_slice(&usual.to_le_bytes());
@@ -81,13 +81,13 @@ async fn from_copy<S: BlockSource>(bytes: &Bytes<S>, log: &mut Log, error: Error
     if geometry.kind() != FatKind::Fat32 || geometry.data_end() > bytes.cache().size_bytes() {
         return Err(error);
     }
-    if log.problem(Remedy::Safe, String::from("the boot sector is damaged, its copy is not")) {
+    if log.problem(Remedy::Safe, String::from("the boot sector is damaged, its backup is intact")) {
         bytes.write(0, &copy).await?;
     }
     Ok(geometry)
 }
 
-/// Where the copy of the boot sector is, if the volume has one.
+/// Offset of the backup boot sector, if there is one.
 fn copy_place(geometry: &Geometry, sector: u16) -> Option<u64> {
     let has_copy = geometry.kind() == FatKind::Fat32 && sector != 0 && sector < geometry.reserved_sectors();
     has_copy.then(|| u64::from(sector) * u64::from(geometry.sector_size()))
@@ -103,10 +103,10 @@ async fn check_copy<S: BlockSource>(
     let Some(offset) = copy_place(geometry, number) else { return Ok(()) };
     let mut copy = [0; BOOT_SECTOR_LEN];
     bytes.read(offset, &mut copy).await?;
-    // The mark of a volume in use is not always in both.
+    // The dirty flag is not always set in both.
     let mut wanted = *sector;
     wanted[65] = copy[65];
-    if wanted != copy && log.problem(Remedy::Safe, String::from("the copy of the boot sector differs from it")) {
+    if wanted != copy && log.problem(Remedy::Safe, String::from("the backup boot sector differs")) {
         bytes.write(offset, &wanted).await?;
     }
     Ok(())
@@ -118,13 +118,13 @@ impl<S: BlockSource> Checker<S> {
         place.map_or(37, |(_, at)| *at as u64)
     }
 
-    /// Whether the volume is marked as one that was not cleanly unmounted.
+    /// Checks whether the volume is marked dirty.
     pub(super) async fn check_clean(&mut self) -> Result<bool, Error> {
         let mut mark = [0];
         self.bytes.read(self.in_use_at(), &mut mark).await?;
         let is_dirty = mark[0] & IN_USE != 0 || self.is_marked_dirty().await?;
         if is_dirty {
-            self.log.problem(Remedy::Safe, String::from("it was not cleanly unmounted"));
+            self.log.problem(Remedy::Safe, String::from("the volume was not cleanly unmounted"));
         }
         Ok(is_dirty)
     }
@@ -138,7 +138,7 @@ impl<S: BlockSource> Checker<S> {
         self.clear_dirty_mark().await
     }
 
-    /// The volume's label, which the root folder and the boot sector hold.
+    /// Checks the volume label, which is stored in the root folder and the boot sector.
     pub(super) async fn check_label(&mut self) -> Result<(), Error> {
         let Some((_, mark_at, label_at)) = LABELS_AT.iter().find(|(kind, ..)| *kind == self.kind()) else {
             return Ok(());
@@ -150,7 +150,7 @@ impl<S: BlockSource> Checker<S> {
         if mark[0] != HAS_LABEL || label == wanted {
             return Ok(());
         }
-        if self.log.problem(Remedy::Safe, String::from("the label in the boot sector is not that of the root folder")) {
+        if self.log.problem(Remedy::Safe, String::from("the labels in boot sector and root folder differ")) {
             self.bytes.write(*label_at as u64, &wanted).await?;
             if let Some(copy) = self.copy_offset().await? {
                 self.bytes.write(copy + *label_at as u64, &wanted).await?;
@@ -159,14 +159,14 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Where FAT32 has the copy of the boot sector.
+    /// Offset of FAT32's backup boot sector.
     async fn copy_offset(&self) -> Result<Option<u64>, Error> {
         let mut number = [0; 2];
         self.bytes.read(COPY_SECTOR_AT as u64, &mut number).await?;
         Ok(copy_place(&self.geometry, u16::from_le_bytes(number)))
     }
 
-    /// FAT32's note of how much is free.
+    /// Checks FAT32's count of free clusters.
     pub(super) async fn check_free_count(&mut self) -> Result<(), Error> {
         let Some(sector_number) = self.geometry.fs_info_sector() else { return Ok(()) };
         let offset = u64::from(sector_number) * u64::from(self.geometry.sector_size());
@@ -176,11 +176,11 @@ impl<S: BlockSource> Checker<S> {
         let FreeNote { lead, structure, free: noted, next, trail } = FreeNote::from_bytes(&sector);
         let is_signed = (lead, structure, trail) == (FSINFO_LEAD_SIG, FSINFO_STRUC_SIG, FSINFO_TRAIL_SIG);
         let text = if !is_signed {
-            String::from("the note of free clusters is damaged")
+            String::from("the FSINFO sector is damaged")
         } else if noted != free && noted != UNKNOWN {
-            format!("{free} clusters are free, not {noted} as the volume notes")
+            format!("wrong free cluster count: {noted} recorded, {free} free")
         } else if next != UNKNOWN && !(2..=self.geometry.max_cluster()).contains(&next) {
-            format!("the volume notes that cluster {next} may be free, which there is not")
+            format!("the next free cluster hint, {next}, does not exist")
         } else {
             return Ok(());
         };

@@ -1,5 +1,5 @@
-//! Entries of folders that are none of a file or folder: the volume's label, what is behind a folder's end, and content
-//! that is no folder's at all.
+//! Directory entries of neither file nor folder: the volume label, entries after the end of a folder, and content that
+//! is not that of a folder.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,14 +12,14 @@ use crate::check::folder::{DOT, DOT_DOT, Folder, MAX_SLOTS, SLOT_BYTES, is_good}
 use crate::check::{Checker, Remedy};
 use crate::error::Error;
 
-/// Bits of an entry's attributes that no system sets.
+/// Attribute bits that no system sets.
 const RESERVED_ATTRIBUTES: u8 = 0xC0;
 const NO_ENTRY: [u8; SLOT_BYTES as usize] = [0; SLOT_BYTES as usize];
 
 impl<S: BlockSource> Checker<S> {
-    /// The slots from `first` on, which are behind the end of the folder: here nobody looks at them, but Linux and
-    /// fsck.fat do, and the next entry that is made would move the end behind the first of them. A crash leaves them
-    /// in a new cluster of which the disk has only a part.
+    /// Checks the slots from `first` on, behind the end of the folder. This crate ignores them, but Linux and fsck.fat
+    /// do not, and the next new entry would move the end behind the first of them. A crash leaves them in a new cluster
+    /// that was written in part.
     pub(super) async fn check_behind_end(&mut self, folder: &Folder, first: u64) -> Result<(), Error> {
         let mut used = Vec::new();
         for index in first..MAX_SLOTS {
@@ -30,7 +30,7 @@ impl<S: BlockSource> Checker<S> {
                 used.push(offset);
             }
         }
-        let text = || format!("{}/: {} entries are behind its end", folder.path, used.len());
+        let text = || format!("{}/: {} entries after its end", folder.path, used.len());
         if !used.is_empty() && self.log.problem(Remedy::Safe, text()) {
             for offset in used {
                 self.bytes.write(offset, &NO_ENTRY).await?;
@@ -39,7 +39,7 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// An entry with the volume's label.
+    /// Checks an entry with the volume label.
     pub(super) async fn check_label_entry(
         &mut self,
         folder: &Folder,
@@ -47,11 +47,11 @@ impl<S: BlockSource> Checker<S> {
         mut entry: ShortEntry,
     ) -> Result<(), Error> {
         let has_content = entry.first_cluster(self.kind()) != 0 || entry.size() != 0 || entry.is_dir();
-        let text = || format!("{}/: the volume's label has content", folder.path);
+        let text = || format!("{}/: the volume label has content", folder.path);
         if has_content && self.log.problem(Remedy::Safe, text()) {
             entry.set_first_cluster(self.kind(), 0);
             entry.set_size(0);
-            // Of other bits, some would make it a part of a long name.
+            // Other bits could make it part of a long name.
             entry.set_attributes(ATTR_VOLUME_ID);
             self.write_entry(offset, &entry).await?;
         }
@@ -59,15 +59,15 @@ impl<S: BlockSource> Checker<S> {
             return Ok(());
         }
         let is_none = !is_good(&entry.name());
-        if is_none && self.log.problem(Remedy::Lossy, String::from("/: the volume's label is none")) {
+        if is_none && self.log.problem(Remedy::Lossy, String::from("/: invalid volume label")) {
             return self.free_slots(&[offset]).await;
         }
         self.label = Some(entry.name());
         Ok(())
     }
 
-    /// Whether a folder holds anything but entries: it begins like none, and most of what is in it cannot be one. A crash
-    /// leaves such a folder where its name is on the disk and its first cluster is not.
+    /// Whether a folder's content is garbage: it does not begin like a folder, and most of it cannot be entries. A
+    /// crash leaves such a folder when its name was written and its first cluster was not.
     pub(super) async fn is_garbage(&self, folder: &Folder) -> Result<bool, Error> {
         let (mut good, mut bad) = (0_u32, 0_u32);
         for index in 0..MAX_SLOTS {
@@ -93,9 +93,9 @@ impl<S: BlockSource> Checker<S> {
         is_good(&entry.name()) && is_there && !entry.is_label() && entry.attributes() & RESERVED_ATTRIBUTES == 0
     }
 
-    /// Such a folder. What looks like entries in it is not followed: it may lead to the clusters of others.
+    /// Handles such a folder. What looks like entries is not followed: it may lead to clusters of other files.
     pub(super) async fn check_garbage(&mut self, folder: &Folder) -> Result<(), Error> {
-        if !self.log.problem(Remedy::Lossy, format!("{}/: its content is no folder's", folder.path)) {
+        if !self.log.problem(Remedy::Lossy, format!("{}/: not the content of a folder", folder.path)) {
             return Ok(());
         }
         for index in 0..MAX_SLOTS {

@@ -1,4 +1,4 @@
-//! Folders: their entries, names, and the chains they lead to.
+//! Folders: their entries, names and chains.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::format;
@@ -14,32 +14,32 @@ use crate::check::{Checker, Remedy};
 use crate::error::Error;
 
 pub(super) const SLOT_BYTES: u64 = 32;
-/// Slots that a folder can have.
+/// Maximum slots of a folder.
 pub(super) const MAX_SLOTS: u64 = 65_536;
-/// Where a part of a long name has what is a short entry's first cluster.
+/// Offset of the first cluster, which must be 0 in a long-name slot.
 const LONG_CLUSTER_AT: usize = 26;
 pub(super) const DOT: [u8; 11] = *b".          ";
 pub(super) const DOT_DOT: [u8; 11] = *b"..         ";
 
 /// Where a folder's entries are.
 pub(super) enum Place {
-    /// In the root's own region of FAT12 and FAT16.
+    /// In the root region of FAT12 and FAT16.
     Fixed {
-        /// First byte.
+        /// Offset in bytes.
         start: u64,
-        /// Bytes.
+        /// Length in bytes.
         size: u64,
     },
-    /// In the clusters of its chain, as far as that is good.
+    /// In its cluster chain, as far as that is valid.
     Clusters(Vec<u32>),
 }
 
-/// A folder that is to be looked through.
+/// A folder to check.
 pub(super) struct Folder {
     pub(super) place: Place,
-    /// Where it lies; for people.
+    /// Its path, for messages.
     pub(super) path: String,
-    /// What its `..` has to lead to: 0 for the root. Nothing for the root itself.
+    /// First cluster of its parent, for `..`: 0 for the root. `None` for the root itself.
     pub(super) parent: Option<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Folder {
         Folder { place, path: String::new(), parent: None }
     }
 
-    /// The first cluster, as entries name it.
+    /// The first cluster, as entries state it.
     pub(super) fn first(&self) -> u32 {
         match &self.place {
             Place::Clusters(clusters) if self.parent.is_some() => clusters.first().copied().unwrap_or(0),
@@ -57,14 +57,14 @@ impl Folder {
     }
 }
 
-/// What is known of a folder's names while it is looked through.
+/// State of the check of a folder.
 struct Names {
     assembler: Assembler,
-    /// Slots of a long name whose short entry is not there yet.
+    /// Slots of a long name whose short entry has not come yet.
     long_slots: Vec<u64>,
     short: BTreeSet<[u8; 11]>,
     long: BTreeSet<Vec<u16>>,
-    /// Number for the next name that is made up.
+    /// Number of the next generated name.
     next: u32,
 }
 
@@ -100,7 +100,7 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Looks through a folder and puts those in it on the list.
+    /// Checks a folder, and queues its subfolders.
     pub(super) async fn check_folder(&mut self, folder: &Folder, waiting: &mut VecDeque<Folder>) -> Result<(), Error> {
         let mut names = Names {
             assembler: Assembler::new(),
@@ -130,7 +130,7 @@ impl<S: BlockSource> Checker<S> {
                 }
                 Slot::Free => self.check_orphans(folder, &mut names).await?,
                 Slot::Long(part) => {
-                    // A part that begins a name ends the one before.
+                    // The first slot of a long name ends the one before.
                     if part.sequence() & hadris_fat_raw::LFN_LAST_ENTRY != 0 {
                         self.check_orphans(folder, &mut names).await?;
                     }
@@ -148,21 +148,21 @@ impl<S: BlockSource> Checker<S> {
         self.check_orphans(folder, &mut names).await
     }
 
-    /// What every part of a long name has besides its letters.
+    /// Checks the fixed fields of a long-name slot.
     async fn check_long_slot(&mut self, folder: &Folder, offset: u64, raw: &[u8]) -> Result<(), Error> {
-        let text = || format!("{}/: a part of a long name has a first cluster", folder.path);
+        let text = || format!("{}/: a long name slot has a first cluster", folder.path);
         if raw[LONG_CLUSTER_AT..LONG_CLUSTER_AT + 2] != [0, 0] && self.log.problem(Remedy::Safe, text()) {
             self.bytes.write(offset + LONG_CLUSTER_AT as u64, &[0, 0]).await?;
         }
         Ok(())
     }
 
-    /// Parts of long names that belong to nothing.
+    /// Checks for long-name slots without a short entry.
     async fn check_orphans(&mut self, folder: &Folder, names: &mut Names) -> Result<(), Error> {
         names.assembler.reset();
         let slots = core::mem::take(&mut names.long_slots);
         if !slots.is_empty() {
-            let text = format!("{}/: a part of a long name belongs to nothing", folder.path);
+            let text = format!("{}/: orphaned long name slot", folder.path);
             if self.log.problem(Remedy::Safe, text) {
                 self.free_slots(&slots).await?;
             }
@@ -170,7 +170,7 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// The two entries with which every folder but the root begins.
+    /// Checks the entries `.` and `..` of a folder other than the root.
     async fn check_dots(&mut self, folder: &Folder) -> Result<(), Error> {
         let wanted = [(0, DOT, folder.first()), (1, DOT_DOT, folder.parent.unwrap_or(0))];
         for (index, name, cluster) in wanted {
@@ -191,7 +191,7 @@ impl<S: BlockSource> Checker<S> {
                 Slot::Short(entry) if entry.name() == name => (ShortEntry::new(name, ATTR_DIRECTORY), Remedy::Safe),
                 _ => (ShortEntry::new(name, ATTR_DIRECTORY), Remedy::Lossy),
             };
-            if self.log.problem(remedy, format!("{}: its entry `{what}` is wrong", folder.path)) {
+            if self.log.problem(remedy, format!("{}: wrong `{what}` entry", folder.path)) {
                 let mut entry = entry;
                 entry.set_first_cluster(self.kind(), cluster);
                 self.write_entry(offset, &entry).await?;
@@ -230,11 +230,11 @@ impl<S: BlockSource> Checker<S> {
     async fn check_name(&mut self, named: &mut Named, long: Option<Vec<u16>>, names: &mut Names) -> Result<(), Error> {
         let folded = long.map(|units| units.iter().map(|unit| fold_unicode(*unit)).collect::<Vec<u16>>());
         let text = if !is_good(&named.entry.name()) {
-            format!("{}: its short name is none", named.path)
+            format!("{}: invalid short name", named.path)
         } else if names.short.contains(&named.entry.name())
             || folded.as_ref().is_some_and(|name| names.long.contains(name))
         {
-            format!("{}: the name is there twice", named.path)
+            format!("{}: duplicate name", named.path)
         } else {
             names.short.insert(named.entry.name());
             names.long.extend(folded);
@@ -267,7 +267,7 @@ impl<S: BlockSource> Checker<S> {
         let trust = self.trust_in_folder(first).await?;
         let chain = self.follow(first, u32::MAX, trust, Some(&mut clusters)).await?;
         if let Some(broken) = chain.broken
-            && self.log.problem(Remedy::Lossy, format!("{}/: its chain {broken}", named.path))
+            && self.log.problem(Remedy::Lossy, format!("{}/: chain {broken}", named.path))
         {
             if chain.last.is_none() {
                 self.free_slots(&named.long_slots).await?;
@@ -279,7 +279,7 @@ impl<S: BlockSource> Checker<S> {
             return Ok(());
         }
         if named.entry.size() != 0
-            && self.log.problem(Remedy::Safe, format!("{}/: a folder's entry has no size", named.path))
+            && self.log.problem(Remedy::Safe, format!("{}/: the entry of a folder has a size", named.path))
         {
             named.entry.set_size(0);
             self.write_entry(named.offset, &named.entry).await?;
@@ -292,7 +292,7 @@ impl<S: BlockSource> Checker<S> {
         let first = named.entry.first_cluster(self.kind());
         let size = u64::from(named.entry.size());
         let cluster_bytes = u64::from(self.geometry.cluster_size());
-        // Not more than there are bytes in a file of FAT.
+        // At most the maximum size of a FAT file.
         let needed = size.div_ceil(cluster_bytes) as u32;
         let chain = match first {
             0 => Chain::NONE,
@@ -302,9 +302,9 @@ impl<S: BlockSource> Checker<S> {
             }
         };
         if chain.clusters == needed {
-            let text = format!("{}: its chain is longer than its {size} bytes", named.path);
+            let text = format!("{}: chain longer than its {size} bytes", named.path);
             if chain.goes_on && self.log.problem(Remedy::Safe, text) {
-                // What comes after is another's, or found to be lost.
+                // The rest belongs to another chain, or is reported as lost.
                 self.end_chain(chain.last).await?;
                 if needed == 0 {
                     named.entry.set_first_cluster(self.kind(), 0);
@@ -314,8 +314,8 @@ impl<S: BlockSource> Checker<S> {
             return Ok(());
         }
         let text = match chain.broken {
-            Some(broken) => format!("{}: its chain {broken}", named.path),
-            None => format!("{}: its chain is shorter than its {size} bytes", named.path),
+            Some(broken) => format!("{}: chain {broken}", named.path),
+            None => format!("{}: chain shorter than its {size} bytes", named.path),
         };
         if self.log.problem(Remedy::Lossy, text) {
             self.end_chain(chain.last).await?;
@@ -331,7 +331,7 @@ impl<S: BlockSource> Checker<S> {
     }
 }
 
-/// A short name for people.
+/// A short name, for messages.
 fn shown(entry: &ShortEntry) -> String {
     let mut out = [0; short_name::DISPLAY_MAX];
     let ascii = |byte: u8| if byte.is_ascii_graphic() { char::from(byte) } else { '?' };
@@ -339,9 +339,9 @@ fn shown(entry: &ShortEntry) -> String {
     String::from_utf8_lossy(&out[..length]).into_owned()
 }
 
-/// Whether FAT allows these eleven bytes.
+/// Whether these eleven bytes are a valid short name.
 pub(super) fn is_good(name: &[u8; 11]) -> bool {
-    // The first byte 5 stands for one that would mark a deleted entry.
+    // The byte 5 stands for the one that would mark a deleted entry.
     let rest = if name[0] == 5 { &name[1..] } else { &name[..] };
     let is_plain = |byte: &u8| {
         *byte >= b' ' && *byte != 0x7F && !byte.is_ascii_lowercase() && !b"\"*+,./:;<=>?[\\]|".contains(byte)

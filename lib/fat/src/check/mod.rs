@@ -1,10 +1,10 @@
-//! Checking a volume that is not mounted, and putting it right.
+//! Checking and repair of an unmounted volume.
 //!
-//! Key types: [`CheckMode`], [`CheckReport`]. The boot sector and its copy come first, then the copies of the FAT,
-//! then every folder from the root on with all chains, and at the end what of the FAT nothing led to. A chain is
-//! believed up to the first link that cannot be right; so what follows is judged as if that were mended. Where two
-//! chains meet, the cluster belongs to the one that is as long as its file ([`owners`]). What has no name is given
-//! up, as other systems do: only names lead to content. Deliberately not here: what files hold.
+//! Key types: [`CheckMode`], [`CheckReport`]. The order: boot sector and backup; the copies of the FAT; all folders
+//! from the root on with their chains; clusters in use that nothing leads to. A chain is valid up to its first
+//! impossible link, and what follows is judged as if that were repaired. Where two chains meet, the cluster belongs to
+//! the one whose length fits its file ([`owners`]). Lost clusters are freed, as other systems do: only names lead to
+//! content. Deliberately not here: the content of files.
 
 mod boot;
 mod entries;
@@ -27,65 +27,65 @@ use folder::{Folder, Place};
 use owners::Trust;
 use table::Claims;
 
-/// Lines of a report; more are only counted.
+/// Maximum lines of a report; further problems are only counted.
 const MAX_LINES: usize = 200;
 
-/// What to do about what is wrong.
+/// What to do about problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckMode {
-    /// Tell.
+    /// Report only.
     Look,
-    /// Put right what can be without losing anything that a name leads to.
+    /// Repair what can be without loss of anything that a name leads to.
     Mend,
-    /// Put right everything that can be.
+    /// Repair everything.
     Repair,
 }
 
-/// How a problem can be put right.
+/// How a problem can be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
-    /// Nothing that a name leads to is lost.
+    /// Without loss of anything that a name leads to.
     Safe,
-    /// Something is cut off, or gets another name.
+    /// Something is truncated or renamed.
     Lossy,
     /// Not at all.
     None,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// A line for each problem, up to a limit.
+    /// A line per problem, up to a limit.
     pub lines: Vec<String>,
-    /// How many problems there are.
+    /// Number of problems.
     pub problems: u32,
-    /// How many of them are left.
+    /// Number of problems left.
     pub left: u32,
-    /// 12, 16 or 32.
+    /// FAT width: 12, 16 or 32.
     pub bits: u32,
-    /// Files that were found.
+    /// Number of files.
     pub files: u32,
-    /// Folders that were found, with the root.
+    /// Number of folders, including the root.
     pub folders: u32,
     /// Clusters in use.
     pub used_clusters: u32,
-    /// All clusters.
+    /// Total clusters.
     pub clusters: u32,
-    /// Bytes of a cluster.
+    /// Cluster size in bytes.
     pub cluster_bytes: u32,
 }
 
 impl CheckReport {
-    /// Whether nothing was wrong.
+    /// Whether no problem was found.
     pub fn is_clean(&self) -> bool {
         self.problems == 0
     }
 }
 
-/// Checks the volume on a disk that nobody else uses.
+/// Checks the volume on a disk that is not otherwise in use.
 ///
 /// # Errors
-/// There is no FAT volume, or its boot sector cannot be mended; the disk failed, or cannot be written to.
+/// Not a FAT volume, or its boot sector cannot be repaired; the disk failed or is read-only.
 pub async fn check<S: BlockSource>(source: S, mode: CheckMode) -> Result<CheckReport, Error> {
     if mode != CheckMode::Look && source.is_read_only() {
         return Err(Error::ReadOnly);
@@ -99,14 +99,14 @@ pub async fn check<S: BlockSource>(source: S, mode: CheckMode) -> Result<CheckRe
     Ok(checker.log.report)
 }
 
-/// What was found so far, and what to do about it.
+/// The report, and the mode.
 struct Log {
     mode: CheckMode,
     report: CheckReport,
 }
 
 impl Log {
-    /// Tells of a problem. Whether it is to be put right.
+    /// Reports a problem; returns whether to repair it.
     fn problem(&mut self, remedy: Remedy, text: String) -> bool {
         let is_mended = match self.mode {
             CheckMode::Look => false,
@@ -125,12 +125,12 @@ impl Log {
 struct Checker<S: BlockSource> {
     bytes: Bytes<S>,
     geometry: Geometry,
-    /// The copy of the FAT that is believed.
+    /// The copy of the FAT that is taken as valid.
     copy: u8,
     claims: Claims,
-    /// Clusters of chains that are beyond doubt.
+    /// Clusters of intact chains.
     reserved: Claims,
-    /// The root folder's entry for the volume's label.
+    /// The root folder's label entry.
     label: Option<[u8; 11]>,
     log: Log,
 }
@@ -143,7 +143,7 @@ impl<S: BlockSource> Checker<S> {
         report.cluster_bytes = self.geometry.cluster_size();
         self.check_copies().await?;
         let was_dirty = self.check_clean().await?;
-        self.reserve_sure_chains().await?;
+        self.reserve_intact_chains().await?;
         self.check_tree().await?;
         self.check_label().await?;
         self.check_lost().await?;
@@ -157,13 +157,13 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Every folder, from the root on.
+    /// Checks all folders, from the root on.
     async fn check_tree(&mut self) -> Result<(), Error> {
         let root = match self.geometry.root() {
             RootLocation::Fixed { start, size } => Folder::root(Place::Fixed { start, size }),
             RootLocation::Cluster(first) => {
                 let mut clusters = Vec::new();
-                let chain = self.follow(first, u32::MAX, Trust::Sure, Some(&mut clusters)).await?;
+                let chain = self.follow(first, u32::MAX, Trust::Intact, Some(&mut clusters)).await?;
                 if let Some(broken) = chain.broken {
                     let remedy = if chain.last.is_some() { Remedy::Lossy } else { Remedy::None };
                     if self.log.problem(remedy, format!("/: its chain {broken}")) {

@@ -1,8 +1,8 @@
-//! Whose a cluster is that two chains lead to.
+//! The owner of a cluster that two chains lead to.
 //!
-//! A chain is beyond doubt when it ends where it should: a file's after as many clusters as its size needs, a folder's
-//! at all, if its content is a folder's. Before anything is put right, the clusters of all such chains are reserved, so that a
-//! chain that a crash has led astray neither gets them nor is cut in the middle of them.
+//! A chain is intact when it ends where it should: a file's after as many clusters as its size needs; a folder's at
+//! all, if its content is that of a folder. Before any repair, the clusters of all intact chains are reserved, so that
+//! a chain that a crash led astray neither gets them nor is cut in the middle of them.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -15,18 +15,18 @@ use crate::check::Checker;
 use crate::check::folder::{Folder, MAX_SLOTS, Place, SLOT_BYTES};
 use crate::error::Error;
 
-/// How much a chain can be believed.
+/// How far a chain can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// It is as it should be.
-    Sure,
-    /// Something about it is wrong.
-    Doubtful,
+    /// Intact.
+    Intact,
+    /// Not intact.
+    Suspect,
 }
 
 impl<S: BlockSource> Checker<S> {
-    /// Reserves the clusters of all chains that are beyond doubt.
-    pub(super) async fn reserve_sure_chains(&mut self) -> Result<(), Error> {
+    /// Reserves the clusters of all intact chains.
+    pub(super) async fn reserve_intact_chains(&mut self) -> Result<(), Error> {
         let root = match self.geometry.root() {
             RootLocation::Fixed { start, size } => Place::Fixed { start, size },
             RootLocation::Cluster(first) => Place::Clusters(self.reserve_folder(first).await?),
@@ -64,12 +64,12 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Clusters that a file of this size has.
+    /// Clusters of a file of this size.
     pub(super) fn needed(&self, entry: &ShortEntry) -> u32 {
         entry.size().div_ceil(self.geometry.cluster_size())
     }
 
-    /// Reserves a folder's chain if it is beyond doubt and nothing of it is reserved. Gives its clusters.
+    /// Reserves a folder's chain if it is intact and none of it is reserved; returns its clusters.
     async fn reserve_folder(&mut self, first: u32) -> Result<Vec<u32>, Error> {
         let Some(count) = self.length(first, self.max_folder_clusters()).await? else { return Ok(Vec::new()) };
         let mut clusters = Vec::new();
@@ -86,7 +86,7 @@ impl<S: BlockSource> Checker<S> {
     }
 
     async fn reserve_file(&mut self, first: u32, needed: u32) -> Result<(), Error> {
-        if self.trust_in_file(first, needed).await? == Trust::Doubtful {
+        if self.trust_in_file(first, needed).await? == Trust::Suspect {
             return Ok(());
         }
         let mut cluster = first;
@@ -100,22 +100,22 @@ impl<S: BlockSource> Checker<S> {
     }
 
     pub(super) async fn trust_in_file(&self, first: u32, needed: u32) -> Result<Trust, Error> {
-        let is_sure = needed > 0 && self.length(first, needed).await? == Some(needed);
-        Ok(if is_sure { Trust::Sure } else { Trust::Doubtful })
+        let is_intact = needed > 0 && self.length(first, needed).await? == Some(needed);
+        Ok(if is_intact { Trust::Intact } else { Trust::Suspect })
     }
 
     pub(super) async fn trust_in_folder(&self, first: u32) -> Result<Trust, Error> {
         let length = self.length(first, self.max_folder_clusters()).await?;
-        Ok(if length.is_some() { Trust::Sure } else { Trust::Doubtful })
+        Ok(if length.is_some() { Trust::Intact } else { Trust::Suspect })
     }
 
-    /// Clusters of a folder with as many slots as it can have.
+    /// Clusters of a folder with the maximum number of slots.
     fn max_folder_clusters(&self) -> u32 {
         // At most 4096.
         (MAX_SLOTS * SLOT_BYTES).div_ceil(u64::from(self.geometry.cluster_size())) as u32
     }
 
-    /// How many clusters a chain has that ends in order after at most `most`; nothing for any other.
+    /// Number of clusters of a chain that ends properly after at most `most`; `None` otherwise.
     async fn length(&self, first: u32, most: u32) -> Result<Option<u32>, Error> {
         let mut cluster = first;
         for count in 1..=most {

@@ -1,4 +1,4 @@
-//! The FAT: its copies, chains, and what nothing leads to.
+//! The FAT: its copies, chains, and lost clusters.
 
 use alloc::format;
 use alloc::string::String;
@@ -13,7 +13,7 @@ use crate::check::owners::Trust;
 use crate::check::{Checker, Remedy};
 use crate::error::Error;
 
-/// Bytes that are compared at once.
+/// Bytes compared at a time.
 const PIECE_BYTES: usize = 4096;
 
 /// The clusters that something leads to.
@@ -39,7 +39,7 @@ impl Claims {
     }
 }
 
-/// Why a chain cannot be believed to its end.
+/// Why a chain is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     OutOfRange(u32),
@@ -51,7 +51,7 @@ pub(crate) enum Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::OutOfRange(cluster) => write!(f, "leads to cluster {cluster}, which there is not"),
+            Broken::OutOfRange(cluster) => write!(f, "leads to cluster {cluster}, which does not exist"),
             Broken::Free(cluster) => write!(f, "leads to cluster {cluster}, which is free"),
             Broken::Bad(cluster) => write!(f, "leads to cluster {cluster}, which is marked as bad"),
             Broken::Shared(cluster) => write!(f, "leads to cluster {cluster}, which belongs to a chain already"),
@@ -59,13 +59,13 @@ impl fmt::Display for Broken {
     }
 }
 
-/// A chain as far as it can be believed.
+/// The valid part of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     pub(crate) clusters: u32,
     pub(crate) last: Option<u32>,
     pub(crate) broken: Option<Broken>,
-    /// Whether it goes on after the clusters that were asked for.
+    /// Whether it goes on after the requested number of clusters.
     pub(crate) goes_on: bool,
 }
 
@@ -78,7 +78,7 @@ impl<S: BlockSource> Checker<S> {
         self.geometry.fat_copy(copy) + self.kind().entry_offset(u64::from(cluster))
     }
 
-    /// The stored entry of a cluster, with FAT32's reserved bits.
+    /// A cluster's entry as stored, with FAT32's reserved bits.
     async fn stored(&self, copy: u8, cluster: u32) -> Result<u32, Error> {
         let mut bytes = [0; 4];
         let length = self.kind().entry_len();
@@ -102,12 +102,12 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// The copies that are to be the same.
+    /// The copies that must be equal.
     fn copies(&self) -> core::ops::Range<u8> {
         if self.geometry.mirrored() { 0..self.geometry.fat_count() } else { self.copy..self.copy + 1 }
     }
 
-    /// The beginning of the FAT, and that its copies are the same.
+    /// Checks the beginning of the FAT, and that its copies are equal.
     pub(crate) async fn check_copies(&mut self) -> Result<(), Error> {
         let mut media = [0];
         self.bytes.read(21, &mut media).await?;
@@ -119,14 +119,14 @@ impl<S: BlockSource> Checker<S> {
             }
         }
         self.copy = good.unwrap_or(self.copy);
-        if good.is_none() && self.log.problem(Remedy::Safe, String::from("the FAT does not begin as it should")) {
+        if good.is_none() && self.log.problem(Remedy::Safe, String::from("the FAT begins with wrong entries")) {
             let mask = self.kind().mask();
             self.set_entry(0, mask & !0xFF | u32::from(media[0])).await?;
             self.set_entry(1, mask).await?;
         }
         for copy in self.copies().filter(|copy| *copy != self.copy) {
             if !self.is_same(copy).await?
-                && self.log.problem(Remedy::Safe, format!("copy {} of the FAT differs from the other", copy + 1))
+                && self.log.problem(Remedy::Safe, format!("copy {} of the FAT differs", copy + 1))
             {
                 self.copy_over(copy).await?;
             }
@@ -134,7 +134,7 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Bytes of a copy that say something.
+    /// Bytes of a copy that are in use.
     fn table_bytes(&self) -> u64 {
         let end = self.kind().entry_offset(u64::from(self.geometry.max_cluster())) + self.kind().entry_len() as u64;
         end.min(self.geometry.fat_size())
@@ -167,8 +167,8 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Follows a chain as far as it can be believed, up to `most` clusters, and claims these: what comes after them
-    /// may belong to another. Only a chain that is beyond doubt may have what is reserved for such chains.
+    /// Follows a chain as far as it is valid, up to `most` clusters, and claims these: what comes after may belong to
+    /// another chain. Only an intact chain may claim reserved clusters.
     pub(crate) async fn follow(
         &mut self,
         first: u32,
@@ -184,7 +184,7 @@ impl<S: BlockSource> Checker<S> {
             }
             let broken = if !(FIRST_DATA_CLUSTER..=self.geometry.max_cluster()).contains(&cluster) {
                 Some(Broken::OutOfRange(cluster))
-            } else if self.claims.has(cluster) || trust == Trust::Doubtful && self.reserved.has(cluster) {
+            } else if self.claims.has(cluster) || trust == Trust::Suspect && self.reserved.has(cluster) {
                 Some(Broken::Shared(cluster))
             } else {
                 None
@@ -220,15 +220,15 @@ impl<S: BlockSource> Checker<S> {
         }
     }
 
-    /// Frees what is in use and nothing leads to.
+    /// Frees lost clusters.
     pub(crate) async fn check_lost(&mut self) -> Result<(), Error> {
         let mut lost = 0_u32;
         for cluster in FIRST_DATA_CLUSTER..=self.geometry.max_cluster() {
             lost += u32::from(self.is_lost(cluster).await?);
         }
-        // Without a name for it, a chain that was cut or not looked at may still be what repairing needs.
+        // A chain without a name that was cut or not visited may still be needed by a repair.
         let remedy = if self.log.report.left == 0 { Remedy::Safe } else { Remedy::Lossy };
-        if lost > 0 && self.log.problem(remedy, format!("{lost} clusters are in use, and nothing leads to them")) {
+        if lost > 0 && self.log.problem(remedy, format!("{lost} lost clusters")) {
             for cluster in FIRST_DATA_CLUSTER..=self.geometry.max_cluster() {
                 if self.is_lost(cluster).await? {
                     self.set_entry(cluster, 0).await?;
@@ -247,7 +247,7 @@ impl<S: BlockSource> Checker<S> {
         Ok(value != 0 && !self.kind().is_bad(value))
     }
 
-    /// How many clusters are free, as the FAT says.
+    /// Number of free clusters according to the FAT.
     pub(crate) async fn free_clusters(&self) -> Result<u32, Error> {
         let mut free = 0;
         for cluster in FIRST_DATA_CLUSTER..=self.geometry.max_cluster() {
@@ -256,7 +256,7 @@ impl<S: BlockSource> Checker<S> {
         Ok(free)
     }
 
-    /// Whether the FAT says that the volume was not cleanly unmounted.
+    /// Whether the FAT marks the volume dirty.
     pub(crate) async fn is_marked_dirty(&self) -> Result<bool, Error> {
         let clean = self.kind().clean_bit();
         Ok(clean != 0 && self.stored(self.copy, 1).await? & clean == 0)

@@ -1,4 +1,4 @@
-//! Many clients and few channels to the disk: whatever order the disk answers in, nobody waits for ever.
+//! Many clients, few channels to the disk: no deadlock, in whatever order the disk replies.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -16,7 +16,7 @@ fn content(number: u8) -> Vec<u8> {
     (0..FILE_BYTES).map(|index| (index as u8).wrapping_mul(13) ^ number ^ (index >> 8) as u8).collect()
 }
 
-/// A volume with files of two lines each, one after the other, so that reading one reads others ahead.
+/// A volume of files of two pages each, in sequence, so that reading one reads others ahead.
 fn filled(cluster_bytes: u32) -> Vec<u8> {
     // FAT16 needs many clusters, FAT12 few.
     let bytes = if cluster_bytes <= 4096 { 17 * MIB } else { 8 * MIB };
@@ -83,7 +83,7 @@ fn mounted(machine: &Machine) -> Volume<Machine> {
 }
 
 #[test]
-fn one_client_that_reads_file_after_file_comes_to_the_end() {
+fn one_client_that_reads_file_after_file_finishes() {
     let bytes = filled(4096);
     each_way(|channels, order, seed| {
         let machine = Machine::new(bytes.clone(), channels, order, seed);
@@ -97,7 +97,7 @@ fn one_client_that_reads_file_after_file_comes_to_the_end() {
 }
 
 #[test]
-fn clients_that_read_and_write_at_once_come_to_the_end() {
+fn concurrent_readers_and_writers_finish() {
     let bytes = filled(512);
     each_way(|channels, order, seed| {
         let machine = Machine::new(bytes.clone(), channels, order, seed);
@@ -128,7 +128,7 @@ fn clients_that_read_and_write_at_once_come_to_the_end() {
 }
 
 #[test]
-fn a_check_comes_to_the_end_whatever_the_size_of_clusters() {
+fn a_check_finishes_with_any_cluster_size() {
     for cluster_bytes in [512, 1024, 4096, 16 * 1024] {
         let bytes = filled(cluster_bytes);
         each_way(|channels, order, seed| {
@@ -140,7 +140,7 @@ fn a_check_comes_to_the_end_whatever_the_size_of_clusters() {
     }
 }
 
-/// An operation that is dropped while it waits leaves no request behind that keeps others from the disk.
+/// A dropped operation leaves no request behind that keeps others from the disk.
 #[test]
 fn an_operation_that_is_dropped_halfway_harms_nobody() {
     let bytes = filled(512);
@@ -150,7 +150,7 @@ fn an_operation_that_is_dropped_halfway_harms_nobody() {
         for number in 0..FILES {
             let mut abandoned = Box::pin(read_whole(volume.clone(), number));
             machine.run_one(async move {
-                // Once, which is far enough to have asked the disk where anything is to be read.
+                // One poll, after which anything to be read has been requested.
                 poll_fn(|context| Poll::Ready(abandoned.as_mut().poll(context).is_ready())).await;
             });
             machine.run_one(read_whole(volume.clone(), (number + 1) % FILES));
@@ -159,13 +159,13 @@ fn an_operation_that_is_dropped_halfway_harms_nobody() {
     });
 }
 
-/// Small caches make room in the middle of operations.
+/// Small caches evict in the middle of operations.
 #[test]
 fn the_smallest_cache_is_enough() {
     let bytes = filled(512);
     each_way(|channels, order, seed| {
         let machine = Machine::new(bytes.clone(), channels, order, seed);
-        let limits = CacheLimits { data_bytes: 0, line_bytes: 0 };
+        let limits = CacheLimits { data_bytes: 0, page_bytes: 0 };
         let options = MountOptions { limits, ..options(Access::WriteIfPossible) };
         let volume = machine.run_one(Volume::mount(machine.clone(), options)).expect("it mounts");
         for number in 0..FILES {

@@ -1,4 +1,4 @@
-//! Volumes that are made here, and damage that is found and mended, judged by fsck.fat.
+//! Formatting, and detection and repair of damage, judged by fsck.fat.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// A disk in a file with holes, for volumes that are too large for memory.
+/// A disk in a sparse file, for volumes too large for memory.
 struct FileDisk(File);
 
 impl BlockSource for FileDisk {
@@ -66,7 +66,7 @@ fn empty(bytes: u64) -> MemoryDisk {
 }
 
 #[test]
-fn volumes_that_are_made_here_are_good() {
+fn new_volumes_pass_fsck_fat() {
     for (bytes, bits) in [(360 * KIB, 12), (5 * MIB + 512, 12), (16 * MIB, 16), (100 * MIB, 16)] {
         let disk = empty(bytes);
         let made = run(format(disk.clone(), options("My Volume"))).expect("it is made");
@@ -99,7 +99,7 @@ fn large_volumes_are_fat32() {
 }
 
 #[test]
-fn volumes_are_made_with_clusters_of_every_size() {
+fn volumes_of_every_cluster_size_are_made() {
     let sizes = [(512, 8, 16), (1024, 8, 16), (2048, 8, 12), (4096, 20, 16), (8192, 20, 12)];
     let large = [(16 * 1024, 40, 12), (32 * 1024, 140, 16), (512, 40, 32)];
     for (cluster_bytes, mebibytes, bits) in sizes.into_iter().chain(large) {
@@ -113,7 +113,7 @@ fn volumes_are_made_with_clusters_of_every_size() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused() {
+fn invalid_format_options_are_refused() {
     assert_eq!(run(format(empty(MIB).read_only(), options(""))).unwrap_err(), Error::ReadOnly);
     assert_eq!(run(format(empty(MIB), options("much too long a name"))).unwrap_err(), Error::BadName);
     assert_eq!(run(format(empty(1024), options(""))).unwrap_err(), Error::NoSpace);
@@ -124,20 +124,20 @@ fn what_cannot_be_made_is_refused() {
 }
 
 #[test]
-fn what_is_no_fat_volume_is_not_recognised() {
+fn other_formats_are_not_recognised() {
     for bytes in [vec![0; MIB as usize], vec![0x5A; MIB as usize], vec![0; 100], Vec::new()] {
         let disk = MemoryDisk::new(bytes);
         assert_eq!(run(check(disk.clone(), CheckMode::Look)).unwrap_err(), Error::NotRecognised);
         assert_eq!(mount(&disk).err(), Some(Error::NotRecognised));
     }
-    // NTFS looks like FAT from far away.
+    // NTFS resembles FAT at first sight.
     let mut bytes = vec![0; MIB as usize];
     bytes[..16].copy_from_slice(b"\xEB\x52\x90NTFS    \x00\x02\x08\x00\x00");
     bytes[510..512].copy_from_slice(&[0x55, 0xAA]);
     assert_eq!(mount(&MemoryDisk::new(bytes)).err(), Some(Error::NotRecognised));
 }
 
-/// A volume with some content: FAT32 with clusters of one sector, so that chains are long.
+/// A volume with some content: FAT32 with one-sector clusters, so that chains are long.
 fn filled() -> MemoryDisk {
     let disk = made_by_linux(4 * MIB, &["-F", "32", "-s", "1", "-n", "LABEL"]);
     let volume = mount(&disk).expect("it mounts");
@@ -168,7 +168,7 @@ fn look(disk: &MemoryDisk) -> CheckReport {
     run(check(disk.clone(), CheckMode::Look)).expect("it is checked")
 }
 
-/// What of an image to damage.
+/// An image to damage.
 struct Image {
     bytes: Vec<u8>,
     fat: [usize; 2],
@@ -183,7 +183,7 @@ impl Image {
         Image { bytes, fat: [reserved, reserved + length], data: reserved + 2 * length }
     }
 
-    /// Where the entry is whose short name begins so.
+    /// Offset of the entry whose short name begins with this text.
     fn entry(&self, name: &str) -> usize {
         let found =
             self.bytes[self.data..].chunks(32).position(|slot| slot.starts_with(name.as_bytes()) && slot[11] != 15);
@@ -212,13 +212,13 @@ impl Image {
     }
 }
 
-/// What a kind of damage is called, how it is done, and whether mending is enough.
+/// Name of the damage, how it is done, and whether `Mend` suffices.
 type Damage = (&'static str, fn(&mut Image), bool);
 
 const DAMAGES: &[Damage] = &[
     ("copies of the FAT differ", |image| image.bytes[image.fat[1] + 400] ^= 3, true),
     (
-        "a chain is a circle",
+        "a chain has a cycle",
         |image| image.set_link(image.first_cluster("THIRD") + 2, image.first_cluster("THIRD")),
         false,
     ),
@@ -264,7 +264,7 @@ const DAMAGES: &[Damage] = &[
         true,
     ),
     (
-        "a folder is none",
+        "a folder has garbage content",
         |image| {
             let at = image.data + (image.first_cluster("DEEPER") as usize - 2) * 512;
             for (index, byte) in image.bytes[at..at + 512].iter_mut().enumerate() {
@@ -274,7 +274,7 @@ const DAMAGES: &[Damage] = &[
         false,
     ),
     (
-        "a folder has entries behind its end",
+        "a folder has entries after its end",
         |image| {
             let end = image.data + (image.first_cluster("DEEPER") as usize - 2) * 512 + 512 - 32;
             let third = image.entry("THIRD");
@@ -286,7 +286,7 @@ const DAMAGES: &[Damage] = &[
     ),
     ("clusters are lost", |image| image.set_link(5_000, 0x0FFF_FFFF), true),
     (
-        "a long name has lost its file",
+        "a long name is orphaned",
         |image| {
             let at = image.entry("ALONGF~1");
             image.bytes[at] = 0xE5;
@@ -294,7 +294,7 @@ const DAMAGES: &[Damage] = &[
         true,
     ),
     (
-        "a name is none",
+        "a name is invalid",
         |image| {
             let at = image.entry("THIRD");
             image.bytes[at + 1] = 1;
@@ -302,7 +302,7 @@ const DAMAGES: &[Damage] = &[
         false,
     ),
     (
-        "a name is there twice",
+        "a name is duplicate",
         |image| {
             let at = image.entry("THIRD");
             image.bytes[at..at + 11].copy_from_slice(b"A          ");
@@ -310,7 +310,7 @@ const DAMAGES: &[Damage] = &[
         false,
     ),
     (
-        "a folder does not know itself",
+        "`.` is wrong",
         |image| {
             let at = image.data + (image.first_cluster("DEEPER") as usize - 2) * 512;
             image.bytes[at + 26] ^= 7;
@@ -318,17 +318,17 @@ const DAMAGES: &[Damage] = &[
         true,
     ),
     (
-        "a folder does not know its parent",
+        "`..` is wrong",
         |image| {
             let at = image.data + (image.first_cluster("DEEPER") as usize - 2) * 512 + 32;
             image.bytes[at + 26] ^= 7;
         },
         true,
     ),
-    ("the boot sector's copy differs", |image| image.bytes[6 * 512 + 3] ^= 1, true),
+    ("the backup boot sector differs", |image| image.bytes[6 * 512 + 3] ^= 1, true),
     ("the boot sector is gone", |image| image.bytes[..512].fill(0), true),
     ("the count of free clusters is wrong", |image| image.bytes[512 + 488] ^= 1, true),
-    ("the note of free clusters is gone", |image| image.bytes[512..1024].fill(0), true),
+    ("the FSINFO sector is gone", |image| image.bytes[512..1024].fill(0), true),
     (
         "it was not unmounted",
         |image| {
@@ -338,11 +338,11 @@ const DAMAGES: &[Damage] = &[
         },
         true,
     ),
-    ("Linux has not unmounted it", |image| image.bytes[65] |= 1, true),
+    ("it was not unmounted by Linux", |image| image.bytes[65] |= 1, true),
 ];
 
 #[test]
-fn every_kind_of_damage_is_found_and_mended() {
+fn every_kind_of_damage_is_found_and_repaired() {
     let good = filled();
     for (name, damage, is_mendable) in DAMAGES {
         let mut image = Image::new(&good);
@@ -351,7 +351,7 @@ fn every_kind_of_damage_is_found_and_mended() {
         let before = disk.bytes();
         let found = look(&disk);
         assert!(found.problems > 0 && found.left == found.problems, "{name}: {found:?}");
-        assert!(disk.bytes() == before, "{name}: looking changes nothing");
+        assert!(disk.bytes() == before, "{name}: a check without repair changed the disk");
         let mended = run(check(disk.clone(), CheckMode::Mend)).expect("it is checked");
         assert_eq!(mended.left == 0, *is_mendable, "{name}: {mended:?}");
         if !is_mendable {
@@ -377,7 +377,7 @@ fn every_kind_of_damage_is_found_and_mended() {
 }
 
 #[test]
-fn a_check_of_a_disk_that_fails_says_so() {
+fn a_check_reports_disk_errors() {
     let disk = filled();
     disk.set_faults(Faults { unreadable: [40].into(), ..Faults::default() });
     assert!(matches!(run(check(disk.clone(), CheckMode::Look)), Err(Error::Disk(_))));
@@ -390,14 +390,14 @@ fn a_check_of_a_disk_that_fails_says_so() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever is done to what says where things are: repairing ends, and what it calls good is good.
+    /// Arbitrary damage to metadata: repair ends, and what it calls good is good.
     #[test]
-    fn any_damage_is_repaired_or_named(
+    fn any_damage_is_repaired_or_reported(
         damages in proptest::collection::vec((0_usize..200_000, any::<u8>()), 1..24),
     ) {
         let mut image = Image::new(&small());
         for (at, value) in damages {
-            // Often, the beginning of the FAT or the entries in use.
+            // Mostly the beginning of the FAT, or the entries in use.
             let at = match at % 4 {
                 0 => image.fat[0] + at % 300,
                 1 => image.fat[1] + at % 300,
@@ -412,7 +412,7 @@ proptest! {
         prop_assert_eq!(after.problems, repaired.left, "{:?} is left of {:?}", after.lines, repaired.lines);
         if repaired.left == 0
             && let Some(text) = complaints(&disk)
-            // Labels in other letters than ASCII's are good, but not for everyone.
+            // Non-ASCII labels are valid, but not for all programs.
             && !text.contains("stored in root directory is not valid")
         {
             return Err(TestCaseError::fail(format!("after {:?}, fsck.fat complains:\n{text}", repaired.lines)));
@@ -420,7 +420,7 @@ proptest! {
     }
 }
 
-/// The volume of [`filled`], made once.
+/// The volume of [`filled`], created once.
 fn small() -> MemoryDisk {
     static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
     MemoryDisk::new(BYTES.get_or_init(|| filled().bytes()).clone())

@@ -1,5 +1,5 @@
-//! The power fails at every write, with any part of what was not flushed on the medium: what was synced and not
-//! changed since is there, before a check and after it, and a check mends what is wrong.
+//! Power failures at every write, with any subset of the unflushed sectors on the medium: what was synced and not
+//! changed since survives, before a check and after it, and a check repairs the volume.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,25 +15,25 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 const SECTOR_BYTES: usize = 512;
 
-/// How thoroughly crashes are looked at.
+/// Thoroughness of a run.
 #[derive(Clone, Copy)]
 struct Effort {
     stories: u8,
     steps: usize,
-    /// One moment in so many is looked at.
+    /// One moment in this many is tried.
     once_in: usize,
-    /// One of these in so many is also looked at by fsck.fat.
+    /// One of these in this many is also judged by fsck.fat.
     fsck_once_in: usize,
 }
 
 const SHORT: Effort = Effort { stories: 2, steps: 60, once_in: 7, fsck_once_in: 4 };
 const LONG: Effort = Effort { stories: 60, steps: 120, once_in: 1, fsck_once_in: 10 };
 
-/// The state of a story after one of its steps.
+/// The state of a story after a step.
 struct Moment {
-    /// Acts of the disk until then.
+    /// Disk operations until then.
     place: usize,
-    /// What the volume holds, where the step has made that last.
+    /// Content of the volume, if the step synced it.
     synced: Option<Model>,
     touched: Vec<String>,
 }
@@ -62,12 +62,12 @@ fn story(made: &MemoryDisk, seed: u8, steps: usize) -> Story {
 }
 
 impl Story {
-    /// The files that must be there when the power fails after so many acts: those of the last sync that nothing has
+    /// The files that must survive a power failure after this many operations: those of the last sync that nothing has
     /// touched since.
     fn promised(&self, place: usize) -> BTreeMap<String, Vec<u8>> {
         let last = self.moments.iter().rposition(|moment| moment.synced.is_some() && moment.place <= place);
         let last = last.expect("the first moment is synced");
-        // The step that was under way counts as well.
+        // The interrupted step counts as well.
         let ended = self.moments.iter().position(|moment| moment.place > place).unwrap_or(self.moments.len() - 1);
         let touched: BTreeSet<&String> = self.moments[last + 1..]
             .iter()
@@ -81,7 +81,7 @@ impl Story {
         files.iter().filter(|(path, _)| !is_touched(path)).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
     }
 
-    /// The disk after so many acts: all of them, or of what was not flushed only some sectors.
+    /// The disk after this many operations: all of them, or only some sectors of the unflushed ones.
     fn disk_after(&self, durable: &MemoryDisk, first: usize, place: usize, luck: Option<u64>) -> MemoryDisk {
         let disk = durable.copy();
         let mut random = luck.map(|luck| luck.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -103,7 +103,7 @@ impl Story {
     }
 }
 
-/// What is wrong with the promised files on a disk, by way of a mount that changes nothing.
+/// The first promised file that is wrong, found by a read-only mount.
 fn broken_promise(disk: &MemoryDisk, promised: &BTreeMap<String, Vec<u8>>) -> Option<String> {
     let volume = match run(Volume::mount(disk.clone(), options(Access::ReadOnly))) {
         Ok(volume) => volume,
@@ -123,27 +123,28 @@ fn broken_promise(disk: &MemoryDisk, promised: &BTreeMap<String, Vec<u8>>) -> Op
     None
 }
 
-/// What a crash may leave, in the words of a check: see docs/storage.md.
+/// Problems that a crash may leave: see docs/storage.md.
 const DOCUMENTED: &[&str] = &[
-    "it was not cleanly unmounted",
-    "of the FAT differs from the other",
-    "clusters are in use, and nothing leads to them",
-    "clusters are free, not",
-    // Chains of what was being changed.
-    ": its chain ",
-    // Folders of which the disk has the name or a part, and what looks like entries in them.
-    "entries are behind its end",
-    "its content is no folder's",
-    "its entry `",
-    "a part of a long name",
-    "the name is there twice",
-    "its short name is none",
-    "a folder's entry has no size",
-    "the volume's label ",
-    "the label in the boot sector is not that of the root folder",
+    "the volume was not cleanly unmounted",
+    "of the FAT differs",
+    "lost clusters",
+    "wrong free cluster count",
+    // Chains of files that were being changed.
+    ": chain ",
+    // Folders that were written in part, and what looks like entries in them.
+    "entries after its end",
+    "not the content of a folder",
+    ": wrong `",
+    "long name slot",
+    "duplicate name",
+    "invalid short name",
+    "the entry of a folder has a size",
+    "the volume label has content",
+    "invalid volume label",
+    "the labels in boot sector and root folder differ",
 ];
 
-/// Looks at a disk after a crash, and at what a check makes of it.
+/// Judges a disk after a crash, and the outcome of a check.
 fn judge(disk: &MemoryDisk, promised: &BTreeMap<String, Vec<u8>>, asks_fsck: bool) -> Result<(), String> {
     if let Some(broken) = broken_promise(disk, promised) {
         return Err(broken);

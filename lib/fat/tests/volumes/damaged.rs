@@ -1,5 +1,4 @@
-//! Volumes with damage of every kind, used as if nothing were wrong: no panic, no loop without end, no write to
-//! what the requests do not concern.
+//! Damaged volumes in use: no panic, no endless loop, no write outside the requests' targets.
 
 use proptest::prelude::*;
 
@@ -31,7 +30,7 @@ proptest! {
         trial(damaged(fat32(), 50 * 512, &damages));
     }
 
-    /// Links of chains that are numbers of clusters: circles, crossings, folders in themselves.
+    /// Links to cluster numbers: cycles, cross-links, folders within themselves.
     #[test]
     fn tangled_chains_harm_nobody(links in proptest::collection::vec((2_u32..120, 0_u32..124), 1..20)) {
         let mut bytes = fat32().to_vec();
@@ -56,7 +55,7 @@ proptest! {
     }
 }
 
-/// What the fuzzer found once.
+/// A finding of the fuzzer.
 #[test]
 fn inputs_of_the_fuzzer_harm_nobody() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/volumes/inputs");

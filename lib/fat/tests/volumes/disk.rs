@@ -1,4 +1,4 @@
-//! Disks in memory for tests and fuzz targets, and a way to run a volume's requests.
+//! Disks in memory, and a single-future executor, for tests and fuzz targets.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use fat::{Access, BlockSource, CacheLimits, Clock, DateTime, DiskError, Error, MountOptions, Volume};
 
-/// Runs a future that waits for nothing but itself.
+/// Runs a future that depends on nothing else.
 pub fn run<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -20,21 +20,21 @@ pub fn run<F: Future>(future: F) -> F::Output {
             return output;
         }
     }
-    panic!("the future waits for something that does not come");
+    panic!("the future is stuck");
 }
 
-/// What a memory disk does wrong.
+/// Faults of a memory disk.
 #[derive(Default)]
 pub struct Faults {
-    /// Sectors that cannot be read.
+    /// Unreadable sectors.
     pub unreadable: HashSet<u64>,
-    /// Sectors that cannot be written.
+    /// Unwritable sectors.
     pub unwritable: HashSet<u64>,
-    /// After so many writes all fail.
+    /// All writes after this many fail.
     pub writes_left: Option<u64>,
 }
 
-/// Bytes of which pieces that are zeros take no memory, so that a disk may be large.
+/// Sparse memory: pieces of zeros are not stored, so a disk may be large.
 #[derive(Clone, Default)]
 struct Sparse {
     size_bytes: u64,
@@ -80,13 +80,13 @@ impl Sparse {
     }
 }
 
-/// The piece that a range begins in, where in it, and how much of the range it has.
+/// The piece that a range begins in, the offset within it, and the length in it.
 fn parts(offset: u64, bytes: usize) -> (u64, usize, usize) {
     let start = (offset % PIECE_BYTES as u64) as usize;
     (offset / PIECE_BYTES as u64, start, bytes.min(PIECE_BYTES - start))
 }
 
-/// What a disk was told to do that lasts.
+/// A recorded write or flush.
 #[derive(Clone, Debug)]
 pub enum Act {
     Write(u64, Vec<u8>),
@@ -96,20 +96,20 @@ pub enum Act {
 #[derive(Default)]
 struct Content {
     bytes: Sparse,
-    /// What was done since recording began.
+    /// Operations since recording began.
     acts: Option<Vec<Act>>,
     faults: Faults,
     reads: u64,
     writes: u64,
 }
 
-/// A disk in memory; clones are the same disk.
+/// A disk in memory; clones share it.
 #[derive(Clone)]
 pub struct MemoryDisk {
     content: Rc<RefCell<Content>>,
     sector_bytes: usize,
     is_read_only: bool,
-    /// Answers take one more poll, as those of a real disk.
+    /// Replies take one more poll, like those of a real disk.
     is_slow: bool,
 }
 
@@ -128,7 +128,7 @@ impl MemoryDisk {
         MemoryDisk { content, sector_bytes: 512, is_read_only: false, is_slow: true }
     }
 
-    /// What is in a file, which may have holes.
+    /// The content of a file, which may be sparse.
     pub fn of_file(file: &File) -> std::io::Result<MemoryDisk> {
         let mut bytes = Sparse { size_bytes: file.metadata()?.len(), pieces: BTreeMap::new() };
         let mut offset = 0;
@@ -142,7 +142,7 @@ impl MemoryDisk {
         Ok(MemoryDisk::over(bytes))
     }
 
-    /// Puts it into a file, with holes.
+    /// Writes it to a sparse file.
     pub fn write_to(&self, file: &File) -> std::io::Result<()> {
         let content = self.content.borrow();
         file.set_len(content.bytes.size_bytes)?;
@@ -154,23 +154,23 @@ impl MemoryDisk {
         Ok(())
     }
 
-    /// Another disk with the same bytes and no faults.
+    /// An independent copy without faults.
     pub fn copy(&self) -> MemoryDisk {
         let bytes = self.content.borrow().bytes.clone();
         MemoryDisk { sector_bytes: self.sector_bytes, ..MemoryDisk::over(bytes) }
     }
 
-    /// Begins to record what is done, from nothing.
+    /// Starts recording.
     pub fn record(&self) {
         self.content.borrow_mut().acts = Some(Vec::new());
     }
 
-    /// What was recorded.
+    /// The recorded operations.
     pub fn acts(&self) -> Vec<Act> {
         self.content.borrow().acts.clone().unwrap_or_default()
     }
 
-    /// Writes bytes past all faults and records.
+    /// Writes bytes, bypassing faults and recording.
     pub fn put(&self, offset: u64, bytes: &[u8]) {
         self.content.borrow_mut().bytes.write(offset, bytes);
     }
@@ -205,8 +205,8 @@ impl MemoryDisk {
     }
 
     fn check_range(&self, offset: u64, bytes: usize) {
-        assert!(offset.is_multiple_of(self.sector_bytes as u64), "a transfer begins within a sector");
-        assert!(bytes.is_multiple_of(self.sector_bytes) && bytes > 0, "a transfer ends within a sector");
+        assert!(offset.is_multiple_of(self.sector_bytes as u64), "unaligned offset");
+        assert!(bytes.is_multiple_of(self.sector_bytes) && bytes > 0, "unaligned length");
     }
 
     async fn pause(&self) {
@@ -252,7 +252,7 @@ impl BlockSource for MemoryDisk {
 
     async fn write(&self, offset: u64, buffer: Vec<u8>, bytes: usize) -> (Option<Vec<u8>>, Result<(), DiskError>) {
         self.pause().await;
-        assert!(!self.is_read_only, "a disk that cannot be written to is written to");
+        assert!(!self.is_read_only, "write to a read-only disk");
         self.check_range(offset, bytes);
         let mut content = self.content.borrow_mut();
         content.writes += 1;
@@ -309,7 +309,7 @@ impl Clock for TestClock {
 }
 
 pub fn options(access: Access) -> MountOptions {
-    MountOptions { limits: CacheLimits { data_bytes: 1 << 20, line_bytes: 32 << 10 }, access, clock: &TestClock }
+    MountOptions { limits: CacheLimits { data_bytes: 1 << 20, page_bytes: 32 << 10 }, access, clock: &TestClock }
 }
 
 pub fn mount(disk: &MemoryDisk) -> Result<Volume<MemoryDisk>, Error> {

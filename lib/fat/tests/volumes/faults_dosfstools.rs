@@ -1,4 +1,4 @@
-//! Disks that fail, and many requests at once.
+//! Disk errors, and concurrent requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use fat::{CheckMode, CreateMode, DiskError, Error, check};
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Polls all futures in turn until each has ended.
+/// Polls all futures in turn until each is ready.
 fn run_all(mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>) {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..1_000_000 {
@@ -99,7 +99,7 @@ fn a_full_disk_says_so_and_stays_good() {
         };
         assert_eq!(error, Error::NoSpace);
         assert!(made > 3);
-        // What is there can still be used, and room comes back.
+        // Existing files stay usable, and space can be freed.
         run(root.remove_file("a file with a long name 1")).expect("removed");
         let file = run(root.create("one more", 0o644, CreateMode::New)).expect("made");
         run(file.write(0, &[1; 250_000])).expect("written");
@@ -121,7 +121,7 @@ fn a_root_without_room_for_names_says_so() {
     }
     assert_eq!(made, 16);
     assert_eq!(run(root.make_folder("G")), Err(Error::NoSpace));
-    // An open file in a folder is removed nonetheless, and its folder after it.
+    // An open file in a folder can be removed nonetheless, and its folder after it.
     let file = run(root.create("F3/file", 0o644, CreateMode::New)).expect("made");
     run(file.write(0, b"content")).expect("written");
     run(root.remove_file("F3/file")).expect("removed");
@@ -140,7 +140,7 @@ fn what_could_not_be_written_is_written_later() {
     let root = run(volume.root()).expect("a root");
     let file = run(root.create("file", 0o644, CreateMode::New)).expect("made");
     disk.set_faults(Faults { writes_left: Some(0), ..Faults::default() });
-    // The volume cannot even be marked as in use: nothing is changed, or it is kept.
+    // The dirty flag cannot be set: nothing is changed, or it is kept in the cache.
     let written = run(file.write(0, &[7; 100_000]));
     assert!(run(volume.sync()).is_err());
     assert!(run(volume.unmount()).is_err(), "the volume stays");
@@ -218,7 +218,7 @@ fn a_sector_that_cannot_be_read_harms_only_its_file() {
     assert_eq!(run(one.read(0, &mut buffer[..1024])), Ok(1024));
     let two = run(root.open("two")).expect("open");
     assert_eq!(run(two.read(0, &mut buffer)), Ok(5_000));
-    // Written over, it is good again.
+    // Overwritten, it is good again.
     run(one.write(1024, &[b'o'; 512])).expect("written");
     assert_eq!(run(one.read(0, &mut buffer)), Ok(5_000));
     assert!(buffer.iter().all(|byte| *byte == b'o'));

@@ -1,13 +1,13 @@
-//! What the fuzz target `fat_volume` does with its bytes.
+//! The body of the fuzz target `fat_volume`.
 
 use crate::trial::{fat12, fat32, trial};
 
-/// Bytes of the input for one piece of damage: place, width, value.
+/// Input bytes per damage: place, width, value.
 const PIECE: usize = 8;
-/// Where the volumes have something: before the first 64 clusters' end.
+/// The used area of the volumes: up to the end of the first 64 clusters.
 const WORTH_DAMAGE: usize = 60 << 10;
 
-/// One trial; a panic is a finding.
+/// Runs one input; a panic is a finding.
 pub fn run(bytes: &[u8]) {
     let Some((&first, damage)) = bytes.split_first() else { return };
     let mut image = if first.is_multiple_of(2) { fat12() } else { fat32() }.to_vec();

@@ -1,8 +1,8 @@
-//! An executor for tests, and a disk that its tasks reach through few channels, as file systems reach a driver.
+//! An executor for tests, and a disk whose requests share few channels, like a driver's.
 //!
-//! A request waits for a channel in the order of asking, has it until its own task sees the answer, and then wakes
-//! the next. The disk answers as late as it can: when no task can go on, one request at a time, in an order that the
-//! test chooses. Where no task can go on and nothing is at the disk, tasks wait for each other: a deadlock.
+//! A request queues for a channel, holds it until its own task sees the reply, and then wakes the next in line. The
+//! disk replies as late as possible: when no task is ready, to one request at a time, in an order that the test
+//! chooses. If no task is ready and no request is at the disk, that is a deadlock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use fat::{BlockSource, DiskError};
 
 use crate::disk::TEST_TIME_S;
 
-/// Which of the requests at the disk is answered next.
+/// The order in which the disk replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     OldestFirst,
@@ -41,7 +41,7 @@ impl Wake for TaskWaker {
     }
 }
 
-/// A request that the disk has.
+/// A request at the disk.
 #[derive(Default)]
 struct Request {
     is_answered: Cell<bool>,
@@ -63,7 +63,7 @@ struct Shared {
     max_buffers: Cell<usize>,
 }
 
-/// The executor and its disk; clones are the same.
+/// The executor and its disk; clones share them.
 #[derive(Clone)]
 pub struct Machine(Rc<Shared>);
 
@@ -89,7 +89,7 @@ impl Machine {
         self.0.bytes.borrow().clone()
     }
 
-    /// Buffers that were out at the same time at most.
+    /// Peak number of allocated buffers.
     pub fn max_buffers(&self) -> usize {
         self.0.max_buffers.get()
     }
@@ -101,7 +101,7 @@ impl Machine {
         Arc::new(TaskWaker { task: number, ready: Arc::clone(&self.0.ready) }).wake();
     }
 
-    /// Runs until every task has ended.
+    /// Runs until all tasks have ended.
     pub fn run(&self) {
         loop {
             if let Some(number) = self.next_ready() {
@@ -116,7 +116,7 @@ impl Machine {
         }
     }
 
-    /// Runs a task, and what else there is, to the end.
+    /// Runs a task, and all others, to the end.
     pub fn run_one<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> T {
         let output = Rc::new(RefCell::new(None));
         let place = Rc::clone(&output);
@@ -164,7 +164,7 @@ impl Machine {
         }
     }
 
-    /// Has one channel to the disk for the time of a request.
+    /// Holds a channel to the disk for the duration of a request.
     async fn request(&self) -> Channel<'_> {
         let place = Place { machine: self, number: self.0.next_request.get() };
         self.0.next_request.set(place.number + 1);
@@ -189,7 +189,7 @@ impl Machine {
     }
 }
 
-/// A channel that a request has.
+/// A channel held by a request.
 struct Channel<'a>(&'a Machine);
 
 impl Drop for Channel<'_> {
@@ -199,7 +199,7 @@ impl Drop for Channel<'_> {
     }
 }
 
-/// A place among those who wait for a channel.
+/// A place in the queue for a channel.
 struct Place<'a> {
     machine: &'a Machine,
     number: u64,
@@ -230,7 +230,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Memory of the machine, which counts what is out.
+/// A buffer that is counted while it is allocated.
 pub struct Buffer {
     bytes: Vec<u8>,
     shared: Rc<Shared>,

@@ -1,6 +1,6 @@
-//! Volumes on disks in memory, in use, in error and under repair.
+//! Volumes in use, with faults, and under repair, on disks in memory.
 //!
-//! Tests that need Linux's own programs for FAT are in modules with `dosfstools` in their names.
+//! Tests that need Linux's FAT tools are in modules with `dosfstools` in their names.
 #![forbid(unsafe_code)]
 
 mod channels;

@@ -1,4 +1,4 @@
-//! Every operation on volumes of every width, judged by fsck.fat and mtools.
+//! All operations, on volumes of every FAT width, judged by fsck.fat and mtools.
 
 use crate::support::{MemoryDisk, TEST_TIME_S, expect_clean, made_by_linux, mount, mtools, run};
 use fat::{AttributeChanges, CheckMode, CreateMode, Error, Folder, Kind, Volume, check};
@@ -163,7 +163,7 @@ fn renaming_replaces() {
 }
 
 #[test]
-fn a_removed_file_stays_for_who_has_it() {
+fn a_removed_file_stays_usable_while_open() {
     for_each_width(|volume, root| {
         run(root.make_folder("folder")).expect("made");
         let free = run(volume.statistics()).expect("numbers").free_bytes;
@@ -184,7 +184,7 @@ fn a_removed_file_stays_for_who_has_it() {
         run(second.close()).expect("closed");
         run(root.make_folder("folder")).expect("made");
         assert_eq!(run(volume.statistics()).expect("numbers").free_bytes, free, "its room is free again");
-        // One that is dropped instead of closed, and one that nobody ever closes.
+        // One handle is dropped instead of closed, and one is never closed.
         write(root, "gone", &bytes);
         let dropped = run(root.open("gone")).expect("open");
         run(root.remove_file("gone")).expect("removed");
@@ -198,7 +198,7 @@ fn a_removed_file_stays_for_who_has_it() {
 }
 
 #[test]
-fn what_a_crash_leaves_of_removed_files_is_removed() {
+fn removed_files_left_by_a_crash_are_cleaned_up() {
     let disk = made_by_linux(40 * MIB, &["-F", "32", "-s", "1"]);
     let volume = mount(&disk).expect("it mounts");
     let root = run(volume.root()).expect("a root");
@@ -211,7 +211,7 @@ fn what_a_crash_leaves_of_removed_files_is_removed() {
     run(volume.sync()).expect("synced");
     write(&root, "dirty", b"");
     run(volume.sync()).expect("synced");
-    // A crash: the volume is marked as dirty.
+    // A crash: the volume stays marked dirty.
     let mut bytes = disk.bytes();
     std::mem::forget((open, root));
     let reserved = u16::from_le_bytes([bytes[14], bytes[15]]) as usize * 512;
@@ -225,7 +225,7 @@ fn what_a_crash_leaves_of_removed_files_is_removed() {
 }
 
 #[test]
-fn names_that_fat_cannot_hold_are_refused() {
+fn invalid_names_are_refused() {
     for_each_width(|_, root| {
         for name in ["a:b", "a*", "a?", "a\"", "a<", "a>", "a|", "a\\b", "dot.", "space ", "\u{1}", "$DEL0001.$$$"] {
             let made = run(root.create(name, 0o644, CreateMode::New)).err();
@@ -273,7 +273,7 @@ fn attributes_are_those_of_fat() {
 }
 
 #[test]
-fn a_listing_goes_on_while_names_come_and_go() {
+fn a_listing_survives_concurrent_changes() {
     for_each_width(|_, root| {
         run(root.make_folder("d")).expect("made");
         for number in 0..60 {
@@ -286,7 +286,7 @@ fn a_listing_goes_on_while_names_come_and_go() {
             let listing = run(root.list("d", from, 5)).expect("a listing");
             seen.extend(listing.entries.into_iter().map(|entry| entry.name));
             position = listing.next;
-            // Odd numbers go, others come.
+            // Odd numbers are removed, others are added.
             if round < 30 {
                 run(root.remove_file(&format!("d/a name that takes some room {}", 2 * round + 1))).expect("removed");
                 write(root, &format!("d/new {round}"), b"");
@@ -362,7 +362,7 @@ fn after_unmount_nothing_is_served() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_to_is_read() {
+fn a_read_only_disk_is_read() {
     let disk = made_by_linux(16 * MIB, &["-F", "16"]);
     let volume = mount(&disk).expect("it mounts");
     let root = run(volume.root()).expect("a root");
@@ -416,14 +416,14 @@ fn the_cache_spares_the_disk() {
             offset += count as u64;
         }
         assert_eq!(offset, 500_000);
-        // Sixteen lines, and what is read ahead of the end.
+        // Sixteen pages, and the read-ahead at the end.
         assert!(disk.reads() - before < 40, "{} reads in round {round}", disk.reads() - before);
     }
     let cache = volume.cache();
     assert!(cache.hits > 200 && cache.misses < 20, "{cache:?}");
 }
 
-/// Short names in any code page: other systems write them without a long name.
+/// Short names in any code page, which other systems write without a long name.
 #[test]
 fn short_names_with_any_byte_are_listed_found_and_removed() {
     const ROOT: u64 = 19 * 512;
@@ -451,7 +451,7 @@ fn short_names_with_any_byte_are_listed_found_and_removed() {
     expect_clean(&disk);
 }
 
-/// Other systems may write half of a surrogate pair into a long name; so it has no text.
+/// Other systems may write half of a surrogate pair into a long name, which then has no UTF-8 form.
 #[test]
 fn long_names_with_half_a_surrogate_pair_are_listed_found_and_removed() {
     let disk = made_by_linux(1440 * KIB, &["-F", "12"]);
@@ -465,7 +465,7 @@ fn long_names_with_half_a_surrogate_pair_are_listed_found_and_removed() {
     write(&root, "a folder with X/an X below", &content(100, 9));
     drop(root);
     run(made.unmount()).expect("it unmounts");
-    // The first and the second half of a pair in place of the letters, in parts of long names only.
+    // The first or second half of a pair in place of the letters, in long-name slots only.
     let mut bytes = disk.bytes();
     for slot in bytes.chunks_exact_mut(32).filter(|slot| slot[11] == 0x0F && slot[12] == 0) {
         for at in [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30] {

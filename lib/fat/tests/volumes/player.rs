@@ -1,4 +1,4 @@
-//! Random operations on a volume, compared with a model in memory.
+//! Random operations on a volume, checked against a model in memory.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::disk::{MemoryDisk, mount, run};
 use fat::{CreateMode, Error, Folder, Kind, OpenFile, Volume};
 use proptest::prelude::*;
 
-/// What one step does. Names and files are numbers, so that steps meet.
+/// A step. Names and files are numbers, so that steps collide.
 #[derive(Clone, Debug)]
 pub enum Step {
     Create(u8, u8),
@@ -48,7 +48,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Names of all kinds: short, with two cases, long, in other letters.
+/// Names of all kinds: short, mixed-case, long, non-ASCII.
 const NAMES: &[&str] = &[
     "A",
     "B.TXT",
@@ -66,7 +66,7 @@ const NAMES: &[&str] = &[
 ];
 
 #[derive(Clone)]
-/// What a volume should hold. Folders end with `/`; the root is the empty path.
+/// The expected content of a volume. Folders end with `/`; the root is the empty path.
 pub struct Model {
     pub folders: Vec<String>,
     pub files: BTreeMap<String, Vec<u8>>,
@@ -96,10 +96,10 @@ impl Model {
     }
 }
 
-/// A volume, what it should hold, and files that are open, also removed ones.
+/// A volume, its model, and open files, including removed ones.
 pub struct Trial {
     disk: MemoryDisk,
-    /// Looks at the disk after each unmount.
+    /// Judges the disk after each unmount.
     judge: fn(&MemoryDisk, &Model),
     volume: Volume<MemoryDisk>,
     root: Folder<MemoryDisk>,
@@ -126,7 +126,7 @@ impl Trial {
         Trial { disk, judge, volume, root, model, open: Vec::new() }
     }
 
-    /// Content of a file that changes, for the model and whoever has it open.
+    /// Changes a file in the model, also for its open handles.
     fn change(&mut self, path: &str, change: impl Fn(&mut Vec<u8>)) {
         change(self.model.files.get_mut(path).expect("a file of the model"));
         for (_, name, content) in &mut self.open {
@@ -172,7 +172,7 @@ impl Trial {
         }
     }
 
-    /// The paths that a step changes something of; those that end with `/` stand for all below them.
+    /// The paths that a step affects; one that ends with `/` stands for all below it.
     pub fn touched_by(&self, step: &Step) -> Vec<String> {
         let file = |number: u8| self.model.file(number).into_iter().collect();
         match *step {
@@ -227,7 +227,7 @@ impl Trial {
             Ok(()) => self.change(&path, |content| put(content, offset as usize, piece)),
             Err(partial) => {
                 assert_eq!(partial.error, Error::NoSpace, "{path}");
-                // What lies before the offset may have become zeros before the room was gone.
+                // The gap before the offset may have become zeros before space ran out.
                 let grown = run(file.attributes()).expect("attributes").size_bytes as usize;
                 self.change(&path, |content| {
                     put(content, offset as usize, &piece[..partial.written]);
@@ -269,7 +269,7 @@ impl Trial {
         run(file.close()).expect("it closes");
     }
 
-    /// Whoever has the file open has it without a name.
+    /// Open handles of the file lose its name.
     fn forget_name(&mut self, path: &str) {
         for (_, name, _) in &mut self.open {
             if name.as_deref() == Some(path) {
@@ -297,7 +297,7 @@ impl Trial {
         if folder.is_empty() {
             assert_eq!(removed, Err(Error::NotPermitted));
         } else if self.model.is_empty(folder) {
-            // A removed file that is open may be in it where the root had no room for it.
+            // A removed file that is open may be in it, if the root had no room for its hidden name.
             if removed.is_ok() || self.open.iter().all(|(_, name, _)| name.is_some()) {
                 removed.expect("it is removed");
                 self.model.folders.retain(|other| other != folder);

@@ -1,5 +1,5 @@
-//! Random operations on volumes of every width and size of clusters, compared with a model in memory; fsck.fat and
-//! mtools judge what they leave at each unmount.
+//! Random operations on volumes of every width and cluster size, checked against a model in memory; fsck.fat and mtools
+//! judge the volume at each unmount.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,21 +12,21 @@ use crate::support::{MemoryDisk, expect_clean, made_by_linux, mtools};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
-/// Stories of one format in a run of all tests, and in one that takes minutes.
+/// Stories per format in a run of all tests, and in a long run.
 const FEW: u32 = 3;
 const MANY: u32 = 1000;
 
-/// How to make a volume: its size and the words for mkfs.fat.
+/// Parameters of a volume: its size and the arguments of mkfs.fat.
 type Format = (u64, &'static [&'static str]);
 
-/// What is on a volume by the account of mtools: files with their contents, and folders, which end with `/`.
+/// The content of a volume according to mtools: files with their bytes, and folders, which end with `/`.
 fn by_mtools(disk: &MemoryDisk) -> BTreeMap<String, Option<Vec<u8>>> {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("image");
     std::fs::File::create(&image).and_then(|file| disk.write_to(&file)).expect("a copy");
     let copies = folder.path().join("copies");
     std::fs::create_dir(&copies).expect("a folder for copies");
-    // A volume without any file is an error of mcopy's.
+    // mcopy fails on a volume without files.
     if !mtools("mdir", &image, &["-b", "-a", "::"]).is_empty() {
         mtools("mcopy", &image, &["-s", "-n", "::*", copies.to_str().expect("a path")]);
     }
@@ -66,7 +66,7 @@ fn by_both(disk: &MemoryDisk, model: &Model) {
     }
 }
 
-/// Stories that are the same in each run; one that fails is made shorter and shown.
+/// Runs stories that are the same in each run; one that fails is minimized and shown.
 fn play((bytes, words): Format, judge: fn(&MemoryDisk, &Model), cases: u32) {
     let config =
         ProptestConfig { cases, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() };
@@ -106,7 +106,7 @@ macro_rules! of_each_format {
 
 of_each_format! {
     fat12_of_a_floppy: 1440 * KIB, &["-F", "12"], by_both;
-    // A root of sixteen slots and little room, so that both run out.
+    // A root of sixteen slots and little space, so that both run out.
     fat12_with_little_room: 160 * KIB, &["-F", "12", "-r", "16", "-s", "2"], by_both;
     fat12_in_clusters_of_4k: 1440 * KIB, &["-F", "12", "-s", "8"], by_both;
     fat12_in_clusters_of_16k: 2 * MIB, &["-F", "12", "-s", "32"], by_both;
@@ -117,7 +117,7 @@ of_each_format! {
     fat16_in_clusters_of_64k: 260 * MIB, &["-F", "16", "-s", "128"], by_both;
     fat32_in_clusters_of_512: 34 * MIB, &["-F", "32", "-s", "1"], by_both;
     fat32_in_clusters_of_2k: 130 * MIB, &["-F", "32", "-s", "4"], by_both;
-    // mtools knows no FAT32 with few clusters.
+    // mtools does not support FAT32 with few clusters.
     fat32_with_little_room: 256 * KIB, &["-F", "32", "-s", "1", "-f", "1"], by_fsck;
     fat32_in_few_clusters_of_8k: 4 * MIB, &["-F", "32", "-s", "16"], by_fsck;
     fat32_in_few_clusters_of_32k: 8 * MIB, &["-F", "32", "-s", "64"], by_fsck;

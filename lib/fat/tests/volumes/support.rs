@@ -1,11 +1,11 @@
-//! Disks in memory for tests, and the programs of Linux that know FAT.
+//! Linux's FAT tools, on disks in memory.
 
 use std::path::Path;
 use std::process::Command;
 
 pub use crate::disk::{Act, Faults, MemoryDisk, TEST_TIME_S, mount, options, run};
 
-/// A disk of this size, formatted by mkfs.fat with these words.
+/// A disk of this size, formatted by mkfs.fat with these arguments.
 pub fn made_by_linux(bytes: u64, words: &[&str]) -> MemoryDisk {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("image");
@@ -15,7 +15,7 @@ pub fn made_by_linux(bytes: u64, words: &[&str]) -> MemoryDisk {
     std::fs::File::open(&path).and_then(|file| MemoryDisk::of_file(&file)).expect("the image")
 }
 
-/// What `fsck.fat -n` says of an image; nothing where it finds nothing wrong.
+/// The complaints of `fsck.fat -n` about an image, if any.
 pub fn complaints(disk: &MemoryDisk) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("image");

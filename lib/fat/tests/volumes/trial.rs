@@ -1,4 +1,4 @@
-//! Small volumes, and everything that a client can do with one, whatever is wrong with it.
+//! Small volumes, and all client operations on one, whatever its damage.
 
 use fat::{CheckMode, CreateMode, Folder, FormatOptions, Kind, Volume, check, format};
 
@@ -26,9 +26,9 @@ fn made(bytes: usize) -> MemoryDisk {
     disk
 }
 
-/// Everything that a client can do, wherever names lead. Errors are answers.
+/// Runs all client operations, wherever names lead. Errors are fine.
 fn use_everything(volume: &Volume<MemoryDisk>, root: &Folder<MemoryDisk>) {
-    /// Damage can make folders lead to each other for ever.
+    /// Damage can make folders contain each other.
     const MOST: usize = 60;
     let mut folders = vec![String::new()];
     let mut paths = Vec::new();
@@ -80,7 +80,7 @@ fn use_everything(volume: &Volume<MemoryDisk>, root: &Folder<MemoryDisk>) {
     let _ = run(volume.sync());
 }
 
-/// Uses, mends and repairs a damaged volume; only a panic is a failure.
+/// Uses, checks and repairs a damaged volume; only a panic is a failure.
 pub fn trial(bytes: Vec<u8>) {
     let disk = MemoryDisk::new(bytes.clone());
     if let Ok(volume) = mount(&disk) {
@@ -109,7 +109,7 @@ pub fn fat12() -> &'static [u8] {
 /// A volume of FAT32.
 pub fn fat32() -> &'static [u8] {
     static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
-    // The smallest that a formatter makes.
+    // The minimum that a formatter makes.
     BYTES.get_or_init(|| {
         let disk = MemoryDisk::new(vec![0; 600 * KIB]);
         let mut bytes = made_small_fat32();
@@ -118,7 +118,7 @@ pub fn fat32() -> &'static [u8] {
     })
 }
 
-/// A FAT32 volume by hand: less clusters than FAT32 should have, which all systems read as FAT32 nonetheless.
+/// A handmade FAT32 volume, with fewer clusters than FAT32 should have, which all systems accept nonetheless.
 fn made_small_fat32() -> Vec<u8> {
     let mut bytes = vec![0; 600 * KIB];
     bytes[..11].copy_from_slice(b"\xEB\x58\x90BY HAND ");

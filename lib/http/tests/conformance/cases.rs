@@ -1,33 +1,33 @@
-//! Requests of independent test sets, as the files `*.cases` beside this have them (see `README.md` there).
+//! Cases of independent conformance sets, from the files `*.cases` (see `README.md` there).
 
-/// One case.
+/// A case.
 pub struct Case {
-    /// Where it is in its set.
+    /// Its place in its set.
     pub name: String,
-    /// What the set itself says of it.
+    /// The outcome according to the set.
     pub set: String,
-    /// What a server must make of it: see `README.md`.
+    /// The outcome required of a server: see `README.md`.
     pub expected: Vec<Expected>,
-    /// Why that is not what the set says; else empty.
+    /// The reason of a deviation; empty if there is none.
     pub why: String,
-    /// What is sent.
+    /// The input.
     pub bytes: Vec<u8>,
 }
 
-/// What a server makes of the next bytes.
+/// An outcome for the next bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// A request with this method and so many bytes of content.
+    /// A request with this method and this many bytes of content.
     Request(String, usize),
-    /// The head of a request with this method, and content that does not come to its end.
+    /// A head with this method, and incomplete content.
     ContentWaits(String),
-    /// The head of a request with this method, and content that is framed wrong.
+    /// A head with this method, and wrongly framed content.
     ContentBad(String),
-    /// A head that does not come to its end.
+    /// An incomplete head.
     Waits,
-    /// The connection ends, and what follows is not read.
+    /// The connection ends; what follows is not read.
     Closes,
-    /// An answer with this status, and the end of the connection.
+    /// A response with this status, and the end of the connection.
     Refused(u16),
 }
 

@@ -1,4 +1,4 @@
-//! What the fuzz target `http_requests` does with its bytes.
+//! The body of the fuzz target `http_requests`.
 
 use http::access_log::{self, Line};
 use http::application;
@@ -10,11 +10,11 @@ use http::{date, gzip, target};
 use crate::cases::Expected;
 use crate::reading::outcome;
 
-/// A moment, in seconds since 1970-01-01 00:00 UTC.
+/// Current time, in seconds since 1970-01-01 00:00 UTC.
 const NOW_S: i64 = 1_700_000_000;
 
-/// One trial; a panic is a finding. The first byte says how the rest is split, and how long a file is that ranges are
-/// asked of.
+/// Runs one input; a panic is a finding. The first byte determines how the rest is split, and the size of the file for
+/// ranges.
 pub fn run(bytes: &[u8]) {
     let Some((&first, stream)) = bytes.split_first() else { return };
     let mut requests = 0;
@@ -29,7 +29,7 @@ pub fn run(bytes: &[u8]) {
     check_answer_head(stream);
 }
 
-/// All that a server asks of a request.
+/// Runs all that a server does with a request.
 fn look(request: &Request<'_, '_>, size: u64) {
     let mut path = String::new();
     if target::decode(request.path, &mut path).is_ok() {
@@ -74,7 +74,7 @@ fn look(request: &Request<'_, '_>, size: u64) {
     assert!(log[..log.len() - 1].iter().all(|byte| (b' '..=b'~').contains(byte)), "of letters that can be shown");
 }
 
-/// Whatever an application says becomes fields, one a line, or is refused.
+/// Whatever an application sends becomes one field per line, or is rejected.
 fn check_answer_head(bytes: &[u8]) {
     let mut fields = Vec::new();
     if application::answer_head(bytes, &mut fields).is_err() {

@@ -1,4 +1,4 @@
-//! A connection as a server reads it: heads and contents, one behind the other.
+//! A connection as a server reads it: a sequence of heads and contents.
 
 use http::body::BodyReader;
 use http::request::{Request, header_space, parse};
@@ -8,9 +8,9 @@ use crate::cases::Expected;
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_BODY_BYTES: u64 = 8 << 20;
 
-/// A connection, as a server reads it.
+/// A connection as a server reads it.
 struct Reading<'l> {
-    /// Is shown each request.
+    /// Called with each request.
     look: &'l mut dyn FnMut(&Request<'_, '_>),
     waiting: Vec<u8>,
     content: Option<(String, BodyReader, usize, bool)>,
@@ -28,7 +28,7 @@ impl Reading<'_> {
         while !self.has_ended && self.step() {}
     }
 
-    /// Looks at what waits; false if more has to come.
+    /// Processes buffered bytes; false if more are needed.
     fn step(&mut self) -> bool {
         match self.content.take() {
             Some((method, reader, count, keeps)) => self.read_content(method, reader, count, keeps),
@@ -77,7 +77,7 @@ impl Reading<'_> {
         self.has_ended = true;
     }
 
-    /// What was found, when nothing more comes.
+    /// The outcomes, once no more bytes come.
     fn finish(mut self) -> Vec<Expected> {
         let rest_is_empty = self.waiting.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
         match self.content.take() {
@@ -92,7 +92,7 @@ impl Reading<'_> {
     }
 }
 
-/// What a server makes of bytes that come in these pieces.
+/// The outcomes for bytes that arrive in these pieces.
 pub fn outcome<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     look: &mut dyn FnMut(&Request<'_, '_>),

@@ -1,4 +1,4 @@
-//! Writes small ELF files, good ones and ones with a fault.
+//! Generates small ELF files, valid and invalid.
 
 use image_check::CONTRACT_MAGIC;
 
@@ -12,7 +12,7 @@ pub const INTERPRETER: u32 = 3;
 pub const THREAD_LOCAL: u32 = 7;
 pub const RELRO: u32 = 0x6474_e552;
 
-/// Where the good file has its code, its sealed data and its dynamic section.
+/// Addresses of code, sealed data and dynamic section in the good file.
 pub const CODE: u64 = 0x1000;
 pub const DATA: u64 = 0x2000;
 pub const DYNAMIC_ADDRESS: u64 = DATA + 0x20;
@@ -25,7 +25,7 @@ pub struct Segment {
     pub address: u64,
     pub bytes: Vec<u8>,
     pub memory: u64,
-    /// Has no bytes of its own: its bytes are those of the loaded segment at its address.
+    /// Without content of its own: that of the loaded segment at its address.
     pub alias: bool,
 }
 
@@ -74,7 +74,7 @@ pub fn contract_record(name: &str, fingerprint: [u8; 32]) -> Vec<u8> {
 pub const GOOD_CODE: &[u8] = &[0xB8, 1, 0, 0, 0, 0xE8, 2, 0, 0, 0, 0xC3, 0xCC, 0x90, 0xC3];
 
 impl Elf {
-    /// A file that passes: read-only head with one relocation, code, sealed data with a dynamic section.
+    /// A valid file: read-only head with one relocation, code, sealed data with a dynamic section.
     pub fn good() -> Elf {
         let rela = relocation(DATA + 8, 8, CODE as i64 + 12);
         let mut head = vec![0; 0x400];
@@ -118,7 +118,7 @@ impl Elf {
         Elf { kind: 3, machine: 62, class: 2, entry: CODE, segments, sections, symbols: Vec::new() }
     }
 
-    /// The good file with other code, entered at its first byte.
+    /// The valid file with other code, entered at its first byte.
     pub fn with_code(code: &[u8]) -> Elf {
         let mut elf = Elf::good();
         elf.set_code(code);
@@ -130,7 +130,7 @@ impl Elf {
         self.sections[0].size = code.len() as u64;
     }
 
-    /// The good file with another table of relocations, given as bytes.
+    /// The valid file with another relocation table, as bytes.
     pub fn with_relocations(rela: Vec<u8>) -> Elf {
         let mut elf = Elf::good();
         elf.segments[0].bytes.truncate(0x400);
@@ -192,7 +192,7 @@ impl Elf {
         out
     }
 
-    /// Appends contents and headers of the sections; gives the place and number of the headers.
+    /// Appends section contents and headers; returns offset and number of the headers.
     fn write_sections(&self, out: &mut Vec<u8>, offsets: &[u64]) -> (u64, u16) {
         if self.sections.is_empty() {
             return (0, 0);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advertisement_is_read() {
+    fn an_advertisement_is_parsed() {
         let Some(Discovery::Router(found)) = read(&header("fe80::1", HOP_LIMIT), &advertisement()) else {
             panic!("none")
         };
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_afar_or_is_cut_is_nothing() {
+    fn forwarded_or_truncated_messages_are_rejected() {
         assert_eq!(read(&header("fe80::1", 254), &advertisement()), None);
         assert_eq!(read(&header("2001:db8::1", HOP_LIMIT), &advertisement()), None);
         let whole = advertisement();

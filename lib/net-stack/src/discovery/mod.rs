@@ -19,30 +19,30 @@ use crate::routes::Route;
 use messages::{Advertisement, Discovery as Message, Prefix};
 
 /// Time for other hosts to object to a tentative address, in nanoseconds (RFC 4861, 10: RETRANS_TIMER).
-const TRIED_NS: u64 = 1_000_000_000;
+const DAD_TIMEOUT_NS: u64 = 1_000_000_000;
 /// Router solicitations sent, and the interval between them.
-const QUESTIONS: u8 = 3;
-const BETWEEN_QUESTIONS_NS: u64 = 4_000_000_000;
+const MAX_SOLICITATIONS: u8 = 3;
+const SOLICITATION_INTERVAL_NS: u64 = 4_000_000_000;
 /// Retry interval when no buffer is free, in nanoseconds.
-const AGAIN_NS: u64 = 10_000_000;
+const RETRY_NS: u64 = 10_000_000;
 /// Maximum addresses formed from advertisements, and maximum known routers: others on the link could claim any
 /// number.
 const MAX_LEARNT: usize = 3;
 const MAX_ROUTERS: usize = 4;
 /// Maximum tentative addresses.
-const MAX_TRIED: usize = 8;
+const MAX_TENTATIVE: usize = 8;
 /// Unauthenticated messages cannot lower a lifetime below this, in nanoseconds (RFC 4862, 5.5.3).
 const MIN_NS: u64 = 7200 * SECOND_NS;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Marks an expiry that has already been processed.
-const NOTED: u64 = 0;
+const DEPRECATED: u64 = 0;
 /// Minimum MTU of an IPv6 link.
 const MIN_MTU: u32 = 1280;
 
 /// A tentative address.
-struct Tried {
+struct Tentative {
     address: Address,
-    is_asked: bool,
+    is_probed: bool,
     until_ns: u64,
 }
 
@@ -70,26 +70,26 @@ pub(crate) enum Change {
 pub(crate) struct Discovery {
     /// Whether the interface forms its own addresses.
     is_on: bool,
-    tried: Vec<Tried>,
+    tentative: Vec<Tentative>,
     learnt: Vec<Learnt>,
-    questions: u8,
-    next_question_ns: u64,
+    solicitations: u8,
+    next_solicitation_ns: u64,
 }
 
 /// Returns the modified EUI-64 interface identifier (RFC 4291, appendix A).
-fn own_end(hardware: EthernetAddress) -> [u8; 8] {
+fn interface_id(hardware: EthernetAddress) -> [u8; 8] {
     let [a, b, c, d, e, f] = hardware.0;
     [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
 }
 
-fn with_own_end(prefix: &Ipv6Address, hardware: EthernetAddress) -> Ipv6Address {
+fn with_interface_id(prefix: &Ipv6Address, hardware: EthernetAddress) -> Ipv6Address {
     let mut octets = prefix.octets();
-    octets[8..].copy_from_slice(&own_end(hardware));
+    octets[8..].copy_from_slice(&interface_id(hardware));
     Ipv6Address::from(octets)
 }
 
 /// The default route.
-fn everywhere() -> IpCidr {
+fn default_route() -> IpCidr {
     IpCidr::new(IpAddress::Ipv6(Ipv6Address::UNSPECIFIED), 0)
 }
 
@@ -98,15 +98,15 @@ impl Discovery {
     pub(crate) fn start(&mut self, hardware: EthernetAddress) {
         self.is_on = true;
         let link = Ipv6Address::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
-        let network = IpCidr::new(with_own_end(&link, hardware).into(), 64);
-        self.try_out(Address { network, origin: Origin::Link });
+        let network = IpCidr::new(with_interface_id(&link, hardware).into(), 64);
+        self.detect_duplicates(Address { network, origin: Origin::Link });
         self.ask_again();
     }
 
     /// Forgets tentative and learnt addresses; the caller knows which addresses in use are to go.
     pub(crate) fn stop(&mut self) {
         self.is_on = false;
-        self.tried.retain(|tried| tried.address.origin == Origin::Set);
+        self.tentative.retain(|tentative| tentative.address.origin == Origin::Set);
         self.learnt.clear();
     }
 
@@ -116,35 +116,35 @@ impl Discovery {
 
     /// Solicits routers again: it may be another link.
     pub(crate) fn ask_again(&mut self) {
-        (self.questions, self.next_question_ns) = (QUESTIONS, 0);
+        (self.solicitations, self.next_solicitation_ns) = (MAX_SOLICITATIONS, 0);
     }
 
     /// Starts duplicate address detection; returns `false` if there are too many tentative addresses.
-    pub(crate) fn try_out(&mut self, address: Address) -> bool {
-        if self.tried.len() >= MAX_TRIED {
+    pub(crate) fn detect_duplicates(&mut self, address: Address) -> bool {
+        if self.tentative.len() >= MAX_TENTATIVE {
             return false;
         }
-        self.tried.push(Tried { address, is_asked: false, until_ns: 0 });
+        self.tentative.push(Tentative { address, is_probed: false, until_ns: 0 });
         true
     }
 
     /// Returns whether an address is tentative.
-    pub(crate) fn is_tried(&self, address: &IpAddress) -> bool {
-        self.tried.iter().any(|tried| tried.address.network.address() == *address)
+    pub(crate) fn is_tentative(&self, address: &IpAddress) -> bool {
+        self.tentative.iter().any(|tentative| tentative.address.network.address() == *address)
     }
 
     /// Ends duplicate address detection of an address; returns `false` if it was not tentative.
     pub(crate) fn forget(&mut self, address: &IpAddress) -> bool {
-        let before = self.tried.len();
-        self.tried.retain(|tried| tried.address.network.address() != *address);
+        let before = self.tentative.len();
+        self.tentative.retain(|tentative| tentative.address.network.address() != *address);
         self.learnt.retain(|learnt| IpAddress::Ipv6(learnt.address) != *address);
-        self.tried.len() < before
+        self.tentative.len() < before
     }
 
     /// Returns whether the interface is a member of a multicast group.
     pub(crate) fn is_member<B: Buffer>(&self, output: &Output<B>, group: &Ipv6Address) -> bool {
-        let tried = self.tried.iter().map(|tried| &tried.address);
-        let mut all = output.addresses.all().iter().chain(tried);
+        let tentative = self.tentative.iter().map(|tentative| &tentative.address);
+        let mut all = output.addresses.all().iter().chain(tentative);
         *group == messages::ALL_HOSTS
             || all.any(|own| match own.network.address() {
                 IpAddress::Ipv6(own) => messages::group_of(&own) == *group,
@@ -163,14 +163,14 @@ impl Discovery {
         match messages::read(header, message) {
             None => output.counters.dropped += 1,
             Some(Message::Asked { target, hardware }) => {
-                if source.is_unspecified() && self.is_tried(&target.into()) {
+                if source.is_unspecified() && self.is_tentative(&target.into()) {
                     // Another host is probing the same address: neither gets it.
                     self.collide(output, target);
                 } else {
                     self.answer(output, source, target, hardware);
                 }
             }
-            Some(Message::Answered { target, .. }) if self.is_tried(&target.into()) => self.collide(output, target),
+            Some(Message::Answered { target, .. }) if self.is_tentative(&target.into()) => self.collide(output, target),
             Some(Message::Answered { target, hardware, is_asked_for, overrides }) => {
                 if output.addresses.has(&target.into()) {
                     output.counters.duplicate_addresses += 1;
@@ -178,7 +178,7 @@ impl Discovery {
                     output.learn_answer(target, hardware, is_asked_for, overrides);
                 }
             }
-            Some(Message::Router(told)) if self.is_on => return self.listen(output, source, &told),
+            Some(Message::Router(advertisement)) if self.is_on => return self.listen(output, source, &advertisement),
             Some(Message::Router(_)) => {}
         }
         Vec::new()
@@ -214,31 +214,37 @@ impl Discovery {
     }
 
     /// Processes a router advertisement.
-    fn listen<B: Buffer>(&mut self, output: &mut Output<B>, router: Ipv6Address, told: &Advertisement) -> Vec<Change> {
-        if let Some(hardware) = told.hardware
+    fn listen<B: Buffer>(
+        &mut self,
+        output: &mut Output<B>,
+        router: Ipv6Address,
+        advertisement: &Advertisement,
+    ) -> Vec<Change> {
+        if let Some(hardware) = advertisement.hardware
             && output.addresses.is_neighbour(&router.into())
         {
             output.learn(router.into(), hardware, true);
         }
-        self.questions = 0;
+        self.solicitations = 0;
         let now_ns = output.now_ns;
-        let until_ns = now_ns + u64::from(told.router_s) * SECOND_NS;
-        let route = Route { network: everywhere(), gateway: router.into(), learnt: true, until_ns: Some(until_ns) };
-        let learnt = |route: &&Route| route.learnt && route.network == everywhere() && route.gateway != router.into();
-        if told.router_s == 0 {
+        let until_ns = now_ns + u64::from(advertisement.router_s) * SECOND_NS;
+        let route = Route { network: default_route(), gateway: router.into(), learnt: true, until_ns: Some(until_ns) };
+        let learnt =
+            |route: &&Route| route.learnt && route.network == default_route() && route.gateway != router.into();
+        if advertisement.router_s == 0 {
             output.routes.remove_learnt(&route);
         } else if output.routes.all().iter().filter(learnt).count() < MAX_ROUTERS {
             output.routes.add_learnt(route);
         }
-        if let Some(mtu) = told.mtu.filter(|mtu| *mtu >= MIN_MTU) {
+        if let Some(mtu) = advertisement.mtu.filter(|mtu| *mtu >= MIN_MTU) {
             output.mtu_6 = usize::try_from(mtu).ok().filter(|mtu| *mtu < output.mtu);
         }
         let mut changes = Vec::new();
-        for prefix in told.prefixes.iter().filter(|prefix| prefix.is_for_hosts && prefix.bits == 64) {
+        for prefix in advertisement.prefixes.iter().filter(|prefix| prefix.is_for_hosts && prefix.bits == 64) {
             self.receive_prefix(output, prefix, now_ns, &mut changes);
         }
-        if !told.name_servers.is_empty() {
-            changes.push(Change::NameServers(told.name_servers.clone()));
+        if !advertisement.name_servers.is_empty() {
+            changes.push(Change::NameServers(advertisement.name_servers.clone()));
         }
         changes
     }
@@ -257,7 +263,7 @@ impl Discovery {
         {
             return;
         }
-        let address = with_own_end(&prefix.address, output.hardware);
+        let address = with_interface_id(&prefix.address, output.hardware);
         let ends = |seconds: u32| match seconds {
             u32::MAX => u64::MAX,
             seconds => now_ns.saturating_add(u64::from(seconds) * SECOND_NS),
@@ -271,12 +277,12 @@ impl Discovery {
         } else if prefix.valid_s > 0
             && self.learnt.len() < MAX_LEARNT
             && !output.addresses.has(&address.into())
-            && !self.is_tried(&address.into())
+            && !self.is_tentative(&address.into())
         {
             // Without the on-link flag everything but the router itself is behind the router.
             let bits = if prefix.is_on_link { prefix.bits } else { 128 };
             let network = IpCidr::new(address.into(), bits);
-            if self.try_out(Address { network, origin: Origin::Router }) {
+            if self.detect_duplicates(Address { network, origin: Origin::Router }) {
                 self.learnt.push(Learnt { address, valid_ns, preferred_ns });
             }
         }
@@ -290,7 +296,7 @@ impl Discovery {
             let is_old = learnt.preferred_ns <= now_ns;
             output.addresses.set_old(&learnt.address.into(), is_old);
             if is_old {
-                learnt.preferred_ns = NOTED;
+                learnt.preferred_ns = DEPRECATED;
             }
         }
         let over: Vec<Ipv6Address> =
@@ -311,30 +317,30 @@ impl Discovery {
         let now_ns = output.now_ns;
         self.age(output, &mut changes);
         output.routes.forget_old(now_ns);
-        for tried in &mut self.tried {
-            let IpAddress::Ipv6(target) = tried.address.network.address() else { continue };
-            if tried.is_asked && tried.until_ns <= now_ns {
-                changes.push(Change::Use(tried.address));
-            } else if !tried.is_asked && output.has_room() {
+        for tentative in &mut self.tentative {
+            let IpAddress::Ipv6(target) = tentative.address.network.address() else { continue };
+            if tentative.is_probed && tentative.until_ns <= now_ns {
+                changes.push(Change::Use(tentative.address));
+            } else if !tentative.is_probed && output.has_room() {
                 messages::ask(output, Ipv6Address::UNSPECIFIED, target);
-                (tried.is_asked, tried.until_ns) = (true, now_ns + TRIED_NS);
+                (tentative.is_probed, tentative.until_ns) = (true, now_ns + DAD_TIMEOUT_NS);
             }
         }
-        self.tried.retain(|tried| !tried.is_asked || tried.until_ns > now_ns);
-        if let Some(own) = self.asks_routers_from(output)
-            && self.next_question_ns <= now_ns
+        self.tentative.retain(|tentative| !tentative.is_probed || tentative.until_ns > now_ns);
+        if let Some(own) = self.solicits_routers_from(output)
+            && self.next_solicitation_ns <= now_ns
             && output.has_room()
         {
             messages::ask_routers(output, own);
-            self.questions -= 1;
-            self.next_question_ns = now_ns + BETWEEN_QUESTIONS_NS;
+            self.solicitations -= 1;
+            self.next_solicitation_ns = now_ns + SOLICITATION_INTERVAL_NS;
         }
         changes
     }
 
     /// Returns the source for router solicitations, as long as any are to be sent.
-    fn asks_routers_from<B: Buffer>(&self, output: &Output<B>) -> Option<Ipv6Address> {
-        if !self.is_on || self.questions == 0 {
+    fn solicits_routers_from<B: Buffer>(&self, output: &Output<B>) -> Option<Ipv6Address> {
+        if !self.is_on || self.solicitations == 0 {
             return None;
         }
         let own = output.addresses.all().iter().find(|own| own.origin == Origin::Link)?;
@@ -346,15 +352,16 @@ impl Discovery {
 
     /// Returns when [`Discovery::serve`] is next due.
     pub(crate) fn next_time_ns<B: Buffer>(&self, output: &Output<B>) -> Option<u64> {
-        let soon_ns = |time_ns: u64| if output.has_room() { time_ns } else { time_ns.max(output.now_ns + AGAIN_NS) };
-        let tried = self.tried.iter().map(|tried| if tried.is_asked { tried.until_ns } else { soon_ns(0) });
-        let question = self.asks_routers_from(output).map(|_| soon_ns(self.next_question_ns));
+        let soon_ns = |time_ns: u64| if output.has_room() { time_ns } else { time_ns.max(output.now_ns + RETRY_NS) };
+        let tentative =
+            self.tentative.iter().map(|tentative| if tentative.is_probed { tentative.until_ns } else { soon_ns(0) });
+        let solicitation = self.solicits_routers_from(output).map(|_| soon_ns(self.next_solicitation_ns));
         let learnt = self.learnt.iter().flat_map(|learnt| {
-            let preferred = Some(learnt.preferred_ns).filter(|time_ns| *time_ns != NOTED);
+            let preferred = Some(learnt.preferred_ns).filter(|time_ns| *time_ns != DEPRECATED);
             [Some(learnt.valid_ns), preferred]
         });
         let routes = output.routes.next_time_ns();
-        tried.chain(question).chain(learnt.flatten()).chain(routes).filter(|time_ns| *time_ns < u64::MAX).min()
+        tentative.chain(solicitation).chain(learnt.flatten()).chain(routes).filter(|time_ns| *time_ns < u64::MAX).min()
     }
 }
 
@@ -363,8 +370,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_end_is_that_of_rfc_4291() {
-        let end = own_end(EthernetAddress([0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde]));
+    fn the_interface_id_is_that_of_rfc_4291() {
+        let end = interface_id(EthernetAddress([0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde]));
         assert_eq!(end, [0x36, 0x56, 0x78, 0xff, 0xfe, 0x9a, 0xbc, 0xde]);
     }
 }

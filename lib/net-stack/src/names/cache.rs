@@ -8,10 +8,10 @@ use smoltcp::wire::IpAddress;
 use super::message::Kind;
 
 /// Maximum entries; at the limit the one that expires first is evicted.
-const MOST: usize = 256;
+const MAX_ENTRIES: usize = 256;
 /// Maximum TTL of an entry in seconds; and of a negative one.
-const LONGEST_S: u32 = 3600;
-const LONGEST_NOTHING_S: u32 = 60;
+const MAX_TTL_S: u32 = 3600;
+const MAX_NEGATIVE_TTL_S: u32 = 60;
 
 #[derive(Default)]
 pub(super) struct Cache {
@@ -27,13 +27,13 @@ impl Cache {
 
     /// Inserts a response with a TTL in seconds, which is capped.
     pub(super) fn keep(&mut self, name: Vec<u8>, kind: Kind, addresses: Vec<IpAddress>, seconds: u32, now_ns: u64) {
-        let most = if addresses.is_empty() { LONGEST_NOTHING_S } else { LONGEST_S };
+        let most = if addresses.is_empty() { MAX_NEGATIVE_TTL_S } else { MAX_TTL_S };
         let seconds = seconds.min(most);
         if seconds == 0 {
             return;
         }
         self.table.retain(|_, (_, until_ns)| *until_ns > now_ns);
-        if self.table.len() >= MOST {
+        if self.table.len() >= MAX_ENTRIES {
             let first = self.table.iter().min_by_key(|(_, (_, until_ns))| *until_ns).map(|(key, _)| key.clone());
             first.map(|key| self.table.remove(&key));
         }
@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_few_and_end() {
+    fn entries_are_bounded_and_expire() {
         let mut cache = Cache::default();
         let own = [IpAddress::v4(192, 0, 2, 1)].to_vec();
         for number in 0..1000u32 {
             cache.keep(number.to_be_bytes().to_vec(), Kind::Version4, own.clone(), 100 + number, 0);
         }
-        assert_eq!(cache.table.len(), MOST);
+        assert_eq!(cache.table.len(), MAX_ENTRIES);
         let last = 999u32.to_be_bytes();
         assert_eq!(cache.get(&last, Kind::Version4, 0), Some(&own[..]));
         assert_eq!(cache.get(&last, Kind::Version6, 0), None);

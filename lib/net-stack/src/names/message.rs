@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use smoltcp::wire::{IpAddress, Ipv4Address, Ipv6Address};
 
 /// Maximum length of a name in wire form in bytes, and of a label.
-const LONGEST: usize = 255;
-const LONGEST_LABEL: usize = 63;
+const MAX_NAME_BYTES: usize = 255;
+const MAX_LABEL_BYTES: usize = 63;
 
 /// Message header (RFC 1035, section 4.1.1).
 #[derive(Default, layout::Record)]
@@ -58,7 +58,7 @@ const MAX_ADDRESSES: usize = 16;
 /// Maximum length of a CNAME chain.
 pub(super) const MAX_ALIASES: usize = 16;
 /// TTL of a negative response without an SOA record, in seconds.
-const NOTHING_S: u32 = 30;
+const NEGATIVE_TTL_S: u32 = 30;
 
 const INTERNET: u16 = 1;
 const ALIAS: u16 = 5;
@@ -101,14 +101,14 @@ pub(super) fn name(text: &str) -> Option<Vec<u8>> {
     let mut name = Vec::new();
     for label in text.split('.') {
         let is_right = label.bytes().all(|byte| byte.is_ascii_graphic());
-        if label.is_empty() || label.len() > LONGEST_LABEL || !is_right {
+        if label.is_empty() || label.len() > MAX_LABEL_BYTES || !is_right {
             return None;
         }
         name.push(label.len() as u8);
         name.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
     }
     name.push(0);
-    (name.len() <= LONGEST).then_some(name)
+    (name.len() <= MAX_NAME_BYTES).then_some(name)
 }
 
 /// Builds a query.
@@ -139,7 +139,7 @@ fn read_name(message: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
                 let label = message.get(place + 1..place + 1 + usize::from(length))?;
                 name.push(length);
                 name.extend(label.iter().map(u8::to_ascii_lowercase));
-                if name.len() > LONGEST {
+                if name.len() > MAX_NAME_BYTES {
                     return None;
                 }
                 place += 1 + usize::from(length);
@@ -235,7 +235,7 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
         match aliases.iter().find(|(owner, ..)| owner == current) {
             Some((_, target, of_alias)) => (current, seconds) = (target, seconds.min(*of_alias)),
             None if current == name || is_none => {
-                let nothing = nothing_seconds(message, at, header.authorities).unwrap_or(NOTHING_S);
+                let nothing = negative_ttl_s(message, at, header.authorities).unwrap_or(NEGATIVE_TTL_S);
                 return Some(Reply::Nothing(nothing.min(seconds)));
             }
             None => return Some(Reply::Alias(current.to_vec(), seconds)),
@@ -245,7 +245,7 @@ pub(super) fn read(message: &[u8], id: u16, name: &[u8], kind: Kind) -> Option<R
 }
 
 /// Returns the negative TTL, from the zone's SOA record (RFC 2308, 5).
-fn nothing_seconds(message: &[u8], at: usize, records: u16) -> Option<u32> {
+fn negative_ttl_s(message: &[u8], at: usize, records: u16) -> Option<u32> {
     let mut at = at;
     for _ in 0..usize::from(records).min(MAX_RECORDS) {
         let record = read_record(message, at)?;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_are_followed_in_any_order() {
+    fn cname_chains_are_followed_in_any_order() {
         let pointer = [0xc0, 12];
         let records = [
             record(&wire("c.example"), 1, 60, &[192, 0, 2, 9]),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_others_and_nonsense_are_nothing() {
+    fn responses_to_others_and_malformed_ones_are_rejected() {
         let right = answer(0, &[&record(&[0xc0, 12], 1, 60, &[192, 0, 2, 9])]);
         assert!(matches!(read_it(&right), Some(Reply::Addresses(..))));
         assert_eq!(read(&right, 8, &wire("a.example"), Kind::Version4), None, "another id");

@@ -26,7 +26,7 @@ use message::{Kind, Reply};
 use stream::{Progress, Stream};
 
 /// Maximum simultaneous queries.
-const MOST: usize = 64;
+const MAX_QUERIES: usize = 64;
 /// Maximum number of name servers.
 pub(crate) const MAX_SERVERS: usize = 4;
 /// Port of name servers.
@@ -37,7 +37,7 @@ const TIMEOUT_NS: u64 = 1_000_000_000;
 /// Minimum timeout per server, in nanoseconds.
 const MIN_TIMEOUT_NS: u64 = 300_000_000;
 /// Retry interval when no buffer is free, in nanoseconds.
-const AGAIN_NS: u64 = 10_000_000;
+const RETRY_NS: u64 = 10_000_000;
 
 /// A query, until it is forgotten.
 #[must_use]
@@ -72,7 +72,7 @@ struct Question {
 #[derive(Default)]
 pub(crate) struct Names {
     servers: Vec<IpAddress>,
-    questions: BTreeMap<u64, Question>,
+    queries: BTreeMap<u64, Question>,
     next: u64,
     cache: Cache,
 }
@@ -86,7 +86,7 @@ impl Question {
     }
 
     /// Returns whether a response at a port may be for it.
-    fn is_asked_from(&self, port: u16) -> bool {
+    fn is_sent_from(&self, port: u16) -> bool {
         self.port == port && self.tries > 0 && matches!(self.state, State::Asking)
     }
 
@@ -141,7 +141,7 @@ impl Question {
             return self.finish(Err(failure));
         }
         if !output.has_room() {
-            self.next_ns = output.now_ns + AGAIN_NS;
+            self.next_ns = output.now_ns + RETRY_NS;
             return;
         }
         let round = self.tries / count;
@@ -170,7 +170,7 @@ impl Names {
 
     /// Returns whether responses to a query come to this port.
     pub(crate) fn has_port(&self, port: u16) -> bool {
-        self.questions.values().any(|question| question.port == port)
+        self.queries.values().any(|question| question.port == port)
     }
 
     /// Starts a query. Its responses come to a port that no socket is bound to, which would receive them instead.
@@ -183,7 +183,7 @@ impl Names {
         is_version_6: bool,
     ) -> Result<NameQuery, Failure> {
         let name = message::name(name).ok_or(Failure::BadAddress)?;
-        if self.questions.len() >= MOST {
+        if self.queries.len() >= MAX_QUERIES {
             return Err(Failure::Exhausted);
         }
         let kind = if is_version_6 { Kind::Version6 } else { Kind::Version4 };
@@ -210,18 +210,18 @@ impl Names {
             state,
             waker: None,
         };
-        self.questions.insert(number, question);
+        self.queries.insert(number, question);
         Ok(NameQuery(number))
     }
 
     /// Polls for the result, which ends the query.
     pub(crate) fn poll(&mut self, query: &NameQuery, waker: &Waker) -> Poll<Result<Vec<IpAddress>, NameFailure>> {
-        let Some(question) = self.questions.get_mut(&query.0) else {
+        let Some(question) = self.queries.get_mut(&query.0) else {
             return Poll::Ready(Err(NameFailure::Failed));
         };
         if let State::Done(answer) = &mut question.state {
             let answer = core::mem::replace(answer, Err(NameFailure::Failed));
-            self.questions.remove(&query.0);
+            self.queries.remove(&query.0);
             return Poll::Ready(answer);
         }
         question.waker = Some(waker.clone());
@@ -229,7 +229,7 @@ impl Names {
     }
 
     pub(crate) fn forget(&mut self, tcp: &mut Tcp, now_ns: u64, query: NameQuery) {
-        if let Some(Question { state: State::Streaming(stream), .. }) = self.questions.remove(&query.0) {
+        if let Some(Question { state: State::Streaming(stream), .. }) = self.queries.remove(&query.0) {
             stream.close(tcp, now_ns);
         }
     }
@@ -240,8 +240,8 @@ impl Names {
         let Some(udp::Header { destination_port: port, bytes, .. }) = udp::Header::parse(payload) else { return false };
         let data = payload.get(udp::HEADER_BYTES..usize::from(bytes));
         let server = header.source;
-        let Names { servers, questions, cache, .. } = self;
-        let asked = questions.values_mut().find(|question| question.is_asked_from(port));
+        let Names { servers, queries, cache, .. } = self;
+        let asked = queries.values_mut().find(|question| question.is_sent_from(port));
         let Some(question) = asked.filter(|_| servers.contains(&server)) else { return false };
         let reply = data.and_then(|data| message::read(data, question.id, &question.name, question.kind));
         if let Some(reply) = reply {
@@ -257,8 +257,8 @@ impl Names {
     /// Processes an error about a query to a server; returns `false` if there is no such query.
     pub(crate) fn receive_error(&mut self, error: &Error, own_port: u16, port: u16, now_ns: u64) -> bool {
         let server = error.header.destination;
-        let Names { servers, questions, .. } = self;
-        let asked = questions.values_mut().find(|question| port == PORT && question.is_asked_from(own_port));
+        let Names { servers, queries, .. } = self;
+        let asked = queries.values_mut().find(|question| port == PORT && question.is_sent_from(own_port));
         let Some(question) = asked.filter(|question| question.server(servers) == Some(server)) else { return false };
         if !matches!(error.kind, ErrorKind::TooLong { .. }) {
             // It may be forged; the others are queried, and this one again later all the same.
@@ -268,9 +268,9 @@ impl Names {
     }
 
     pub(crate) fn serve<B: Buffer>(&mut self, tcp: &mut Tcp, output: &mut Output<B>) {
-        let Names { servers, questions, cache, .. } = self;
+        let Names { servers, queries, cache, .. } = self;
         let now_ns = output.now_ns;
-        for question in questions.values_mut() {
+        for question in queries.values_mut() {
             if let State::Streaming(stream) = &mut question.state {
                 let reply = match stream.serve(tcp, output) {
                     Progress::Waits => continue,
@@ -293,7 +293,7 @@ impl Names {
     }
 
     pub(crate) fn next_time_ns(&self) -> Option<u64> {
-        let times = self.questions.values().filter_map(|question| match &question.state {
+        let times = self.queries.values().filter_map(|question| match &question.state {
             State::Asking => Some(question.next_ns),
             State::Streaming(stream) => Some(stream.until_ns()),
             State::Done(_) => None,

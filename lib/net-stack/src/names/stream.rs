@@ -12,7 +12,7 @@ use crate::tcp::{ConnectionId, Tcp};
 /// Timeout, in nanoseconds.
 const TIMEOUT_NS: u64 = 5_000_000_000;
 /// Maximum size of a response, in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_RESPONSE_BYTES: usize = 16 << 10;
 /// Bytes per read.
 const READ_BYTES: usize = 1024;
 
@@ -87,7 +87,7 @@ impl Stream {
             }
             let Some((length, rest)) = self.answer.split_first_chunk() else { continue };
             let length = usize::from(u16::from_be_bytes(*length));
-            if length > LONGEST {
+            if length > MAX_RESPONSE_BYTES {
                 return Progress::Failed;
             }
             if let Some(message) = rest.get(..length) {

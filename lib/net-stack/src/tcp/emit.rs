@@ -23,7 +23,7 @@ pub(super) fn path<B: Buffer>(output: &Output<B>, remote: &IpAddress) -> Path {
     let mss = mtu.saturating_sub(headers);
     let features = output.features;
     let is_cut = is_version_4 && features.segmentation_version_4 && features.checksum && mtu == link_mtu;
-    let burst_bytes = if is_cut && !output.addresses.is_here(remote) { MAX_TSO_PAYLOAD_BYTES.max(mss) } else { mss };
+    let burst_bytes = if is_cut && !output.addresses.is_local(remote) { MAX_TSO_PAYLOAD_BYTES.max(mss) } else { mss };
     Path { mss, burst_bytes }
 }
 

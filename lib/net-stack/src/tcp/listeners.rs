@@ -13,7 +13,7 @@ use crate::packet::Segment;
 use super::{ConnectionId, Holder, ListenerId, Tcp, emit};
 
 /// Maximum number of listeners.
-const MOST: usize = 4096;
+const MAX_LISTENERS: usize = 4096;
 /// Maximum backlog, whatever was asked for.
 const MAX_BACKLOG: usize = 4096;
 /// Minimum share of the half-open connections that each listener is guaranteed.
@@ -114,7 +114,7 @@ impl Listeners {
     /// Removes a closed connection from its listener.
     pub(crate) fn forget(&mut self, connection: ConnectionId, holder: Holder) {
         match holder {
-            Holder::HalfOpen(id) => self.made_or_gone(id),
+            Holder::HalfOpen(id) => self.release_half_open(id),
             Holder::Waiting(id) => {
                 if let Some(listener) = self.get_mut(id) {
                     listener.waiting.retain(|waiting| *waiting != connection);
@@ -131,7 +131,7 @@ impl Listeners {
     }
 
     /// Accounts for one half-open connection fewer.
-    fn made_or_gone(&mut self, id: ListenerId) {
+    fn release_half_open(&mut self, id: ListenerId) {
         self.half_open -= 1;
         if let Some(listener) = self.get_mut(id) {
             listener.half_open -= 1;
@@ -163,7 +163,7 @@ impl Tcp {
             port if self.listeners.is_taken(address, port) => return Err(Failure::AddressInUse),
             port => port,
         };
-        if self.listeners.count() >= MOST {
+        if self.listeners.count() >= MAX_LISTENERS {
             return Err(Failure::Exhausted);
         }
         let backlog = backlog.clamp(1, MAX_BACKLOG);
@@ -188,16 +188,16 @@ impl Tcp {
         for connection in listener.being_made {
             if self.get(connection).is_some_and(|known| known.holder == Holder::HalfOpen(id)) {
                 self.listeners.half_open -= 1;
-                self.abandon(connection);
+                self.reset_unheld(connection);
             }
         }
         for connection in listener.waiting {
-            self.abandon(connection);
+            self.reset_unheld(connection);
         }
     }
 
     /// Resets a connection that no client holds.
-    fn abandon(&mut self, id: ConnectionId) {
+    fn reset_unheld(&mut self, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         if let Some(connection) = super::find(slots, id) {
             connection.holder = Holder::Nobody { since_ns: 0 };
@@ -220,7 +220,7 @@ impl Tcp {
     }
 
     /// Creates a half-open connection for a segment of no known one, if it is a SYN to a listener.
-    pub(crate) fn newcomer<B: Buffer>(
+    pub(crate) fn accept_syn<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
         segment: &Segment,
@@ -286,12 +286,12 @@ impl Tcp {
 
     /// Moves a connection to the accept queue: its handshake is complete.
     pub(crate) fn promote<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId, listener: ListenerId) {
-        self.listeners.made_or_gone(listener);
+        self.listeners.release_half_open(listener);
         let timeout_ns = self.timeout_ns();
         let Some(waiting_at) = self.listeners.get_mut(listener) else { return };
         if waiting_at.waiting.len() >= waiting_at.backlog {
             output.counters.tcp_overflowed += 1;
-            self.abandon(id);
+            self.reset_unheld(id);
             return;
         }
         waiting_at.waiting.push_back(id);

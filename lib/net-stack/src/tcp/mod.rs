@@ -174,7 +174,7 @@ impl Tcp {
         let window_bytes = self.limits.window_bytes / share;
         let link = emit::path(output, &remote.address);
         Settings {
-            first: Seq(self.random.first_number(local, remote, output.now_ns)),
+            first: Seq(self.random.initial_sequence_number(local, remote, output.now_ns)),
             receive_bytes: window_bytes,
             max_receive_bytes: window_bytes.max(growth),
             send_bytes: send_bytes(window_bytes),
@@ -276,7 +276,7 @@ impl Tcp {
         let (local, remote) = segment.ends(header);
         let bytes = header.payload(packet);
         let Some(slot) = self.by_ends.get(&(local, remote)).copied() else {
-            self.receive_of_none(output, &segment, bytes, (local, remote));
+            self.receive_unmatched(output, &segment, bytes, (local, remote));
             return;
         };
         let id = self.id_of(slot);
@@ -301,14 +301,14 @@ impl Tcp {
     }
 
     /// Processes a segment that matches no connection: it begins one, or is refused.
-    fn receive_of_none<B: Buffer>(
+    fn receive_unmatched<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
         segment: &Segment,
         bytes: &[u8],
         (local, remote): (End, End),
     ) {
-        if let Some(id) = self.newcomer(output, segment, bytes, (local, remote)) {
+        if let Some(id) = self.accept_syn(output, segment, bytes, (local, remote)) {
             output.counters.tcp_looked_at += 1;
             self.mark_dirty(id);
         } else if self.listeners.is_ignored_at(segment, local) {
@@ -470,7 +470,7 @@ impl Tcp {
             let id = self.id_of(slot);
             let (memory, slots) = (&mut self.memory, &mut self.slots);
             if let Some(connection) = find(slots, id)
-                && !output.addresses.is_here(&connection.local.address)
+                && !output.addresses.is_local(&connection.local.address)
             {
                 connection.machine.forget(memory);
                 connection.wake(memory);

@@ -13,9 +13,9 @@ use crate::packet::Segment;
 use super::emit;
 
 /// Duration in nanoseconds: shorter than the 2 MSL of RFC 9293, but still long for any network today.
-const WAIT_NS: u64 = 30_000_000_000;
+const TIME_WAIT_NS: u64 = 30_000_000_000;
 /// Maximum entries; at the limit the oldest is dropped.
-const MOST: usize = 32_768;
+const MAX_ENTRIES: usize = 32_768;
 
 #[derive(Default)]
 pub(crate) struct TimeWait {
@@ -25,13 +25,13 @@ pub(crate) struct TimeWait {
 
 impl TimeWait {
     pub(crate) fn insert(&mut self, ends: (End, End), now_ns: u64) {
-        if self.ends.len() >= MOST
+        if self.ends.len() >= MAX_ENTRIES
             && let Some((_, oldest)) = self.order.pop_front()
         {
             self.ends.remove(&oldest);
         }
         self.ends.insert(ends);
-        self.order.push_back((now_ns + WAIT_NS, ends));
+        self.order.push_back((now_ns + TIME_WAIT_NS, ends));
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -283,7 +283,7 @@ impl Network {
     }
 }
 
-/// Bytes of which no two stretches are alike.
+/// Pseudo-random bytes, no two ranges of which are alike.
 pub fn bytes(count: usize) -> Vec<u8> {
     let mut numbers = Numbers::new(7);
     (0..count).map(|_| numbers.next() as u8).collect()

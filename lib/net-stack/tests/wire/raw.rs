@@ -81,7 +81,7 @@ pub fn icmp_6(
 }
 
 /// Recomputes the checksum of an ICMPv6 message.
-pub fn mend_icmp_6(frame: &mut [u8]) {
+pub fn update_icmp_6_checksum(frame: &mut [u8]) {
     let length = (frame.len() - 54) as u32;
     frame[56..58].fill(0);
     let pseudo = sum(&frame[22..54], sum(&length.to_be_bytes(), 58));

@@ -1,4 +1,4 @@
-//! What the tests make packages of: a writer of small ELF files and a manifest.
+//! Test packages, from small ELF files and a manifest.
 #![allow(dead_code)]
 
 #[path = "../../../image-check/tests/common/elf.rs"]
@@ -65,7 +65,7 @@ pub fn manifest() -> Manifest {
     }
 }
 
-/// What a good package says it was made of.
+/// The bill of materials of the good package.
 pub const BILL: &[u8] = b"toolchain = 'none'\n";
 
 pub fn key() -> SecretKey {
@@ -76,18 +76,18 @@ pub fn signer() -> Signer {
     Signer::root(key())
 }
 
-/// Trust in the key of the tests.
+/// Trust in the test key.
 pub fn trust() -> Trust {
     Trust::in_key(key().public())
 }
 
-/// A package that passes every check.
+/// A package that passes all checks.
 pub fn good_package() -> Vec<u8> {
     package_build::build_package(manifest(), BILL, &elf::Elf::good().write(), &signer())
         .expect("the good package is good")
 }
 
-/// Takes apart and verifies, with the key of the tests trusted.
+/// Parses and verifies, trusting the test key.
 pub fn verify(bytes: &[u8]) -> Result<(), PackageError> {
     package_check::verify(&Package::parse(bytes)?, &trust()).map(|_| ())
 }

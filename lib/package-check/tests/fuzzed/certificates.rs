@@ -1,5 +1,5 @@
-//! What the fuzz target `certificates` does with its bytes: they are a chain of certificates, in a package that is
-//! signed by the key that the first one is for. Who is believed is who a rule says that is too simple to be wrong.
+//! The body of the fuzz target `certificates`: the input is a chain of certificates, in a package signed by the key of
+//! the first one. Acceptance is compared with a trivial model.
 
 use std::sync::OnceLock;
 
@@ -9,23 +9,23 @@ use package::{Certificate, May, Package};
 use package_build::{Grant, SecretKey, Signer};
 use package_check::verify;
 
-/// The number of the root's key.
+/// Number of the root's key.
 pub const ROOT: u8 = 0;
-/// How many keys there are.
+/// Number of keys.
 const KEYS: u8 = 4;
 
-/// The key of a number.
+/// The key with a number.
 pub fn secret(number: u8) -> SecretKey {
     SecretKey::from_bytes(&[number % KEYS + 1; 32])
 }
 
-/// What can be seen of all keys.
+/// All public keys.
 fn public_keys() -> &'static [PublicKey] {
     static MADE: OnceLock<Vec<PublicKey>> = OnceLock::new();
     MADE.get_or_init(|| (0..KEYS).map(|number| secret(number).public()).collect())
 }
 
-/// The number of a key; of a strange one, that of its first byte.
+/// The number of a key; for an unknown one, its first byte.
 fn number_of(key: PublicKey) -> u8 {
     let known = (0..KEYS).zip(public_keys()).find(|(_, known)| **known == key);
     known.map_or(key.0[0] % KEYS, |(number, _)| number)
@@ -42,18 +42,18 @@ pub fn trust() -> Trust {
     Trust { roots: vec![root], ..Trust::default() }
 }
 
-/// A publisher that the first certificate is for.
+/// A publisher covered by the first certificate.
 fn publisher(chain: &[Certificate]) -> String {
     let pattern = chain.first().map_or("acme-a", |certificate| certificate.publishers.as_str());
     pattern.strip_suffix('*').map_or(pattern.into(), |beginning| format!("{beginning}b"))
 }
 
-/// The key that signs.
+/// The signing key.
 fn signer(chain: &[Certificate]) -> u8 {
     chain.first().map_or(ROOT, |certificate| number_of(certificate.key))
 }
 
-/// Whether a package with these certificates is.
+/// Whether a package with these certificates is accepted.
 pub fn is_believed(chain: &[Certificate], trust: &Trust) -> bool {
     let code = Code::Script { text: "help\n".into() };
     let manifest = Manifest::plain("fuzzed", &publisher(chain), Category::Console, code);
@@ -64,7 +64,7 @@ pub fn is_believed(chain: &[Certificate], trust: &Trust) -> bool {
     verify(&package, trust).is_ok()
 }
 
-/// Whether each certificate is for whom it must be, and may do what it does; signatures are another matter.
+/// Whether each certificate has the right subject and permissions, ignoring signatures.
 fn fits(chain: &[Certificate], trust: &Trust) -> bool {
     let signer = public_keys()[usize::from(signer(chain))];
     let publisher = publisher(chain);
@@ -83,7 +83,7 @@ fn fits(chain: &[Certificate], trust: &Trust) -> bool {
     starts && goes_on && ends
 }
 
-/// The certificate as it would be if the keys of those numbers were meant, rightly signed.
+/// The certificate with the keys of those numbers, validly signed.
 fn issued_anew(certificate: &Certificate) -> Certificate {
     let (issuer, key) = (secret(number_of(certificate.issuer)), public_keys()[usize::from(number_of(certificate.key))]);
     let Certificate { publishers, may, rights, serial, .. } = certificate;
@@ -91,14 +91,14 @@ fn issued_anew(certificate: &Certificate) -> Certificate {
     package_build::issue_certificate(&issuer, key, grant, *serial).expect("a pattern that was read")
 }
 
-/// One trial; a panic is a finding.
+/// Runs one input; a panic is a finding.
 pub fn run(bytes: &[u8]) {
     if let Ok(chain) = Certificate::chain(bytes) {
         assert_eq!(Certificate::encode_chain(&chain), bytes, "what is read is what was written");
         let anew: Vec<Certificate> = chain.iter().map(issued_anew).collect();
         let believed = is_believed(&anew, &trust());
         assert_eq!(believed, fits(&anew, &trust()), "{anew:?}");
-        // Ed25519 gives the same signature each time: any other is a forgery.
+        // Ed25519 signatures are deterministic: any other is a forgery.
         assert_eq!(is_believed(&chain, &trust()), believed && chain == anew, "{chain:?}");
         if believed {
             let keys = anew.iter().flat_map(|certificate| [certificate.key, certificate.issuer]).map(Revoked::Key);

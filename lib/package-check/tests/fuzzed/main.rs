@@ -1,6 +1,6 @@
-//! What the fuzz target `certificates` does, without a fuzzer.
+//! The fuzz target `certificates` without a fuzzer.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p package-check --test fuzzed` writes the inputs anew that they begin with.
+//! `UPDATE_GOLDEN=1 cargo test -p package-check --test fuzzed` rewrites its seed inputs.
 
 mod certificates;
 #[path = "../../../../fuzz/replay.rs"]
@@ -12,12 +12,12 @@ use manifest_model::Rights;
 use package::{Certificate, May};
 use package_build::Grant;
 
-/// What a fuzzer begins with, its findings among it.
+/// Seed inputs, findings among them.
 fn inputs(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs").join(target)
 }
 
-/// Chains that lead to a root, by the numbers of the keys; see [`certificates::secret`].
+/// Chains up to a root, as numbers of keys; see [`certificates::secret`].
 fn chains() -> Vec<(&'static str, Vec<u8>)> {
     let issue = |issuer, key, publishers: &str, may, serial| {
         let key = certificates::secret(key).public();
@@ -40,7 +40,7 @@ fn damaged_chains_make_nobody_believed() {
     replay::replay(&inputs("certificates"), 200, certificates::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise the fuzzer would reach little.
 #[test]
 fn the_chains_lead_to_a_root() {
     replay::hold_seeds(&inputs("certificates"), &chains());

@@ -1,4 +1,4 @@
-//! Disks in memory, and tables made byte by byte.
+//! Disks in memory, and handmade tables.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::cell::Cell;
@@ -8,11 +8,11 @@ use std::task::{Context, Poll, Waker};
 
 use partition_table::{Source, Table, Unreadable};
 
-/// A disk in memory. Reading ends a test that reads for ever.
+/// A disk in memory that fails a test that reads without end.
 pub struct Memory {
     pub bytes: Vec<u8>,
     pub sector_bytes: u32,
-    /// Sectors that cannot be read.
+    /// Unreadable sectors.
     pub bad: Vec<u64>,
     pub reads: Cell<u32>,
 }
@@ -32,7 +32,7 @@ impl Memory {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// An entry of the table in a sector: (kind, first sector, sectors) in a place from 0 to 3.
+    /// Sets an entry of the table in a sector: (type, first sector, sectors) at index 0 to 3.
     pub fn entry(&mut self, sector: u64, place: usize, kind: u8, first: u32, sectors: u32) {
         let at = 446 + 16 * place;
         self.put(sector, at + 4, &[kind]);
@@ -76,7 +76,7 @@ pub fn complete<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A GPT as it is put on a disk.
+/// A GPT to be written to a disk.
 pub struct Gpt {
     pub entries: Vec<[u8; 128]>,
     pub count: u32,
@@ -86,7 +86,7 @@ pub struct Gpt {
 }
 
 impl Gpt {
-    /// With these partitions (first, last sector), on a disk of this shape.
+    /// A GPT with these partitions (first, last sector), for a disk of this shape.
     pub fn of(disk: &Memory, partitions: &[(u64, u64)]) -> Gpt {
         let sectors = 16_384_u64.div_ceil(u64::from(disk.sector_bytes));
         let entry = |&(first, last): &(u64, u64)| {
@@ -108,7 +108,7 @@ impl Gpt {
         }
     }
 
-    /// Writes both copies and the protective record.
+    /// Writes both copies and the protective MBR.
     pub fn write(&self, disk: &mut Memory) {
         let last = disk.sectors() - 1;
         disk.entry(0, 0, 0xEE, 1, u32::MAX);
@@ -140,7 +140,7 @@ impl Gpt {
     }
 }
 
-/// Bit by bit, so that it shares nothing with what it tests.
+/// Bit by bit, to be independent of the code under test.
 pub fn crc32(bytes: &[u8]) -> u32 {
     let mut value = u32::MAX;
     for &byte in bytes {

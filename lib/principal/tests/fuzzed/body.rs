@@ -1,10 +1,9 @@
-//! What the fuzz target `principal` does with its bytes: the list is what comes before the first zero byte, the
-//! principal what comes behind it. Whatever is read is written and read as the same, and all ways to ask a list say
-//! the same.
+//! The body of the fuzz target `principal`: the list is the input up to the first zero byte, the principal the rest.
+//! What parses must round-trip, and all queries of a list must agree.
 
 use principal::{Acl, DecisionCache, Pattern, PatternError, Principal, Right, STATE_LIMIT};
 
-/// One trial; a panic is a finding.
+/// Runs one input; a panic is a finding.
 pub fn run(bytes: &[u8]) {
     let middle = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let (list, who) = bytes.split_at(middle);

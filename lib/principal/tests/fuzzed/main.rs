@@ -1,4 +1,4 @@
-//! What the fuzz target `principal` does, without a fuzzer.
+//! The fuzz target `principal` without a fuzzer.
 
 mod body;
 #[path = "../../../../fuzz/replay.rs"]

@@ -1,31 +1,31 @@
-//! A line: an aligned piece of the disk, and where its buffer is.
+//! A cache page: an aligned piece of the disk, and the place of its buffer.
 
 use crate::latch::Latch;
 
-/// The unit in which lines know what of them is dirty or unreadable.
+/// Granularity of dirty and unreadable data.
 pub(crate) const SECTOR_BYTES: usize = 512;
-/// A line has a bit for each sector in a word.
-pub(super) const MAX_LINE_BYTES: usize = 64 * SECTOR_BYTES;
+/// A page has a bit per sector in one word.
+pub(super) const MAX_PAGE_BYTES: usize = 64 * SECTOR_BYTES;
 
-/// Who has a line's buffer.
+/// The owner of a page's buffer.
 pub(super) enum Place<B> {
-    /// The cache: operations may copy from it and to it.
+    /// The cache: operations may copy from and to it.
     Here(B),
-    /// The task that reads or writes the line; the latch opens when it ends.
+    /// The task that reads or writes the page; the latch completes when it ends.
     AtDisk(Latch),
 }
 
-pub(super) struct Line<B> {
+pub(super) struct Page<B> {
     pub(super) place: Place<B>,
-    /// A bit for each sector that the disk does not have yet.
+    /// Dirty sectors, a bit each.
     pub(super) dirty: u64,
-    /// A bit for each sector that could not be read.
+    /// Sectors that could not be read, a bit each.
     pub(super) unreadable: u64,
-    /// When it was last used, in ticks of the cache's clock.
+    /// Last use, in ticks of the cache's clock.
     pub(super) used: u64,
 }
 
-impl<B> Line<B> {
+impl<B> Page<B> {
     pub(super) fn buffer_mut(&mut self) -> Option<&mut B> {
         match &mut self.place {
             Place::Here(buffer) => Some(buffer),
@@ -33,7 +33,7 @@ impl<B> Line<B> {
         }
     }
 
-    /// Hands the buffer to the task of this latch, if it is here.
+    /// Moves the buffer to the task with this latch, if it is here.
     pub(super) fn depart(&mut self, latch: &Latch) -> Option<B> {
         match core::mem::replace(&mut self.place, Place::AtDisk(latch.clone())) {
             Place::Here(buffer) => Some(buffer),
@@ -44,7 +44,7 @@ impl<B> Line<B> {
         }
     }
 
-    /// The latch of the task that has the buffer.
+    /// The latch of the task that owns the buffer.
     pub(super) fn latch(&self) -> Option<Latch> {
         match &self.place {
             Place::Here(_) => None,
@@ -52,13 +52,13 @@ impl<B> Line<B> {
         }
     }
 
-    /// Whether it can be given up without losing anything.
+    /// Whether it can be evicted: it is here and clean.
     pub(super) fn is_evictable(&self) -> bool {
         self.dirty == 0 && matches!(self.place, Place::Here(_))
     }
 }
 
-/// The bits of the sectors that this range of a line touches.
+/// The bits of the sectors in this range of a page.
 pub(super) fn sector_bits(within: usize, bytes: usize) -> u64 {
     let first = within / SECTOR_BYTES;
     let count = (within + bytes).div_ceil(SECTOR_BYTES) - first;
@@ -74,7 +74,7 @@ mod tests {
     fn every_sector_of_a_range_has_its_bit() {
         assert_eq!(sector_bits(0, 512), 1);
         assert_eq!(sector_bits(512, 1024), 0b110);
-        assert_eq!(sector_bits(0, MAX_LINE_BYTES), u64::MAX);
-        assert_eq!(sector_bits(MAX_LINE_BYTES - 512, 512), 1 << 63);
+        assert_eq!(sector_bits(0, MAX_PAGE_BYTES), u64::MAX);
+        assert_eq!(sector_bits(MAX_PAGE_BYTES - 512, 512), 1 << 63);
     }
 }
