@@ -52,8 +52,11 @@ pub enum Resolved<'a, P> {
 /// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<P> {
+    /// The name, one path component.
     pub name: String,
+    /// Kind of the node.
     pub kind: NodeKind,
+    /// The node; its number is the cursor of enumerations.
     pub node: NodeId,
     /// Handle to its provider, if it has one.
     pub provider: Option<P>,

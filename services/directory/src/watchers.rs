@@ -35,6 +35,7 @@ struct Watcher {
     queued: Notify,
 }
 
+/// All subscribers of the namespace.
 #[derive(Default)]
 pub struct Watchers {
     watchers: RefCell<Vec<Rc<Watcher>>>,
