@@ -207,7 +207,7 @@ fn bad_packages_change_nothing_on_the_disk() {
         "shell.singularity + upgrade.singularity refused upgrade on greeter (I107)",
         "shell.singularity + upgrade.singularity refused upgrade on package (I223)",
         "shell.singularity + uninstall.singularity refused uninstall on directory (I136 I214 I222)",
-        "shell.singularity + uninstall.singularity refused uninstall on no program's name (I101)",
+        "shell.singularity + uninstall.singularity refused uninstall on invalid name (I101)",
     ] {
         assert!(end.contains(line), "`{line}` is not in:\n{end}");
     }
