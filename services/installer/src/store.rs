@@ -50,7 +50,7 @@ where
         let had_index = found.is_some();
         let index = found.map_or(Ok(Index::default()), |bytes| Index::parse(&bytes)).map_err(|what| {
             format!(
-                "its file `{INDEX}` is damaged: {what}; install it back from a copy, or remove it and install anew what the \
+                "its file `{INDEX}` is damaged: {what}; restore it from a copy, or remove it and reinstall what the \
                  package files beside it have"
             )
         })?;
