@@ -1,8 +1,8 @@
-//! What the kernel tells of the system's safety, as files that anybody reads who may bind to them: what was refused, and
-//! to whom, and the measurements of kernel and system.
+//! The kernel's audit log and measurements as read-only files: refusals with their principals, and the hashes of kernel
+//! and system image.
 //!
-//! The kernel keeps the lines; a client sees those that were there when it opened the file ([`snapshots`]). Deliberately not here:
-//! who may read it, which the system manifest's rules say, and any way to change a line.
+//! The kernel keeps the log; a client sees it as of the time it opened the file ([`snapshots`]). Deliberately not
+//! here: access control, which the system manifest's rules do, and any way to change an entry.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,21 +24,21 @@ use crate::snapshots::{Number, Snapshots};
 
 sip::startup!();
 
-/// Permission bits of a file that all may read and nobody may write.
+/// Permission bits of the files.
 const READ_ONLY: u32 = 0o444;
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a file here tells.
+/// Contents of a file, and its node number.
 #[derive(Clone, Copy)]
 enum Told {
-    /// What was refused.
+    /// The audit log.
     Refusals = 1,
     /// SHA-256 of kernel and system image, as `sha256sum` prints them.
     Measurements = 2,
 }
 
-/// Serves whoever binds to `/status/audit` or `/status/measurement`.
+/// Serves clients of `/status/audit` and `/status/measurement`.
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
     let measurement_clients = startup.measurement_clients.ready();
@@ -62,11 +62,11 @@ fn text(told: Told) -> Result<String, Status> {
             for (of, name) in [(Measured::Kernel, "kernel"), (Measured::System, "system")] {
                 match measurement(of) {
                     Ok(digest) => {
-                        // Writing to a String cannot fail, here and below.
+                        // Writing to a String cannot fail.
                         let _ = digest.iter().try_for_each(|byte| write!(text, "{byte:02x}"));
                         let _ = writeln!(text, "  {name}");
                     }
-                    // The machine cannot tell.
+                    // Not measured on this machine.
                     Err(Status::NotFound) => {}
                     Err(status) => return Err(status),
                 }
@@ -76,7 +76,7 @@ fn text(told: Told) -> Result<String, Status> {
     }
 }
 
-/// A file: what it tells, and what its clients read.
+/// A file and its snapshots.
 #[derive(Clone)]
 struct Shown {
     told: Told,
@@ -88,7 +88,7 @@ impl Shown {
         Shown { told, snapshots: Rc::default() }
     }
 
-    /// The text as a client has it that began with this one.
+    /// The text for a client of this snapshot.
     fn text(&self, number: Number) -> Rc<str> {
         self.snapshots.borrow().text(number)
     }
@@ -105,7 +105,7 @@ async fn serve(file: Shown, client: Exp<states::Start>) {
     }
 }
 
-/// Serves a file to a client that began with this text; nobody changes it.
+/// Serves one snapshot, read only.
 async fn serve_text(file: Shown, number: Number, client: Exp<states::Start>) {
     let mut client = client.success();
     loop {
@@ -129,19 +129,19 @@ fn attributes(told: Told, text: &str) -> FileAttributes {
         size_bytes: text.len() as u64,
         allocated_bytes: 0,
         node: told as u64,
-        // Not before 1970.
+        // Fits: the clock is not negative.
         modified_s: (sip::time::wall() / SECOND_NS) as i64,
         permissions: READ_ONLY,
         links: 1,
     }
 }
 
-/// Copies at most `count` bytes from `offset` on; how many.
+/// Copies at most `count` bytes from `offset`; returns the number copied.
 fn copy(text: &[u8], offset: u64, count: u32, into: &mut [u8]) -> u32 {
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
     let rest = &text[start..];
     let length = rest.len().min(count as usize).min(into.len());
     into[..length].copy_from_slice(&rest[..length]);
-    // Not more than `count`.
+    // Fits: at most `count`.
     length as u32
 }

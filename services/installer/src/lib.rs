@@ -190,7 +190,8 @@ impl Installer {
             Change::Upgrade { program: Program { manifest, .. }, .. } if starts(&manifest.name) => {
                 let fits = present.manifest(&manifest.name).is_none_or(|old| programs::fits_running(old, manifest));
                 (!fits).then_some(
-                    "it starts with the system, and the new version has other parameters, endpoints, devices or contracts",
+                    "it starts with the system, and the new version has other parameters, endpoints, paths, \
+                     devices or contracts",
                 )
             }
             _ => None,

@@ -77,7 +77,7 @@ impl fmt::Display for AccessError {
             AccessError::File(error) => formatter.write_str(file_text(*error)),
             AccessError::NoFileSystem => formatter.write_str(NO_FILE_SYSTEM),
             AccessError::ServerEnded => {
-                formatter.write_str("the process that serves it ended in the middle; try again, it is being restarted")
+                formatter.write_str("the process that serves it ended during the request; try again, it is being restarted")
             }
             AccessError::NoAnswer { contract, limit_s } => write!(
                 formatter,
@@ -95,7 +95,7 @@ const NO_FILE_SYSTEM: &str =
 const NOT_PERMITTED: &str =
     "this program may not; the system manifest's [[bind]] rules and `acl` on the path say who may";
 const UNAVAILABLE: &str = "the process that serves it is not running; `ps` and `log` tell more, `start` starts it";
-const BELOW_ENDED: &str = "the driver of its disk ended in the middle; try again, it is being restarted";
+const BELOW_ENDED: &str = "the driver of its disk ended during the request; try again, it is being restarted";
 const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";
 const IS_A_DIRECTORY: &str = "it is a folder; `ls` shows what is in it";
 const BAD_PATH: &str = "it is no path: parts are UTF-8 of at most 255 bytes, without `..`";

@@ -98,7 +98,7 @@ impl fmt::Display for NetError {
                 formatter.write_str("this system has no network stack; `ls /service` shows what it has")
             }
             NetError::Access(AccessError::ServerEnded) => {
-                formatter.write_str("the network stack ended in the middle; try again, it is being restarted")
+                formatter.write_str("the network stack ended during the request; try again, it is being restarted")
             }
             NetError::Access(error) => error.fmt(formatter),
             NetError::Tcp(error) => formatter.write_str(tcp_text(*error)),
