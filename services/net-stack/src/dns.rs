@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_is_told_before_what_is_final() {
+    fn transient_errors_take_precedence() {
         assert_eq!(worse(DnsError::NotFound, DnsError::TimedOut), DnsError::TimedOut);
         assert_eq!(worse(DnsError::TimedOut, DnsError::NotFound), DnsError::TimedOut);
         assert_eq!(worse(DnsError::NotFound, DnsError::NotFound), DnsError::NotFound);

@@ -35,7 +35,7 @@ const HEADER_BYTES: usize = 18;
 /// Excess length of a transmit buffer over a receive buffer, in bytes; it tells the two apart.
 const SENT_BYTES: usize = 16;
 /// Initial and maximum delay before reconnecting to a driver, in milliseconds.
-const AGAIN_AFTER_MS: u64 = 1;
+const MIN_RETRY_MS: u64 = 1;
 const MAX_RETRY_MS: u64 = 10;
 
 /// A bound interface.
@@ -53,7 +53,7 @@ impl Interface {
     /// Binds the interface, waiting for a driver that is starting.
     pub async fn open(namespace: &mut Namespace, path: &str) -> Result<Interface, AccessError> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
-        let mut pause_ms = AGAIN_AFTER_MS;
+        let mut pause_ms = MIN_RETRY_MS;
         loop {
             match Interface::try_open(namespace, path).await {
                 Err(error) if error.may_pass() && !deadline.has_passed() => {
@@ -137,7 +137,7 @@ struct Running {
 }
 
 /// Exchanges packets for the life of the process, reconnecting whenever the driver ends.
-pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, first: Interface) {
+pub async fn maintain(shared: Rc<Shared>, mut namespace: Namespace, path: String, first: Interface) {
     let mut interface = first;
     loop {
         // Connections within this machine need no driver.

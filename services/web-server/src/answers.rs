@@ -18,9 +18,9 @@ use crate::wire::{Gone, Wire};
 
 /// Maximum length of a head without an application's fields, in bytes.
 pub(crate) const HEAD_BYTES: usize = 1024;
-/// Contents up to this size are read whole, sent with the head, and cached.
+/// Contents up to this size in bytes are read whole, sent with the head, and cached.
 const WHOLE_BYTES: u64 = 64 << 10;
-/// Number of connections from which on pieces are short, and the length of a short piece.
+/// Number of connections above which pieces are short, and the length of a short piece in bytes.
 const CROWD: usize = 2000;
 const CROWD_PIECE_BYTES: usize = 16 << 10;
 
@@ -42,7 +42,7 @@ pub(crate) struct Cut {
     pub(crate) status: u16,
 }
 
-/// The requested content of a file was not sent.
+/// Why the requested content of a file was not sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unsent {
     /// The response was cut off.
@@ -267,7 +267,7 @@ async fn send_part(
     // A long file is read whole only if it can be cached.
     let is_short = entry.attributes.size_bytes <= WHOLE_BYTES.min(piece_bytes(server) as u64);
     let is_long_whole = !is_short && (kept.is_some() || part.is_none());
-    let room = if is_long_whole { server.cache.room(entry.attributes.size_bytes) } else { None };
+    let room = if is_long_whole { server.cache.reserve(entry.attributes.size_bytes) } else { None };
     if is_short || kept.is_some() || room.is_some() {
         let read = match kept {
             Some(block) => Ok(block),
@@ -309,7 +309,7 @@ async fn send_pieces(
     first: (ExVec<u8>, usize),
 ) -> Result<(), Gone> {
     if !reader.is_done() {
-        wire.send_at_once().await?;
+        wire.set_no_delay().await?;
     }
     let (mut block, mut count) = first;
     loop {
@@ -371,7 +371,7 @@ async fn send_parts(
     head.put(&entry.fields[rest..]);
     head.put(b"\r\n");
     let mut used = head.finish().ok_or(cut)?;
-    wire.send_at_once().await.map_err(|Gone| cut)?;
+    wire.set_no_delay().await.map_err(|Gone| cut)?;
     for (index, (part, text)) in parts.iter().zip(&heads).enumerate() {
         let room = before.get_mut(used..used + text.len()).ok_or(cut)?;
         room.copy_from_slice(text.as_bytes());
@@ -401,7 +401,7 @@ pub(crate) async fn send_error(
         StoreError::NotFound | StoreError::IsFolder => send_page(server, wire, manner, 404, "", "").await,
         StoreError::NotPermitted => send_page(server, wire, manner, 403, "", "").await,
         StoreError::Unavailable => {
-            let explanation = "the files are not there at present; try again soon";
+            let explanation = "the files are unavailable at present; try again soon";
             send_page(server, wire, manner, 503, explanation, "").await
         }
         StoreError::Changed | StoreError::Failed => {

@@ -77,7 +77,7 @@ impl fmt::Display for AccessError {
             AccessError::File(error) => formatter.write_str(file_text(*error)),
             AccessError::NoFileSystem => formatter.write_str(NO_FILE_SYSTEM),
             AccessError::ServerEnded => {
-                formatter.write_str("the process that serves it ended during the request; try again, it is being restarted")
+                formatter.write_str("its server ended during the request; try again, it is being restarted")
             }
             AccessError::NoAnswer { contract, limit_s } => write!(
                 formatter,

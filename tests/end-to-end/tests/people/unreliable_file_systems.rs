@@ -51,8 +51,8 @@ fn a_file_system_that_falls_silent_holds_up_nobody_else() {
     assert_eq!(mounted(before, "/fs/silent")[1..3], ["/dev/ram1", "fat"], "{run}");
     // Killed, it is started again, and whoever it did not answer hears of its end: one after the other.
     assert_eq!(mounted(after, "/fs/silent")[5], "2", "{run}");
-    let told =
-        |program: &str| run.errors.contains(&format!("{program}: /fs/silent: its file system ended during the request"));
+    let ended = "/fs/silent: its file system ended during the request";
+    let told = |program: &str| run.errors.contains(&format!("{program}: {ended}"));
     assert!(told("sync") && told("umount"), "{run}");
 }
 
