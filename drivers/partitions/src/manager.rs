@@ -52,7 +52,7 @@ impl Manager {
                 match subscribed {
                     Ok(events) => manager.follow(events).await,
                     Err(error) => {
-                        report::error(format_args!("{DEVICES}: changes are not noticed: {error}"));
+                        report::error(format_args!("{DEVICES}: cannot watch for changes: {error}"));
                         return;
                     }
                 }
@@ -94,11 +94,11 @@ impl Manager {
         }
     }
 
-    /// Scans one disk; reports an error to people.
+    /// Scans one disk; logs an error.
     async fn scan(&self, name: &str) {
         let disk = self.disk(name);
         match disk.scan().await {
-            // Deregistered again meanwhile.
+            // Deregistered in the meantime.
             Ok(()) | Err(AccessError::Name(NameError::NotFound)) => {}
             Err(error) => disk.report_unreadable(error),
         }
@@ -118,7 +118,7 @@ impl Manager {
             let Some((disk, number)) = self.prefixes.partition(&name) else { continue };
             let is_there = self.disks.borrow().get(disk).map(|disk| disk.has_partition(number));
             if matches!(is_there, None | Some(Some(false))) {
-                // Fails for a name that is not this program's own, which is fine.
+                // Fails for names of other programs, as intended.
                 let _ = self.namespace.borrow_mut().deregister(&device_path(&name));
             }
         }
@@ -129,7 +129,7 @@ impl Manager {
         let mut client = client.success();
         loop {
             client = match client.receive_async().await {
-                ExpReady::Scan { disk, next } => match self.look_again(&disk).await.and_then(|()| self.report(&disk)) {
+                ExpReady::Scan { disk, next } => match self.rescan(&disk).await.and_then(|()| self.report(&disk)) {
                     Ok((partitions, text)) => next.report(partitions, text),
                     Err(error) => next.failed(error),
                 },
@@ -142,7 +142,7 @@ impl Manager {
         }
     }
 
-    async fn look_again(&self, asked: &[u8]) -> Result<(), PartitionError> {
+    async fn rescan(&self, asked: &[u8]) -> Result<(), PartitionError> {
         if asked.is_empty() {
             self.scan_all().await;
             return Ok(());

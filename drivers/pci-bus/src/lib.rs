@@ -84,7 +84,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Devices>, String> {
     }
     let mut placement = Placement::new(windows.spans());
     for candidate in &mut candidates {
-        look_at_addresses(&mut space, &windows, &mut placement, candidate);
+        reserve_addresses(&mut space, &windows, &mut placement, candidate);
     }
     let mut devices = Devices { space, windows, published: BTreeMap::new() };
     let functions: Vec<Function> = candidates.iter().map(|candidate| candidate.function.clone()).collect();
@@ -96,7 +96,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Devices>, String> {
 }
 
 /// Finds the addresses that a function uses, and reserves them.
-fn look_at_addresses(space: &mut Space, windows: &Windows, placement: &mut Placement, candidate: &mut Candidate) {
+fn reserve_addresses(space: &mut Space, windows: &Windows, placement: &mut Placement, candidate: &mut Candidate) {
     let function = &candidate.function;
     if function.is_host() {
         return;

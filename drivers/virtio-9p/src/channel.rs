@@ -39,7 +39,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
     /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no device that this driver supports.
+    /// The device is not one that this driver supports.
     pub fn start(platform: P) -> Result<Channel<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Folder, &[(MOUNT_TAG, "a mount tag")], 0)?;
         let name = device.configuration(|from| {
@@ -72,7 +72,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
                 Ok(key)
             }
             Err(Refused { data: Some(data), .. }) => Err(data.memory),
-            Err(Refused { data: None, .. }) => unreachable!("the data was given just now"),
+            Err(Refused { data: None, .. }) => unreachable!("the data was passed in"),
         }
     }
 
@@ -82,7 +82,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
     }
 
     /// Returns the number of requests in flight.
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.queue.under_way()
     }
 }

@@ -1,5 +1,5 @@
-//! The device's header of each packet: offload requests for sent ones, and verification results of
-//! received ones (virtio 1.2, section 5.1.6).
+//! The device's header of each packet: offload requests when sending, verification results when receiving (virtio 1.2,
+//! section 5.1.6).
 //!
 //! A client's request is validated against the packet, because a device may trust such a header.
 //! Deliberately not here: checksums and segmentation.
@@ -12,15 +12,15 @@ pub const BYTES: usize = Header::BYTES;
 #[record(bytes = 12, order = "little")]
 struct Header {
     flags: Flags,
-    /// Segmentation type: [`CUT_VERSION_4`] or [`CUT_VERSION_6`]; 0: none.
-    cut: u8,
+    /// GSO type: [`GSO_TCP_V4`] or [`GSO_TCP_V6`]; 0: none.
+    gso: u8,
     /// Length of all headers, which each segment gets.
     header_bytes: u16,
     /// Maximum payload of a segment in bytes.
     segment_bytes: u16,
     /// Offset from which the checksum is computed.
     checksum_start: u16,
-    /// Offset of the checksum field from there.
+    /// Offset of the checksum field from `checksum_start`.
     checksum_offset: u16,
     /// Number of buffers of a received packet.
     buffers: u16,
@@ -38,7 +38,7 @@ struct Flags {
 
 /// Offloads that a client requests for one packet to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct Request {
     /// Fill in the checksum of TCP or UDP.
     pub checksum: bool,
     /// Split the packet into segments with this maximum payload in bytes; 0: do not.
@@ -56,8 +56,8 @@ pub struct Offered {
     pub segmentation_version_6: bool,
 }
 
-const CUT_VERSION_4: u8 = 1;
-const CUT_VERSION_6: u8 = 4;
+const GSO_TCP_V4: u8 = 1;
+const GSO_TCP_V6: u8 = 4;
 
 const ETHERNET_BYTES: usize = 14;
 const VLAN_BYTES: usize = 4;
@@ -106,11 +106,11 @@ fn find(packet: &[u8]) -> Option<Place> {
 
 /// Builds the header of a packet to send, which starts with its Ethernet header. `None` if the packet does not match the
 /// request, or the device does not offer it.
-pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTES]> {
-    if asked == Asked::default() {
+pub fn header(packet: &[u8], request: Request, offered: Offered) -> Option<[u8; BYTES]> {
+    if request == Request::default() {
         return Some([0; BYTES]);
     }
-    let place = find(packet).filter(|_| asked.checksum && offered.checksum)?;
+    let place = find(packet).filter(|_| request.checksum && offered.checksum)?;
     let place_in = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
     let header = Header {
         flags: Flags::NONE.with_needs_checksum(true),
@@ -118,15 +118,15 @@ pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTE
         checksum_offset: if place.is_tcp { 16 } else { 6 },
         ..Header::default()
     };
-    if asked.segment_bytes == 0 {
+    if request.segment_bytes == 0 {
         return Some(header.to_bytes());
     }
     let is_possible = if place.is_version_6 { offered.segmentation_version_6 } else { offered.segmentation_version_4 };
     if !is_possible || !place.is_tcp || place.payload >= packet.len() {
         return None;
     }
-    let cut = if place.is_version_6 { CUT_VERSION_6 } else { CUT_VERSION_4 };
-    let header = Header { cut, header_bytes: place_in(place.payload), segment_bytes: asked.segment_bytes, ..header };
+    let gso = if place.is_version_6 { GSO_TCP_V6 } else { GSO_TCP_V4 };
+    let header = Header { gso, header_bytes: place_in(place.payload), segment_bytes: request.segment_bytes, ..header };
     Some(header.to_bytes())
 }
 
@@ -167,13 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_for_a_packet_that_is_whole() {
-        assert_eq!(header(&[], Asked::default(), Offered::default()), Some([0; BYTES]));
+    fn a_packet_without_offloads_has_an_empty_header() {
+        assert_eq!(header(&[], Request::default(), Offered::default()), Some([0; BYTES]));
     }
 
     #[test]
-    fn the_place_of_the_checksum_is_told() {
-        let asked = Asked { checksum: true, segment_bytes: 0 };
+    fn the_checksum_field_is_located() {
+        let asked = Request { checksum: true, segment_bytes: 0 };
         let tcp = header(&packet(false, TCP, 5), asked, ALL);
         assert_eq!(tcp, Some([1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0]));
         let udp = header(&packet(true, UDP, 5), asked, ALL);
@@ -181,19 +181,19 @@ mod tests {
     }
 
     #[test]
-    fn long_packets_are_cut() {
-        let asked = Asked { checksum: true, segment_bytes: 1448 };
-        let cut = header(&packet(false, TCP, 4000), asked, ALL);
+    fn long_packets_are_segmented() {
+        let asked = Request { checksum: true, segment_bytes: 1448 };
+        let gso = header(&packet(false, TCP, 4000), asked, ALL);
         assert_eq!(cut, Some([1, 1, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0]));
-        let cut = header(&packet(true, TCP, 4000), asked, ALL);
+        let gso = header(&packet(true, TCP, 4000), asked, ALL);
         assert_eq!(cut, Some([1, 4, 86, 0, 0xa8, 0x05, 54, 0, 16, 0, 0, 0]));
         let only_4 = Offered { segmentation_version_6: false, ..ALL };
         assert_eq!(header(&packet(true, TCP, 4000), asked, only_4), None);
     }
 
     #[test]
-    fn what_a_packet_is_not_is_refused_wherever_it_ends() {
-        let asked = Asked { checksum: true, segment_bytes: 1448 };
+    fn truncated_and_mismatched_packets_are_refused() {
+        let asked = Request { checksum: true, segment_bytes: 1448 };
         assert_eq!(header(&packet(false, UDP, 4000), asked, ALL), None);
         assert_eq!(header(&packet(false, TCP, 0), asked, ALL), None);
         assert_eq!(header(&packet(false, 1, 4000), asked, ALL), None);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_checked_where_the_device_says_so() {
+    fn received_packets_are_checked_if_flagged() {
         assert!(is_checked(&[2]) && is_checked(&[1]));
         assert!(!is_checked(&[0]) && !is_checked(&[]));
     }
