@@ -65,11 +65,11 @@ fn many_transfers_are_in_flight() {
             }
         }
         assert!(keys.len() >= 16 && refused > 0, "{} at once", keys.len());
-        assert_eq!(driver.under_way(), keys.len());
+        assert_eq!(driver.in_flight(), keys.len());
         machine.run();
         driver.serve().expect("a correct device");
         assert!(keys.iter().all(|&key| driver.take(key).expect("answered").done));
-        assert_eq!(driver.under_way(), 0);
+        assert_eq!(driver.in_flight(), 0);
         let key = driver.transfer(Direction::FromDevice, 15 * 512, block(&machine, &[0; 512]), 512).expect("room");
         assert_eq!(finish(&machine, &mut driver, key).data.expect("a block").to_vec(), [15; 512]);
     }
