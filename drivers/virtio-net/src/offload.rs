@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn long_packets_are_segmented() {
         let asked = Request { checksum: true, segment_bytes: 1448 };
-        let gso = header(&packet(false, TCP, 4000), asked, ALL);
-        assert_eq!(header, Some([1, 1, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0]));
-        let gso = header(&packet(true, TCP, 4000), asked, ALL);
-        assert_eq!(header, Some([1, 4, 86, 0, 0xa8, 0x05, 54, 0, 16, 0, 0, 0]));
+        let sent = header(&packet(false, TCP, 4000), asked, ALL);
+        assert_eq!(sent, Some([1, 1, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0]));
+        let sent = header(&packet(true, TCP, 4000), asked, ALL);
+        assert_eq!(sent, Some([1, 4, 86, 0, 0xa8, 0x05, 54, 0, 16, 0, 0, 0]));
         let only_4 = Offered { segmentation_version_6: false, ..ALL };
         assert_eq!(header(&packet(true, TCP, 4000), asked, only_4), None);
     }
