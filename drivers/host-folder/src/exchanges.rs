@@ -60,7 +60,7 @@ impl Shared {
     fn wait_at_device(&self) {
         loop {
             self.submitted.wait();
-            while self.pending.is_any_under_way() {
+            while self.pending.has_pending() {
                 match self.device.complete(Deadline::NEVER) {
                     Ok(completion) => self.pending.finish(completion.block.as_ptr() as usize, completion),
                     Err(_) => break,

@@ -61,7 +61,7 @@ impl<T> Pending<T> {
     }
 
     /// Returns whether a registered operation is not completed yet.
-    pub fn is_any_under_way(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         self.slots.lock().values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }
 }

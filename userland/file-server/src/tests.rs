@@ -13,7 +13,7 @@ use contracts::file::FileError;
 use contracts::namespace_events;
 use principal::{Right, Rights};
 
-use crate::directory::Asked;
+use crate::directory::Caller;
 use crate::{AttributeChanges, Client, Listed, OpenRights, Opened, Page, Partial, Permit, Request, Volume};
 
 /// Directories, files and links that lead nowhere, by path.
@@ -78,12 +78,12 @@ impl Memory {
     }
 
     fn create_file(&self, path: &str, mode: CreateMode) -> Result<String, NameError> {
-        let asked = Asked::new(self, &(), &Anyone);
+        let asked = Caller::new(self, &(), &Anyone);
         wait(asked.create_file(path.as_bytes(), 0o644, mode, &Anyone)).map(|opened| opened.file)
     }
 
     fn create_directories(&self, path: &str) -> Result<(), NameError> {
-        wait(Asked::new(self, &(), &Anyone).create_directories(path.as_bytes()))
+        wait(Caller::new(self, &(), &Anyone).create_directories(path.as_bytes()))
     }
 }
 
@@ -218,7 +218,7 @@ fn a_dot_at_the_end_is_no_name() {
     let volume = memory(&[("d", NodeKind::Directory), ("d/d", NodeKind::File)]);
     assert_eq!(volume.create_directories("d/."), Err(NameError::BadPath));
     assert_eq!(volume.create_file("d/.", CreateMode::New), Err(NameError::BadPath));
-    assert_eq!(wait(Asked::new(&volume, &(), &Anyone).remove_file(b"d/.")), Err(NameError::BadPath));
+    assert_eq!(wait(Caller::new(&volume, &(), &Anyone).remove_file(b"d/.")), Err(NameError::BadPath));
     assert_eq!(volume.kind("d/d"), Ok(NodeKind::File));
 }
 
