@@ -1,7 +1,7 @@
 //! Driver of the host's random bytes: the `Entropy` contract for many clients.
 //!
-//! The device completes each request at once, so one thread serves all clients. Neighbour: `virtio-rng`, which serves the
-//! same contract on bare machines. Deliberately not here: a generator; the host's bytes are passed on unchanged.
+//! The device completes each request at once, so one thread serves all clients. Neighbour: `virtio-rng`, which serves
+//! the same contract on bare machines. Deliberately not here: a generator; the host's bytes are passed on unchanged.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -142,12 +142,12 @@ impl Manager {
         }
     }
 
-    async fn rescan(&self, asked: &[u8]) -> Result<(), PartitionError> {
-        if asked.is_empty() {
+    async fn rescan(&self, requested: &[u8]) -> Result<(), PartitionError> {
+        if requested.is_empty() {
             self.scan_all().await;
             return Ok(());
         }
-        let name = disk_name(asked).filter(|name| self.prefixes.is_disk(name)).ok_or(PartitionError::NotFound)?;
+        let name = disk_name(requested).filter(|name| self.prefixes.is_disk(name)).ok_or(PartitionError::NotFound)?;
         self.disk(name).scan().await.map_err(|error| match error {
             AccessError::Name(NameError::NotFound) => PartitionError::NotFound,
             AccessError::Name(NameError::Exhausted) | AccessError::System(_) => PartitionError::Exhausted,
@@ -156,8 +156,9 @@ impl Manager {
     }
 
     /// Returns the report on one disk, or on all.
-    fn report(&self, asked: &[u8]) -> Result<(u32, ExVec<u8>), PartitionError> {
-        let wanted = if asked.is_empty() { None } else { Some(disk_name(asked).ok_or(PartitionError::NotFound)?) };
+    fn report(&self, requested: &[u8]) -> Result<(u32, ExVec<u8>), PartitionError> {
+        let wanted =
+            if requested.is_empty() { None } else { Some(disk_name(requested).ok_or(PartitionError::NotFound)?) };
         let disks = self.disks.borrow();
         if wanted.is_some_and(|name| !disks.contains_key(name)) {
             return Err(PartitionError::NotFound);
@@ -188,7 +189,7 @@ impl Manager {
 }
 
 /// Returns the name of a disk that may be given as its path.
-fn disk_name(asked: &[u8]) -> Option<&str> {
-    let text = core::str::from_utf8(asked).ok()?.trim_start_matches('/');
+fn disk_name(requested: &[u8]) -> Option<&str> {
+    let text = core::str::from_utf8(requested).ok()?.trim_start_matches('/');
     Some(text.strip_prefix("dev/").unwrap_or(text))
 }

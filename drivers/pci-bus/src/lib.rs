@@ -2,10 +2,10 @@
 //! interrupts, and publishes each with just the registers that its driver needs.
 //!
 //! Key types: `access::{Space, Windows}` (registers through the kernel), `device::Device` (a published device).
-//! Neighbours: `pci` has the bus's data structures, `virtio-bus` names and resets devices, `bus-server` serves clients and
-//! waits for released devices. A driver gets neither configuration registers nor the MSI-X table: with those it
-//! could make a device write anywhere. Deliberately not here: bus numbers, which are the firmware's, and
-//! the devices' functions.
+//! Neighbours: `pci` has the bus's data structures, `virtio-bus` names and resets devices, `bus-server` serves clients
+//! and waits for released devices. A driver gets neither configuration registers nor the MSI-X table: with those it
+//! could make a device write anywhere. Deliberately not here: bus numbers, which are the firmware's, and the devices'
+//! functions.
 #![no_std]
 #![forbid(unsafe_code)]
 

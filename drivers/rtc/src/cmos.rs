@@ -187,7 +187,7 @@ impl<P: Ports> Clock<P> {
         registers.format().write(format);
         // The seconds may have advanced meanwhile.
         match self.read() {
-            Ok(told) if (seconds..=seconds + 2).contains(&told) => Ok(()),
+            Ok(time) if (seconds..=seconds + 2).contains(&time) => Ok(()),
             _ => Err(Error::NotKept),
         }
     }

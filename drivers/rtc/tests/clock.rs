@@ -140,8 +140,8 @@ fn times_round_trip_in_every_format() {
 fn hours_before_and_after_noon() {
     for (register, hour) in [(0x12, 0), (0x01, 1), (0x11, 11), (0x92, 12), (0x81, 13), (0x91, 23)] {
         let mut model = Model::with(0, &[(4, register), (7, 1), (8, 1), (9, 0)]);
-        let told = clock(&mut model, None).read();
-        assert_eq!(told, Ok(unix("2000-01-01 00:00:00") + hour * 3600), "{register:#x}");
+        let time = clock(&mut model, None).read();
+        assert_eq!(time, Ok(unix("2000-01-01 00:00:00") + hour * 3600), "{register:#x}");
     }
 }
 
@@ -159,9 +159,9 @@ fn reads_are_consistent_across_ticks() {
         let values = [(0, 0x59), (2, 0x07), (4, 0x08), (7, 0x21), (8, 0x11), (9, 0x26), (CENTURY, 0x20), (0x0a, 0x80)];
         let mut model = Model::with(HOURS_24, &values);
         model.ticks_in = Some(ticks_in);
-        let told = clock(&mut model, Some(CENTURY)).read().unwrap();
+        let time = clock(&mut model, Some(CENTURY)).read().unwrap();
         let before = unix("2026-11-21 08:07:59");
-        assert!([before, before + 1].contains(&told), "{told} with a tick after {ticks_in} reads");
+        assert!([before, before + 1].contains(&time), "{time} with a tick after {ticks_in} reads");
     }
 }
 
@@ -188,8 +188,8 @@ fn invalid_registers_are_refused() {
     for (register, value) in wrong {
         let mut model = Model::with(HOURS_24, &good);
         model.registers[usize::from(register)] = value;
-        let told = clock(&mut model, Some(CENTURY)).read();
-        assert_eq!(told, Err(Error::NoTime), "{value:#x} in register {register}");
+        let time = clock(&mut model, Some(CENTURY)).read();
+        assert_eq!(time, Err(Error::NoTime), "{value:#x} in register {register}");
     }
     // 29 February of a common year; 31 April; hours of the other format.
     for (format, values) in [

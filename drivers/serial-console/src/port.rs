@@ -107,17 +107,17 @@ impl console_server::Port for Port {
 
     fn write(&self, bytes: &[u8]) -> Result<(), Status> {
         let mut rest = bytes;
-        let mut asked = 0;
+        let mut polls = 0;
         while !rest.is_empty() {
             let mut line = self.shared.line.lock();
             let count = line.uart.transmit(rest).map_err(|NoDevice| Status::DeviceError)?;
-            if count == 0 && asked == MAX_POLLS {
+            if count == 0 && polls == MAX_POLLS {
                 line.uart.announce_room();
                 drop(line);
                 let _ = self.shared.room.wait_until(Deadline::after_ms(POLL_MS));
-                asked = 0;
+                polls = 0;
             } else {
-                asked = if count == 0 { asked + 1 } else { 0 };
+                polls = if count == 0 { polls + 1 } else { 0 };
                 rest = &rest[count..];
             }
         }

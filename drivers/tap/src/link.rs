@@ -1,7 +1,7 @@
 //! The device, and the packets of its client.
 //!
-//! Key type: [`Link`]. A buffer for receiving goes to the device for one read; one for sending comes back at once. While
-//! the client polls, reads are non-blocking; one read is pending while the client waits for an event.
+//! Key type: [`Link`]. A buffer for receiving goes to the device for one read; one for sending comes back at once.
+//! While the client polls, reads are non-blocking; one read is pending while the client waits for an event.
 //! Deliberately not here: contracts.
 
 use alloc::collections::VecDeque;
@@ -163,7 +163,8 @@ impl Link {
         }
     }
 
-    /// Submits a read; returns its completion, if it has completed, and whether it has. `None` if the device refused it.
+    /// Submits a read; returns its completion, if it has completed, and whether it has. `None` if the device refused
+    /// it.
     fn read(&self, offset: u64, buffer: ExVec<u8>) -> Option<(Option<Completion>, bool)> {
         let (address, bytes) = (buffer.as_ptr() as usize, buffer.len());
         match self.device.submit(DeviceOperation::Read, offset, buffer, bytes) {
@@ -216,8 +217,8 @@ impl Link {
         true
     }
 
-    /// Returns the block of a read. If it belongs to a former client, which left while the read was pending, the packet is
-    /// copied to a block of the current client; without one, it is dropped.
+    /// Returns the block of a read. If it belongs to a former client, which left while the read was pending, the packet
+    /// is copied to a block of the current client; without one, it is dropped.
     fn own_block(&self, buffers: &mut Buffers, block: ExVec<u8>, length: usize) -> Option<ExVec<u8>> {
         let address = block.as_ptr() as usize;
         let Some((_, client)) = self.waiting.get().filter(|(waiting, _)| *waiting == address) else {
@@ -234,8 +235,8 @@ impl Link {
         Some(own)
     }
 
-    /// Keeps a read pending while the client waits, as long as the device works, and notifies it of packets. A client that
-    /// does not wait polls by itself.
+    /// Keeps a read pending while the client waits, as long as the device works, and notifies it of packets. A client
+    /// that does not wait polls by itself.
     pub async fn run(&self) {
         while !self.has_failed.get() {
             // Let the client take and give buffers first.

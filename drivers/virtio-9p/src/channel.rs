@@ -1,7 +1,7 @@
 //! The device's requests, and the validation of its answers.
 //!
-//! Key type: [`Channel`]. The interface is that of *Virtual I/O Device (VIRTIO)*, device id 9: a mount tag, and one queue of
-//! messages. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
+//! Key type: [`Channel`]. The interface is that of *Virtual I/O Device (VIRTIO)*, device id 9: a mount tag, and one
+//! queue of messages. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -1,7 +1,7 @@
 //! Driver of a host folder over virtio-9p, served by crate `folder-server`.
 //!
-//! Key type: [`channel::Channel`] (the requests, without clients). Neighbours: `sip-virtio` (the device), `folder-server`
-//! (the clients), `host-folder` (the same on the hosted machine). Deliberately not here: the protocol.
+//! Key type: [`channel::Channel`] (the requests, without clients). Neighbours: `sip-virtio` (the device),
+//! `folder-server` (the clients), `host-folder` (the same on the hosted machine). Deliberately not here: the protocol.
 #![no_std]
 #![forbid(unsafe_code)]
 

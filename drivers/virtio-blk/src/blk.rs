@@ -119,8 +119,8 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
         self.queue.under_way()
     }
 
-    /// Submits a transfer of the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to the
-    /// disk's byte `offset`, a multiple as well.
+    /// Submits a transfer of the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to
+    /// the disk's byte `offset`, a multiple as well.
     ///
     /// # Errors
     /// Too many are in flight, or the device has failed: then [`Core::serve`] returns the error.
@@ -151,8 +151,8 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
         let key = self.last_key + 1;
         let written = data.as_ref().filter(|data| data.direction == Direction::FromDevice);
         let expected = written.map_or(0, |data| data.bytes) + STATUS_BYTES;
-        let asked = Request { header: &header, data, reply: Reply::AfterData(STATUS_BYTES) };
-        match self.queue.submit(asked, (key, expected)) {
+        let request = Request { header: &header, data, reply: Reply::AfterData(STATUS_BYTES) };
+        match self.queue.submit(request, (key, expected)) {
             Ok(()) => {
                 self.last_key = key;
                 Ok(key)

@@ -75,8 +75,8 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     /// The queue is full; the buffer comes back.
     pub fn add_buffer(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
-        let asked = Request { header: &[], data: Some(data), reply: Reply::None };
-        self.receive.submit(asked, ()).map_err(memory_of)
+        let request = Request { header: &[], data: Some(data), reply: Reply::None };
+        self.receive.submit(request, ()).map_err(memory_of)
     }
 
     /// Takes the oldest input: a buffer, and the length of the input in it.

@@ -92,10 +92,10 @@ impl console_server::Port for Port {
     }
 
     fn columns_and_rows(&self) -> (u32, u32) {
-        let Some(told) = self.screen else { return (0, 0) };
+        let Some(configured) = self.screen else { return (0, 0) };
         match self.running.with(|line| line.columns_and_rows()) {
             Ok(Some((columns, rows))) => (columns.into(), rows.into()),
-            _ => told,
+            _ => configured,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Driver of a virtio network interface: the `NicDevice` contract for one client at a time.
 //!
-//! Key types: [`net::Net`] (the packets, without channels), `card::Interface` (it as a card). Neighbours: `sip-virtio` (the
-//! device), `nic-server` (the contract). The device does DMA directly on the client's buffers. Deliberately not here:
-//! protocols.
+//! Key types: [`net::Net`] (the packets, without channels), `card::Interface` (it as a card). Neighbours: `sip-virtio`
+//! (the device), `nic-server` (the contract). The device does DMA directly on the client's buffers. Deliberately not
+//! here: protocols.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -171,19 +171,19 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     /// The queue is full; the buffer comes back.
     pub fn add_buffer(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
-        let asked = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
-        self.receive.add(asked, ()).map_err(memory_of)
+        let request = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
+        self.receive.add(request, ()).map_err(memory_of)
     }
 
-    /// Adds a packet to send: the first `bytes` bytes of a buffer, not 0, with the device's header for them. Does not notify
-    /// the device; see [`Net::notify`].
+    /// Adds a packet to send: the first `bytes` bytes of a buffer, not 0, with the device's header for them. Does not
+    /// notify the device; see [`Net::notify`].
     ///
     /// # Errors
     /// The queue is full; the buffer comes back.
     pub fn send(&mut self, memory: M, bytes: usize, header: &[u8; HEADER_BYTES]) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
-        let asked = Request { header, data: Some(data), reply: Reply::None };
-        self.transmit.add(asked, ()).map_err(memory_of)
+        let request = Request { header, data: Some(data), reply: Reply::None };
+        self.transmit.add(request, ()).map_err(memory_of)
     }
 
     /// Notifies the device of added buffers and packets.

@@ -104,8 +104,8 @@ fn find(packet: &[u8]) -> Option<Place> {
     (is_whole && (!place.is_tcp || own_bytes >= 20)).then_some(place)
 }
 
-/// Builds the header of a packet to send, which starts with its Ethernet header. `None` if the packet does not match the
-/// request, or the device does not offer it.
+/// Builds the header of a packet to send, which starts with its Ethernet header. `None` if the packet does not match
+/// the request, or the device does not offer it.
 pub fn header(packet: &[u8], request: Request, offered: Offered) -> Option<[u8; BYTES]> {
     if request == Request::default() {
         return Some([0; BYTES]);
@@ -130,8 +130,8 @@ pub fn header(packet: &[u8], request: Request, offered: Offered) -> Option<[u8; 
     Some(header.to_bytes())
 }
 
-/// Returns whether the device has verified a received packet's checksums, or has passed on a partial one: then the packet
-/// has never left the machine.
+/// Returns whether the device has verified a received packet's checksums, or has passed on a partial one: then the
+/// packet has never left the machine.
 pub fn is_checked(header: &[u8]) -> bool {
     let flags = header.first().map_or(Flags::NONE, |&flags| Flags::from_bits(flags));
     flags.needs_checksum() || flags.data_valid()
@@ -173,35 +173,35 @@ mod tests {
 
     #[test]
     fn the_checksum_field_is_located() {
-        let asked = Request { checksum: true, segment_bytes: 0 };
-        let tcp = header(&packet(false, TCP, 5), asked, ALL);
+        let request = Request { checksum: true, segment_bytes: 0 };
+        let tcp = header(&packet(false, TCP, 5), request, ALL);
         assert_eq!(tcp, Some([1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0]));
-        let udp = header(&packet(true, UDP, 5), asked, ALL);
+        let udp = header(&packet(true, UDP, 5), request, ALL);
         assert_eq!(udp, Some([1, 0, 0, 0, 0, 0, 54, 0, 6, 0, 0, 0]));
     }
 
     #[test]
     fn long_packets_are_segmented() {
-        let asked = Request { checksum: true, segment_bytes: 1448 };
-        let sent = header(&packet(false, TCP, 4000), asked, ALL);
+        let request = Request { checksum: true, segment_bytes: 1448 };
+        let sent = header(&packet(false, TCP, 4000), request, ALL);
         assert_eq!(sent, Some([1, 1, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0]));
-        let sent = header(&packet(true, TCP, 4000), asked, ALL);
+        let sent = header(&packet(true, TCP, 4000), request, ALL);
         assert_eq!(sent, Some([1, 4, 86, 0, 0xa8, 0x05, 54, 0, 16, 0, 0, 0]));
         let only_4 = Offered { segmentation_version_6: false, ..ALL };
-        assert_eq!(header(&packet(true, TCP, 4000), asked, only_4), None);
+        assert_eq!(header(&packet(true, TCP, 4000), request, only_4), None);
     }
 
     #[test]
     fn truncated_and_mismatched_packets_are_refused() {
-        let asked = Request { checksum: true, segment_bytes: 1448 };
-        assert_eq!(header(&packet(false, UDP, 4000), asked, ALL), None);
-        assert_eq!(header(&packet(false, TCP, 0), asked, ALL), None);
-        assert_eq!(header(&packet(false, 1, 4000), asked, ALL), None);
-        assert_eq!(header(&packet(false, TCP, 9), asked, Offered::default()), None);
+        let request = Request { checksum: true, segment_bytes: 1448 };
+        assert_eq!(header(&packet(false, UDP, 4000), request, ALL), None);
+        assert_eq!(header(&packet(false, TCP, 0), request, ALL), None);
+        assert_eq!(header(&packet(false, 1, 4000), request, ALL), None);
+        assert_eq!(header(&packet(false, TCP, 9), request, Offered::default()), None);
         for is_version_6 in [false, true] {
             let whole = packet(is_version_6, TCP, 1);
             for length in 0..whole.len() {
-                assert_eq!(header(&whole[..length], asked, ALL), None, "{length} bytes");
+                assert_eq!(header(&whole[..length], request, ALL), None, "{length} bytes");
             }
         }
     }

@@ -34,11 +34,11 @@ fn a_block_is_filled_by_several_requests() {
 fn a_short_queue_is_supported() {
     let machine = machine(0, Way::Mmio, Faults::none());
     let mut driver = Driver::start(machine.clone()).expect("a correct device");
-    let mut asked = 0;
+    let mut submitted = 0;
     while driver.fill(machine.allocate(16).expect("memory"), 0, 16).is_ok() {
-        asked += 1;
+        submitted += 1;
     }
-    assert_eq!(asked, 8);
+    assert_eq!(submitted, 8);
 }
 
 fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {

@@ -31,7 +31,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Contents of a file, and its node number.
 #[derive(Clone, Copy)]
-enum Told {
+enum Contents {
     /// The audit log.
     Refusals = 1,
     /// SHA-256 of kernel and system image, as `sha256sum` prints them.
@@ -42,7 +42,7 @@ enum Told {
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
     let measurement_clients = startup.measurement_clients.ready();
-    let (refusals, measurements) = (Shown::new(Told::Refusals), Shown::new(Told::Measurements));
+    let (refusals, measurements) = (SnapshotFile::new(Contents::Refusals), SnapshotFile::new(Contents::Measurements));
     let serving = sip::executor::block_on(async {
         let serving = accept(measurement_clients, move |client| serve(measurements.clone(), client));
         drop(sip::executor::spawn(serving));
@@ -54,10 +54,10 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-fn text(told: Told) -> Result<String, Status> {
-    match told {
-        Told::Refusals => sip::audit::read(0).map(|(text, _)| text),
-        Told::Measurements => {
+fn text(contents: Contents) -> Result<String, Status> {
+    match contents {
+        Contents::Refusals => sip::audit::read(0).map(|(text, _)| text),
+        Contents::Measurements => {
             let mut text = String::new();
             for (of, name) in [(Measured::Kernel, "kernel"), (Measured::System, "system")] {
                 match measurement(of) {
@@ -78,14 +78,14 @@ fn text(told: Told) -> Result<String, Status> {
 
 /// A file and its snapshots.
 #[derive(Clone)]
-struct Shown {
-    told: Told,
+struct SnapshotFile {
+    contents: Contents,
     snapshots: Rc<RefCell<Snapshots>>,
 }
 
-impl Shown {
-    fn new(told: Told) -> Shown {
-        Shown { told, snapshots: Rc::default() }
+impl SnapshotFile {
+    fn new(contents: Contents) -> SnapshotFile {
+        SnapshotFile { contents, snapshots: Rc::default() }
     }
 
     /// The text for a client of this snapshot.
@@ -94,8 +94,8 @@ impl Shown {
     }
 }
 
-async fn serve(file: Shown, client: Exp<states::Start>) {
-    match text(file.told) {
+async fn serve(file: SnapshotFile, client: Exp<states::Start>) {
+    match text(file.contents) {
         Ok(text) => {
             let number = file.snapshots.borrow_mut().take(text);
             serve_text(file, number, client).await;
@@ -106,11 +106,11 @@ async fn serve(file: Shown, client: Exp<states::Start>) {
 }
 
 /// Serves one snapshot, read only.
-async fn serve_text(file: Shown, number: Number, client: Exp<states::Start>) {
+async fn serve_text(file: SnapshotFile, number: Number, client: Exp<states::Start>) {
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
-            ExpReady::GetAttributes { next } => next.attributes(attributes(file.told, &file.text(number))),
+            ExpReady::GetAttributes { next } => next.attributes(attributes(file.contents, &file.text(number))),
             ExpReady::Read { mut data, offset, count, next } => {
                 let copied = copy(file.text(number).as_bytes(), offset, count, &mut data);
                 next.read_done(data, copied)
@@ -124,11 +124,11 @@ async fn serve_text(file: Shown, number: Number, client: Exp<states::Start>) {
     }
 }
 
-fn attributes(told: Told, text: &str) -> FileAttributes {
+fn attributes(contents: Contents, text: &str) -> FileAttributes {
     FileAttributes {
         size_bytes: text.len() as u64,
         allocated_bytes: 0,
-        node: told as u64,
+        node: contents as u64,
         // Fits: the clock is not negative.
         modified_s: (sip::time::wall() / SECOND_NS) as i64,
         permissions: READ_ONLY,

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_text_is_kept_once() {
+    fn equal_texts_share_a_snapshot() {
         let mut snapshots = Snapshots::default();
         let first = snapshots.take("one\n".into());
         assert_eq!(snapshots.take("one\n".into()), first);

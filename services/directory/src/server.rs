@@ -108,11 +108,11 @@ fn answer_change(shared: &Shared, root: NodeId, change: directory::ExpReady) -> 
 async fn bind(
     shared: &Rc<Shared>,
     root: NodeId,
-    asked: ExVec<u8>,
+    requested: ExVec<u8>,
     endpoint: AnyEndpoint,
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
-    match peer(&client).and_then(|who| shared.find(root, &asked, &who)) {
+    match peer(&client).and_then(|who| shared.find(root, &requested, &who)) {
         Err(error) => client.not_bound(error, endpoint),
         Ok(Target::Folder(node)) => match endpoint.downcast::<directory::Exp<states::Start>>() {
             Ok(endpoint) => {
@@ -124,7 +124,7 @@ async fn bind(
         },
         Ok(Target::Provider { link, node, path, rest, rights }) => {
             let path = match path {
-                None => asked,
+                None => requested,
                 Some(text) => match client::namespace::block(&text) {
                     Ok(block) => block,
                     Err(_) => return client.not_bound(NameError::Exhausted, endpoint),
@@ -304,15 +304,15 @@ fn list(
     path: &[u8],
     client: &impl TypedEndpoint,
 ) -> Result<(ExVec<u8>, ExVec<u8>), NameError> {
-    let asked = || String::from_utf8_lossy(path).into_owned();
+    let requested = || String::from_utf8_lossy(path).into_owned();
     let (acl, from) = match look(shared, root, path, client) {
-        Err(NameError::NotFound) => (shared.list_on_creation(root, path, &peer(client)?)?, asked()),
+        Err(NameError::NotFound) => (shared.list_on_creation(root, path, &peer(client)?)?, requested()),
         Err(error) => return Err(error),
         Ok(Listed { node, .. }) => {
             let tree = shared.tree();
             match tree.list_of(node) {
                 None => Default::default(),
-                Some((own, list)) if own == node => (list.text(), asked()),
+                Some((own, list)) if own == node => (list.text(), requested()),
                 Some((above, list)) => (list.text(), tree.path_of(above)),
             }
         }

@@ -68,9 +68,9 @@ impl Shared {
     }
 
     /// Resolves a path for a bind and checks that the principal may bind to it.
-    pub fn find(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<Target, NameError> {
+    pub fn find(&self, root: NodeId, requested: &[u8], principal: &str) -> Result<Target, NameError> {
         let tree = self.tree.borrow();
-        match tree.resolve_past(root, text(asked)?, &mut self.pass(&tree, principal))? {
+        match tree.resolve_past(root, text(requested)?, &mut self.pass(&tree, principal))? {
             Resolved::Folder(node) => {
                 self.allow_bind(principal, &tree.path_of(node), Right::Traverse)?;
                 self.allow(&tree, node, principal, &[Right::Traverse, Right::Read])?;
@@ -104,27 +104,27 @@ impl Shared {
     pub fn change(
         &self,
         root: NodeId,
-        asked: &[u8],
+        requested: &[u8],
         principal: &str,
         right: Right,
         change: Change,
         make: impl FnOnce(&mut Names, &str) -> Result<Option<ProviderLink>, NameError>,
     ) -> Result<(), NameError> {
-        let asked = text(asked)?;
+        let requested = text(requested)?;
         let place = {
             let tree = self.tree.borrow();
-            let place = tree.place_of(root, asked, &mut self.pass(&tree, principal))?;
+            let place = tree.place_of(root, requested, &mut self.pass(&tree, principal))?;
             self.allow_change(&tree, &place, principal, right)?;
             place
         };
         // A removal is reported to watchers that could observe the name before it.
         let removed = self.tree.borrow().list_of(place.nearest).map(|(_, list)| Rc::clone(list));
-        let replaced = make(&mut self.tree.borrow_mut(), asked)?;
+        let replaced = make(&mut self.tree.borrow_mut(), requested)?;
         if let Some(link) = replaced {
             link.close();
         }
         let tree = self.tree.borrow();
-        match tree.place_of(root, asked, &mut |_| Ok(())) {
+        match tree.place_of(root, requested, &mut |_| Ok(())) {
             Ok(now) if change != Change::Removed => {
                 self.watchers.changed(change, &place.path, |who| self.may_observe(&tree, now.nearest, who));
             }
@@ -137,9 +137,9 @@ impl Shared {
     }
 
     /// Looks a name up without following a link at its end. Needs the right to read the folder.
-    pub fn look(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<Listed<ProviderLink>, NameError> {
+    pub fn look(&self, root: NodeId, requested: &[u8], principal: &str) -> Result<Listed<ProviderLink>, NameError> {
         let tree = self.tree.borrow();
-        let found = tree.look_past(root, text(asked)?, &mut self.pass(&tree, principal))?;
+        let found = tree.look_past(root, text(requested)?, &mut self.pass(&tree, principal))?;
         let full = tree.path_of(found.node);
         let folder = path::split_last(&full).map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
         if !self.access.rules().may_bind(principal, folder) {
@@ -150,9 +150,9 @@ impl Shared {
     }
 
     /// The ACL that a name would be created with, if the principal may read it.
-    pub fn list_on_creation(&self, root: NodeId, asked: &[u8], principal: &str) -> Result<String, NameError> {
+    pub fn list_on_creation(&self, root: NodeId, requested: &[u8], principal: &str) -> Result<String, NameError> {
         let tree = self.tree.borrow();
-        let place = tree.place_of(root, text(asked)?, &mut self.pass(&tree, principal))?;
+        let place = tree.place_of(root, text(requested)?, &mut self.pass(&tree, principal))?;
         let list = tree.list_on_creation(&place).ok_or(NameError::NotFound)?;
         self.allow_bind(principal, &tree.path_of(place.nearest), Right::Read)?;
         let allowed = self.check_place(&tree, &place, principal, &[Right::Read]);
@@ -165,10 +165,10 @@ impl Shared {
         &self,
         tree: &Names,
         root: NodeId,
-        asked: &[u8],
+        requested: &[u8],
         principal: &str,
     ) -> Result<NodeId, NameError> {
-        let Resolved::Folder(node) = tree.resolve_past(root, text(asked)?, &mut self.pass(tree, principal))? else {
+        let Resolved::Folder(node) = tree.resolve_past(root, text(requested)?, &mut self.pass(tree, principal))? else {
             return Err(NameError::NotSupported);
         };
         self.allow_bind(principal, &tree.path_of(node), Right::Read)?;
@@ -177,10 +177,10 @@ impl Shared {
     }
 
     /// Sets a name's ACL, or removes it if the text has no entry.
-    pub fn set_list(&self, root: NodeId, asked: &[u8], principal: &str, acl: &[u8]) -> Result<(), NameError> {
+    pub fn set_list(&self, root: NodeId, requested: &[u8], principal: &str, acl: &[u8]) -> Result<(), NameError> {
         let node = {
             let tree = self.tree.borrow();
-            let node = tree.look_past(root, text(asked)?, &mut self.pass(&tree, principal))?.node;
+            let node = tree.look_past(root, text(requested)?, &mut self.pass(&tree, principal))?.node;
             let place = Place { path: tree.path_of(node), nearest: node };
             self.allow_change(&tree, &place, principal, Right::SetAcl)?;
             node
@@ -198,16 +198,16 @@ impl Shared {
     pub fn subscribe(
         &self,
         root: NodeId,
-        asked: &[u8],
+        requested: &[u8],
         principal: String,
         events: namespace_events::Exp<namespace_events::states::Ready>,
     ) -> Result<impl Future<Output = ()> + use<>, NameError> {
         let tree = self.tree.borrow();
-        let asked = text(asked)?;
+        let requested = text(requested)?;
         let mut pass = self.pass(&tree, &principal);
-        let place = match path::parts(asked).next() {
+        let place = match path::parts(requested).next() {
             None => Place { path: tree.path_of(root), nearest: root },
-            Some(_) => tree.place_of(root, asked, &mut pass)?,
+            Some(_) => tree.place_of(root, requested, &mut pass)?,
         };
         drop(pass);
         self.allow_bind(&principal, &place.path, Right::Notify)?;
@@ -243,8 +243,8 @@ impl Shared {
 
     /// Checks that the ACL governing a node grants the principal one of these rights.
     fn allow(&self, tree: &Names, node: NodeId, principal: &str, rights: &[Right]) -> Result<(), NameError> {
-        let asked = self.check(tree, node, principal, rights);
-        asked.map_err(|refusal| refused(principal, &tree.path_of(node), &refusal))
+        let requested = self.check(tree, node, principal, rights);
+        requested.map_err(|refusal| refused(principal, &tree.path_of(node), &refusal))
     }
 
     /// Checks a name that may not exist yet, by the ACL that it would be created with.

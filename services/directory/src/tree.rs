@@ -186,8 +186,8 @@ impl<P: Clone> Tree<P> {
     }
 
     /// Resolves a path relative to a folder. Links are followed, including the last one.
-    pub fn resolve<'a>(&self, start: NodeId, asked: &'a str) -> Result<Resolved<'a, P>, NameError> {
-        self.resolve_past(start, asked, &mut |_| Ok(()))
+    pub fn resolve<'a>(&self, start: NodeId, requested: &'a str) -> Result<Resolved<'a, P>, NameError> {
+        self.resolve_past(start, requested, &mut |_| Ok(()))
     }
 
     /// Like [`resolve`](Tree::resolve), calling `pass` for each folder in which a name is looked up and for a provider
@@ -195,13 +195,13 @@ impl<P: Clone> Tree<P> {
     pub fn resolve_past<'a>(
         &self,
         start: NodeId,
-        asked: &'a str,
+        requested: &'a str,
         pass: &mut Pass<'_>,
     ) -> Result<Resolved<'a, P>, NameError> {
-        if !path::is_valid(asked) {
+        if !path::is_valid(requested) {
             return Err(NameError::BadPath);
         }
-        let mut path = Cow::Borrowed(asked);
+        let mut path = Cow::Borrowed(requested);
         let mut folder = start;
         for _ in 0..=LINK_LIMIT {
             match self.walk(folder, &path, pass)? {

@@ -288,7 +288,7 @@ impl Installer {
     fn install(&mut self, program: &Program, package: &ExVec<u8>, more: bool) -> (InstallOutcome, Line) {
         let kept = Kept { name: program.manifest.name.clone(), version: program.manifest.version, more };
         // A store failure does not prevent the install; the report says that it lasts until a restart.
-        let staged = self.open_store().map_err(|why| why.in_words(&self.store)).and_then(|mut store| {
+        let staged = self.open_store().map_err(|why| why.explanation(&self.store)).and_then(|mut store| {
             store.stage(&kept, package)?;
             Ok(store)
         });
@@ -307,7 +307,7 @@ impl Installer {
             return (InstallOutcome::Refused, refusal(name, status.text()));
         }
         let is_of_the_image = self.booted.programs().contains(&name);
-        let opened = self.open_store().map_err(|why| why.in_words(&self.store));
+        let opened = self.open_store().map_err(|why| why.explanation(&self.store));
         let kept = opened.and_then(|mut store| store.unlist(name, is_of_the_image));
         self.outcome(kept)
     }
@@ -454,7 +454,7 @@ impl From<AccessError> for Unusable {
 }
 
 impl Unusable {
-    fn in_words(self, path: &str) -> String {
+    fn explanation(self, path: &str) -> String {
         match self {
             Unusable::Absent if path.is_empty() => {
                 "this system has no store (the installer's parameter `store`)".into()

@@ -78,7 +78,7 @@ async fn resolve<E: TypedEndpoint>(
     };
     let (mut found, mut failed) = (Vec::new(), DnsError::NotFound);
     for is_version_6 in versions {
-        match ask(shared, name, *is_version_6, client).await? {
+        match query(shared, name, *is_version_6, client).await? {
             Ok(addresses) => found.extend(addresses.into_iter().map(IpAddr::from)),
             // A name without addresses of one IP version may have some of the other.
             Err(error) => failed = worse(failed, error),
@@ -92,7 +92,7 @@ fn worse(one: DnsError, other: DnsError) -> DnsError {
     if one == DnsError::NotFound { other } else { one }
 }
 
-async fn ask<E: TypedEndpoint>(
+async fn query<E: TypedEndpoint>(
     shared: &Shared,
     name: &str,
     is_version_6: bool,

@@ -95,8 +95,8 @@ impl Interface {
         let (mut begin, mut receive, mut transmit) = (self.endpoint, PACKETS, PACKETS);
         loop {
             let (events, announcer) = nic_events::new_channel()?;
-            let asked = begin.register_for_events(announcer).set_parameters(receive, transmit);
-            begin = match wait_async(asked, DEVICE_LIMIT).await? {
+            let pending = begin.register_for_events(announcer).set_parameters(receive, transmit);
+            begin = match wait_async(pending, DEVICE_LIMIT).await? {
                 nic_device::ImpIoConfigureAck::Success { next } => {
                     return Ok(Running {
                         endpoint: next.start_io(),

@@ -132,7 +132,7 @@ impl Manager {
     /// Ends a service. One with a grace period first loses its provider channels and may exit by itself.
     fn end(&self, position: usize, child: &Child, reason: StopReason) {
         let ending_ms = self.ending_ms(position);
-        if ending_ms > 0 && self.let_go(position) {
+        if ending_ms > 0 && self.deregister(position) {
             // Stop it whether or not it has exited.
             let _ = child.wait_until(Deadline::after_ms(ending_ms));
         }
@@ -141,7 +141,7 @@ impl Manager {
     }
 
     /// Deregisters a service's names, which closes its provider channels; false if it had none.
-    fn let_go(&self, position: usize) -> bool {
+    fn deregister(&self, position: usize) -> bool {
         let instance = self.machine.instance(self.registry.service(position).instance);
         let mut names = self.names.lock();
         let Some(namespace) = names.as_mut() else { return false };

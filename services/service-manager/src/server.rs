@@ -242,8 +242,8 @@ async fn deliver(server: Rc<Server>, subscriber: Rc<Subscriber>, mut events: Eve
             return;
         };
         let name = pad(&instance_name(&server, change));
-        let told = events.changed(name, change.state as u32, change.process);
-        events = match told.receive_async().await {
+        let pending = events.changed(name, change.state as u32, change.process);
+        events = match pending.receive_async().await {
             service_events::ExpReadyAfterChanged::Next { next } => next,
             service_events::ExpReadyAfterChanged::ChannelClosed(_) => {
                 subscriber.ended.set(true);

@@ -150,7 +150,7 @@ fn run(
         Err(status) => return Outcome::failure(format!("could not be started: {}", status.text())),
     };
     manager.registry.starting(position, child.clone());
-    match take_up(wired.provided, instance, manifest, namespace) {
+    match await_ready(wired.provided, instance, manifest, namespace) {
         Started::Running => {
             manager.registry.enter(position, ServiceState::Running, String::new());
             ending(&child)
@@ -166,7 +166,7 @@ fn run(
 }
 
 /// Waits until the service is ready on each path that it provides, and registers the paths.
-fn take_up(provided: Provided, instance: &Instance, manifest: &Manifest, namespace: &mut Namespace) -> Started {
+fn await_ready(provided: Provided, instance: &Instance, manifest: &Manifest, namespace: &mut Namespace) -> Started {
     let deadline = Deadline::after_ms(READY_MS);
     for (number, endpoint) in provided.into_iter().enumerate() {
         let ready = match endpoint.receive_by(deadline) {

@@ -152,10 +152,10 @@ impl Mount {
 
     /// Queries the volume's statistics.
     pub(crate) async fn statistics(self: &Rc<Mount>) -> Result<VolumeStatistics, Error> {
-        self.in_time(STATISTICS_LIMIT, Rc::clone(self).ask_statistics()).await
+        self.in_time(STATISTICS_LIMIT, Rc::clone(self).query_statistics()).await
     }
 
-    async fn ask_statistics(self: Rc<Mount>) -> Result<VolumeStatistics, Error> {
+    async fn query_statistics(self: Rc<Mount>) -> Result<VolumeStatistics, Error> {
         match self.control().await?.get_statistics().receive_async().await {
             file_system::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
                 self.control.put(next);
@@ -167,10 +167,10 @@ impl Mount {
 
     /// Flushes all writes to the medium.
     pub(crate) async fn sync(self: &Rc<Mount>) -> Result<(), Error> {
-        self.in_time(WRITING_LIMIT, Rc::clone(self).ask_sync()).await
+        self.in_time(WRITING_LIMIT, Rc::clone(self).request_sync()).await
     }
 
-    async fn ask_sync(self: Rc<Mount>) -> Result<(), Error> {
+    async fn request_sync(self: Rc<Mount>) -> Result<(), Error> {
         match self.control().await?.sync().receive_async().await {
             file_system::ImpReadyAfterSync::Done { next } => {
                 self.control.put(next);
@@ -186,10 +186,10 @@ impl Mount {
 
     /// Makes the file system flush and exit.
     async fn leave(self: &Rc<Mount>) -> Result<(), Error> {
-        self.in_time(WRITING_LIMIT, Rc::clone(self).ask_to_leave()).await
+        self.in_time(WRITING_LIMIT, Rc::clone(self).request_unmount()).await
     }
 
-    async fn ask_to_leave(self: Rc<Mount>) -> Result<(), Error> {
+    async fn request_unmount(self: Rc<Mount>) -> Result<(), Error> {
         let control = loop {
             // Only a started file system knows whether there is anything to flush.
             self.changed.until(|| *self.state.borrow() != State::Starting).await;
@@ -198,7 +198,7 @@ impl Mount {
             }
             if !self.controlled.get() || *self.state.borrow() != State::Serving {
                 // There is nothing to flush.
-                self.let_go(Deadline::PASSED);
+                self.expect_exit(Deadline::PASSED);
                 return Ok(());
             }
             // It has exited, but the supervisor has not noticed yet.
@@ -207,7 +207,7 @@ impl Mount {
         self.leaving.set(true);
         let done = match control.unmount().receive_async().await {
             file_system::ImpReadyAfterUnmount::Done { .. } => {
-                self.let_go(Deadline::after_ms(ENDING_MS));
+                self.expect_exit(Deadline::after_ms(ENDING_MS));
                 self.control.close();
                 Ok(())
             }
@@ -240,7 +240,7 @@ impl Mount {
     }
 
     /// From here on the exit of its file system is expected.
-    fn let_go(&self, deadline: Deadline) {
+    fn expect_exit(&self, deadline: Deadline) {
         if self.unmount_deadline.get().is_none() {
             self.unmount_deadline.set(Some(deadline));
         }
@@ -323,7 +323,7 @@ impl Manager {
 
     /// The volume mounted at this path.
     pub(crate) fn mount_at(&self, point: &[u8]) -> Result<Rc<Mount>, Error> {
-        let found = places::normal(point)
+        let found = places::canonical(point)
             .and_then(|point| self.mounts.borrow().iter().find(|mount| mount.point == point).cloned());
         found.ok_or_else(|| {
             let point = text::printable(point);
@@ -334,9 +334,9 @@ impl Manager {
     }
 
     /// Canonical path of an existing disk.
-    pub(crate) fn disk(&self, asked: &[u8]) -> Result<String, Error> {
-        let shown = text::printable(asked);
-        let Some(disk) = places::normal(asked) else {
+    pub(crate) fn disk(&self, requested: &[u8]) -> Result<String, Error> {
+        let shown = text::printable(requested);
+        let Some(disk) = places::canonical(requested) else {
             let explanation = format!("{shown}: it is no path of a disk; `ls /dev` shows what disks there are");
             return Err(Error::new(VolumeError::BadRequest, explanation));
         };
@@ -398,9 +398,9 @@ impl Manager {
 }
 
 /// Canonical path of a valid mount point.
-pub(crate) fn point_path(asked: &[u8]) -> Result<String, Error> {
-    places::normal(asked).filter(|point| places::may_be_point(point)).ok_or_else(|| {
-        let shown = text::printable(asked);
+pub(crate) fn point_path(requested: &[u8]) -> Result<String, Error> {
+    places::canonical(requested).filter(|point| places::may_be_point(point)).ok_or_else(|| {
+        let shown = text::printable(requested);
         let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);
         Error::new(VolumeError::BadRequest, explanation)
     })

@@ -45,7 +45,7 @@ impl Manager {
             Error::new(VolumeError::NotPermitted, explanation)
         };
         let Some(principal) = &client.0 else { return Err(refused()) };
-        let found = deciding_list(&mut self.namespace.borrow_mut(), path).map_err(|error| {
+        let found = governing_list(&mut self.namespace.borrow_mut(), path).map_err(|error| {
             let explanation = format!("{path}: cannot check your access: {error}");
             Error::new(VolumeError::NotPermitted, explanation)
         })?;
@@ -59,10 +59,10 @@ impl Manager {
 
 /// The ACL that governs a name, or that would govern it on creation. Stops at the first mount point on the path: file
 /// systems are not queried.
-fn deciding_list(namespace: &mut Namespace, asked: &str) -> Result<Option<NameAcl>, AccessError> {
+fn governing_list(namespace: &mut Namespace, requested: &str) -> Result<Option<NameAcl>, AccessError> {
     let mut found = namespace.acl("")?.map(|acl| NameAcl { inherited_from: Some("/".into()), ..acl });
-    let ends = asked.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0).chain([asked.len()]);
-    for name in ends.map(|end| &asked[..end]) {
+    let ends = requested.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0).chain([requested.len()]);
+    for name in ends.map(|end| &requested[..end]) {
         let kind = match namespace.own_attributes(name) {
             Ok((kind, _)) => Some(kind),
             Err(AccessError::Name(NameError::NotFound)) => None,

@@ -12,9 +12,9 @@ pub const MAX_PATH_BYTES: usize = 128;
 pub const POINTS: &str = "/fs";
 
 /// The path in canonical form, absolute; `None` if it is invalid or longer than [`MAX_PATH_BYTES`].
-pub fn normal(asked: &[u8]) -> Option<String> {
-    let asked = core::str::from_utf8(asked).ok().filter(|asked| path::is_valid(asked))?;
-    let full = path::absolute("/", asked);
+pub fn canonical(requested: &[u8]) -> Option<String> {
+    let requested = core::str::from_utf8(requested).ok().filter(|requested| path::is_valid(requested))?;
+    let full = path::absolute("/", requested);
     (full.len() <= MAX_PATH_BYTES && full != "/" && !full.chars().any(char::is_control)).then_some(full)
 }
 
@@ -56,11 +56,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_made_normal() {
-        assert_eq!(normal(b"/fs//a/./b/").as_deref(), Some("/fs/a/b"));
-        assert_eq!(normal(b"dev/disk0").as_deref(), Some("/dev/disk0"));
+    fn paths_are_canonicalised() {
+        assert_eq!(canonical(b"/fs//a/./b/").as_deref(), Some("/fs/a/b"));
+        assert_eq!(canonical(b"dev/disk0").as_deref(), Some("/dev/disk0"));
         for bad in [&b""[..], b"/", b"/fs/../dev", b"/fs/\0", b"/fs/\xff", b"/fs/a\nb", &[b'x'; 128]] {
-            assert_eq!(normal(bad), None, "{bad:?}");
+            assert_eq!(canonical(bad), None, "{bad:?}");
         }
     }
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_tell_their_disk() {
+    fn partitions_name_their_disk() {
         assert_eq!(whole_disk("/dev/disk0p12"), Some("/dev/disk0"));
         for whole in ["/dev/disk0", "/dev/disk0p", "/dev/p1", "/dev/mapp1", "/dev/ram10"] {
             assert_eq!(whole_disk(whole), None, "{whole}");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_collides() {
+    fn overlapping_paths_collide() {
         for (one, other) in
             [("/dev/disk0", "/dev/disk0"), ("/dev/disk0", "/dev/disk0p1"), ("/fs/a", "/fs/a/b"), ("/fs/a/b", "/fs/a")]
         {

@@ -112,7 +112,7 @@ async fn check(
 /// Whether a new mount has the requested access, and if not, why.
 async fn how(mount: &Rc<Mount>) -> (bool, String) {
     if mount.is_read_only() {
-        return (true, String::from("as asked for"));
+        return (true, String::from("as requested"));
     }
     match mount.statistics().await {
         Ok(statistics) if statistics.read_only != 0 => (true, text::padded(&statistics.kind)),

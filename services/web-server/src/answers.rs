@@ -316,7 +316,7 @@ async fn send_pieces(
         let is_last = reader.is_done();
         if !is_last {
             // The next piece is read while this one is sent.
-            reader.ask().await.map_err(|_| Gone)?;
+            reader.request().await.map_err(|_| Gone)?;
         }
         let sent = match head.take() {
             Some(head) => {
@@ -437,14 +437,14 @@ struct Reader<'a> {
     offset: u64,
     end: u64,
     piece_bytes: usize,
-    asked: Option<(contracts::file::Imp<contracts::file::states::ReadyAfterRead>, usize)>,
+    pending: Option<(contracts::file::Imp<contracts::file::states::ReadyAfterRead>, usize)>,
 }
 
 impl<'a> Reader<'a> {
     fn new(server: &'a Server, entry: &Rc<Entry>, range: ByteRange) -> Reader<'a> {
         let end = range.start + range.length;
         let piece_bytes = piece_bytes(server);
-        Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes, asked: None }
+        Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes, pending: None }
     }
 
     /// Whether all pieces were returned.
@@ -454,23 +454,23 @@ impl<'a> Reader<'a> {
 
     /// Returns the first piece.
     async fn first(&mut self) -> Result<(ExVec<u8>, usize), StoreError> {
-        self.ask().await?;
+        self.request().await?;
         self.next().await
     }
 
     /// Requests the next piece without waiting for it.
-    async fn ask(&mut self) -> Result<(), StoreError> {
+    async fn request(&mut self) -> Result<(), StoreError> {
         let channel = match self.entry.take_channel() {
             Some(channel) => channel,
             None => self.open().await?,
         };
-        self.ask_on(channel)
+        self.request_on(channel)
     }
 
-    fn ask_on(&mut self, channel: FileChannel) -> Result<(), StoreError> {
+    fn request_on(&mut self, channel: FileChannel) -> Result<(), StoreError> {
         let count = (self.end - self.offset).min(self.piece_bytes as u64) as usize;
         let block = self.server.blocks.take(count).map_err(|_| StoreError::Unavailable)?;
-        self.asked = Some((channel.read(block, self.offset, count as u32), count));
+        self.pending = Some((channel.read(block, self.offset, count as u32), count));
         Ok(())
     }
 
@@ -481,7 +481,7 @@ impl<'a> Reader<'a> {
         use contracts::file::ImpReadyAfterRead as Answer;
         let mut may_open = true;
         loop {
-            let (channel, count) = self.asked.take().ok_or(StoreError::Failed)?;
+            let (channel, count) = self.pending.take().ok_or(StoreError::Failed)?;
             match channel.receive_async().await {
                 Answer::ReadDone { data, count: read, next } => {
                     if read as usize != count || data.len() < count {
@@ -504,7 +504,7 @@ impl<'a> Reader<'a> {
                     may_open = false;
                     self.server.cache.forget(&self.entry);
                     let channel = self.open().await?;
-                    self.ask_on(channel)?;
+                    self.request_on(channel)?;
                 }
             }
         }

@@ -105,8 +105,8 @@ impl Store {
         let mut left_out = false;
         let mut page = new_page()?;
         while !left_out {
-            let asked = folder.enumerate(block("")?, cursor, page);
-            let (filled, bytes, next_cursor, more, next) = match asked.receive_async().await {
+            let pending = folder.enumerate(block("")?, cursor, page);
+            let (filled, bytes, next_cursor, more, next) = match pending.receive_async().await {
                 directory::ImpReadyAfterEnumerate::Page { page, bytes, cursor, more, next } => {
                     (page, bytes, cursor, more, next)
                 }
@@ -178,8 +178,8 @@ impl Store {
             opened => opened?,
         };
         let (importer, exporter) = file::new_channel().map_err(|_| StoreError::Unavailable)?;
-        let asked = folder.create_file(block(name)?, NEW_PERMISSIONS, CreateMode::OpenExisting, exporter);
-        match asked.receive_async().await {
+        let pending = folder.create_file(block(name)?, NEW_PERMISSIONS, CreateMode::OpenExisting, exporter);
+        match pending.receive_async().await {
             directory::ImpReadyAfterCreateFile::Done { .. } => {}
             directory::ImpReadyAfterCreateFile::Failed { error, .. } => return Err(of_name(error)),
             directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(StoreError::Unavailable),

@@ -52,8 +52,8 @@ impl Wire {
         use tcp_connection::ImpReadyAfterWrite as Answer;
         let endpoint = self.endpoint.take().ok_or(Gone)?;
         // Fits: blocks are shorter than 4 GiB.
-        let asked = endpoint.write(block, from as u32, count as u32, self.write_time_ms);
-        match asked.receive_async().await {
+        let pending = endpoint.write(block, from as u32, count as u32, self.write_time_ms);
+        match pending.receive_async().await {
             Answer::Written { data, next } => {
                 self.endpoint = Some(next);
                 Ok(data)
@@ -72,8 +72,8 @@ impl Wire {
         let endpoint = self.endpoint.take().ok_or(Gone)?;
         let (head, head_count) = head;
         let (data, from, count) = data;
-        let asked = endpoint.write_two(head, head_count as u32, data, from as u32, count as u32, self.write_time_ms);
-        match asked.receive_async().await {
+        let pending = endpoint.write_two(head, head_count as u32, data, from as u32, count as u32, self.write_time_ms);
+        match pending.receive_async().await {
             Answer::WrittenTwo { head, data, next } => {
                 self.endpoint = Some(next);
                 Ok((head, data))

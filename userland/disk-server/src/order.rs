@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_the_same_bytes_keeps_its_order() {
+    fn overlapping_requests_keep_their_order() {
         let (read, write) = (|range| Request::Read(range), |range| Request::Write(range));
         assert!(write(0..512).waits_for(&write(0..1024)));
         assert!(write(0..512).waits_for(&read(0..512)));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_begins_when_those_before_it_are_done() {
+    fn a_request_waits_for_earlier_conflicting_ones() {
         let order = Order::default();
         let mut first = pin!(order.acquire(Request::Write(0..1024)));
         let Poll::Ready(first) = first.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_page_goes_on_at_its_cursor() {
+    fn enumeration_continues_at_the_cursor() {
         let mut bytes = [0; 12];
         let mut page = Page::new(&mut bytes);
         assert_eq!(page.push(NodeKind::File, 1, "a"), Ok(()));

@@ -193,7 +193,7 @@ impl Volume for Memory {
 }
 
 #[test]
-fn directories_on_the_way_are_created() {
+fn missing_parents_are_created() {
     let volume = memory(&[("d", NodeKind::Directory), ("f", NodeKind::File)]);
     assert_eq!(volume.create_directories("d/a/b/c/"), Ok(()));
     assert_eq!(volume.kind("d/a/b/c"), Ok(NodeKind::Directory));
@@ -208,7 +208,7 @@ fn directories_on_the_way_are_created() {
 }
 
 #[test]
-fn a_link_to_nothing_on_the_way_is_no_endless_search() {
+fn a_dangling_link_ends_the_search() {
     let volume = memory(&[("l", NodeKind::Link)]);
     assert_eq!(volume.create_directories("l/a/b"), Err(NameError::NotFound));
 }
@@ -253,7 +253,7 @@ fn of_two_clients_that_create_a_file_one_opens_it() {
 }
 
 #[test]
-fn only_the_attributes_that_are_asked_for_change() {
+fn only_requested_attributes_change() {
     let which = NodeParts::PERMISSIONS | NodeParts::GROUP | NodeParts::ACCESSED;
     let changes = NodeChanges { modified_s: 1, accessed_s: 2, permissions: 0o170_644, owner: 3, group: 4, which };
     let wanted = AttributeChanges {

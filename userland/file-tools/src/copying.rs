@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_not_known_is_not_kept() {
+    fn unknown_times_are_not_copied() {
         let attributes = NodeAttributes {
             size_bytes: 0,
             allocated_bytes: 0,

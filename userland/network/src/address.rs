@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_read_and_masked() {
+    fn networks_are_parsed_and_masked() {
         let masked = |text: &str| Network::parse(text).map(|network| network.masked().to_string());
         assert_eq!(masked("192.0.2.77/24").as_deref(), Ok("192.0.2.0/24"));
         assert_eq!(masked("192.0.2.77").as_deref(), Ok("192.0.2.77/32"));

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_they_are_put() {
+    fn words_are_quoted() {
         assert_eq!(command_line(["rm", "-f", "a b"]), "rm -f 'a b'");
         assert_eq!(with_word("rm", "a b"), "rm 'a b'");
         assert_eq!(with_word("cp {} {}.old", "a"), "cp a a.old");

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_however_they_are_cut() {
+    fn lines_are_reassembled() {
         let text = "one\n\ntwo\nthree";
         for cut in 0..=text.len() {
             let (first, second) = text.split_at(cut);
