@@ -112,7 +112,7 @@ impl Session {
                     }
                 }
             }
-            if !self.screen.show_in_turn(&self.page()) {
+            if !self.screen.show_when_free(&self.page()) {
                 return self.rescue();
             }
         }

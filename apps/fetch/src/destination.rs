@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use client::file_writer::{Existing, FileWriter};
 use client::namespace::Namespace;
-use client::person::Person;
+use client::terminal::Terminal;
 use network::NetError;
 use sip::exheap::ExVec;
 use stdio::Output;
@@ -60,7 +60,7 @@ impl Destination<'_> {
 
 /// Progress display.
 pub struct Progress {
-    person: Option<Person>,
+    person: Option<Terminal>,
     begun_ns: u64,
     next_ns: u64,
     shown: bool,
@@ -68,7 +68,7 @@ pub struct Progress {
 
 impl Progress {
     /// Shows progress to this person, if any.
-    pub fn new(person: Option<Person>) -> Progress {
+    pub fn new(person: Option<Terminal>) -> Progress {
         let now = sip::time::monotonic();
         Progress { person, begun_ns: now, next_ns: now.saturating_add(SHOWN_EVERY_NS), shown: false }
     }

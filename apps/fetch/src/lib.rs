@@ -19,7 +19,7 @@ use core::time::Duration;
 use client::access::AccessError;
 use client::file_io::{OpenFile, new_block};
 use client::namespace::Namespace;
-use client::person::Person;
+use client::terminal::Terminal;
 use contracts::dns::AddressFamily;
 use http::url::Url;
 use network::NetError;
@@ -262,8 +262,8 @@ impl Plan {
     }
 
     /// Returns the person to show progress to.
-    fn person(&self, namespace: &mut Namespace) -> Option<Person> {
-        if self.quiet { None } else { Person::find(namespace) }
+    fn person(&self, namespace: &mut Namespace) -> Option<Terminal> {
+        if self.quiet { None } else { Terminal::find(namespace) }
     }
 
     /// Writes the response to its destination.

@@ -39,7 +39,7 @@ fn open(disk: &Declared<Device>) -> Result<FileDisk, String> {
     let device = disk.open_when_free().map_err(refused)?;
     let description = device.describe().map_err(refused)?;
     if description.kind != DeviceKind::Disk {
-        return Err(String::from("the device is no disk; name a disk for it in the system manifest"));
+        return Err(String::from("the device is not a disk; declare one in the system manifest"));
     }
     let shape = Shape { size_bytes: description.bytes, sector_bytes: SECTOR_BYTES, read_only: description.read_only };
     let transfers = Transfers::start(device).map_err(refused)?;

@@ -63,7 +63,7 @@ impl Transfers {
     fn wait_at_device(&self) {
         loop {
             self.queued.wait();
-            while self.pending.is_any_under_way() {
+            while self.pending.has_pending() {
                 match self.device.complete(Deadline::NEVER) {
                     Ok(completion) => self.file(completion),
                     Err(_) => break,

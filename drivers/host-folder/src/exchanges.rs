@@ -19,7 +19,7 @@ struct Shared {
     device: Device,
     pending: Pending<Completion>,
     /// Set when a request has been submitted.
-    handed: Event,
+    submitted: Event,
 }
 
 /// The transport to the machine.
@@ -30,7 +30,7 @@ pub struct Exchanges {
 impl Exchanges {
     /// Takes the device and starts the thread that waits for completions.
     pub fn start(device: Device) -> Result<Exchanges, Status> {
-        let shared = Arc::new(Shared { device, pending: Pending::new(), handed: Event::auto()? });
+        let shared = Arc::new(Shared { device, pending: Pending::new(), submitted: Event::auto()? });
         let waiting = Arc::clone(&shared);
         // The thread runs until the process ends.
         drop(sip::thread::spawn(move || waiting.wait_at_device())?);
@@ -43,12 +43,12 @@ impl Transport for Exchanges {
         Box::pin(async move {
             let (address, bytes) = (block.as_ptr() as usize, block.len());
             self.shared.pending.begin(address);
-            // The machine takes the request's length from the message.
+            // The length of the request is in the message itself.
             if let Err(error) = self.shared.device.submit(DeviceOperation::Write, 0, block, bytes) {
                 self.shared.pending.cancel(address);
                 return Exchanged { block: Some(error.block), answer: None };
             }
-            self.shared.handed.set();
+            self.shared.submitted.set();
             let completion = self.shared.pending.wait(address).await;
             let answer = completion.result.is_ok().then_some(0..completion.bytes);
             Exchanged { block: Some(completion.block), answer }
@@ -59,8 +59,8 @@ impl Transport for Exchanges {
 impl Shared {
     fn wait_at_device(&self) {
         loop {
-            self.handed.wait();
-            while self.pending.is_any_under_way() {
+            self.submitted.wait();
+            while self.pending.has_pending() {
                 match self.device.complete(Deadline::NEVER) {
                     Ok(completion) => self.pending.finish(completion.block.as_ptr() as usize, completion),
                     Err(_) => break,

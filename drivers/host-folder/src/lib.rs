@@ -34,7 +34,7 @@ fn open(folder: &Declared<Device>) -> Result<Mount, String> {
     let refused = |status: Status| format!("the folder cannot be opened: {}", status.text());
     let device = folder.open_when_free().map_err(refused)?;
     if device.describe().map_err(refused)?.kind != DeviceKind::Folder {
-        return Err(String::from("the device is no folder; name one for it in the system manifest"));
+        return Err(String::from("the device is not a folder; declare one in the system manifest"));
     }
     let block = ExVec::new(NAME_BYTES).map_err(refused)?;
     let name = device.perform(DeviceOperation::Read, 0, block, NAME_BYTES).map_err(|error| refused(error.status))?;

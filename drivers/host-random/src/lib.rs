@@ -1,7 +1,7 @@
 //! Driver of the host's random bytes: the `Entropy` contract for many clients.
 //!
-//! The device completes each request at once, so one thread serves all clients. Neighbour: `virtio-rng`, which serves the
-//! same contract on bare machines. Deliberately not here: a generator; the host's bytes are passed on unchanged.
+//! The device completes each request at once, so one thread serves all clients. Neighbour: `virtio-rng`, which serves
+//! the same contract on bare machines. Deliberately not here: a generator; the host's bytes are passed on unchanged.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok(device) => Rc::new(device),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // The parent process reports it to people.
+                // The parent process reports it.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -45,7 +45,7 @@ fn open(source: &Declared<Device>) -> Result<Device, String> {
     let refused = |status: Status| format!("the source of random bytes cannot be opened: {}", status.text());
     let device = source.open_when_free().map_err(refused)?;
     if device.describe().map_err(refused)?.kind != DeviceKind::Random {
-        return Err(String::from("the device has no random bytes; name `random0` for it in the system manifest"));
+        return Err(String::from("the device is not a random source; declare `random0` in the system manifest"));
     }
     Ok(device)
 }

@@ -52,7 +52,7 @@ impl BaseDisk {
 
     /// Reads the table, and serves the partitions in it.
     pub async fn scan(self: &Rc<BaseDisk>) -> Result<(), AccessError> {
-        let channel = self.open_and_look().await?;
+        let channel = self.open_and_scan().await?;
         let _opening = self.channels.offer(Vec::from([channel]));
         Ok(())
     }
@@ -85,11 +85,11 @@ impl BaseDisk {
 
     /// Opens a channel and makes sure that the partitions are those of the current disk. Waits for a driver
     /// that is being restarted.
-    async fn open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
-        until_open(Deadline::after_ms(TIMEOUT_MS), || self.try_open_and_look()).await
+    async fn open_and_scan(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
+        until_open(Deadline::after_ms(TIMEOUT_MS), || self.try_open_and_scan()).await
     }
 
-    async fn try_open_and_look(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
+    async fn try_open_and_scan(self: &Rc<BaseDisk>) -> Result<Channel, AccessError> {
         let channel = open_channel(&self.namespace, self.channels.path()).await?;
         let source = TableSource::new(channel).await?;
         let read = partition_table::read(&source).await;
@@ -132,7 +132,7 @@ impl BaseDisk {
         let disk = Disk::new(PartitionMedium::new(self, info, partition));
         match self.register(&path, &disk) {
             Ok(()) => drop(self.found.borrow_mut().served.insert(partition.number, disk)),
-            Err(error) => report::error(format_args!("{path} could not be registered: {error}")),
+            Err(error) => report::error(format_args!("{path} cannot be registered: {error}")),
         }
     }
 
@@ -155,14 +155,14 @@ impl BaseDisk {
         if !name_stays {
             let path = device_path(&names::of_partition(&self.name, number));
             if let Err(error) = self.namespace.borrow_mut().deregister(&path) {
-                report::error(format_args!("{path} could not be taken out: {error}"));
+                report::error(format_args!("{path} cannot be deregistered: {error}"));
             }
         }
     }
 
     /// Reports that the disk could not be scanned.
     pub fn report_unreadable(&self, error: AccessError) {
-        report::error(format_args!("{}: its partitions cannot be looked for: {error}", self.channels.path()));
+        report::error(format_args!("{}: its partition table cannot be read: {error}", self.channels.path()));
     }
 }
 
@@ -171,7 +171,7 @@ struct Opener<'a>(&'a Rc<BaseDisk>);
 
 impl Open for Opener<'_> {
     async fn open(&self, _opening: u64) -> Option<Vec<Channel>> {
-        Some(Vec::from([self.0.open_and_look().await.ok()?]))
+        Some(Vec::from([self.0.open_and_scan().await.ok()?]))
     }
 
     async fn open_one(&self) -> Option<Channel> {

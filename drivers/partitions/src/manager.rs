@@ -52,7 +52,7 @@ impl Manager {
                 match subscribed {
                     Ok(events) => manager.follow(events).await,
                     Err(error) => {
-                        report::error(format_args!("{DEVICES}: changes are not noticed: {error}"));
+                        report::error(format_args!("{DEVICES}: cannot watch for changes: {error}"));
                         return;
                     }
                 }
@@ -94,11 +94,11 @@ impl Manager {
         }
     }
 
-    /// Scans one disk; reports an error to people.
+    /// Scans one disk; logs an error.
     async fn scan(&self, name: &str) {
         let disk = self.disk(name);
         match disk.scan().await {
-            // Deregistered again meanwhile.
+            // Deregistered in the meantime.
             Ok(()) | Err(AccessError::Name(NameError::NotFound)) => {}
             Err(error) => disk.report_unreadable(error),
         }
@@ -118,7 +118,7 @@ impl Manager {
             let Some((disk, number)) = self.prefixes.partition(&name) else { continue };
             let is_there = self.disks.borrow().get(disk).map(|disk| disk.has_partition(number));
             if matches!(is_there, None | Some(Some(false))) {
-                // Fails for a name that is not this program's own, which is fine.
+                // Fails for names of other programs, as intended.
                 let _ = self.namespace.borrow_mut().deregister(&device_path(&name));
             }
         }
@@ -129,7 +129,7 @@ impl Manager {
         let mut client = client.success();
         loop {
             client = match client.receive_async().await {
-                ExpReady::Scan { disk, next } => match self.look_again(&disk).await.and_then(|()| self.report(&disk)) {
+                ExpReady::Scan { disk, next } => match self.rescan(&disk).await.and_then(|()| self.report(&disk)) {
                     Ok((partitions, text)) => next.report(partitions, text),
                     Err(error) => next.failed(error),
                 },
@@ -142,12 +142,12 @@ impl Manager {
         }
     }
 
-    async fn look_again(&self, asked: &[u8]) -> Result<(), PartitionError> {
-        if asked.is_empty() {
+    async fn rescan(&self, requested: &[u8]) -> Result<(), PartitionError> {
+        if requested.is_empty() {
             self.scan_all().await;
             return Ok(());
         }
-        let name = disk_name(asked).filter(|name| self.prefixes.is_disk(name)).ok_or(PartitionError::NotFound)?;
+        let name = disk_name(requested).filter(|name| self.prefixes.is_disk(name)).ok_or(PartitionError::NotFound)?;
         self.disk(name).scan().await.map_err(|error| match error {
             AccessError::Name(NameError::NotFound) => PartitionError::NotFound,
             AccessError::Name(NameError::Exhausted) | AccessError::System(_) => PartitionError::Exhausted,
@@ -156,8 +156,9 @@ impl Manager {
     }
 
     /// Returns the report on one disk, or on all.
-    fn report(&self, asked: &[u8]) -> Result<(u32, ExVec<u8>), PartitionError> {
-        let wanted = if asked.is_empty() { None } else { Some(disk_name(asked).ok_or(PartitionError::NotFound)?) };
+    fn report(&self, requested: &[u8]) -> Result<(u32, ExVec<u8>), PartitionError> {
+        let wanted =
+            if requested.is_empty() { None } else { Some(disk_name(requested).ok_or(PartitionError::NotFound)?) };
         let disks = self.disks.borrow();
         if wanted.is_some_and(|name| !disks.contains_key(name)) {
             return Err(PartitionError::NotFound);
@@ -188,7 +189,7 @@ impl Manager {
 }
 
 /// Returns the name of a disk that may be given as its path.
-fn disk_name(asked: &[u8]) -> Option<&str> {
-    let text = core::str::from_utf8(asked).ok()?.trim_start_matches('/');
+fn disk_name(requested: &[u8]) -> Option<&str> {
+    let text = core::str::from_utf8(requested).ok()?.trim_start_matches('/');
     Some(text.strip_prefix("dev/").unwrap_or(text))
 }

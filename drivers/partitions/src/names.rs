@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Name prefixes of disks, which a number follows.
+/// Name prefixes of disks, each followed by a number.
 pub struct Prefixes {
     prefixes: Vec<String>,
 }

@@ -50,7 +50,7 @@ impl ConfigurationSpace for Space {
                 ports.register().write(value);
             }
             Space::Memory(memory) => {
-                // A lost write shows when the register is read back.
+                // A failed write is noticed when the register is read back.
                 let _ = memory.write32(address.memory_offset() + u64::from(offset), value);
             }
         }
@@ -120,7 +120,7 @@ impl Windows {
     /// Writes an 8-bit register.
     pub fn write8(&self, address: u64, value: u8) {
         if let Some((_, range)) = self.find(Span { base: address, bytes: 1 }) {
-            // A lost write shows when the register is read back.
+            // A failed write is noticed when the register is read back.
             let _ = range.write8(address - range.base(), value);
         }
     }

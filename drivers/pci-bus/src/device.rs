@@ -17,8 +17,8 @@ use crate::access::{Space, Windows};
 
 /// Maximum interrupts per device: one for configuration changes and one for each of its first queues.
 const MAX_INTERRUPTS: u16 = 3;
-/// With more functions on the bus than this each gets one interrupt, so that all get one: processors tell some 200 apart.
-const MAX_ROOMY_FUNCTIONS: usize = 32;
+/// With more functions on the bus than this, each gets a single interrupt: a processor has some 200 vectors.
+const MAX_FUNCTIONS_WITH_VECTORS: usize = 32;
 const BELOW_4_GIB: u64 = 1 << 32;
 /// Polling interval of a reset, in nanoseconds.
 const PAUSE_NS: u64 = 100_000;
@@ -64,10 +64,10 @@ pub fn open(
         give_addresses(&offer, devices, placement, bars)?;
     }
     let structures = Structures::find(&mut devices.space, address, bars).map_err(|error| error.to_string())?;
-    let table = Table::find(&mut devices.space, address, bars)
-        .ok_or_else(|| String::from("it cannot interrupt by messages (MSI-X)"))?;
+    let table =
+        Table::find(&mut devices.space, address, bars).ok_or_else(|| String::from("it does not support MSI-X"))?;
     if structures.overlap(table.span) {
-        return Err(String::from("its table of messages lies among the registers that its driver needs"));
+        return Err(String::from("its MSI-X table shares a range with the registers that its driver needs"));
     }
     add_ranges(&offer.publication, &devices.windows, &structures)?;
     let mut device = Device { name: offer.name.into(), address, structures, table, messages: Vec::new() };
@@ -98,7 +98,7 @@ impl Device {
         silence(&mut DeviceStatus(windows, self.structures.status()))
             .map_err(|_| format!("{} does not reset", self.name))?;
         if !self.table.set(space, windows, self.address, &self.messages) {
-            return Err(format!("the table of messages of {} cannot be written", self.name));
+            return Err(format!("the MSI-X table of {} cannot be written", self.name));
         }
         set_command(space, self.address, SILENT | register::COMMAND_MASTER);
         Ok(())
@@ -146,7 +146,7 @@ fn give_addresses(
         let limit = if bar.kind == BarKind::Memory64 { u64::MAX } else { BELOW_4_GIB };
         let placed = match bridge {
             Some(bridge) => {
-                let within = bridge.memory.ok_or("the bridge that it lies behind passes no addresses on")?;
+                let within = bridge.memory.ok_or("its bridge forwards no addresses")?;
                 placement.place(bar.bytes, limit, Some(within))
             }
             None => {
@@ -155,7 +155,7 @@ fn give_addresses(
                 outside.place(bar.bytes, limit, None).inspect(|&placed| placement.avoid(placed))
             }
         };
-        let placed = placed.ok_or_else(|| format!("there is no room for its {} bytes of registers", bar.bytes))?;
+        let placed = placed.ok_or_else(|| format!("no address range for its {} bytes of registers", bar.bytes))?;
         bars::place(&mut devices.space, offer.function.address, bar, placed.base);
     }
     Ok(())
@@ -171,12 +171,12 @@ fn add_ranges(publication: &Publication, windows: &Windows, structures: &Structu
     let own = structures.device.unwrap_or(structures.interrupt_status);
     let first = Span { bytes: structures.doorbell_distance.into(), ..structures.notification };
     let all = [structures.common, structures.notification, structures.interrupt_status, own];
-    // Where there is room for one doorbell only, all queues have it.
+    // If the range holds a single doorbell, all queues share it.
     let several = first.bytes != 0 && structures.notification.contains(first);
     for span in all.into_iter().chain(several.then_some(first)) {
         let (range, offset) = windows
             .place_of(span)
-            .ok_or_else(|| String::from("its registers lie where the machine has no room for devices"))?;
+            .ok_or_else(|| String::from("its registers lie outside the machine's windows for devices"))?;
         publication.add_range(range, offset, span.bytes).map_err(not_offered)?;
     }
     Ok(())
@@ -184,7 +184,7 @@ fn add_ranges(publication: &Publication, windows: &Windows, structures: &Structu
 
 /// Allocates interrupts for the first entries of the device's MSI-X table.
 fn add_interrupts(offer: &Offer<'_>, entries: u16) -> Result<Vec<Message>, String> {
-    let most = if offer.functions.len() > MAX_ROOMY_FUNCTIONS { 1 } else { MAX_INTERRUPTS };
+    let most = if offer.functions.len() > MAX_FUNCTIONS_WITH_VECTORS { 1 } else { MAX_INTERRUPTS };
     let mut messages = Vec::new();
     for _ in 0..entries.min(most) {
         match offer.bus.allocate_interrupt() {

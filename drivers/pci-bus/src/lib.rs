@@ -2,10 +2,10 @@
 //! interrupts, and publishes each with just the registers that its driver needs.
 //!
 //! Key types: `access::{Space, Windows}` (registers through the kernel), `device::Device` (a published device).
-//! Neighbours: `pci` has the bus's data structures, `virtio-bus` names and resets devices, `bus-server` serves clients and
-//! waits for released devices. A driver gets neither configuration registers nor the MSI-X table: with those it
-//! could make a device write anywhere. Deliberately not here: bus numbers, which are the firmware's, and
-//! the devices' functions.
+//! Neighbours: `pci` has the bus's data structures, `virtio-bus` names and resets devices, `bus-server` serves clients
+//! and waits for released devices. A driver gets neither configuration registers nor the MSI-X table: with those it
+//! could make a device write anywhere. Deliberately not here: bus numbers, which are the firmware's, and the devices'
+//! functions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -84,7 +84,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Devices>, String> {
     }
     let mut placement = Placement::new(windows.spans());
     for candidate in &mut candidates {
-        look_at_addresses(&mut space, &windows, &mut placement, candidate);
+        reserve_addresses(&mut space, &windows, &mut placement, candidate);
     }
     let mut devices = Devices { space, windows, published: BTreeMap::new() };
     let functions: Vec<Function> = candidates.iter().map(|candidate| candidate.function.clone()).collect();
@@ -96,7 +96,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Devices>, String> {
 }
 
 /// Finds the addresses that a function uses, and reserves them.
-fn look_at_addresses(space: &mut Space, windows: &Windows, placement: &mut Placement, candidate: &mut Candidate) {
+fn reserve_addresses(space: &mut Space, windows: &Windows, placement: &mut Placement, candidate: &mut Candidate) {
     let function = &candidate.function;
     if function.is_host() {
         return;

@@ -38,10 +38,10 @@ pub fn main(startup: Startup) -> i32 {
 fn open(size_mib: i64) -> Result<RamDisk, String> {
     let size_bytes = match size_mib {
         1..=MAX_MIB => size_mib.unsigned_abs() << 20,
-        _ => return Err(format!("a disk of {size_mib} MiB cannot be made; give it 1 to {MAX_MIB}")),
+        _ => return Err(format!("the disk cannot have {size_mib} MiB; give it 1 to {MAX_MIB}")),
     };
     let pieces =
-        Pieces::new(size_bytes).ok_or_else(|| format!("there is no memory to keep {size_mib} MiB in order"))?;
+        Pieces::new(size_bytes).ok_or_else(|| format!("there is no memory for the index of {size_mib} MiB"))?;
     let shape = Shape { size_bytes, sector_bytes: SECTOR_BYTES, read_only: false };
     Ok(RamDisk { shape, pieces: RefCell::new(pieces) })
 }

@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_zero_and_takes_no_memory() {
+    fn unwritten_parts_read_as_zeros_and_take_no_memory() {
         let mut pieces = pieces();
         pieces.write(0, &vec![0; SIZE as usize], |_| panic!("zeros need no memory")).expect("zeros are there");
         assert!(read(&pieces, 0, SIZE as usize).iter().all(|&byte| byte == 0));
     }
 
     #[test]
-    fn writes_over_the_borders_of_pieces_are_read_back() {
+    fn writes_across_pieces_round_trip() {
         let mut pieces = pieces();
         let offset = PIECE_BYTES as u64 - 100;
         let bytes: Vec<u8> = (0..2 * PIECE_BYTES).map(|index| (index % 251) as u8 + 1).collect();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_a_write_fails_and_what_was_there_stays() {
+    fn without_memory_a_write_fails_and_earlier_contents_stay() {
         let mut pieces = pieces();
         pieces.write(0, &[1; 10], take).expect("there is memory");
         let mut left = 1;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_past_the_end() {
+    fn transfers_past_the_end_fail() {
         let mut pieces = pieces();
         assert_eq!(pieces.read(SIZE, &mut [0]), None);
         assert_eq!(pieces.write(SIZE - 1, &[1; 2], take), None);

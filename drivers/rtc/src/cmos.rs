@@ -114,10 +114,10 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Error::NoClock => "no real-time clock answers at the ports 0x70 and 0x71",
-            Error::PowerLost => "the real-time clock has lost its power; set it",
-            Error::NoTime => "what the real-time clock tells is no date and time; set it",
-            Error::OutOfRange => "the real-time clock cannot tell this time",
-            Error::NotKept => "the real-time clock does not keep the time it is told",
+            Error::PowerLost => "the real-time clock has lost power; set it",
+            Error::NoTime => "the real-time clock has no valid date and time; set it",
+            Error::OutOfRange => "the real-time clock cannot represent this time",
+            Error::NotKept => "the real-time clock does not keep the time it was set to",
         })
     }
 }
@@ -187,7 +187,7 @@ impl<P: Ports> Clock<P> {
         registers.format().write(format);
         // The seconds may have advanced meanwhile.
         match self.read() {
-            Ok(told) if (seconds..=seconds + 2).contains(&told) => Ok(()),
+            Ok(time) if (seconds..=seconds + 2).contains(&time) => Ok(()),
             _ => Err(Error::NotKept),
         }
     }
@@ -207,15 +207,15 @@ impl<P: Ports> Clock<P> {
     fn sample(&self) -> Result<Sample, Error> {
         for _ in 0..ATTEMPTS {
             self.steady()?;
-            let first = self.look();
-            if !self.registers.progress().read().updating() && self.look() == first {
+            let first = self.read_registers();
+            if !self.registers.progress().read().updating() && self.read_registers() == first {
                 return Ok(first);
             }
         }
         Err(Error::NoTime)
     }
 
-    fn look(&self) -> Sample {
+    fn read_registers(&self) -> Sample {
         let registers = &self.registers;
         Sample {
             second: registers.second().read(),
@@ -242,7 +242,7 @@ impl<P: Ports> Clock<P> {
             hour % 12 + if sample.hour & AFTERNOON != 0 { 12 } else { 0 }
         };
         let year = i64::from(number(sample.year).filter(|&year| year < 100)?);
-        // A value that is no century: this machine uses the register for something else.
+        // Not a plausible century: this machine uses the register for something else.
         let century = number(sample.century).filter(|century| self.century_register.is_some() && *century >= 19);
         let year = match century {
             Some(century) => i64::from(century) * 100 + year,

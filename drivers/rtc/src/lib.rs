@@ -100,10 +100,10 @@ fn refuse(clients: Clients, error: StartError, explanation: &str) -> i32 {
 
 fn set_wall_clock(clock: &Clock<Selected>) -> Result<(), String> {
     let seconds = clock.read().map_err(|error| format!("the wall clock was not set: {error}"))?;
-    tell_system(seconds).map_err(|status| format!("the wall clock was not set: {}", status.text()))
+    set_system_time(seconds).map_err(|status| format!("the wall clock was not set: {}", status.text()))
 }
 
-fn tell_system(seconds: i64) -> Result<(), Status> {
+fn set_system_time(seconds: i64) -> Result<(), Status> {
     let nanoseconds = u64::try_from(seconds).ok().and_then(|seconds| seconds.checked_mul(NANOSECONDS));
     sip::time::set_wall(nanoseconds.ok_or(Status::BadArgument)?)
 }
@@ -119,7 +119,7 @@ async fn serve(clock: Shared, mut client: real_time_clock::Exp<states::Ready>) {
                 match clock
                     .set(seconds)
                     .map_err(clock_error)
-                    .and_then(|()| tell_system(seconds).map_err(|_| ClockError::OutOfRange))
+                    .and_then(|()| set_system_time(seconds).map_err(|_| ClockError::OutOfRange))
                 {
                     Ok(()) => next.done(),
                     Err(error) => next.failed(error),

@@ -41,7 +41,7 @@ fn clock<D: Device>(device: D, century_register: Option<u8>) -> Clock<Reached<D>
 
 struct Model {
     registers: [u8; 128],
-    /// Number of reads after which the second advances, whatever is going on.
+    /// Number of reads after which the second advances.
     ticks_in: Option<usize>,
 }
 
@@ -87,7 +87,7 @@ impl Device for &mut Model {
 }
 
 fn unix(text: &str) -> i64 {
-    Moment::parse(text).and_then(|moment| moment.to_unix()).unwrap_or_else(|| panic!("{text} is no moment"))
+    Moment::parse(text).and_then(|moment| moment.to_unix()).unwrap_or_else(|| panic!("{text} is not a valid time"))
 }
 
 const TIMES: [&str; 12] = [
@@ -106,7 +106,7 @@ const TIMES: [&str; 12] = [
 ];
 
 #[test]
-fn seconds_and_moments_are_each_others_inverse() {
+fn seconds_and_moments_round_trip() {
     assert_eq!(unix("1970-01-01 00:00:00"), 0);
     assert_eq!(unix("2026-11-21 03:06:38"), 1_795_230_398);
     for day in (-700_000_i64..2_900_000).step_by(13) {
@@ -119,7 +119,7 @@ fn seconds_and_moments_are_each_others_inverse() {
 }
 
 #[test]
-fn what_is_set_is_read_in_every_format() {
+fn times_round_trip_in_every_format() {
     for format in [0, BINARY, HOURS_24, BINARY | HOURS_24] {
         for time in TIMES {
             let mut model = Model::new(format);
@@ -140,13 +140,13 @@ fn what_is_set_is_read_in_every_format() {
 fn hours_before_and_after_noon() {
     for (register, hour) in [(0x12, 0), (0x01, 1), (0x11, 11), (0x92, 12), (0x81, 13), (0x91, 23)] {
         let mut model = Model::with(0, &[(4, register), (7, 1), (8, 1), (9, 0)]);
-        let told = clock(&mut model, None).read();
-        assert_eq!(told, Ok(unix("2000-01-01 00:00:00") + hour * 3600), "{register:#x}");
+        let time = clock(&mut model, None).read();
+        assert_eq!(time, Ok(unix("2000-01-01 00:00:00") + hour * 3600), "{register:#x}");
     }
 }
 
 #[test]
-fn a_register_that_holds_no_century_is_ignored() {
+fn an_implausible_century_register_is_ignored() {
     for century in [0x00, 0x18, 0xff, 0xaa] {
         let mut model = Model::with(HOURS_24, &[(7, 1), (8, 1), (9, 0x26), (CENTURY, century)]);
         assert_eq!(clock(&mut model, Some(CENTURY)).read(), Ok(unix("2026-01-01 00:00:00")));
@@ -154,19 +154,19 @@ fn a_register_that_holds_no_century_is_ignored() {
 }
 
 #[test]
-fn the_time_is_read_whole_whenever_it_changes() {
+fn reads_are_consistent_across_ticks() {
     for ticks_in in 0..60 {
         let values = [(0, 0x59), (2, 0x07), (4, 0x08), (7, 0x21), (8, 0x11), (9, 0x26), (CENTURY, 0x20), (0x0a, 0x80)];
         let mut model = Model::with(HOURS_24, &values);
         model.ticks_in = Some(ticks_in);
-        let told = clock(&mut model, Some(CENTURY)).read().unwrap();
+        let time = clock(&mut model, Some(CENTURY)).read().unwrap();
         let before = unix("2026-11-21 08:07:59");
-        assert!([before, before + 1].contains(&told), "{told} with a tick after {ticks_in} reads");
+        assert!([before, before + 1].contains(&time), "{time} with a tick after {ticks_in} reads");
     }
 }
 
 #[test]
-fn what_cannot_be_is_no_time() {
+fn invalid_registers_are_refused() {
     let good = [(0, 0x01), (2, 0x02), (4, 0x03), (7, 0x04), (8, 0x05), (9, 0x06), (CENTURY, 0x20)];
     assert!(clock(&mut Model::with(HOURS_24, &good), Some(CENTURY)).read().is_ok());
     let wrong: [(u8, u8); 14] = [
@@ -188,8 +188,8 @@ fn what_cannot_be_is_no_time() {
     for (register, value) in wrong {
         let mut model = Model::with(HOURS_24, &good);
         model.registers[usize::from(register)] = value;
-        let told = clock(&mut model, Some(CENTURY)).read();
-        assert_eq!(told, Err(Error::NoTime), "{value:#x} in register {register}");
+        let time = clock(&mut model, Some(CENTURY)).read();
+        assert_eq!(time, Err(Error::NoTime), "{value:#x} in register {register}");
     }
     // 29 February of a common year; 31 April; hours of the other format.
     for (format, values) in [
@@ -209,7 +209,7 @@ fn what_cannot_be_is_no_time() {
 }
 
 #[test]
-fn a_clock_without_power_or_not_there_says_so() {
+fn lost_power_and_a_missing_clock_are_reported() {
     let mut model = Model::with(HOURS_24, &[(7, 1), (8, 1), (0x0d, 0)]);
     assert_eq!(clock(&mut model, None).read(), Err(Error::PowerLost));
 
@@ -238,7 +238,7 @@ fn a_clock_without_power_or_not_there_says_so() {
 }
 
 #[test]
-fn registers_that_change_without_end_are_no_time() {
+fn registers_that_never_settle_are_refused() {
     struct Restless(u64);
     impl Device for Restless {
         fn read(&mut self, register: u8) -> u8 {

@@ -20,11 +20,11 @@ use crate::devices;
 /// Maximum input buffered for the server; more stays in the device's FIFO, and then with the sender.
 const INPUT_BYTES: usize = 4096;
 /// Maximum polls of the transmitter before waiting for its interrupt.
-const ASKS: usize = 64;
+const MAX_POLLS: usize = 64;
 /// Polling interval, which bounds the delay caused by a lost interrupt.
-const LOOK_AGAIN_AFTER_MS: u64 = 100;
+const POLL_MS: u64 = 100;
 /// Maximum rounds of service per interrupt before the device is given up.
-const ROUNDS: usize = 1_000;
+const MAX_ROUNDS: usize = 1_000;
 
 struct Line {
     uart: Uart<IoPortRange>,
@@ -107,17 +107,17 @@ impl console_server::Port for Port {
 
     fn write(&self, bytes: &[u8]) -> Result<(), Status> {
         let mut rest = bytes;
-        let mut asked = 0;
+        let mut polls = 0;
         while !rest.is_empty() {
             let mut line = self.shared.line.lock();
             let count = line.uart.transmit(rest).map_err(|NoDevice| Status::DeviceError)?;
-            if count == 0 && asked == ASKS {
+            if count == 0 && polls == MAX_POLLS {
                 line.uart.announce_room();
                 drop(line);
-                let _ = self.shared.room.wait_until(Deadline::after_ms(LOOK_AGAIN_AFTER_MS));
-                asked = 0;
+                let _ = self.shared.room.wait_until(Deadline::after_ms(POLL_MS));
+                polls = 0;
             } else {
-                asked = if count == 0 { asked + 1 } else { 0 };
+                polls = if count == 0 { polls + 1 } else { 0 };
                 rest = &rest[count..];
             }
         }
@@ -145,11 +145,11 @@ fn wait_for_interrupts(shared: &Shared, interrupt: &Interrupt) {
 
 /// Handles everything that the device has pending. Returns whether it still works.
 fn serve(shared: &Shared) -> bool {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut guard = shared.line.lock();
         let line = &mut *guard;
         let Ok(served) = line.uart.serve(&mut line.input, INPUT_BYTES) else {
-            stdio::report::error(format_args!("the serial port answers no more"));
+            stdio::report::error(format_args!("the serial port has stopped responding"));
             return false;
         };
         if !line.input.is_empty() {
@@ -162,6 +162,6 @@ fn serve(shared: &Shared) -> bool {
             return true;
         }
     }
-    stdio::report::error(format_args!("the serial port interrupts without end"));
+    stdio::report::error(format_args!("the serial port's interrupt storm does not end"));
     false
 }

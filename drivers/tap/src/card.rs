@@ -26,7 +26,7 @@ impl Card for Link {
     }
 
     fn close(&self, client: u64) {
-        self.leave(client);
+        self.release(client);
     }
 
     fn give(&self, client: &Client, buffer: ExVec<u8>) -> Result<(), ExVec<u8>> {
@@ -56,7 +56,7 @@ impl Card for Link {
             let Some(packet) = self.take_received(client).or_else(sent) else { break };
             taken.push(packet);
         }
-        self.tell_of_rest();
+        self.notify_rest();
     }
 
     fn take_received(&self, _: &Client) -> Option<Filled> {
@@ -70,7 +70,7 @@ impl Card for Link {
     /// Sent packets are no event: they are sent at once.
     async fn events(&self, client: u64, pending: &mut Events) -> bool {
         if pending.is_empty() {
-            pending.received = self.news(client).await;
+            pending.received = self.event(client).await;
         }
         !pending.is_empty()
     }

@@ -35,7 +35,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok(link) => Rc::new(link),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // The parent process reports it to people.
+                // The parent process reports it.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -50,19 +50,19 @@ fn open(interface: &Declared<Device>) -> Result<Link, String> {
     let device = interface.open_when_free().map_err(refused)?;
     let description = device.describe().map_err(refused)?;
     Link::new(device, &description)
-        .map_err(|_| String::from("the device carries no packets; name a TAP interface for it in the system manifest"))
+        .map_err(|_| String::from("the device is not a packet link; declare a TAP interface in the system manifest"))
 }
 
 /// Serves until the provider channel closes, or the device fails.
 async fn serve(provider: service_provider::Exp<service_provider::states::Ready>, link: Rc<Link>) -> i32 {
     let mut clients = pin!(nic_server::accept(provider, Rc::clone(&link)));
-    let mut packets = pin!(link.keep());
+    let mut packets = pin!(link.run());
     poll_fn(|context| {
         if clients.as_mut().poll(context).is_ready() {
             return Poll::Ready(0);
         }
         if packets.as_mut().poll(context).is_ready() {
-            report::error(format_args!("the host has taken the TAP interface away"));
+            report::error(format_args!("the host has removed the TAP interface"));
             return Poll::Ready(1);
         }
         Poll::Pending

@@ -1,7 +1,7 @@
 //! The device, and the packets of its client.
 //!
-//! Key type: [`Link`]. A buffer for receiving goes to the device for one read; one for sending comes back at once. While
-//! the client polls, reads are non-blocking; one read is pending while the client waits for an event.
+//! Key type: [`Link`]. A buffer for receiving goes to the device for one read; one for sending comes back at once.
+//! While the client polls, reads are non-blocking; one read is pending while the client waits for an event.
 //! Deliberately not here: contracts.
 
 use alloc::collections::VecDeque;
@@ -42,14 +42,14 @@ pub struct Link {
     client: Cell<Option<u64>>,
     clients: Cell<u64>,
     /// Whether packets were received since the client was notified or took them all.
-    is_news: Cell<bool>,
+    has_unseen: Cell<bool>,
     /// Whether the client waits for an event.
-    may_tell: Cell<bool>,
+    client_waits: Cell<bool>,
     /// Wakers of the notifying and of the receiving task.
-    teller: RefCell<Option<Waker>>,
+    notifier: RefCell<Option<Waker>>,
     receiver: RefCell<Option<Waker>>,
     /// Whether the device has failed.
-    is_gone: Cell<bool>,
+    has_failed: Cell<bool>,
 }
 
 impl Link {
@@ -62,11 +62,11 @@ impl Link {
             waiting: Cell::new(None),
             client: Cell::new(None),
             clients: Cell::new(0),
-            is_news: Cell::new(false),
-            may_tell: Cell::new(false),
-            teller: RefCell::default(),
+            has_unseen: Cell::new(false),
+            client_waits: Cell::new(false),
+            notifier: RefCell::default(),
             receiver: RefCell::default(),
-            is_gone: Cell::new(false),
+            has_failed: Cell::new(false),
         })
     }
 
@@ -84,18 +84,18 @@ impl Link {
     }
 
     /// Releases the link, and drops the client's buffers.
-    pub fn leave(&self, client: u64) {
+    pub fn release(&self, client: u64) {
         if self.client.get() != Some(client) {
             return;
         }
         self.client.set(None);
-        self.is_news.set(false);
-        self.may_tell.set(false);
+        self.has_unseen.set(false);
+        self.client_waits.set(false);
         drop(self.buffers.take());
-        wake(&self.teller);
+        wake(&self.notifier);
     }
 
-    /// Adds a buffer for receiving.
+    /// Adds a receive buffer.
     pub fn add(&self, buffer: ExVec<u8>) {
         self.buffers.borrow_mut().empty.push_back(buffer);
         wake(&self.receiver);
@@ -107,7 +107,7 @@ impl Link {
         buffers.empty.len() + buffers.received.len() + usize::from(self.waiting.get().is_some())
     }
 
-    /// Returns the number of buffers of sent packets not yet taken back.
+    /// Returns the number of transmit buffers not yet taken back.
     pub fn sent_buffers(&self) -> usize {
         self.buffers.borrow().sent.len()
     }
@@ -120,10 +120,10 @@ impl Link {
         let offset = treatment.unwrap_or_default().to_offset();
         let address = buffer.as_ptr() as usize;
         match self.device.submit(DeviceOperation::Write, offset, buffer, bytes) {
-            // A packet for which there is no room is dropped.
+            // Dropped if the host's queue is full.
             Ok(_) => match self.completed(address) {
                 Some(completion) => self.buffers.borrow_mut().sent.push_back(completion.block),
-                None => self.is_gone.set(true),
+                None => self.has_failed.set(true),
             },
             Err(error) => self.buffers.borrow_mut().sent.push_back(error.block),
         }
@@ -139,15 +139,15 @@ impl Link {
         let mut buffers = self.buffers.borrow_mut();
         let packet = buffers.received.pop_front();
         if buffers.received.is_empty() {
-            self.is_news.set(false);
+            self.has_unseen.set(false);
         }
         packet
     }
 
     /// Notifies the client of packets that it has not taken.
-    pub fn tell_of_rest(&self) {
-        if self.is_news.get() {
-            wake(&self.teller);
+    pub fn notify_rest(&self) {
+        if self.has_unseen.get() {
+            wake(&self.notifier);
         }
     }
 
@@ -157,13 +157,14 @@ impl Link {
             let Some(buffer) = self.buffers.borrow_mut().empty.pop_front() else { break };
             let Some((completion, is_done)) = self.read(NO_WAIT, buffer) else { break };
             let Some(completion) = completion.filter(|_| is_done) else { break };
-            if !self.file(completion) {
+            if !self.handle(completion) {
                 break;
             }
         }
     }
 
-    /// Submits a read; returns its completion, if it has completed, and whether it has. `None` if the device refused it.
+    /// Submits a read; returns its completion, if it has completed, and whether it has. `None` if the device refused
+    /// it.
     fn read(&self, offset: u64, buffer: ExVec<u8>) -> Option<(Option<Completion>, bool)> {
         let (address, bytes) = (buffer.as_ptr() as usize, buffer.len());
         match self.device.submit(DeviceOperation::Read, offset, buffer, bytes) {
@@ -185,16 +186,16 @@ impl Link {
             if completion.block.as_ptr() as usize == address {
                 return Some(completion);
             }
-            self.file(completion);
+            self.handle(completion);
             wake(&self.receiver);
         }
         None
     }
 
     /// Handles a completed read; returns whether it received a packet.
-    fn file(&self, completion: Completion) -> bool {
+    fn handle(&self, completion: Completion) -> bool {
         if completion.result.is_err() {
-            self.is_gone.set(true);
+            self.has_failed.set(true);
             wake(&self.receiver);
             return false;
         }
@@ -212,12 +213,12 @@ impl Link {
             ..packets::sent(length)
         };
         buffers.received.push_back((record, buffer));
-        self.is_news.set(true);
+        self.has_unseen.set(true);
         true
     }
 
-    /// Returns the block of a read. If it belongs to a former client, which left while the read was pending, the packet is
-    /// copied to a block of the current client; without one, it is dropped.
+    /// Returns the block of a read. If it belongs to a former client, which left while the read was pending, the packet
+    /// is copied to a block of the current client; without one, it is dropped.
     fn own_block(&self, buffers: &mut Buffers, block: ExVec<u8>, length: usize) -> Option<ExVec<u8>> {
         let address = block.as_ptr() as usize;
         let Some((_, client)) = self.waiting.get().filter(|(waiting, _)| *waiting == address) else {
@@ -234,19 +235,19 @@ impl Link {
         Some(own)
     }
 
-    /// Keeps a read pending while the client waits, as long as the device works, and notifies it of packets. A client that
-    /// does not wait polls by itself.
-    pub async fn keep(&self) {
-        while !self.is_gone.get() {
+    /// Keeps a read pending while the client waits, as long as the device works, and notifies it of packets. A client
+    /// that does not wait polls by itself.
+    pub async fn run(&self) {
+        while !self.has_failed.get() {
             // Let the client take and give buffers first.
             executor::idle().await;
-            if self.waiting.get().is_none() && self.may_tell.get() {
+            if self.waiting.get().is_none() && self.client_waits.get() {
                 let buffer = self.buffers.borrow_mut().empty.pop_front();
                 if let Some(buffer) = buffer
                     && let Some((Some(completion), _)) = self.read(0, buffer)
                 {
-                    self.file(completion);
-                    wake(&self.teller);
+                    self.handle(completion);
+                    wake(&self.notifier);
                     continue;
                 }
             }
@@ -259,14 +260,14 @@ impl Link {
         let is_waiting = self.waiting.get().is_some();
         let mut ready = pin!(executor::ready(&self.device));
         poll_fn(|context| {
-            if self.is_gone.get() || self.waiting.get().is_some() != is_waiting {
+            if self.has_failed.get() || self.waiting.get().is_some() != is_waiting {
                 return Poll::Ready(());
             }
             if is_waiting {
                 if ready.as_mut().poll(context).is_ready() {
                     return Poll::Ready(());
                 }
-            } else if self.may_tell.get() && !self.buffers.borrow().empty.is_empty() {
+            } else if self.client_waits.get() && !self.buffers.borrow().empty.is_empty() {
                 return Poll::Ready(());
             }
             *self.receiver.borrow_mut() = Some(context.waker().clone());
@@ -276,23 +277,23 @@ impl Link {
         if let Some((address, _)) = self.waiting.get()
             && let Some(completion) = self.completed(address)
         {
-            self.file(completion);
-            wake(&self.teller);
+            self.handle(completion);
+            wake(&self.notifier);
         }
     }
 
     /// Waits until there is an event for this client; false when it is gone.
-    pub async fn news(&self, client: u64) -> bool {
+    pub async fn event(&self, client: u64) -> bool {
         poll_fn(|context| {
             if self.client.get() != Some(client) {
                 return Poll::Ready(false);
             }
-            let is_news = self.is_news.take();
-            self.may_tell.set(!is_news);
-            if is_news {
+            let has_unseen = self.has_unseen.take();
+            self.client_waits.set(!has_unseen);
+            if has_unseen {
                 return Poll::Ready(true);
             }
-            *self.teller.borrow_mut() = Some(context.waker().clone());
+            *self.notifier.borrow_mut() = Some(context.waker().clone());
             wake(&self.receiver);
             Poll::Pending
         })

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_is_behind_the_headers() {
+    fn the_checksum_field_is_located() {
         let places = |packet: &[u8]| treatment(packet, 0).map(|found| (found.checksum_start, found.checksum_offset));
         assert_eq!(places(&packet(VERSION_4, 0x45, 23, TCP)), Some((34, 16)));
         assert_eq!(places(&packet(VERSION_4, 0x4f, 23, UDP)), Some((74, 6)));
@@ -63,19 +63,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_packet_is_cut_behind_its_headers() {
+    fn a_long_packet_is_segmented_after_its_headers() {
         for (kind, first, protocol_at, start) in [(VERSION_4, 0x45, 23, 34), (VERSION_6, 0x60, 20, 54)] {
             let mut long = packet(kind, first, protocol_at, TCP);
             long[start + 12] = 8 << 4;
             let found = treatment(&long, 1000).expect("a whole packet");
             assert_eq!((found.segment_bytes, usize::from(found.header_bytes)), (1000, start + 32));
             assert_eq!(found.version_6, kind == VERSION_6);
-            assert_eq!(treatment(&long[..start + 32], 1000), None, "there is nothing to cut");
+            assert_eq!(treatment(&long[..start + 32], 1000), None, "there is nothing to segment");
         }
     }
 
     #[test]
-    fn a_packet_that_ends_before_has_none() {
+    fn a_truncated_packet_has_none() {
         let whole = packet(VERSION_4, 0x45, 23, TCP);
         for length in 0..52 {
             assert_eq!(treatment(&whole[..length], 0), None, "{length}");

@@ -1,7 +1,7 @@
 //! The device's requests, and the validation of its answers.
 //!
-//! Key type: [`Channel`]. The interface is that of *Virtual I/O Device (VIRTIO)*, device id 9: a mount tag, and one queue of
-//! messages. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
+//! Key type: [`Channel`]. The interface is that of *Virtual I/O Device (VIRTIO)*, device id 9: a mount tag, and one
+//! queue of messages. Neighbours: `sip-virtio` (the queue). Deliberately not here: clients, and waiting.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -39,7 +39,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
     /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no device that this driver supports.
+    /// The device is not one that this driver supports.
     pub fn start(platform: P) -> Result<Channel<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Folder, &[(MOUNT_TAG, "a mount tag")], 0)?;
         let name = device.configuration(|from| {
@@ -72,7 +72,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
                 Ok(key)
             }
             Err(Refused { data: Some(data), .. }) => Err(data.memory),
-            Err(Refused { data: None, .. }) => unreachable!("the data was given just now"),
+            Err(Refused { data: None, .. }) => unreachable!("the data was passed in"),
         }
     }
 

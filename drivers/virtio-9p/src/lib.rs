@@ -1,7 +1,7 @@
 //! Driver of a host folder over virtio-9p, served by crate `folder-server`.
 //!
-//! Key type: [`channel::Channel`] (the requests, without clients). Neighbours: `sip-virtio` (the device), `folder-server`
-//! (the clients), `host-folder` (the same on the hosted machine). Deliberately not here: the protocol.
+//! Key type: [`channel::Channel`] (the requests, without clients). Neighbours: `sip-virtio` (the device),
+//! `folder-server` (the clients), `host-folder` (the same on the hosted machine). Deliberately not here: the protocol.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,7 @@ sip::startup!();
 type Core = Channel<System, DmaBlock<ExVec<u8>>>;
 
 /// The transport to the device.
-struct Way {
+struct Virtio9p {
     system: System,
     running: Arc<Running<Core>>,
 }
@@ -42,10 +42,10 @@ pub fn main(startup: Startup) -> i32 {
 fn open(folder: &Declared<System>) -> Result<Mount, String> {
     let (system, running) = Running::start(folder, Core::start)?;
     let name = running.with(|core| String::from(core.name()));
-    Ok(Mount { name, transport: Rc::new(Way { system, running }) })
+    Ok(Mount { name, transport: Rc::new(Virtio9p { system, running }) })
 }
 
-impl Transport for Way {
+impl Transport for Virtio9p {
     fn exchange(&self, block: ExVec<u8>, request_bytes: usize) -> Pin<Box<dyn Future<Output = Exchanged> + '_>> {
         Box::pin(async move {
             let memory = match self.system.pin(block) {

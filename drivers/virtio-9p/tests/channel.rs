@@ -1,4 +1,4 @@
-//! Messages to a device and its replies, on both transports, whatever the device answers.
+//! Messages to a device and its replies, valid and invalid, on both transports.
 
 use nine_p::{Reply, Request, Text, errno};
 use sip_virtio::model::{Behaviour, Faults, Machine, Memory, Way};
@@ -7,7 +7,7 @@ use virtio_9p::channel::Channel;
 
 const BLOCK_BYTES: usize = 1024;
 
-/// A device that has a name and answers each walk with an error, and nothing else.
+/// A device that answers each walk with an error, and nothing else.
 struct Host {
     tag: &'static str,
     /// Bytes written beyond the end of the buffer.
@@ -60,7 +60,7 @@ fn message(machine: &Machine, request: &Request<'_>, tag: u16) -> (Memory, usize
 }
 
 #[test]
-fn the_answer_lies_behind_the_request() {
+fn the_reply_follows_the_request() {
     for way in [Way::Mmio, Way::Pci] {
         let (machine, mut channel) = started(Host { tag: "work", excess: 0 }, way);
         assert_eq!(channel.name(), "work");
@@ -69,7 +69,7 @@ fn the_answer_lies_behind_the_request() {
         let Ok(key) = channel.send(memory, length) else { panic!("there is room") };
         assert!(channel.take(key).is_none() && channel.in_flight() == 1);
         machine.run();
-        channel.serve().expect("the device is right");
+        channel.serve().expect("a correct device");
         let (memory, bytes) = channel.take(key).expect("answered");
         let answer = &memory.to_vec()[length..length + bytes];
         assert_eq!(Reply::decode(answer), Some((7, Reply::Failed { error: errno::ENOENT })));
@@ -78,12 +78,12 @@ fn the_answer_lies_behind_the_request() {
 }
 
 #[test]
-fn an_answer_without_a_byte_is_no_message_and_too_long_a_one_is_error() {
+fn an_empty_reply_is_returned_and_an_overlong_one_is_an_error() {
     let (machine, mut channel) = started(Host { tag: "", excess: 0 }, Way::Pci);
     let (memory, length) = message(&machine, &Request::Forget { fid: 0 }, 1);
     let Ok(key) = channel.send(memory, length) else { panic!("there is room") };
     machine.run();
-    channel.serve().expect("the device is right");
+    channel.serve().expect("a correct device");
     assert_eq!(channel.take(key).expect("answered").1, 0);
 
     let (machine, mut channel) = started(Host { tag: "x", excess: 1 }, Way::Mmio);
@@ -95,7 +95,7 @@ fn an_answer_without_a_byte_is_no_message_and_too_long_a_one_is_error() {
 }
 
 #[test]
-fn a_full_queue_gives_the_message_back() {
+fn a_full_queue_returns_the_message() {
     let (machine, mut channel) = started(Host { tag: "x", excess: 0 }, Way::Mmio);
     let mut taken = 0;
     loop {

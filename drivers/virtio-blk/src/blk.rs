@@ -87,7 +87,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no disk that this driver supports.
+    /// The device is not a disk that this driver supports.
     pub fn start(platform: P) -> Result<Blk<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Block, &[], READ_ONLY | FLUSH)?;
         let sectors = device.configuration(|from| Configuration::over(from).sectors().read())?;
@@ -119,8 +119,8 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
         self.queue.in_flight()
     }
 
-    /// Submits a transfer of the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to the
-    /// disk's byte `offset`, a multiple as well.
+    /// Submits a transfer of the first `bytes` bytes of `data` (not 0, and a multiple of [`SECTOR_BYTES`]), from or to
+    /// the disk's byte `offset`, a multiple as well.
     ///
     /// # Errors
     /// Too many are in flight, or the device has failed: then [`Core::serve`] returns the error.
@@ -130,7 +130,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
             Direction::ToDevice => request::WRITE,
         };
         let data = Data { memory: data, offset: 0, bytes, direction };
-        self.ask(kind, offset / SECTOR_BYTES, Some(data))
+        self.submit(kind, offset / SECTOR_BYTES, Some(data))
     }
 
     /// Submits a flush.
@@ -138,7 +138,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
     /// # Errors
     /// As [`Blk::transfer`].
     pub fn flush(&mut self) -> Result<Key, Busy<M>> {
-        self.ask(request::FLUSH, 0, None)
+        self.submit(request::FLUSH, 0, None)
     }
 
     /// Takes a finished request, once.
@@ -146,13 +146,13 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
         self.finished.remove(&key)
     }
 
-    fn ask(&mut self, kind: u32, sector: u64, data: Option<Data<M>>) -> Result<Key, Busy<M>> {
+    fn submit(&mut self, kind: u32, sector: u64, data: Option<Data<M>>) -> Result<Key, Busy<M>> {
         let header = Header { kind, sector }.to_bytes();
         let key = self.last_key + 1;
         let written = data.as_ref().filter(|data| data.direction == Direction::FromDevice);
         let expected = written.map_or(0, |data| data.bytes) + STATUS_BYTES;
-        let asked = Request { header: &header, data, reply: Reply::AfterData(STATUS_BYTES) };
-        match self.queue.submit(asked, (key, expected)) {
+        let request = Request { header: &header, data, reply: Reply::AfterData(STATUS_BYTES) };
+        match self.queue.submit(request, (key, expected)) {
             Ok(()) => {
                 self.last_key = key;
                 Ok(key)
@@ -163,7 +163,7 @@ impl<P: Platform, M: DeviceMemory> Blk<P, M> {
 }
 
 /// Returns whether the request succeeded; an error if the answer is invalid.
-fn judge<M, T>(completion: &Completion<M, T>, expected: usize) -> Result<bool, DeviceError> {
+fn check<M, T>(completion: &Completion<M, T>, expected: usize) -> Result<bool, DeviceError> {
     match completion.reply[0] {
         status::DONE if (completion.written as usize) < expected => Err(DeviceError::TooLittleWritten {
             needed: u32::try_from(expected).unwrap_or(u32::MAX),
@@ -180,7 +180,7 @@ impl<P: Platform, M: DeviceMemory + 'static> Core for Blk<P, M> {
         self.device.interrupted()?;
         while let Some(completion) = self.queue.complete()? {
             let (key, expected) = completion.tag;
-            let done = judge(&completion, expected)?;
+            let done = check(&completion, expected)?;
             self.finished.insert(key, Finished { data: completion.data.map(|data| data.memory), done });
         }
         self.queue.check_time(TIME_LIMIT_MS)

@@ -11,7 +11,7 @@ const WAYS: [Way; 2] = [Way::Mmio, Way::Pci];
 
 fn started(disk: Disk, way: Way) -> (Machine, Driver) {
     let machine = Machine::new(disk, way, Faults::none());
-    let driver = Driver::start(machine.clone()).expect("the device is right");
+    let driver = Driver::start(machine.clone()).expect("a correct device");
     (machine, driver)
 }
 
@@ -23,12 +23,12 @@ fn block(machine: &Machine, bytes: &[u8]) -> Memory {
 
 fn finish(machine: &Machine, driver: &mut Driver, key: Key) -> Finished<Memory> {
     machine.run();
-    driver.serve().expect("the device is right");
+    driver.serve().expect("a correct device");
     driver.take(key).expect("the device has answered")
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn writes_are_read_back() {
     for way in WAYS {
         let (machine, mut driver) = started(Disk::new(64), way);
         assert_eq!((driver.size_bytes(), driver.is_read_only()), (64 * 512, false));
@@ -42,7 +42,7 @@ fn what_is_written_is_read_again() {
         assert!(read.done);
         let bytes = read.data.expect("the block comes back").to_vec();
         assert_eq!(&bytes[..1024], &text);
-        assert_eq!(&bytes[1024..], &[1; 1024], "what is not part of the transfer stays as it was");
+        assert_eq!(&bytes[1024..], &[1; 1024], "bytes outside the transfer are unchanged");
         drop(driver);
         machine.run();
         assert_eq!((machine.stray_accesses(), machine.blocks()), (0, 0), "a driver that ends leaves nothing pinned");
@@ -50,7 +50,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn many_transfers_are_under_way_at_once() {
+fn many_transfers_are_in_flight() {
     for way in WAYS {
         let (machine, mut driver) = started(Disk::new(64), way);
         let mut keys = Vec::new();
@@ -67,7 +67,7 @@ fn many_transfers_are_under_way_at_once() {
         assert!(keys.len() >= 16 && refused > 0, "{} at once", keys.len());
         assert_eq!(driver.in_flight(), keys.len());
         machine.run();
-        driver.serve().expect("the device is right");
+        driver.serve().expect("a correct device");
         assert!(keys.iter().all(|&key| driver.take(key).expect("answered").done));
         assert_eq!(driver.in_flight(), 0);
         let key = driver.transfer(Direction::FromDevice, 15 * 512, block(&machine, &[0; 512]), 512).expect("room");
@@ -76,7 +76,7 @@ fn many_transfers_are_under_way_at_once() {
 }
 
 #[test]
-fn a_disk_that_fails_is_told_from_one_that_talks_nonsense() {
+fn an_io_error_is_distinguished_from_an_invalid_answer() {
     let mut disk = Disk::new(64);
     disk.bad_sectors.push(3);
     let (machine, mut driver) = started(disk, Way::Mmio);
@@ -86,11 +86,11 @@ fn a_disk_that_fails_is_told_from_one_that_talks_nonsense() {
         assert!(!finished.done && finished.data.is_some());
     }
     let key = driver.transfer(Direction::FromDevice, 0, block(&machine, &[0; 512]), 512).expect("room");
-    assert!(finish(&machine, &mut driver, key).done, "the driver goes on");
+    assert!(finish(&machine, &mut driver, key).done, "the driver continues");
 }
 
 #[test]
-fn a_read_only_disk_says_so() {
+fn a_read_only_disk_is_reported() {
     let mut disk = Disk::new(8);
     disk.read_only = true;
     let (_, driver) = started(disk, Way::Pci);
@@ -101,7 +101,7 @@ fn a_read_only_disk_says_so() {
 fn a_driver_that_takes_over_resets_the_device() {
     for way in WAYS {
         let machine = Machine::new(Disk::new(64), way, Faults::none());
-        let mut first = Driver::start(machine.clone()).expect("the device is right");
+        let mut first = Driver::start(machine.clone()).expect("a correct device");
         for sector in 0..5 {
             first.transfer(Direction::FromDevice, sector * 512, block(&machine, &[0; 512]), 512).expect("room");
         }
@@ -146,7 +146,7 @@ impl Behaviour for Odd {
 /// Returns the error of reading one sector of such a disk.
 fn error(answer: fn(usize) -> Option<Vec<u8>>) -> DeviceError {
     let machine = Machine::new(Odd { answer, sectors: 64 }, Way::Mmio, Faults::none());
-    let mut driver = Driver::start(machine.clone()).expect("so far all is right");
+    let mut driver = Driver::start(machine.clone()).expect("a correct start");
     driver.transfer(Direction::FromDevice, 0, block(&machine, &[0; 512]), 512).expect("room");
     machine.run();
     machine.pass_ms(4_999);
@@ -154,11 +154,11 @@ fn error(answer: fn(usize) -> Option<Vec<u8>>) -> DeviceError {
         return error;
     }
     machine.pass_ms(1);
-    driver.serve().expect_err("this is no answer")
+    driver.serve().expect_err("an invalid answer")
 }
 
 #[test]
-fn a_short_or_senseless_answer_is_error() {
+fn short_and_invalid_answers_are_errors() {
     assert_eq!(
         error(|room| Some(vec![0; room - 1])),
         DeviceError::Nonsense { what: "the status of a request", value: 255 }

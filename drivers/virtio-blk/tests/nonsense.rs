@@ -37,18 +37,18 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     }
     machine.run();
     driver.serve()?;
-    // No request is still completed now, so those left must time out.
+    // No request completes from here on, so the rest must time out.
     machine.pass_ms(TIME_LIMIT_MS);
     let served = driver.serve();
-    assert!(served.is_err() || driver.in_flight() == 0, "a request is waited for without end");
+    assert!(served.is_err() || driver.in_flight() == 0, "a request never completes");
     served
 }
 
 fn read_works(machine: &Machine) {
-    let mut driver = Driver::start(machine.clone()).expect("it does all right now");
+    let mut driver = Driver::start(machine.clone()).expect("a correct device");
     let key = driver.transfer(Direction::FromDevice, 0, machine.allocate(512).expect("memory"), 512).expect("room");
     machine.run();
-    driver.serve().expect("it does all right now");
+    driver.serve().expect("a correct device");
     assert!(driver.take(key).expect("answered").done);
 }
 
@@ -74,7 +74,7 @@ fn try_seeds(seeds: std::ops::Range<u64>) -> BTreeSet<String> {
 }
 
 #[test]
-fn nonsense_is_survived() {
+fn invalid_answers_are_survived() {
     let failures = try_seeds(0..400);
     // The model reaches all kinds of errors.
     for kind in ["NoAnswer", "Nonsense", "NotReset", "OtherKind", "TooMuchWritten", "UnknownRequest", "NeedsReset"] {
@@ -84,6 +84,6 @@ fn nonsense_is_survived() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn nonsense_is_survived_at_length() {
+fn invalid_answers_are_survived_at_length() {
     try_seeds(400..20_000);
 }

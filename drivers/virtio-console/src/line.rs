@@ -29,7 +29,7 @@ struct Configuration {
     rows: ReadOnly<u16>,
 }
 
-/// Number of a piece of output.
+/// Number of an output request.
 pub type Key = u64;
 
 /// A virtio console. `M` is the memory of input and output.
@@ -46,7 +46,7 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no console that this driver supports.
+    /// The device is not a console that this driver supports.
     pub fn start(platform: P) -> Result<Line<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Console, &[], SIZE)?;
         let (receive, transmit) = (device.queue(RECEIVE_QUEUE)?, device.queue(TRANSMIT_QUEUE)?);
@@ -69,14 +69,14 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
         Ok(Some(size).filter(|&(columns, rows)| columns != 0 && rows != 0))
     }
 
-    /// Gives the device a buffer for input, of which it may fill `bytes` bytes, not 0.
+    /// Adds a receive buffer, of which the device may fill `bytes` bytes, not 0.
     ///
     /// # Errors
     /// The queue is full; the buffer comes back.
-    pub fn give(&mut self, memory: M, bytes: usize) -> Result<(), M> {
+    pub fn add_buffer(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
-        let asked = Request { header: &[], data: Some(data), reply: Reply::None };
-        self.receive.submit(asked, ()).map_err(memory_of)
+        let request = Request { header: &[], data: Some(data), reply: Reply::None };
+        self.receive.submit(request, ()).map_err(memory_of)
     }
 
     /// Takes the oldest input: a buffer, and the length of the input in it.
@@ -96,12 +96,12 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
         Ok(key)
     }
 
-    /// Returns whether a piece of output is complete. Returns true once.
+    /// Returns whether an output request has completed; true once.
     pub fn is_written(&mut self, key: Key) -> bool {
         self.written.remove(&key)
     }
 
-    /// Returns the number of pieces of output in flight.
+    /// Returns the number of output requests in flight.
     pub fn in_flight(&self) -> usize {
         self.transmit.in_flight()
     }
@@ -110,7 +110,7 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
 fn memory_of<M, T>(refused: Refused<M, T>) -> M {
     match refused.data {
         Some(data) => data.memory,
-        None => unreachable!("the data was given just now"),
+        None => unreachable!("the data was passed in"),
     }
 }
 
@@ -125,7 +125,7 @@ impl<P: Platform, M: DeviceMemory + 'static> Core for Line<P, M> {
         while let Some(completion) = self.transmit.complete()? {
             self.written.insert(completion.tag);
         }
-        // No timeout for input, which may never come; output must be accepted.
+        // No timeout for input; output must complete in time.
         self.transmit.check_time(TIME_LIMIT_MS)
     }
 }

@@ -44,15 +44,15 @@ impl Port {
         })?;
         let port = Port { system, running, screen, stream: Unquote::new(), wanted: false };
         for _ in 0..INPUT_BUFFERS {
-            port.give(ExVec::new(INPUT_BYTES)?)?;
+            port.add_buffer(ExVec::new(INPUT_BYTES)?)?;
         }
         Ok(port)
     }
 
-    fn give(&self, buffer: ExVec<u8>) -> Result<(), Status> {
+    fn add_buffer(&self, buffer: ExVec<u8>) -> Result<(), Status> {
         let buffer = self.system.pin(buffer).map_err(|(_, status)| status)?;
         // The queue has room for all buffers; a device error surfaces when it is served.
-        self.running.with(|line| line.give(buffer, INPUT_BYTES)).map_err(|_| Status::DeviceError)
+        self.running.with(|line| line.add_buffer(buffer, INPUT_BYTES)).map_err(|_| Status::DeviceError)
     }
 
     /// Takes a piece of raw input, if there is one.
@@ -60,7 +60,7 @@ impl Port {
         self.running.poll(context, Core::take_received).map(|(buffer, count)| {
             let buffer = buffer.end();
             let input = buffer.get(..count).unwrap_or_default().to_vec();
-            self.give(buffer)?;
+            self.add_buffer(buffer)?;
             Ok(input)
         })
     }
@@ -92,10 +92,10 @@ impl console_server::Port for Port {
     }
 
     fn columns_and_rows(&self) -> (u32, u32) {
-        let Some(told) = self.screen else { return (0, 0) };
+        let Some(configured) = self.screen else { return (0, 0) };
         match self.running.with(|line| line.columns_and_rows()) {
             Ok(Some((columns, rows))) => (columns.into(), rows.into()),
-            _ => told,
+            _ => configured,
         }
     }
 

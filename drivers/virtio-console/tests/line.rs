@@ -14,20 +14,20 @@ fn buffer(machine: &Machine, text: &[u8]) -> Memory {
 }
 
 #[test]
-fn bytes_come_in_and_go_out() {
+fn input_and_output_are_transferred() {
     for way in [Way::Mmio, Way::Pci] {
         let mut console = Console::default();
         console.input.push_back(b"typed before".to_vec());
         console.input.push_back(vec![b'x'; 100]);
         let machine = Machine::new(console, way, Faults::none());
-        let mut driver = Driver::start(machine.clone()).expect("the device is right");
+        let mut driver = Driver::start(machine.clone()).expect("a correct device");
         for _ in 0..3 {
-            driver.give(buffer(&machine, &[]), 64).expect("room");
+            driver.add_buffer(buffer(&machine, &[]), 64).expect("room");
         }
         let key = driver.write(buffer(&machine, b"hello"), 5).expect("room");
         assert!(!driver.is_written(key));
         machine.run();
-        driver.serve().expect("the device is right");
+        driver.serve().expect("a correct device");
         assert!(driver.is_written(key) && !driver.is_written(key));
         let (first, count) = driver.take_received().expect("input");
         assert_eq!(&first.to_vec()[..count], b"typed before");
@@ -38,12 +38,12 @@ fn bytes_come_in_and_go_out() {
 }
 
 #[test]
-fn output_that_nobody_takes_is_error() {
+fn output_that_is_not_consumed_times_out() {
     let machine = Machine::new(Console::default(), Way::Mmio, Faults::none());
-    let mut driver = Driver::start(machine.clone()).expect("the device is right");
-    driver.give(buffer(&machine, &[]), 64).expect("room");
+    let mut driver = Driver::start(machine.clone()).expect("a correct device");
+    driver.add_buffer(buffer(&machine, &[]), 64).expect("room");
     machine.pass_ms(10 * TIME_LIMIT_MS);
-    assert_eq!(driver.serve(), Ok(()), "nobody need type");
+    assert_eq!(driver.serve(), Ok(()), "input has no timeout");
     driver.write(buffer(&machine, b"hello"), 5).expect("room");
     machine.pass_ms(TIME_LIMIT_MS);
     assert_eq!(driver.serve(), Err(DeviceError::NoAnswer { waited_ms: TIME_LIMIT_MS }));
@@ -55,7 +55,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     for key in 0..40 {
         match numbers.below(5) {
             // If the queue is full, the buffer comes back.
-            0 => drop(driver.give(buffer(machine, &[]), 64)),
+            0 => drop(driver.add_buffer(buffer(machine, &[]), 64)),
             1 | 2 => drop(driver.write(buffer(machine, b"text"), 1 + numbers.below(64) as usize)),
             3 => machine.run(),
             _ => {
@@ -71,12 +71,12 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     driver.serve()?;
     machine.pass_ms(TIME_LIMIT_MS);
     let served = driver.serve();
-    assert!(served.is_err() || driver.in_flight() == 0, "output is waited for without end");
+    assert!(served.is_err() || driver.in_flight() == 0, "output never completes");
     served
 }
 
 #[test]
-fn nonsense_is_survived() {
+fn invalid_answers_are_survived() {
     for seed in 0..300 {
         let mut numbers = Numbers::from_seed(seed);
         let way = if seed % 2 == 0 { Way::Mmio } else { Way::Pci };
@@ -90,6 +90,6 @@ fn nonsense_is_survived() {
             }
         }
         machine.set_faults(Faults::none());
-        assert_eq!(live(&machine, &mut numbers), Ok(()), "it does all right now");
+        assert_eq!(live(&machine, &mut numbers), Ok(()), "a correct device");
     }
 }

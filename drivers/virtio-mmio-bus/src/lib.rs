@@ -74,12 +74,12 @@ fn find(device: &Declared<Bus>) -> Result<Found<Slots>, String> {
         let range = hardware.range(number).and_then(IoMemoryRange::try_from);
         slots.push((number, range.map_err(refused)?));
     }
-    // Machines fill the slots from the last one on.
+    // Machines fill the slots from the last one down.
     slots.sort_by_key(|(_, range)| core::cmp::Reverse(range.base()));
     let mut names = Names::new();
     let mut found = Found { bus, devices: Vec::new(), silencer: Slots(BTreeMap::new()) };
     for (number, range) in slots {
-        if let Some(device) = look_into(&mut found, &mut names, number, range) {
+        if let Some(device) = probe(&mut found, &mut names, number, range) {
             found.devices.push(device);
         }
     }
@@ -87,7 +87,7 @@ fn find(device: &Declared<Bus>) -> Result<Found<Slots>, String> {
 }
 
 /// Probes a slot and publishes its device if it can be used; returns its description. `None` for an empty slot.
-fn look_into(found: &mut Found<Slots>, names: &mut Names, number: usize, slot: IoMemoryRange) -> Option<BusDevice> {
+fn probe(found: &mut Found<Slots>, names: &mut Names, number: usize, slot: IoMemoryRange) -> Option<BusDevice> {
     let place = format!("slot {number}");
     let range = bus_server::range(slot.base(), slot.bytes(), RangeKind::Memory);
     let registers = slot.mapped().map_err(|_| String::from("the slot is too short for a virtio device"));

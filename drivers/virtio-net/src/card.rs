@@ -13,7 +13,7 @@ use sip::hardware::DmaBlock;
 use sip_virtio::{Core, DeviceError, Running, System, give_up};
 
 use crate::net::{self, MAX_PACKETS, Net, Received};
-use crate::offload::{self, Asked, Offered};
+use crate::offload::{self, Offered, Request};
 
 type Buffer = DmaBlock<ExVec<u8>>;
 type Link = Net<System, Buffer>;
@@ -120,7 +120,7 @@ impl Card for Interface {
         let bytes = buffer.len();
         let buffer = self.system.pin(buffer).map_err(|(buffer, _)| buffer)?;
         let given = self.device.with(|nic| match nic.of_client(client.number) {
-            Some(link) if link.receive_buffers() < client.receive_packets => link.give(buffer, bytes),
+            Some(link) if link.receive_buffers() < client.receive_packets => link.add_buffer(buffer, bytes),
             _ => Err(buffer),
         });
         given.map_err(DmaBlock::end)
@@ -129,8 +129,8 @@ impl Card for Interface {
     fn send(&self, client: &Client, record: &Packet, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, Refusal)> {
         let bytes = record.length as usize;
         let checksum = record.flags.contains(PacketFlags::CHECKSUM);
-        let asked = Asked { checksum, segment_bytes: record.segment_bytes };
-        let header = buffer.get(..bytes).and_then(|packet| offload::header(packet, asked, self.offered.get()));
+        let request = Request { checksum, segment_bytes: record.segment_bytes };
+        let header = buffer.get(..bytes).and_then(|packet| offload::header(packet, request, self.offered.get()));
         let Some(header) = header else { return Err((buffer, Refusal::Malformed)) };
         let buffer = self.system.pin(buffer).map_err(|(buffer, _)| (buffer, Refusal::Full))?;
         let queued = self.device.with(|nic| match nic.of_client(client.number) {
@@ -194,8 +194,8 @@ fn features(offered: Offered) -> NicFeatures {
 }
 
 /// Polls the device. A [`DeviceError`] ends the process, which is then restarted with the device reset.
-fn poll(link: &mut Link, tell_of_sent: bool) {
-    if let Err(error) = link.look(tell_of_sent) {
+fn poll(link: &mut Link, notify_sent: bool) {
+    if let Err(error) = link.poll(notify_sent) {
         give_up(&error);
     }
 }

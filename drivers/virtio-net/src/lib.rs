@@ -1,8 +1,8 @@
 //! Driver of a virtio network interface: the `NicDevice` contract for one client at a time.
 //!
-//! Key types: [`net::Net`] (the packets, without channels), `card::Interface` (it as a card). Neighbours: `sip-virtio` (the
-//! device), `nic-server` (the contract). The device does DMA directly on the client's buffers. Deliberately not here:
-//! protocols.
+//! Key types: [`net::Net`] (the packets, without channels), `card::Interface` (it as a card). Neighbours: `sip-virtio`
+//! (the device), `nic-server` (the contract). The device does DMA directly on the client's buffers. Deliberately not
+//! here: protocols.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok(started) => started,
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // The parent process reports it to people.
+                // The parent process reports it.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }

@@ -33,9 +33,9 @@ const MTU: u64 = 1 << 3;
 /// `VIRTIO_NET_F_MAC`.
 const MAC: u64 = 1 << 5;
 /// `VIRTIO_NET_F_HOST_TSO4`: TCP segmentation offload for IPv4.
-const CUT_VERSION_4: u64 = 1 << 11;
+const TSO_V4: u64 = 1 << 11;
 /// `VIRTIO_NET_F_HOST_TSO6`: TCP segmentation offload for IPv6.
-const CUT_VERSION_6: u64 = 1 << 12;
+const TSO_V6: u64 = 1 << 12;
 /// `VIRTIO_NET_F_STATUS`.
 const STATUS: u64 = 1 << 16;
 /// `VIRTIO_NET_F_SPEED_DUPLEX`.
@@ -86,7 +86,7 @@ pub struct Received<M> {
     pub memory: M,
     /// Length of the packet in it.
     pub bytes: usize,
-    /// Time at which the driver found it, on the platform's clock.
+    /// Time of reception by the driver, in nanoseconds of the platform's clock.
     pub received_ns: u64,
     /// Whether its checksums are known to be correct.
     pub is_checked: bool,
@@ -102,17 +102,17 @@ pub struct Net<P: Platform, M: DeviceMemory> {
     link_bits_per_s: u64,
     events: Events,
     /// Whether the device interrupts for sent packets.
-    tells_of_sent: bool,
+    notifies_sent: bool,
 }
 
 impl<P: Platform, M: DeviceMemory> Net<P, M> {
     /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no interface that this driver supports.
+    /// The device is not a network interface that this driver supports.
     pub fn start(platform: P) -> Result<Net<P, M>, DeviceError> {
         let needed = [(MAC, "VIRTIO_NET_F_MAC, an address of its own")];
-        let offloads = CHECKSUM | RECEIVED_CHECKSUM | CUT_VERSION_4 | CUT_VERSION_6;
+        let offloads = CHECKSUM | RECEIVED_CHECKSUM | TSO_V4 | TSO_V6;
         let wanted = MTU | STATUS | SPEED;
         let mut device = Device::start(platform.clone(), Kind::Network, &needed, wanted | offloads)?;
         if !device.has(CHECKSUM) {
@@ -129,7 +129,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
             sent: VecDeque::new(),
             link_bits_per_s: 0,
             events: Events::default(),
-            tells_of_sent: true,
+            notifies_sent: true,
         };
         net.link_bits_per_s = net.description()?.link_bits_per_s;
         Ok(net)
@@ -143,8 +143,8 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         let has = |feature| self.device.has(feature);
         let offered = Offered {
             checksum: has(CHECKSUM),
-            segmentation_version_4: has(CHECKSUM) && has(CUT_VERSION_4),
-            segmentation_version_6: has(CHECKSUM) && has(CUT_VERSION_6),
+            segmentation_version_4: has(CHECKSUM) && has(TSO_V4),
+            segmentation_version_6: has(CHECKSUM) && has(TSO_V6),
         };
         let description = self.device.configuration(|from| {
             let registers = Configuration::over(from);
@@ -165,25 +165,25 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         Ok(description)
     }
 
-    /// Adds a buffer for receiving, without notifying the device; see [`Net::tell`].
+    /// Adds a buffer for receiving, without notifying the device; see [`Net::notify`].
     ///
     /// # Errors
     /// The queue is full; the buffer comes back.
-    pub fn give(&mut self, memory: M, bytes: usize) -> Result<(), M> {
+    pub fn add_buffer(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
-        let asked = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
-        self.receive.add(asked, ()).map_err(memory_of)
+        let request = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
+        self.receive.add(request, ()).map_err(memory_of)
     }
 
-    /// Adds a packet to send: the first `bytes` bytes of a buffer, not 0, with the device's header for them. Does not notify
-    /// the device; see [`Net::tell`].
+    /// Adds a packet to send: the first `bytes` bytes of a buffer, not 0, with the device's header for them. Does not
+    /// notify the device; see [`Net::notify`].
     ///
     /// # Errors
     /// The queue is full; the buffer comes back.
     pub fn send(&mut self, memory: M, bytes: usize, header: &[u8; HEADER_BYTES]) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
-        let asked = Request { header, data: Some(data), reply: Reply::None };
-        self.transmit.add(asked, ()).map_err(memory_of)
+        let request = Request { header, data: Some(data), reply: Reply::None };
+        self.transmit.add(request, ()).map_err(memory_of)
     }
 
     /// Notifies the device of added buffers and packets.
@@ -197,13 +197,13 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     ///
     /// # Errors
     /// The device has failed and must not be used any longer.
-    pub fn look(&mut self, tell_of_sent: bool) -> Result<(), DeviceError> {
+    pub fn poll(&mut self, notify_sent: bool) -> Result<(), DeviceError> {
         self.collect()?;
         self.receive.set_interrupts(true);
-        if core::mem::replace(&mut self.tells_of_sent, tell_of_sent) != tell_of_sent {
-            self.transmit.set_interrupts(tell_of_sent);
+        if core::mem::replace(&mut self.notifies_sent, notify_sent) != notify_sent {
+            self.transmit.set_interrupts(notify_sent);
         }
-        if self.receive.has_answer() || tell_of_sent && self.transmit.has_answer() {
+        if self.receive.has_answer() || notify_sent && self.transmit.has_answer() {
             self.collect()?;
         }
         Ok(())
@@ -263,7 +263,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
         core::mem::take(&mut self.events)
     }
 
-    fn look_at_link(&mut self) -> Result<(), DeviceError> {
+    fn update_link(&mut self) -> Result<(), DeviceError> {
         let now = self.description()?.link_bits_per_s;
         self.events.link |= now != self.link_bits_per_s;
         self.link_bits_per_s = now;
@@ -274,7 +274,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
 fn memory_of<M>(refused: Refused<M, ()>) -> M {
     match refused.data {
         Some(data) => data.memory,
-        None => unreachable!("the data was given just now"),
+        None => unreachable!("the data was passed in"),
     }
 }
 
@@ -289,14 +289,14 @@ fn bits_per_s(megabits: u32) -> u64 {
 impl<P: Platform, M: DeviceMemory + 'static> Core for Net<P, M> {
     fn serve(&mut self) -> Result<(), DeviceError> {
         if self.device.interrupted()?.configuration {
-            self.look_at_link()?;
+            self.update_link()?;
         }
         self.collect()?;
         if self.events.received {
             // No more interrupts until the client has been notified and polls.
             self.receive.set_interrupts(false);
         }
-        // No timeout for receiving; sending must complete.
+        // No timeout for receiving; sending must complete in time.
         self.transmit.check_time(TIME_LIMIT_MS)
     }
 }

@@ -1,5 +1,5 @@
-//! The device's header of each packet: offload requests for sent ones, and verification results of
-//! received ones (virtio 1.2, section 5.1.6).
+//! The device's header of each packet: offload requests when sending, verification results when receiving (virtio 1.2,
+//! section 5.1.6).
 //!
 //! A client's request is validated against the packet, because a device may trust such a header.
 //! Deliberately not here: checksums and segmentation.
@@ -12,15 +12,15 @@ pub const BYTES: usize = Header::BYTES;
 #[record(bytes = 12, order = "little")]
 struct Header {
     flags: Flags,
-    /// Segmentation type: [`CUT_VERSION_4`] or [`CUT_VERSION_6`]; 0: none.
-    cut: u8,
+    /// GSO type: [`GSO_TCP_V4`] or [`GSO_TCP_V6`]; 0: none.
+    gso: u8,
     /// Length of all headers, which each segment gets.
     header_bytes: u16,
     /// Maximum payload of a segment in bytes.
     segment_bytes: u16,
     /// Offset from which the checksum is computed.
     checksum_start: u16,
-    /// Offset of the checksum field from there.
+    /// Offset of the checksum field from `checksum_start`.
     checksum_offset: u16,
     /// Number of buffers of a received packet.
     buffers: u16,
@@ -38,7 +38,7 @@ struct Flags {
 
 /// Offloads that a client requests for one packet to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct Request {
     /// Fill in the checksum of TCP or UDP.
     pub checksum: bool,
     /// Split the packet into segments with this maximum payload in bytes; 0: do not.
@@ -56,8 +56,8 @@ pub struct Offered {
     pub segmentation_version_6: bool,
 }
 
-const CUT_VERSION_4: u8 = 1;
-const CUT_VERSION_6: u8 = 4;
+const GSO_TCP_V4: u8 = 1;
+const GSO_TCP_V6: u8 = 4;
 
 const ETHERNET_BYTES: usize = 14;
 const VLAN_BYTES: usize = 4;
@@ -104,13 +104,13 @@ fn find(packet: &[u8]) -> Option<Place> {
     (is_whole && (!place.is_tcp || own_bytes >= 20)).then_some(place)
 }
 
-/// Builds the header of a packet to send, which starts with its Ethernet header. `None` if the packet does not match the
-/// request, or the device does not offer it.
-pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTES]> {
-    if asked == Asked::default() {
+/// Builds the header of a packet to send, which starts with its Ethernet header. `None` if the packet does not match
+/// the request, or the device does not offer it.
+pub fn header(packet: &[u8], request: Request, offered: Offered) -> Option<[u8; BYTES]> {
+    if request == Request::default() {
         return Some([0; BYTES]);
     }
-    let place = find(packet).filter(|_| asked.checksum && offered.checksum)?;
+    let place = find(packet).filter(|_| request.checksum && offered.checksum)?;
     let place_in = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
     let header = Header {
         flags: Flags::NONE.with_needs_checksum(true),
@@ -118,20 +118,20 @@ pub fn header(packet: &[u8], asked: Asked, offered: Offered) -> Option<[u8; BYTE
         checksum_offset: if place.is_tcp { 16 } else { 6 },
         ..Header::default()
     };
-    if asked.segment_bytes == 0 {
+    if request.segment_bytes == 0 {
         return Some(header.to_bytes());
     }
     let is_possible = if place.is_version_6 { offered.segmentation_version_6 } else { offered.segmentation_version_4 };
     if !is_possible || !place.is_tcp || place.payload >= packet.len() {
         return None;
     }
-    let cut = if place.is_version_6 { CUT_VERSION_6 } else { CUT_VERSION_4 };
-    let header = Header { cut, header_bytes: place_in(place.payload), segment_bytes: asked.segment_bytes, ..header };
+    let gso = if place.is_version_6 { GSO_TCP_V6 } else { GSO_TCP_V4 };
+    let header = Header { gso, header_bytes: place_in(place.payload), segment_bytes: request.segment_bytes, ..header };
     Some(header.to_bytes())
 }
 
-/// Returns whether the device has verified a received packet's checksums, or has passed on a partial one: then the packet
-/// has never left the machine.
+/// Returns whether the device has verified a received packet's checksums, or has passed on a partial one: then the
+/// packet has never left the machine.
 pub fn is_checked(header: &[u8]) -> bool {
     let flags = header.first().map_or(Flags::NONE, |&flags| Flags::from_bits(flags));
     flags.needs_checksum() || flags.data_valid()
@@ -167,47 +167,47 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_for_a_packet_that_is_whole() {
-        assert_eq!(header(&[], Asked::default(), Offered::default()), Some([0; BYTES]));
+    fn a_packet_without_offloads_has_an_empty_header() {
+        assert_eq!(header(&[], Request::default(), Offered::default()), Some([0; BYTES]));
     }
 
     #[test]
-    fn the_place_of_the_checksum_is_told() {
-        let asked = Asked { checksum: true, segment_bytes: 0 };
-        let tcp = header(&packet(false, TCP, 5), asked, ALL);
+    fn the_checksum_field_is_located() {
+        let request = Request { checksum: true, segment_bytes: 0 };
+        let tcp = header(&packet(false, TCP, 5), request, ALL);
         assert_eq!(tcp, Some([1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0]));
-        let udp = header(&packet(true, UDP, 5), asked, ALL);
+        let udp = header(&packet(true, UDP, 5), request, ALL);
         assert_eq!(udp, Some([1, 0, 0, 0, 0, 0, 54, 0, 6, 0, 0, 0]));
     }
 
     #[test]
-    fn long_packets_are_cut() {
-        let asked = Asked { checksum: true, segment_bytes: 1448 };
-        let cut = header(&packet(false, TCP, 4000), asked, ALL);
-        assert_eq!(cut, Some([1, 1, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0]));
-        let cut = header(&packet(true, TCP, 4000), asked, ALL);
-        assert_eq!(cut, Some([1, 4, 86, 0, 0xa8, 0x05, 54, 0, 16, 0, 0, 0]));
+    fn long_packets_are_segmented() {
+        let request = Request { checksum: true, segment_bytes: 1448 };
+        let sent = header(&packet(false, TCP, 4000), request, ALL);
+        assert_eq!(sent, Some([1, 1, 66, 0, 0xa8, 0x05, 34, 0, 16, 0, 0, 0]));
+        let sent = header(&packet(true, TCP, 4000), request, ALL);
+        assert_eq!(sent, Some([1, 4, 86, 0, 0xa8, 0x05, 54, 0, 16, 0, 0, 0]));
         let only_4 = Offered { segmentation_version_6: false, ..ALL };
-        assert_eq!(header(&packet(true, TCP, 4000), asked, only_4), None);
+        assert_eq!(header(&packet(true, TCP, 4000), request, only_4), None);
     }
 
     #[test]
-    fn what_a_packet_is_not_is_refused_wherever_it_ends() {
-        let asked = Asked { checksum: true, segment_bytes: 1448 };
-        assert_eq!(header(&packet(false, UDP, 4000), asked, ALL), None);
-        assert_eq!(header(&packet(false, TCP, 0), asked, ALL), None);
-        assert_eq!(header(&packet(false, 1, 4000), asked, ALL), None);
-        assert_eq!(header(&packet(false, TCP, 9), asked, Offered::default()), None);
+    fn truncated_and_mismatched_packets_are_refused() {
+        let request = Request { checksum: true, segment_bytes: 1448 };
+        assert_eq!(header(&packet(false, UDP, 4000), request, ALL), None);
+        assert_eq!(header(&packet(false, TCP, 0), request, ALL), None);
+        assert_eq!(header(&packet(false, 1, 4000), request, ALL), None);
+        assert_eq!(header(&packet(false, TCP, 9), request, Offered::default()), None);
         for is_version_6 in [false, true] {
             let whole = packet(is_version_6, TCP, 1);
             for length in 0..whole.len() {
-                assert_eq!(header(&whole[..length], asked, ALL), None, "{length} bytes");
+                assert_eq!(header(&whole[..length], request, ALL), None, "{length} bytes");
             }
         }
     }
 
     #[test]
-    fn what_came_is_checked_where_the_device_says_so() {
+    fn received_packets_are_checked_if_flagged() {
         assert!(is_checked(&[2]) && is_checked(&[1]));
         assert!(!is_checked(&[0]) && !is_checked(&[]));
     }

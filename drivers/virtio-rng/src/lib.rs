@@ -37,7 +37,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok((system, running)) => Rc::new(Source { system, running }),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // The parent process reports it to people.
+                // The parent process reports it.
                 Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }

@@ -28,7 +28,7 @@ impl<P: Platform, M: DeviceMemory> Rng<P, M> {
     /// Resets and starts the device.
     ///
     /// # Errors
-    /// It is no source that this driver supports.
+    /// The device is not an entropy source that this driver supports.
     pub fn start(platform: P) -> Result<Rng<P, M>, DeviceError> {
         let mut device = Device::start(platform, Kind::Entropy, &[], 0)?;
         let queue = device.queue(QUEUE)?;
@@ -49,7 +49,7 @@ impl<P: Platform, M: DeviceMemory> Rng<P, M> {
                 Ok(key)
             }
             Err(Refused { data: Some(data), .. }) => Err(data.memory),
-            Err(Refused { data: None, .. }) => unreachable!("the data was given just now"),
+            Err(Refused { data: None, .. }) => unreachable!("the data was passed in"),
         }
     }
 

@@ -12,16 +12,16 @@ fn machine(most: usize, way: Way, faults: Faults) -> Machine {
 }
 
 #[test]
-fn a_block_is_filled_in_pieces() {
+fn a_block_is_filled_by_several_requests() {
     for way in [Way::Mmio, Way::Pci] {
         let machine = machine(3, way, Faults::none());
-        let mut driver = Driver::start(machine.clone()).expect("the device is right");
+        let mut driver = Driver::start(machine.clone()).expect("a correct device");
         let mut block = machine.allocate(8).expect("memory");
         let mut filled = 0;
         while filled < 8 {
             let key = driver.fill(block, filled, 8 - filled).expect("room");
             machine.run();
-            driver.serve().expect("the device is right");
+            driver.serve().expect("a correct device");
             let (memory, count) = driver.take(key).expect("answered");
             assert!(count <= 3);
             (block, filled) = (memory, filled + count);
@@ -31,14 +31,14 @@ fn a_block_is_filled_in_pieces() {
 }
 
 #[test]
-fn the_queue_is_as_short_as_machines_make_it() {
+fn a_short_queue_is_supported() {
     let machine = machine(0, Way::Mmio, Faults::none());
-    let mut driver = Driver::start(machine.clone()).expect("the device is right");
-    let mut asked = 0;
+    let mut driver = Driver::start(machine.clone()).expect("a correct device");
+    let mut submitted = 0;
     while driver.fill(machine.allocate(16).expect("memory"), 0, 16).is_ok() {
-        asked += 1;
+        submitted += 1;
     }
-    assert_eq!(asked, 8);
+    assert_eq!(submitted, 8);
 }
 
 fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
@@ -59,12 +59,12 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     driver.serve()?;
     machine.pass_ms(TIME_LIMIT_MS);
     let served = driver.serve();
-    assert!(served.is_err() || driver.in_flight() == 0, "a request is waited for without end");
+    assert!(served.is_err() || driver.in_flight() == 0, "a request never completes");
     served
 }
 
 #[test]
-fn nonsense_is_survived() {
+fn invalid_answers_are_survived() {
     for seed in 0..300 {
         let mut numbers = Numbers::from_seed(seed);
         let way = if seed % 2 == 0 { Way::Mmio } else { Way::Pci };
@@ -76,6 +76,6 @@ fn nonsense_is_survived() {
             }
         }
         machine.set_faults(Faults::none());
-        assert_eq!(live(&machine, &mut numbers), Ok(()), "it does all right now");
+        assert_eq!(live(&machine, &mut numbers), Ok(()), "a correct device");
     }
 }

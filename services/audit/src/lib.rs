@@ -1,8 +1,8 @@
-//! What the kernel tells of the system's safety, as files that anybody reads who may bind to them: what was refused, and
-//! to whom, and the measurements of kernel and system.
+//! The kernel's audit log and measurements as read-only files: refusals with their principals, and the hashes of kernel
+//! and system image.
 //!
-//! The kernel keeps the lines; a client sees those that were there when it opened the file ([`snapshots`]). Deliberately not here:
-//! who may read it, which the system manifest's rules say, and any way to change a line.
+//! The kernel keeps the log; a client sees it as of the time it opened the file ([`snapshots`]). Deliberately not
+//! here: access control, which the system manifest's rules do, and any way to change an entry.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,25 +24,25 @@ use crate::snapshots::{Number, Snapshots};
 
 sip::startup!();
 
-/// Permission bits of a file that all may read and nobody may write.
+/// Permission bits of the files.
 const READ_ONLY: u32 = 0o444;
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a file here tells.
+/// Contents of a file, and its node number.
 #[derive(Clone, Copy)]
-enum Told {
-    /// What was refused.
+enum Contents {
+    /// The audit log.
     Refusals = 1,
     /// SHA-256 of kernel and system image, as `sha256sum` prints them.
     Measurements = 2,
 }
 
-/// Serves whoever binds to `/status/audit` or `/status/measurement`.
+/// Serves clients of `/status/audit` and `/status/measurement`.
 pub fn main(startup: Startup) -> i32 {
     let clients = startup.clients.ready();
     let measurement_clients = startup.measurement_clients.ready();
-    let (refusals, measurements) = (Shown::new(Told::Refusals), Shown::new(Told::Measurements));
+    let (refusals, measurements) = (SnapshotFile::new(Contents::Refusals), SnapshotFile::new(Contents::Measurements));
     let serving = sip::executor::block_on(async {
         let serving = accept(measurement_clients, move |client| serve(measurements.clone(), client));
         drop(sip::executor::spawn(serving));
@@ -54,19 +54,19 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-fn text(told: Told) -> Result<String, Status> {
-    match told {
-        Told::Refusals => sip::audit::read(0).map(|(text, _)| text),
-        Told::Measurements => {
+fn text(contents: Contents) -> Result<String, Status> {
+    match contents {
+        Contents::Refusals => sip::audit::read(0).map(|(text, _)| text),
+        Contents::Measurements => {
             let mut text = String::new();
             for (of, name) in [(Measured::Kernel, "kernel"), (Measured::System, "system")] {
                 match measurement(of) {
                     Ok(digest) => {
-                        // Writing to a String cannot fail, here and below.
+                        // Writing to a String cannot fail.
                         let _ = digest.iter().try_for_each(|byte| write!(text, "{byte:02x}"));
                         let _ = writeln!(text, "  {name}");
                     }
-                    // The machine cannot tell.
+                    // Not measured on this machine.
                     Err(Status::NotFound) => {}
                     Err(status) => return Err(status),
                 }
@@ -76,26 +76,26 @@ fn text(told: Told) -> Result<String, Status> {
     }
 }
 
-/// A file: what it tells, and what its clients read.
+/// A file and its snapshots.
 #[derive(Clone)]
-struct Shown {
-    told: Told,
+struct SnapshotFile {
+    contents: Contents,
     snapshots: Rc<RefCell<Snapshots>>,
 }
 
-impl Shown {
-    fn new(told: Told) -> Shown {
-        Shown { told, snapshots: Rc::default() }
+impl SnapshotFile {
+    fn new(contents: Contents) -> SnapshotFile {
+        SnapshotFile { contents, snapshots: Rc::default() }
     }
 
-    /// The text as a client has it that began with this one.
+    /// The text for a client of this snapshot.
     fn text(&self, number: Number) -> Rc<str> {
         self.snapshots.borrow().text(number)
     }
 }
 
-async fn serve(file: Shown, client: Exp<states::Start>) {
-    match text(file.told) {
+async fn serve(file: SnapshotFile, client: Exp<states::Start>) {
+    match text(file.contents) {
         Ok(text) => {
             let number = file.snapshots.borrow_mut().take(text);
             serve_text(file, number, client).await;
@@ -105,12 +105,12 @@ async fn serve(file: Shown, client: Exp<states::Start>) {
     }
 }
 
-/// Serves a file to a client that began with this text; nobody changes it.
-async fn serve_text(file: Shown, number: Number, client: Exp<states::Start>) {
+/// Serves one snapshot, read only.
+async fn serve_text(file: SnapshotFile, number: Number, client: Exp<states::Start>) {
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
-            ExpReady::GetAttributes { next } => next.attributes(attributes(file.told, &file.text(number))),
+            ExpReady::GetAttributes { next } => next.attributes(attributes(file.contents, &file.text(number))),
             ExpReady::Read { mut data, offset, count, next } => {
                 let copied = copy(file.text(number).as_bytes(), offset, count, &mut data);
                 next.read_done(data, copied)
@@ -124,24 +124,24 @@ async fn serve_text(file: Shown, number: Number, client: Exp<states::Start>) {
     }
 }
 
-fn attributes(told: Told, text: &str) -> FileAttributes {
+fn attributes(contents: Contents, text: &str) -> FileAttributes {
     FileAttributes {
         size_bytes: text.len() as u64,
         allocated_bytes: 0,
-        node: told as u64,
-        // Not before 1970.
+        node: contents as u64,
+        // Fits: the clock is not negative.
         modified_s: (sip::time::wall() / SECOND_NS) as i64,
         permissions: READ_ONLY,
         links: 1,
     }
 }
 
-/// Copies at most `count` bytes from `offset` on; how many.
+/// Copies at most `count` bytes from `offset`; returns the number copied.
 fn copy(text: &[u8], offset: u64, count: u32, into: &mut [u8]) -> u32 {
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
     let rest = &text[start..];
     let length = rest.len().min(count as usize).min(into.len());
     into[..length].copy_from_slice(&rest[..length]);
-    // Not more than `count`.
+    // Fits: at most `count`.
     length as u32
 }

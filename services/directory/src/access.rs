@@ -1,8 +1,8 @@
-//! Who may do what with which name: the mandatory rules first, then the list that decides about the name.
+//! Access decisions: the mandatory rules first, then the ACL governing the name.
 //!
-//! Key types: [`Access`] (asks both), [`List`] (a list of one name), [`Refusal`] (what is written down where the answer
-//! is no). The root program of the system may all, so that no list can lock everybody out. Deliberately not here:
-//! where names are (the tree), and telling anybody of refusals.
+//! Key types: [`Access`] (checks both), [`List`] (the ACL of one name), [`Refusal`] (the audit record of a denial).
+//! The root program of the system has every right, so no ACL can lock everyone out. Deliberately not here: the tree of
+//! names, and the audit log.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -17,48 +17,48 @@ use crate::rules::Rules;
 /// The access control list of one name.
 #[derive(Debug)]
 pub struct List {
-    /// Of this list alone, also when others take its place.
+    /// Unique among all lists, including replaced ones; the cache key.
     number: u64,
     acl: Acl,
 }
 
-/// Why something is refused.
+/// Why a request was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was asked for.
+    /// The missing right.
     pub right: Right,
-    /// What decided.
+    /// The rule or ACL entry that denied it.
     pub rule: String,
 }
 
-/// All that decides.
+/// The mandatory rules and a cache of ACL decisions.
 pub struct Access {
     rules: Rules,
-    /// What lists said of principals.
+    /// Rights by list number and principal.
     cache: RefCell<DecisionCache<Rights>>,
     next: Cell<u64>,
 }
 
-/// A line of the parameter `acl` that cannot be read.
+/// An invalid line of the parameter `acl`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListError {
-    /// It is not `PATH ENTRY`.
+    /// The line is not `PATH ENTRY`.
     NotALine(String),
-    /// Its entry is none, or is one too many.
+    /// The entry is invalid, or exceeds the limit of entries per list.
     BadEntry(String, AclError),
 }
 
 impl Access {
-    /// Decides by these rules.
+    /// Access under these rules, with an empty cache.
     pub fn new(rules: Rules) -> Access {
         Access { rules, cache: RefCell::default(), next: Cell::new(0) }
     }
 
-    /// The lists that names have from when they are made on, by path or pattern of paths, from lines `PATH ENTRY`.
+    /// Parses `PATH ENTRY` lines into the ACLs that names are created with, keyed by path or path pattern.
     ///
     /// # Errors
-    /// A line cannot be read.
-    pub fn first_lists(&self, lines: &[String]) -> Result<Vec<(String, Rc<List>)>, ListError> {
+    /// The first invalid line.
+    pub fn initial_lists(&self, lines: &[String]) -> Result<Vec<(String, Rc<List>)>, ListError> {
         let mut lists: Vec<(&str, Acl)> = Vec::new();
         for line in lines {
             let split = line.split_once(' ').filter(|(path, _)| path.starts_with('/'));
@@ -82,39 +82,39 @@ impl Access {
         &self.rules
     }
 
-    /// A list for a name.
+    /// Makes a list with a number of its own.
     pub fn list(&self, acl: Acl) -> Rc<List> {
         let number = self.next.get();
-        // Nobody lives to see it overflow.
+        // 2^64 lists are never made.
         self.next.set(number.wrapping_add(1));
         Rc::new(List { number, acl })
     }
 
-    /// Forgets what a list said that no name has any more.
+    /// Drops cached decisions of a list that no name has.
     pub fn forget(&self, list: &List) {
         self.cache.borrow_mut().forget(list.number);
     }
 
-    /// Whether the principal may bind to this path by the rules.
+    /// Checks the mandatory rules for a bind to this path.
     ///
     /// # Errors
-    /// It may not, to be written down as a refusal of `right`.
+    /// No rule allows it; the refusal names `right`.
     pub fn bind_rule(&self, principal: &str, path: &str, right: Right) -> Result<(), Refusal> {
         let allowed = self.rules.may_bind(principal, path);
         if allowed { Ok(()) } else { Err(Refusal { right, rule: "no [[bind]] rule of the system".to_string() }) }
     }
 
-    /// Whether the principal may change the name at this path by the rules.
+    /// Checks the mandatory rules for a change of the name at this path.
     ///
     /// # Errors
-    /// It may not, to be written down as a refusal of `right`.
+    /// No rule allows it; the refusal names `right`.
     pub fn change_rule(&self, principal: &str, path: &str, right: Right) -> Result<(), Refusal> {
         let allowed = self.rules.may_change(principal, path)
             || right == Right::SetAcl && self.rules.may_set_list(principal, path);
         if allowed { Ok(()) } else { Err(Refusal { right, rule: "no rule of the directory".to_string() }) }
     }
 
-    /// All that a list gives the principal; the root program has every right.
+    /// The rights that a list grants the principal; the root program has every right.
     pub fn rights(&self, principal: &str, list: &List) -> Rights {
         if self.rules.is_root(principal) {
             return Rights::ALL;
@@ -122,12 +122,12 @@ impl Access {
         self.cache.borrow_mut().get(list.number, principal, || list.acl.rights_of(principal))
     }
 
-    /// Whether a list gives the principal one of these rights. `list`: the one that decides, and the path of the name
-    /// that has it.
+    /// Checks that a list grants the principal at least one of these rights. `list`: the governing ACL and the path of
+    /// the name that it is set on; without one, everything is granted.
     ///
     /// # Errors
-    /// It gives none of them; the first is the one that is missing.
-    pub fn ask(
+    /// It grants none of them; the refusal names the first.
+    pub fn check(
         &self,
         principal: &str,
         list: Option<(&List, impl FnOnce() -> String)>,
@@ -146,7 +146,7 @@ impl Access {
 }
 
 impl List {
-    /// The list as it is written.
+    /// The list in its textual form, one entry per line.
     pub fn text(&self) -> String {
         self.acl.text()
     }
@@ -184,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_narrows_and_says_which_entry_did() {
+    fn a_refusal_names_the_entry_that_denied() {
         let access = access();
         let list = access.list(Acl::parse("deny write ..guest.a\nallow read,write ..*.a").unwrap());
-        let ask = |who: &str, rights: &[Right]| access.ask(who, Some((&*list, || "/x".to_string())), rights);
+        let ask = |who: &str, rights: &[Right]| access.check(who, Some((&*list, || "/x".to_string())), rights);
         assert_eq!(ask("cat.a", &[Right::Write]), Ok(()));
         assert_eq!(ask("cat.a", &[Right::Traverse, Right::Read]), Ok(()));
         let refused = |right, rule: &str| Err(Refusal { right, rule: rule.into() });
@@ -197,23 +197,23 @@ mod tests {
             ask("cat.b", &[Right::Traverse, Right::Read]),
             refused(Right::Traverse, "no entry of the list of /x")
         );
-        assert_eq!(access.ask("cat.b", None::<(_, fn() -> String)>, &[Right::Read]), Ok(()));
+        assert_eq!(access.check("cat.b", None::<(_, fn() -> String)>, &[Right::Read]), Ok(()));
     }
 
     #[test]
-    fn no_list_shuts_the_root_program_out() {
+    fn no_list_locks_the_root_program_out() {
         let access = access();
         let list = access.list(Acl::parse("deny all **").unwrap());
-        let ask = |who: &str| access.ask(who, Some((&*list, String::new)), &[Right::SetAcl]).is_ok();
+        let ask = |who: &str| access.check(who, Some((&*list, String::new)), &[Right::SetAcl]).is_ok();
         assert!(ask("root.a"));
         assert!(!ask("root.a + cat.a"));
         assert!(!ask("cat.a"));
     }
 
     #[test]
-    fn a_list_that_takes_the_place_of_another_is_asked_anew() {
+    fn a_replaced_list_is_not_served_from_the_cache() {
         let access = access();
-        let ask = |list: &List| access.ask("cat.a", Some((list, String::new)), &[Right::Read]).is_ok();
+        let ask = |list: &List| access.check("cat.a", Some((list, String::new)), &[Right::Read]).is_ok();
         let old = access.list(Acl::parse("allow read **").unwrap());
         assert!(ask(&old));
         let new = access.list(Acl::parse("deny read **").unwrap());
@@ -222,17 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn first_lists_are_read_line_by_line() {
+    fn initial_lists_are_parsed_line_by_line() {
         let access = access();
         let lines = ["/a allow read **", "/b deny all **", "/a deny all **"].map(String::from);
-        let lists = access.first_lists(&lines).unwrap();
+        let lists = access.initial_lists(&lines).unwrap();
         let texts: Vec<_> = lists.iter().map(|(path, list)| (path.as_str(), list.text())).collect();
         let expected = [("/a", "allow read **\ndeny all **\n".to_string()), ("/b", "deny all **\n".to_string())];
         assert_eq!(texts, expected);
         for (line, words) in
             [("a allow read **", "is not `PATH ENTRY`"), ("/a", "is not"), ("/a permit **", "begins with")]
         {
-            let error = access.first_lists(&[line.into()]).unwrap_err();
+            let error = access.initial_lists(&[line.into()]).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
         }
     }

@@ -1,9 +1,9 @@
-//! The directory service: one tree of names, in which clients bind to providers.
+//! The directory service: the namespace, in which clients bind to providers by name.
 //!
-//! Key types: [`tree::Tree`] (what the names are), `server` (the message loops), [`access::Access`] (who may: the
-//! [`rules::Rules`] of the system, then the lists of names).
-//! Each client is a task of its own on one thread, so that a slow provider holds up only those who wait for it.
-//! Deliberately not here: any knowledge of files, disks or consoles, and starting anything.
+//! Key types: [`tree::Tree`] (the names), `server` (the message loops), [`access::Access`] (access control: the
+//! mandatory [`rules::Rules`] of the system, then ACLs).
+//! Each client is a task on one thread, so a slow provider delays only the clients that connect to it.
+//! Deliberately not here: any knowledge of files, disks or consoles, and starting programs.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,10 +22,10 @@ use manifest_model::SystemManifest;
 
 sip::startup!();
 
-/// The folders that are there from the start.
+/// The folders created at start.
 const FOLDERS: [&str; 6] = ["/dev", "/service", "/fs", "/init", "/status", "/program"];
 
-/// Serves the namespace until its first client, the system's root program, is gone.
+/// Serves the namespace until its first client, the system's root program, closes its channel.
 pub fn main(startup: Startup) -> i32 {
     let system = match sip::diagnostics::system_manifest().map(|bytes| SystemManifest::decode(&bytes)) {
         Ok(Ok(system)) => system,
@@ -41,19 +41,19 @@ pub fn main(startup: Startup) -> i32 {
     let rules = match rules::Rules::new(&system, &startup.register, &startup.set_acl) {
         Ok(rules) => rules,
         Err(error) => {
-            stdio::report::error(format_args!("a rule of access cannot be read: {error}"));
+            stdio::report::error(format_args!("invalid access rule: {error}"));
             return 1;
         }
     };
     let access = access::Access::new(rules);
-    let first_lists = match access.first_lists(&startup.acl) {
+    let initial_lists = match access.initial_lists(&startup.acl) {
         Ok(lists) => lists,
         Err(error) => {
-            stdio::report::error(format_args!("an access control list cannot be read: {error}"));
+            stdio::report::error(format_args!("invalid access control list: {error}"));
             return 1;
         }
     };
-    let shared = Rc::new(shared::Shared::new(access, first_lists));
+    let shared = Rc::new(shared::Shared::new(access, initial_lists));
     for folder in FOLDERS {
         shared.make_folder(folder);
     }

@@ -1,8 +1,8 @@
-//! The mandatory rules: who may bind to what, and who may change which names.
+//! Mandatory access rules: which principals may bind to which paths, and change which names.
 //!
-//! Binding follows the `[[bind]]` rules of the system manifest. Names are changed by the root program of the
-//! system, and by those whom the parameter `register` names. Lists on names can only narrow what these allow.
-//! Deliberately not here: what a principal is (the kernel makes it).
+//! Binding follows the `[[bind]]` rules of the system manifest. Names are changed by the root program of the system
+//! and by the principals in the parameter `register`. ACLs can only narrow what these rules allow.
+//! Deliberately not here: what a principal is (the kernel determines it).
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -12,73 +12,73 @@ use core::fmt;
 use manifest_model::{SystemManifest, pattern};
 use principal::{DecisionCache, Pattern, PatternError};
 
-/// Patterns of principals whose answers fit into one number.
-const AT_ONCE: usize = 64;
+/// Principal patterns per cache entry: one bit each.
+const PATTERNS_PER_WORD: usize = 64;
 
 /// The access rules.
 pub struct Rules {
-    /// The program that may all.
+    /// Name of the root program, which has every right.
     root: String,
     binds: Vec<Rule>,
     registrars: Vec<Rule>,
-    /// Who may set the lists of names without being able to change the names.
-    keepers: Vec<Rule>,
-    /// Every pattern of principals in the rules, once.
+    /// May set ACLs without being able to change the names.
+    acl_setters: Vec<Rule>,
+    /// All principal patterns of the rules, without duplicates.
     patterns: Vec<Pattern>,
-    /// Which of the patterns match a principal, by bits, [`AT_ONCE`] patterns a list.
+    /// Bit sets of the patterns that match a principal, keyed by the first pattern's index.
     cache: RefCell<DecisionCache<u64>>,
 }
 
 struct Rule {
-    /// Which of the patterns.
-    who: usize,
+    /// Index into `patterns`.
+    pattern: usize,
     path: String,
 }
 
-/// A rule that cannot be read.
+/// An invalid access rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleError {
-    /// A line of the parameter `register` or `set-acl` is not `WHO PATH`.
+    /// A line of the parameter `register` or `set-acl` is not `PRINCIPAL PATH`.
     NotALine(String),
-    /// The pattern of principals is none.
+    /// The principal pattern is invalid.
     BadPattern(String, PatternError),
 }
 
 impl Rules {
-    /// The rules of a system, with lines `WHO PATH` (patterns both) of those who may change names, and of those who may
-    /// set their lists.
+    /// The rules of a system. `register` and `set_lists` are lines `PRINCIPAL PATH`, both patterns: who may change
+    /// names, and who may set their ACLs.
     ///
     /// # Errors
-    /// One of them cannot be read.
+    /// The first invalid line or pattern.
     pub fn new(system: &SystemManifest, register: &[String], set_lists: &[String]) -> Result<Rules, RuleError> {
         let mut rules = Rules {
             root: system.root.clone(),
             binds: Vec::new(),
             registrars: Vec::new(),
-            keepers: Vec::new(),
+            acl_setters: Vec::new(),
             patterns: Vec::new(),
             cache: RefCell::new(DecisionCache::new()),
         };
         for bind in &system.binds {
-            let who = rules.numbered(&bind.who)?;
-            rules.binds.push(Rule { who, path: bind.path.clone() });
+            let who = rules.intern(&bind.who)?;
+            rules.binds.push(Rule { pattern: who, path: bind.path.clone() });
         }
-        rules.registrars = rules.lines(register)?;
-        rules.keepers = rules.lines(set_lists)?;
+        rules.registrars = rules.parse(register)?;
+        rules.acl_setters = rules.parse(set_lists)?;
         Ok(rules)
     }
 
-    fn lines(&mut self, lines: &[String]) -> Result<Vec<Rule>, RuleError> {
+    fn parse(&mut self, lines: &[String]) -> Result<Vec<Rule>, RuleError> {
         let read = |line: &String| {
-            // Patterns of principals may have spaces, those of paths begin with a slash.
+            // Principal patterns may contain spaces; path patterns begin with a slash.
             let (who, path) = line.rsplit_once(" /").ok_or_else(|| RuleError::NotALine(line.clone()))?;
-            let who = self.numbered(who.trim())?;
-            Ok(Rule { who, path: alloc::format!("/{}", path.trim()) })
+            let who = self.intern(who.trim())?;
+            Ok(Rule { pattern: who, path: alloc::format!("/{}", path.trim()) })
         };
         lines.iter().map(read).collect()
     }
 
-    fn numbered(&mut self, who: &str) -> Result<usize, RuleError> {
+    fn intern(&mut self, who: &str) -> Result<usize, RuleError> {
         if let Some(known) = self.patterns.iter().position(|pattern| pattern.text() == who) {
             return Ok(known);
         }
@@ -91,30 +91,30 @@ impl Rules {
         self.is_root(principal) || self.allows(&self.binds, principal, path)
     }
 
-    /// Whether the principal may register, link and take out this absolute path.
+    /// Whether the principal may register, link and remove this absolute path.
     pub fn may_change(&self, principal: &str, path: &str) -> bool {
         self.is_root(principal) || self.allows(&self.registrars, principal, path)
     }
 
-    /// Whether the principal may set the list of this absolute path, beside those who may change the name.
+    /// Whether the principal may set the ACL of this absolute path without the right to change the name.
     pub fn may_set_list(&self, principal: &str, path: &str) -> bool {
-        self.allows(&self.keepers, principal, path)
+        self.allows(&self.acl_setters, principal, path)
     }
 
     fn allows(&self, rules: &[Rule], principal: &str, path: &str) -> bool {
-        rules.iter().any(|rule| pattern::matches(&rule.path, path) && self.is_matched(rule.who, principal))
+        rules.iter().any(|rule| pattern::matches(&rule.path, path) && self.is_matched(rule.pattern, principal))
     }
 
-    fn is_matched(&self, who: usize, principal: &str) -> bool {
-        let from = who - who % AT_ONCE;
+    fn is_matched(&self, index: usize, principal: &str) -> bool {
+        let from = index - index % PATTERNS_PER_WORD;
         let matched = self.cache.borrow_mut().get(from as u64, principal, || {
-            let patterns = self.patterns.iter().skip(from).take(AT_ONCE).enumerate();
+            let patterns = self.patterns.iter().skip(from).take(PATTERNS_PER_WORD).enumerate();
             patterns.fold(0, |bits, (bit, pattern)| bits | u64::from(pattern.matches(principal)) << bit)
         });
-        matched & 1 << (who % AT_ONCE) != 0
+        matched & 1 << (index % PATTERNS_PER_WORD) != 0
     }
 
-    /// Whether it is the root program of the system itself, not one that it invoked.
+    /// Whether this is the system's root program itself, not a program that it started.
     pub fn is_root(&self, principal: &str) -> bool {
         principal.split('.').next() == Some(self.root.as_str()) && !principal.contains('+')
     }
@@ -124,7 +124,7 @@ impl fmt::Display for RuleError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RuleError::NotALine(line) => {
-                write!(formatter, "`{line}` is not `WHO PATH`, a pattern of principals and one of paths")
+                write!(formatter, "`{line}` is not `PRINCIPAL PATH`, a principal pattern and a path pattern")
             }
             RuleError::BadPattern(who, error) => write!(formatter, "`{who}`: {error}; {}", error.remedy()),
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_allows_is_refused() {
+    fn binds_without_a_rule_are_refused() {
         assert!(rules().may_bind("cat.singularity", "/fs/disk0/a"));
         assert!(rules().may_bind("shell.singularity + cat.singularity", "/fs/disk0/a"));
         assert!(!rules().may_bind("cat.singularity", "/dev/disk0"));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_program_may_all_and_others_what_they_were_given() {
+    fn the_root_program_may_change_everything_and_others_by_rule() {
         assert!(rules().may_change("service-manager.singularity", "/dev/disk0"));
         assert!(rules().may_bind("service-manager.singularity", "/dev/disk0"));
         assert!(rules().may_change("tester.singularity", "/tmp/x"));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn many_patterns_are_each_asked() {
+    fn more_patterns_than_one_word_holds_are_matched() {
         let bind = |number| Bind { who: format!("p{number}.singularity"), path: format!("/n/{number}") };
         let mut system = system();
         system.binds = (0..150).map(bind).collect();
@@ -193,9 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_cannot_be_read_is_told() {
+    fn invalid_rules_are_reported() {
         let mut system = system();
-        for (line, words) in [("tester.singularity", "is not `WHO PATH`"), ("the tester /tmp", "no part of a ` + `")] {
+        for (line, words) in
+            [("tester.singularity", "is not `PRINCIPAL PATH`"), ("the tester /tmp", "no part of a ` + `")]
+        {
             let error = Rules::new(&system, &[], &[line.into()]).err().expect(line);
             assert!(error.to_string().contains(words), "{error}");
         }

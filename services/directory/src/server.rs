@@ -1,4 +1,4 @@
-//! The message loops: one task for each client.
+//! Message loops, one task per client.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -53,13 +53,13 @@ pub async fn serve(shared: Rc<Shared>, root: NodeId, mut client: Client) {
     }
 }
 
-/// Answers a request that changes names, with nothing but whether it was done.
+/// Handles requests that change names and reply only with success or an error.
 fn answer_change(shared: &Shared, root: NodeId, change: directory::ExpReady) -> Option<Client> {
     use directory::ExpReady;
-    /// Does what `$make` says for the client, and answers with what came of it.
+    /// Runs `$make` on behalf of the client and replies with its result.
     macro_rules! change {
         ($next:ident, $path:ident, $right:ident, $change:ident, |$tree:ident, $at:ident, $who:ident| $make:expr) => {{
-            let done = speaker(&$next).and_then(|$who| {
+            let done = peer(&$next).and_then(|$who| {
                 let make = |$tree: &mut Tree<ProviderLink>, $at: &str| $make;
                 shared.change(root, &$path, &$who, Right::$right, Change::$change, make)
             });
@@ -87,14 +87,14 @@ fn answer_change(shared: &Shared, root: NodeId, change: directory::ExpReady) -> 
             change!(next, path, Write, DirectoryCreated, |tree, at, who| tree.create_folder(root, at).map(|_| None))
         }
         ExpReady::SetAcl { path, acl, next } => {
-            match speaker(&next).and_then(|who| shared.set_list(root, &path, &who, &acl)) {
+            match peer(&next).and_then(|who| shared.set_list(root, &path, &who, &acl)) {
                 Ok(()) => next.done(),
                 Err(error) => next.failed(error),
             }
         }
-        // Names are kept in memory alone.
+        // Names live in memory only.
         ExpReady::Sync { next } => next.done(),
-        // What has a content is made and changed in the folders of file systems.
+        // Files exist only in file systems.
         ExpReady::CreateFile { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::HardLink { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Rename { next, .. } => next.failed(NameError::NotSupported),
@@ -108,23 +108,23 @@ fn answer_change(shared: &Shared, root: NodeId, change: directory::ExpReady) -> 
 async fn bind(
     shared: &Rc<Shared>,
     root: NodeId,
-    asked: ExVec<u8>,
+    requested: ExVec<u8>,
     endpoint: AnyEndpoint,
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
-    match speaker(&client).and_then(|who| shared.find(root, &asked, &who)) {
+    match peer(&client).and_then(|who| shared.find(root, &requested, &who)) {
         Err(error) => client.not_bound(error, endpoint),
         Ok(Target::Folder(node)) => match endpoint.downcast::<directory::Exp<states::Start>>() {
             Ok(endpoint) => {
                 sip::executor::spawn(serve(shared.clone(), node, endpoint.success()));
                 client.bound()
             }
-            // A folder is opened under the Directory contract alone.
+            // Folders support only the Directory contract.
             Err(endpoint) => client.not_bound(NameError::IsADirectory, endpoint),
         },
         Ok(Target::Provider { link, node, path, rest, rights }) => {
             let path = match path {
-                None => asked,
+                None => requested,
                 Some(text) => match client::namespace::block(&text) {
                     Ok(block) => block,
                     Err(_) => return client.not_bound(NameError::Exhausted, endpoint),
@@ -144,17 +144,20 @@ async fn connect(
     endpoint: AnyEndpoint,
     client: directory::Exp<states::ReadyAfterBind>,
 ) -> Client {
-    // While a provider does not answer, those behind the first give up in time as well.
+    // Callers queued behind a connect to an unresponsive provider time out as well.
     let Some(Some(provider)) = within(CONNECT_LIMIT, link.take()).await else {
         return client.not_bound(NameError::Unavailable, endpoint);
     };
     let rights = rights.map_or(Rights::UNDECIDED, Rights::bits);
-    // A path has at most 4,096 bytes.
+    // Fits: a path has at most 4,096 bytes.
     let mut answer = Box::pin(provider.connect(path, rest as u32, rights, endpoint).receive_async());
     let Some(answered) = within(CONNECT_LIMIT, &mut answer).await else {
         let provided = shared.tree().path_of(node);
-        report::error(format_args!("{provided}: its provider has taken no client for {} s", CONNECT_LIMIT.as_secs()));
-        sip::executor::spawn(take_up_again(shared.clone(), link, node, answer));
+        report::error(format_args!(
+            "{provided}: its provider has not accepted a client for {} s",
+            CONNECT_LIMIT.as_secs()
+        ));
+        sip::executor::spawn(reclaim_late(shared.clone(), link, node, answer));
         return client.failed(NameError::Unavailable);
     };
     match settle(shared, &link, node, answered) {
@@ -164,8 +167,8 @@ async fn connect(
     }
 }
 
-/// Waits for a provider whose client has been told that it did not answer: others may connect when it does.
-async fn take_up_again(
+/// Waits for the provider's late reply after its client timed out, and then makes the provider available again.
+async fn reclaim_late(
     shared: Rc<Shared>,
     link: ProviderLink,
     node: NodeId,
@@ -175,7 +178,7 @@ async fn take_up_again(
     drop(settle(&shared, &link, node, answered));
 }
 
-/// Passes the link on after the provider's answer. Where the client was not taken, gives why, and its endpoint.
+/// Releases the link after the provider's reply. On refusal, returns the error and the client's endpoint.
 fn settle(
     shared: &Rc<Shared>,
     link: &ProviderLink,
@@ -193,7 +196,7 @@ fn settle(
         }
         service_provider::ImpReadyAfterConnect::ChannelClosed(_) => {
             link.close();
-            shared.tell(Change::Unavailable, node);
+            shared.notify(Change::Unavailable, node);
             Err((NameError::Unavailable, None))
         }
     }
@@ -206,7 +209,7 @@ fn subscribe(
     events: contracts::namespace_events::Exp<contracts::namespace_events::states::Ready>,
     client: &directory::Exp<states::ReadyAfterNotify>,
 ) -> Result<(), NameError> {
-    sip::executor::spawn(shared.subscribe(root, path, speaker(client)?, events)?);
+    sip::executor::spawn(shared.subscribe(root, path, peer(client)?, events)?);
     Ok(())
 }
 
@@ -218,15 +221,15 @@ fn enumerate(
     mut page: Lent<ExVec<u8>>,
     client: directory::Exp<states::ReadyAfterEnumerate>,
 ) -> Client {
-    let filled = speaker(&client).and_then(|who| fill_page(shared, root, path, cursor, &who, &mut page));
+    let filled = peer(&client).and_then(|who| fill_page(shared, root, path, cursor, &who, &mut page));
     match filled {
         Ok((bytes, cursor, more)) => client.page(page, bytes as u32, cursor, more),
         Err(error) => client.not_enumerated(page, error),
     }
 }
 
-/// Fills a page with names that come after the one whose node number is `cursor`. Gives the bytes used,
-/// the next cursor and whether there are more.
+/// Fills a page with the names after the node numbered `cursor`. Returns the bytes used, the next cursor and
+/// whether more names follow.
 fn fill_page(
     shared: &Shared,
     root: NodeId,
@@ -246,7 +249,7 @@ fn fill_page(
     for found in tree.list_after(folder, after)? {
         let number = found.node.number();
         if writer.push(found.kind, number, found.name.as_bytes()).is_err() {
-            // A page that has no room for one name would make its client ask for ever.
+            // An empty page would make the client retry forever.
             return if writer.used() == 0 { Err(NameError::Exhausted) } else { Ok((writer.used(), last, true)) };
         }
         last = number;
@@ -280,7 +283,7 @@ fn look(
     path: &[u8],
     client: &impl TypedEndpoint,
 ) -> Result<Listed<ProviderLink>, NameError> {
-    shared.look(root, path, &speaker(client)?)
+    shared.look(root, path, &peer(client)?)
 }
 
 fn link_target(
@@ -293,23 +296,23 @@ fn link_target(
     client::namespace::block(shared.tree().link_target(link)?).map_err(|_| NameError::Exhausted)
 }
 
-/// The list that decides about a name, and whose it is; both are empty where none does. A name that is not there has the
-/// one that it will have.
+/// The ACL governing a name and the path that it is set on, both empty if there is none. For a name that does not
+/// exist, the ACL that it would be created with.
 fn list(
     shared: &Shared,
     root: NodeId,
     path: &[u8],
     client: &impl TypedEndpoint,
 ) -> Result<(ExVec<u8>, ExVec<u8>), NameError> {
-    let asked = || String::from_utf8_lossy(path).into_owned();
+    let requested = || String::from_utf8_lossy(path).into_owned();
     let (acl, from) = match look(shared, root, path, client) {
-        Err(NameError::NotFound) => (shared.list_before(root, path, &speaker(client)?)?, asked()),
+        Err(NameError::NotFound) => (shared.list_on_creation(root, path, &peer(client)?)?, requested()),
         Err(error) => return Err(error),
         Ok(Listed { node, .. }) => {
             let tree = shared.tree();
             match tree.list_of(node) {
                 None => Default::default(),
-                Some((own, list)) if own == node => (list.text(), asked()),
+                Some((own, list)) if own == node => (list.text(), requested()),
                 Some((above, list)) => (list.text(), tree.path_of(above)),
             }
         }
@@ -318,14 +321,14 @@ fn list(
     Ok((block(&acl)?, block(&from)?))
 }
 
-/// Who speaks at the other end.
-fn speaker(client: &impl TypedEndpoint) -> Result<String, NameError> {
+/// The principal at the other end of the channel.
+fn peer(client: &impl TypedEndpoint) -> Result<String, NameError> {
     known(sip::principal::of_peer(client))
 }
 
-/// Where the kernel cannot say who asks, nobody may: patterns such as `**` match any text that would stand for that.
-fn known(speaker: Result<String, Status>) -> Result<String, NameError> {
-    speaker.map_err(|_| NameError::NotPermitted)
+/// An unknown principal is refused: a placeholder text would match patterns such as `**`.
+fn known(principal: Result<String, Status>) -> Result<String, NameError> {
+    principal.map_err(|_| NameError::NotPermitted)
 }
 
 fn name_error(error: ConnectError) -> NameError {
@@ -343,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whom_the_kernel_does_not_know_is_nobody_even_where_everybody_may() {
+    fn an_unknown_principal_is_refused_even_by_allow_all() {
         assert_eq!(known(Ok("cat.singularity".into())).as_deref(), Ok("cat.singularity"));
         assert_eq!(known(Err(Status::Closed)), Err(NameError::NotPermitted));
     }

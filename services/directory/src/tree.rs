@@ -1,8 +1,8 @@
-//! The tree of names: folders, providers, links, and how a path is resolved in it.
+//! The tree of names: folders, providers, links, and path resolution.
 //!
-//! Key types: [`Tree`], [`Resolved`], [`Place`]. `P` is whatever reaches a provider; the tree only keeps it, and the
-//! access control lists of its names. Who resolves a path is asked at each folder on the way.
-//! Deliberately not here: channels, principals, and who may do what.
+//! Key types: [`Tree`], [`Resolved`], [`Place`]. `P` is the handle to a provider; the tree stores it, and the ACLs of
+//! its names, without interpreting them. Resolution calls a [`Pass`] at each folder along the path.
+//! Deliberately not here: channels, principals, and access decisions.
 
 use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -24,41 +24,41 @@ pub const NAME_LIMIT: usize = 65_536;
 /// Maximum number of kept lists of deregistered providers; the oldest are dropped.
 pub const KEPT_LISTS: usize = 256;
 
-/// A node of the tree. It stays valid as a value when its node is taken out, and then names nothing.
+/// Generational index of a node. After the node is removed it resolves to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId {
     index: u32,
     generation: u32,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug)]
 pub enum Resolved<'a, P> {
     /// A folder of this tree.
     Folder(NodeId),
-    /// A provider, with the path that led there and the byte at which the provider's part begins.
+    /// A provider, with the resolved path and the offset of the provider's part.
     Provider {
-        /// What reaches it.
+        /// Handle to the provider.
         provider: P,
-        /// Where it is registered.
+        /// The node at which it is registered.
         node: NodeId,
-        /// The path as asked for, or another where a link was followed.
+        /// The requested path, or its replacement if a link was followed.
         path: Cow<'a, str>,
-        /// Where in `path` the provider's part begins, without a leading `/`.
+        /// Byte offset in `path` of the provider's part, without a leading `/`.
         rest: usize,
     },
 }
 
-/// What stands at a name, for a person.
+/// A directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<P> {
-    /// The name.
+    /// The name, one path component.
     pub name: String,
-    /// What it stands for.
+    /// Kind of the node.
     pub kind: NodeKind,
-    /// Its number.
+    /// The node; its number is the cursor of enumerations.
     pub node: NodeId,
-    /// What reaches its provider.
+    /// Handle to its provider, if it has one.
     pub provider: Option<P>,
 }
 
@@ -72,31 +72,31 @@ struct Node<P> {
     parent: NodeId,
     name: String,
     body: Body<P>,
-    /// Its own access control list.
+    /// The ACL set on it, if any.
     list: Option<Rc<List>>,
 }
 
 struct Slot<P> {
     generation: u32,
     node: Option<Node<P>>,
-    /// The name of the node that was here last: whoever lists a folder can go on from it.
+    /// Name of the last removed node: an enumeration can continue after it.
     removed: String,
 }
 
 /// The tree of names.
 pub struct Tree<P> {
     slots: Vec<Slot<P>>,
-    /// The oldest is used first, so that what was taken out is remembered for a while.
+    /// Free slots, the oldest reused first, so that names of removed nodes stay known for a while.
     free: VecDeque<u32>,
-    /// Nodes that have a list of their own.
+    /// Number of nodes with an ACL of their own.
     lists: usize,
-    /// Lists that names have from when they are made on, by patterns of absolute paths.
-    first_lists: Vec<(String, Rc<List>)>,
-    /// Lists of providers that were taken out, the oldest first: one that comes back has its own.
+    /// ACLs that names are created with, by patterns of absolute paths.
+    initial_lists: Vec<(String, Rc<List>)>,
+    /// ACLs of deregistered providers, the oldest first, restored when the name is registered again.
     kept_lists: VecDeque<Kept>,
 }
 
-/// The list of a provider that was taken out.
+/// The ACL of a deregistered provider.
 struct Kept {
     /// Its absolute path.
     path: String,
@@ -104,17 +104,17 @@ struct Kept {
     registrar: String,
 }
 
-/// Where a request to change a name is about.
+/// The name that a change applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The absolute path of the name, with links on the way followed.
+    /// Absolute path of the name, with links along the path resolved.
     pub path: String,
-    /// The name's node or, where it is not there yet, the nearest folder above it that is.
+    /// The name's node or, if it does not exist, its nearest existing ancestor.
     pub nearest: NodeId,
 }
 
 impl NodeId {
-    /// The node as one number, which no other node of the tree's life has.
+    /// The node as one number, unique over the life of the tree.
     pub fn number(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -124,46 +124,45 @@ impl<P: Clone> Tree<P> {
     /// The node of the root folder.
     pub const ROOT: NodeId = NodeId { index: 0, generation: 0 };
 
-    /// A tree with nothing but its root.
+    /// A tree with only a root folder.
     pub fn new() -> Tree<P> {
         let root = Node { parent: Self::ROOT, name: String::new(), body: Body::Folder(BTreeMap::new()), list: None };
         Tree {
             slots: Vec::from([Slot { generation: 0, node: Some(root), removed: String::new() }]),
             free: VecDeque::new(),
             lists: 0,
-            first_lists: Vec::new(),
+            initial_lists: Vec::new(),
             kept_lists: VecDeque::new(),
         }
     }
 
-    /// Sets the lists that names have from their creation, by absolute path or by a pattern of paths; for a tree with
-    /// nothing but its root. A path takes precedence over patterns, and the first matching pattern over later ones.
-    pub fn with_first_lists(mut self, lists: Vec<(String, Rc<List>)>) -> Tree<P> {
-        self.first_lists = lists;
-        self.give_first_list(Self::ROOT);
+    /// Sets the ACLs that names are created with, by absolute path or path pattern; for a tree with only a root. An
+    /// exact path takes precedence over patterns, and the first matching pattern over later ones.
+    pub fn with_initial_lists(mut self, lists: Vec<(String, Rc<List>)>) -> Tree<P> {
+        self.initial_lists = lists;
+        self.set_initial_list(Self::ROOT);
         self
     }
 
-    /// Gives a node the list that its name is to have.
-    fn give_first_list(&mut self, node: NodeId) {
-        if self.first_lists.is_empty() && self.kept_lists.is_empty() {
+    /// Sets a new node's ACL.
+    fn set_initial_list(&mut self, node: NodeId) {
+        if self.initial_lists.is_empty() && self.kept_lists.is_empty() {
             return;
         }
         let path = self.path_of(node);
-        let list = self.list_to_come(&path).cloned();
+        let list = self.initial_list_of(&path).cloned();
         self.kept_lists.retain(|kept| kept.path != path);
         if list.is_some() {
-            // The node is there: it was just made.
+            // Cannot fail: the node was just created.
             let _ = self.set_list(node, list);
         }
     }
 
-    /// The list that a name will have once it is made: the one that it had when a provider was taken out there, or else
-    /// the one that it has from the start.
-    fn list_to_come(&self, path: &str) -> Option<&Rc<List>> {
+    /// The ACL that a name would be created with: the one kept from a deregistered provider, or else the initial one.
+    fn initial_list_of(&self, path: &str) -> Option<&Rc<List>> {
         let first = || {
-            let exact = self.first_lists.iter().find(|(of, _)| of == path);
-            exact.or_else(|| self.first_lists.iter().find(|(of, _)| pattern::matches(of, path))).map(|(_, list)| list)
+            let exact = self.initial_lists.iter().find(|(of, _)| of == path);
+            exact.or_else(|| self.initial_lists.iter().find(|(of, _)| pattern::matches(of, path))).map(|(_, list)| list)
         };
         self.kept(path).map(|kept| &kept.list).or_else(first)
     }
@@ -172,37 +171,37 @@ impl<P: Clone> Tree<P> {
         self.kept_lists.iter().find(|kept| kept.path == path)
     }
 
-    /// Who put the provider there that was taken out and whose list is kept.
-    pub fn registrar_before(&self, place: &Place) -> Option<&str> {
+    /// The registrar of the deregistered provider whose ACL is kept for this name.
+    pub fn former_registrar(&self, place: &Place) -> Option<&str> {
         self.kept(&place.path).map(|kept| &*kept.registrar)
     }
 
-    /// The list that decides about a name which is not there yet, if it will have one of its own; otherwise that of the
-    /// nearest folder above does.
-    pub fn list_before(&self, place: &Place) -> Option<&Rc<List>> {
-        if self.first_lists.is_empty() && self.kept_lists.is_empty() || self.path_of(place.nearest) == place.path {
+    /// The ACL of its own that a name which does not exist would be created with; `None` if its parent's would govern
+    /// it.
+    pub fn list_on_creation(&self, place: &Place) -> Option<&Rc<List>> {
+        if self.initial_lists.is_empty() && self.kept_lists.is_empty() || self.path_of(place.nearest) == place.path {
             return None;
         }
-        self.list_to_come(&place.path)
+        self.initial_list_of(&place.path)
     }
 
-    /// Where a path leads, seen from a folder. Links are followed, also the last one.
-    pub fn resolve<'a>(&self, start: NodeId, asked: &'a str) -> Result<Resolved<'a, P>, NameError> {
-        self.resolve_past(start, asked, &mut |_| Ok(()))
+    /// Resolves a path relative to a folder. Links are followed, including the last one.
+    pub fn resolve<'a>(&self, start: NodeId, requested: &'a str) -> Result<Resolved<'a, P>, NameError> {
+        self.resolve_past(start, requested, &mut |_| Ok(()))
     }
 
-    /// Like [`resolve`](Tree::resolve); `pass` is asked of each folder whose names are looked at, and of a provider to
-    /// which a part of the path is left, and its error is the answer.
+    /// Like [`resolve`](Tree::resolve), calling `pass` for each folder in which a name is looked up and for a provider
+    /// that is left a part of the path; its error ends the resolution.
     pub fn resolve_past<'a>(
         &self,
         start: NodeId,
-        asked: &'a str,
+        requested: &'a str,
         pass: &mut Pass<'_>,
     ) -> Result<Resolved<'a, P>, NameError> {
-        if !path::is_valid(asked) {
+        if !path::is_valid(requested) {
             return Err(NameError::BadPath);
         }
-        let mut path = Cow::Borrowed(asked);
+        let mut path = Cow::Borrowed(requested);
         let mut folder = start;
         for _ in 0..=LINK_LIMIT {
             match self.walk(folder, &path, pass)? {
@@ -269,8 +268,8 @@ impl<P: Clone> Tree<P> {
         path
     }
 
-    /// Puts a provider at a path. A provider can be put there again by the principal that put the one before.
-    /// Gives its node and the provider that it replaces.
+    /// Registers a provider, creating missing folders. The principal that registered a name may replace its provider.
+    /// Returns the node and the replaced provider.
     pub fn register(
         &mut self,
         start: NodeId,
@@ -295,7 +294,7 @@ impl<P: Clone> Tree<P> {
         Ok((node, None))
     }
 
-    /// Makes a link. An absolute target begins at `start`, a relative one at the link's folder.
+    /// Creates a symbolic link. An absolute target is resolved from `start`, a relative one from the link's folder.
     pub fn link(&mut self, start: NodeId, path: &str, target: &str) -> Result<NodeId, NameError> {
         if !path::is_valid(target) || target.is_empty() {
             return Err(NameError::BadPath);
@@ -305,13 +304,13 @@ impl<P: Clone> Tree<P> {
         self.insert(folder, name, Body::Link { start: origin, target: target.into() })
     }
 
-    /// Makes a folder and those on the way.
+    /// Creates a folder and its missing ancestors.
     pub fn create_folder(&mut self, start: NodeId, path: &str) -> Result<NodeId, NameError> {
         let (folder, name) = self.make_parents(start, path)?;
         self.insert(folder, name, Body::Folder(BTreeMap::new()))
     }
 
-    /// Takes a registration, link or empty folder out. Gives what reached its provider.
+    /// Removes a registration, link or empty folder. Returns the provider, if any.
     pub fn remove(&mut self, start: NodeId, path: &str) -> Result<Option<P>, NameError> {
         let (folder, name) = self.parent_of(start, path, &mut |_| Ok(()))?;
         let node = *self.names(folder)?.get(name).ok_or(NameError::NotFound)?;
@@ -323,7 +322,7 @@ impl<P: Clone> Tree<P> {
         if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
             names.remove(name);
         }
-        // Who may have a volume unmounted or a service stopped is not who may change its list.
+        // The right to deregister does not include the right to change the ACL, so the ACL outlives the registration.
         if let Some(list) = self.set_list(node, None)?
             && let Some(registrar) = registrar
         {
@@ -344,12 +343,12 @@ impl<P: Clone> Tree<P> {
         }))
     }
 
-    /// What stands at a name; a link at the end is not followed.
+    /// Looks a name up without following a link at its end.
     pub fn look(&self, start: NodeId, path: &str) -> Result<Listed<P>, NameError> {
         self.look_past(start, path, &mut |_| Ok(()))
     }
 
-    /// Like [`look`](Tree::look), asking `pass` as [`resolve_past`](Tree::resolve_past) does.
+    /// Like [`look`](Tree::look), calling `pass` as [`resolve_past`](Tree::resolve_past) does.
     pub fn look_past(&self, start: NodeId, path: &str, pass: &mut Pass<'_>) -> Result<Listed<P>, NameError> {
         if path::parts(path).next().is_none() {
             let node = self.node(start)?;
@@ -361,7 +360,7 @@ impl<P: Clone> Tree<P> {
         Ok(self.listed(name, node))
     }
 
-    /// Where the link leads that this node is.
+    /// The target of a link.
     pub fn link_target(&self, node: NodeId) -> Result<&str, NameError> {
         match &self.node(node)?.body {
             Body::Link { target, .. } => Ok(target),
@@ -369,7 +368,7 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// The names in a folder that come after `after`, in order.
+    /// The entries of a folder after the name `after`, in name order.
     pub fn list_after(
         &self,
         folder: NodeId,
@@ -381,8 +380,7 @@ impl<P: Clone> Tree<P> {
         Ok(names.map(|(name, &node)| self.listed(name, node)))
     }
 
-    /// The name of the node with this [`NodeId::number`], also after it was taken out, until its place is
-    /// used again.
+    /// The name of the node with this [`NodeId::number`], also after its removal until its slot is reused.
     pub fn name_numbered(&self, number: u64) -> Option<&str> {
         let slot = self.slots.get(number as u32 as usize)?;
         let generation = (number >> 32) as u32;
@@ -393,8 +391,8 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// The name that a request to change `path` is about, with links on the way followed: what access is decided by.
-    /// Folders that are not there yet count as made. Asks `pass` as [`resolve_past`](Tree::resolve_past) does.
+    /// Resolves the name that a change of `path` applies to, for the access check. Missing folders are assumed to be
+    /// created. Calls `pass` as [`resolve_past`](Tree::resolve_past) does.
     pub fn place_of(&self, start: NodeId, path: &str, pass: &mut Pass<'_>) -> Result<Place, NameError> {
         let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
         if !path::is_valid(path) || name == "." {
@@ -422,12 +420,12 @@ impl<P: Clone> Tree<P> {
         Ok(place)
     }
 
-    /// Whether any name has an access control list.
+    /// Whether any name has an ACL.
     pub fn has_lists(&self) -> bool {
         self.lists > 0
     }
 
-    /// Returns the list that governs a node and the node that has it: itself or the nearest folder above.
+    /// The ACL that governs a node, and the node that it is set on: itself or its nearest ancestor with one.
     pub fn list_of(&self, node: NodeId) -> Option<(NodeId, &Rc<List>)> {
         if !self.has_lists() {
             return None;
@@ -443,7 +441,7 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// Gives a node a list of its own, or none. Gives the one that it had.
+    /// Sets or clears a node's own ACL. Returns the previous one.
     pub fn set_list(&mut self, node: NodeId, list: Option<Rc<List>>) -> Result<Option<Rc<List>>, NameError> {
         let more = usize::from(list.is_some());
         let old = core::mem::replace(&mut self.node_mut(node)?.list, list);
@@ -451,12 +449,12 @@ impl<P: Clone> Tree<P> {
         Ok(old)
     }
 
-    /// Whether a node is a provider of all below it.
+    /// Whether a node is a provider of a whole subtree.
     pub fn is_mount(&self, node: NodeId) -> bool {
         matches!(self.node(node).map(|found| &found.body), Ok(Body::Provider { scope: ProviderScope::Subtree, .. }))
     }
 
-    /// Who put the provider there that this node is.
+    /// The principal that registered this provider.
     pub fn registrar_of(&self, node: NodeId) -> Option<&str> {
         match &self.node(node).ok()?.body {
             Body::Provider { registrar, .. } => Some(registrar),
@@ -495,7 +493,7 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// The folder that a path's last part lies in, and that part. Links on the way are followed.
+    /// The parent folder of a path, with links resolved, and the path's last component.
     fn parent_of<'a>(&self, start: NodeId, path: &'a str, pass: &mut Pass<'_>) -> Result<(NodeId, &'a str), NameError> {
         let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
         if !path::is_valid(path) || name == "." {
@@ -507,7 +505,7 @@ impl<P: Clone> Tree<P> {
         }
     }
 
-    /// Like [`parent_of`](Tree::parent_of), but makes the folders that are not there.
+    /// Like [`parent_of`](Tree::parent_of), but creates missing folders.
     fn make_parents<'a>(&mut self, start: NodeId, path: &'a str) -> Result<(NodeId, &'a str), NameError> {
         let (folder, name) = path::split_last(path).ok_or(NameError::BadPath)?;
         if !path::is_valid(path) || name == "." {
@@ -548,7 +546,7 @@ impl<P: Clone> Tree<P> {
         if let Body::Folder(names) = &mut self.node_mut(folder)?.body {
             names.insert(name.into(), id);
         }
-        self.give_first_list(id);
+        self.set_initial_list(id);
         Ok(id)
     }
 }
@@ -559,7 +557,7 @@ impl<P: Clone> Default for Tree<P> {
     }
 }
 
-/// Who is asked at each folder on the way.
+/// Access check called for each folder along a path.
 pub type Pass<'p> = dyn FnMut(NodeId) -> Result<(), NameError> + 'p;
 
 enum Walk<'t, P> {

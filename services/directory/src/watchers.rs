@@ -1,8 +1,7 @@
-//! Subscriptions to changes of names.
+//! Subscriptions to namespace changes.
 //!
-//! Changes that come faster than a subscriber takes them wait in a short queue; when that is full, the
-//! subscriber gets one `Overflow` in place of those left out. Deliberately not here: which principal may observe which
-//! change; the caller of [`Watchers::changed`] decides.
+//! Each subscriber has a bounded queue; once it is full, dropped events are replaced by one `Overflow`. Deliberately
+//! not here: access control; the caller of [`Watchers::changed`] decides which principal may observe a change.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -13,11 +12,11 @@ use core::cell::RefCell;
 use contracts::namespace_events::{self, Change};
 use task_sync::Notify;
 
-/// Changes that wait for one subscriber.
-const QUEUE_LIMIT: usize = 64;
+/// Maximum number of events queued for one subscriber.
+const MAX_QUEUED: usize = 64;
 
-/// Subscribers at a time.
-const WATCHER_LIMIT: usize = 1024;
+/// Maximum number of subscribers.
+const MAX_WATCHERS: usize = 1024;
 
 struct Queue {
     changes: VecDeque<(Change, String)>,
@@ -27,7 +26,7 @@ struct Queue {
 struct Watcher {
     /// The subscriber.
     principal: String,
-    /// Path of the folder that the subscriber's endpoint is bound to: paths it receives are relative to it.
+    /// Path of the folder that the subscriber's endpoint is bound to; reported paths are relative to it.
     view: String,
     /// Path at or below which changes are reported.
     prefix: String,
@@ -36,18 +35,18 @@ struct Watcher {
     queued: Notify,
 }
 
-/// All subscribers.
+/// All subscribers of the namespace.
 #[derive(Default)]
 pub struct Watchers {
     watchers: RefCell<Vec<Rc<Watcher>>>,
 }
 
-/// There are too many subscribers.
+/// The limit of subscribers is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
 impl Watchers {
-    /// Adds a subscriber. The returned future serves it and ends with it.
+    /// Adds a subscriber. The returned future delivers its events, and completes when it closes its end.
     pub fn add(
         &self,
         principal: String,
@@ -57,35 +56,35 @@ impl Watchers {
     ) -> Result<impl Future<Output = ()> + use<>, TooMany> {
         let mut watchers = self.watchers.borrow_mut();
         watchers.retain(|watcher| !watcher.queue.borrow().ended);
-        if watchers.len() >= WATCHER_LIMIT {
+        if watchers.len() >= MAX_WATCHERS {
             return Err(TooMany);
         }
         let queue = RefCell::new(Queue { changes: VecDeque::new(), ended: false });
         let watcher = Rc::new(Watcher { principal, view, prefix, queue, queued: Notify::new() });
         watchers.push(watcher.clone());
-        Ok(announce(watcher, events))
+        Ok(deliver(watcher, events))
     }
 
     /// Reports a change of the name at this absolute path to each subscriber whose principal `may_observe` it.
     pub fn changed(&self, change: Change, path: &str, may_observe: impl Fn(&str) -> bool) {
         for watcher in self.watchers.borrow().iter() {
-            let told = match is_below(path, &watcher.prefix) {
+            let reported = match is_below(path, &watcher.prefix) {
                 true => path,
-                // What a list says of a folder it says of what is below.
+                // A folder's ACL also governs names below it.
                 false if change == Change::AclChanged && is_below(&watcher.prefix, path) => &watcher.prefix,
                 false => continue,
             };
             if !watcher.queue.borrow().ended && may_observe(&watcher.principal) {
-                watcher.tell(change, relative(told, &watcher.view));
+                watcher.enqueue(change, relative(reported, &watcher.view));
             }
         }
     }
 }
 
 impl Watcher {
-    fn tell(&self, change: Change, path: String) {
+    fn enqueue(&self, change: Change, path: String) {
         let changes = &mut self.queue.borrow_mut().changes;
-        if changes.len() < QUEUE_LIMIT {
+        if changes.len() < MAX_QUEUED {
             changes.push_back((change, path));
         } else if let Some(last) = changes.back_mut() {
             *last = (Change::Overflow, String::new());
@@ -94,11 +93,11 @@ impl Watcher {
     }
 }
 
-async fn announce(watcher: Rc<Watcher>, mut events: namespace_events::Exp<namespace_events::states::Ready>) {
+async fn deliver(watcher: Rc<Watcher>, mut events: namespace_events::Exp<namespace_events::states::Ready>) {
     loop {
         watcher.queued.until(|| !watcher.queue.borrow().changes.is_empty()).await;
         let Some((change, path)) = watcher.queue.borrow_mut().changes.pop_front() else { continue };
-        // Without room for the path, the subscriber is let go: it sees a closed channel and subscribes again.
+        // Out of memory for the path: drop the subscriber, which sees a closed channel and subscribes again.
         let Ok(path) = client::namespace::block(&path) else { break };
         match events.changed(change, path).receive_async().await {
             namespace_events::ExpReadyAfterChanged::Next { next } => events = next,
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_below_is_told() {
+    fn only_changes_below_the_prefix_are_reported() {
         assert!(is_below("/dev/disk0", "/dev"));
         assert!(is_below("/dev", "/dev/"));
         assert!(is_below("/dev/disk0", "/"));
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_as_the_subscriber_sees_them() {
+    fn reported_paths_are_relative_to_the_view() {
         assert_eq!(relative("/dev/disk0", "/dev"), "disk0");
         assert_eq!(relative("/dev/disk0", "/"), "dev/disk0");
     }

@@ -1,14 +1,12 @@
-//! Who may do what on the volume: access control lists, kept with directories and files as the extended attribute
-//! `user.singularity.acl`.
+//! Access control lists of files and directories, stored in the extended attribute `user.singularity.acl`.
 //!
-//! A node is governed by its own list, or that of the nearest directory above it that has one, or else by what the
-//! directory service said of the mount point when the client came through it; without any, everything is allowed here,
-//! because the rules of the system have decided before. A file with several names is below each of the directories that
-//! it is reached through. As long as no extended attribute was seen and the mount point has no list, all this costs one
-//! test.
+//! A node is governed by its own list, or that of its nearest ancestor with one, or else by the mount point's, which
+//! the directory service passed when the client bound; without any, everything is allowed, since the mandatory rules
+//! were checked on bind. A hard-linked file inherits from the directory through which it is reached. As long as no
+//! extended attribute was seen and the mount point has no list, a check is a single test.
 //!
-//! Key types: [`Access`] (the cache of lists), [`Caller`] (a request and its sender). Deliberately not here: the rules
-//! of the system, which the directory service checks; the meaning of lists, which is in the library `principal`.
+//! Key types: [`Access`] (the cache of lists), [`Caller`] (a request and its sender). Deliberately not here: the
+//! mandatory rules, which the directory service checks; the semantics of lists, which are in the library `principal`.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -34,16 +32,16 @@ const MAX_REMEMBERED: usize = 4096;
 /// Maximum depth of directories; more are a cycle on a damaged volume.
 const MAX_DEPTH: usize = 4096;
 
-/// A list in use.
+/// A cached list.
 pub(crate) struct List {
-    /// Unique in this process, so that the cache never takes a decision of one list for another's.
+    /// Unique in this process; the key of cached decisions.
     number: u64,
     acl: Acl,
-    /// The node that has it.
+    /// The inode that it is set on.
     home: u32,
 }
 
-/// The list that governs a node; without one, the mount point's does.
+/// The governing list of a node; `None` for the mount point's.
 type Decider = Option<Rc<List>>;
 
 /// Cache of lists and of their decisions.
@@ -55,11 +53,11 @@ pub(crate) struct Access {
 
 #[derive(Default)]
 struct Known {
-    /// Incremented with every invalidation, so that what was read before one is not cached after it.
+    /// Incremented on invalidation, so that results of reads that began before it are not cached.
     generation: u64,
-    /// Nodes' own lists.
+    /// Lists set on nodes.
     own: BTreeMap<u32, Decider>,
-    /// The lists that govern directories.
+    /// Governing lists of directories.
     folders: BTreeMap<u32, Decider>,
 }
 
@@ -75,13 +73,13 @@ impl Known {
 pub(crate) enum RequestError {
     /// The volume's error.
     Volume(Error),
-    /// A list denies it; the audit has an entry.
+    /// Denied by a list, and audited.
     Refused,
-    /// No node can have this path.
+    /// The path is invalid.
     BadPath,
-    /// The text is no list.
+    /// The text is not a valid list.
     BadList,
-    /// It is nothing that this node or this volume has.
+    /// Not supported by this node or volume.
     NotSupported,
 }
 
@@ -97,10 +95,10 @@ impl From<NoName> for RequestError {
     }
 }
 
-/// What a path led to.
+/// A resolved path.
 pub(crate) struct Found {
     pub(crate) inode: Inode,
-    /// The directory whose list it inherits.
+    /// The directory that it inherits a list from.
     folder: u32,
 }
 
@@ -155,7 +153,7 @@ impl Ext2Volume {
         let text = self.volume.extended_attribute(number, namespace::USER, ATTRIBUTE).await?;
         let list = text.map(|text| {
             let acl = Acl::from_bytes(&text).unwrap_or_else(|error| {
-                // A list that cannot be read denies everything: it was meant to keep somebody out.
+                // A damaged list denies everything: it was set to restrict access.
                 report::error(format_args!("inode {number}: its access control list is damaged: {error}"));
                 Acl::default()
             });
@@ -237,7 +235,7 @@ impl Ext2Volume {
 }
 
 impl Caller<'_> {
-    /// Resolves a path. The client needs `traverse` of every directory on the way.
+    /// Resolves a path. The client needs `traverse` on every directory along it.
     pub(crate) async fn find(&self, path: &str, last: LastLink) -> Result<Found, RequestError> {
         let on_volume = text::from_text(path)?;
         let mut passed = Vec::new();
@@ -246,8 +244,8 @@ impl Caller<'_> {
         Ok(Found { inode: found?, folder: passed.last().copied().unwrap_or(self.directory.number) })
     }
 
-    /// Returns the directory that has the last name of a path, and the name as the volume has it. The client needs
-    /// `traverse` of the directory, too.
+    /// Resolves the parent directory of a path, and returns the last name as stored on the volume. The client needs
+    /// `traverse` on the parent, too.
     pub(crate) async fn place(&self, path: &str) -> Result<(Found, Vec<u8>), RequestError> {
         let on_volume = text::from_text(path)?;
         let mut passed = Vec::new();
@@ -266,7 +264,7 @@ impl Caller<'_> {
         Ok(Found { inode: volume.inode(volume.find(folder, name).await?).await?, folder })
     }
 
-    /// Checks `traverse` of directories.
+    /// Checks `traverse` on directories.
     async fn pass(&self, folders: &[u32], path: &str) -> Result<(), RequestError> {
         if !self.has_lists() {
             return Ok(());
@@ -278,7 +276,7 @@ impl Caller<'_> {
         Ok(())
     }
 
-    /// Checks that the client has one of these rights to a node.
+    /// Checks that the client has at least one of these rights to a node.
     pub(crate) async fn need(&self, found: &Found, rights: &[Right], path: &str) -> Result<(), RequestError> {
         if !self.has_lists() {
             return Ok(());
@@ -286,13 +284,13 @@ impl Caller<'_> {
         self.check(self.volume.decider(found).await?.as_ref(), rights, path)
     }
 
-    /// Checks `write` or `set-acl` of a node with a list of its own whose name is removed or given to another node. For
-    /// others the directory's rights suffice.
+    /// Checks `write` or `set-acl` on a node with its own list whose name is removed or replaced. For other nodes the
+    /// directory's rights suffice.
     pub(crate) async fn need_to_take(&self, folder: &Found, name: &[u8], path: &str) -> Result<(), RequestError> {
-        // It may be the first node with a list.
+        // Look it up even without known lists: it may have the first one.
         let node = match self.child(folder, name).await {
             Ok(node) => node,
-            // The operation will fail with that.
+            // The operation itself will report it.
             Err(RequestError::Volume(Error::NotFound)) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -316,7 +314,7 @@ impl Caller<'_> {
         Ok(self.rights_by(list.as_ref(), &principal))
     }
 
-    /// Checks `set-acl` for a move that changes the governing list.
+    /// Checks `set-acl` for a move that would change the governing list.
     pub(crate) async fn need_to_move(&self, node: &Found, to: &Found, path: &str) -> Result<(), RequestError> {
         if !self.has_lists() {
             return Ok(());
@@ -330,13 +328,13 @@ impl Caller<'_> {
         self.check(now.as_ref(), &[Right::SetAcl], path)
     }
 
-    /// Whether there may be any list.
+    /// Whether any list may exist.
     fn has_lists(&self) -> bool {
         self.volume.volume.has_seen_extended_attributes() || self.directory.permit.is_decided()
     }
 
-    /// Whether the mount point's list gives the client `set-acl`, which it then keeps whatever lists below say:
-    /// somebody has to be able to repair them.
+    /// Whether the mount point's list grants the client `set-acl`, which overrides lists below, so that they can be
+    /// repaired.
     pub(crate) fn may_repair_lists(&self) -> bool {
         let permit = &self.directory.permit;
         permit.is_decided()
@@ -387,7 +385,7 @@ impl Caller<'_> {
         Ok(changed?)
     }
 
-    /// Returns the list that governs a node, and the path of the node that has it.
+    /// Returns the governing list of a node, and the path of the node that it is set on.
     pub(crate) async fn list(&self, path: &str) -> Result<(String, String), RequestError> {
         let found = self.find(path, LastLink::Keep).await?;
         if !self.may_repair_lists() {
@@ -403,7 +401,7 @@ impl Caller<'_> {
     }
 }
 
-/// Writes a refusal to the audit.
+/// Audits a refusal.
 fn note_refusal(principal: &str, right: Right, place: &str, list: Option<&Rc<List>>) {
     let rule = match list.map(|list| list.acl.decide(principal, right).rule) {
         Some(rule) => format!("{rule} of the list that decides there"),

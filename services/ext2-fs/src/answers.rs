@@ -1,4 +1,4 @@
-//! Errors and nodes of the library `ext2` as those of the contracts.
+//! Maps errors and inodes of the library `ext2` to those of the contracts.
 
 use contracts::directory::{NameError, NodeAttributes, NodeKind};
 use contracts::file::FileError;
@@ -72,7 +72,7 @@ pub(crate) fn file_system_error(error: &Error) -> FileSystemError {
     }
 }
 
-/// Times on the volume are seconds from 1970 to 2106.
+/// Maps attribute changes; times outside 1970 to 2106 are clamped by the library.
 pub(crate) fn attribute_changes(changes: AttributeChanges) -> ext2::AttributeChanges {
     let time = |seconds: i64| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX);
     ext2::AttributeChanges {

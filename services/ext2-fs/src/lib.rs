@@ -1,11 +1,10 @@
 //! The file system of one ext2 disk: `Directory` and `File` for many clients, over a `Disk`.
 //!
-//! The format is in the library `ext2`, the loops of the clients are in `file-server`, and [`volume`] joins the two;
-//! [`access`] decides who may do what, [`answers`] maps errors. Every client is a task on one thread: while its blocks
-//! are on the way, the others go on. Requests carry their offset, so a server that was started again goes on without
-//! knowing what was open. What was written gets to the disk some seconds later, or when a client asks for it.
-//! Deliberately not here: the way to the driver, which is in `disk-source`; permissions of Unix, which are kept but
-//! decide nothing.
+//! The format is in the library `ext2`, the client loops are in `file-server`, and [`volume`] joins the two; [`access`]
+//! has ACL checks, [`answers`] maps errors. Every client is a task on one thread and yields while it waits for disk
+//! I/O. Requests carry their offset, so a restarted server continues without a record of open files. Writes reach the
+//! disk after some seconds, or on sync.
+//! Deliberately not here: disk I/O, which is in `disk-source`; Unix permissions, which are stored but not enforced.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -74,7 +73,7 @@ pub fn main(startup: Startup) -> i32 {
 
 type Provider = service_provider::Exp<service_provider::states::Start>;
 
-/// What the manifest and the parent gave.
+/// Parameters and endpoints of this process.
 struct Serving {
     namespace: Namespace,
     disk: String,
@@ -88,7 +87,7 @@ async fn serve(serving: Serving, provider: Provider) -> i32 {
     let source = match DiskSource::open(serving.namespace, disk, serving.options.limits.requests, Some(MARK)).await {
         Ok(source) => source,
         Err(error) => {
-            // The driver may be on its way back, so the manager should try again.
+            // The driver may be restarting, so the manager should try again.
             report::error(format_args!("{disk}: {error}"));
             return 1;
         }
@@ -100,7 +99,7 @@ async fn serve(serving: Serving, provider: Provider) -> i32 {
     };
     match volume.read_only_reason() {
         None | Some(ReadOnlyReason::Asked | ReadOnlyReason::Disk) => {}
-        Some(reason) => report::error(format_args!("{disk}: it can only be read: {reason}")),
+        Some(reason) => report::error(format_args!("{disk}: it is read-only: {reason}")),
     }
     let volume = Rc::new(Ext2Volume { volume, access: Access::new(), reports: Reports::default() });
     if let Some(manager) = serving.manager {

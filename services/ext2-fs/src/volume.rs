@@ -21,13 +21,13 @@ use principal::Right;
 use crate::access::{Access, Caller, RequestError};
 use crate::answers;
 
-/// Names that are read from the volume before they are put on a page.
+/// Directory entries read per batch.
 const NAMES_AT_ONCE: usize = 256;
-/// Everybody may read a new directory, its owner may change it.
+/// Mode of new directories.
 const DIRECTORY_PERMISSIONS: u32 = 0o755;
-/// Permissions of a link mean nothing; those of its target count.
+/// Mode of symbolic links, which has no meaning.
 const LINK_PERMISSIONS: u32 = 0o777;
-/// The rule in the audit's entries about open files.
+/// The rule in audit entries about open files.
 const OPEN_RULE: &str = "the list that decided when it was opened";
 
 /// The mounted volume.
@@ -40,9 +40,9 @@ pub(crate) struct Ext2Volume {
 /// A directory that a client has open.
 pub(crate) struct Directory {
     pub(crate) number: u32,
-    /// What the mount point's list allows, which decides where no list of the volume does.
+    /// The rights by the mount point's ACL, which govern nodes without an ACL on the volume.
     pub(crate) permit: Permit,
-    /// Keeps the number of a directory that is removed while a client has it open.
+    /// Keeps the inode of a directory that is removed while open.
     _open: Option<OpenFile<DiskSource>>,
 }
 
@@ -60,8 +60,8 @@ impl Ext2Volume {
         Caller { volume: self, directory: request.directory, client: request.client }
     }
 
-    /// The kind of what an entry names. Directories of old volumes do not have it; then the inode does, and a damaged
-    /// inode is no reason to hide the other names.
+    /// The file type of an entry. Without the `filetype` feature it is read from the inode; a damaged inode must not
+    /// hide the other names.
     async fn kind_of(&self, entry: &DirectoryEntry) -> NodeKind {
         let kind = match entry.kind {
             Some(kind) => Some(kind),
@@ -70,7 +70,7 @@ impl Ext2Volume {
         kind.map_or(NodeKind::Other, answers::node_kind)
     }
 
-    /// The kind of the volume, and why it can only be read where that is so.
+    /// Describes the volume, and why it is read-only if it is.
     fn kind(&self) -> String {
         let superblock = self.volume.superblock();
         let blocks = superblock.block_bytes;
@@ -89,7 +89,7 @@ impl Ext2Volume {
         Ok(())
     }
 
-    /// Finds the directory and name of something that the caller may remove.
+    /// Resolves the parent directory and name of a node that the caller may remove.
     async fn removable(&self, caller: Caller<'_>, path: &str) -> Result<(u32, Vec<u8>), RequestError> {
         let (parent, name) = caller.place(path).await?;
         caller.need(&parent, &[Right::Write], path).await?;
@@ -142,7 +142,7 @@ impl Volume for Ext2Volume {
     }
 
     fn permits(&self, _: Request<'_, Directory>, _: &str, _: &[Right]) -> bool {
-        // A list of the volume may allow what the mount point's does not: each operation checks the one that decides.
+        // An ACL on the volume may allow what the mount point's does not: each operation checks the governing one.
         true
     }
 

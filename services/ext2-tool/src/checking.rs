@@ -12,15 +12,15 @@ use stdio::Output;
 use crate::limits::MEMORY_BYTES;
 use crate::outcome::{Refusal, of_disk};
 
-/// Faults that are told one by one; of a volume with more, the rest is only counted.
+/// Maximum number of faults listed; the rest is counted.
 const MAX_LINES: usize = 2000;
 
-/// How a check ends as an exit status.
+/// Exit statuses of a check, as `fsck`'s.
 const STATUS_CLEAN: i32 = 0;
 const STATUS_MENDED: i32 = 1;
 const STATUS_FAULTY: i32 = 4;
 
-/// The mode of this name.
+/// Parses a mode.
 pub(crate) fn mode(name: &str) -> Result<Mode, Refusal> {
     Ok(match name {
         "look" => Mode::Look,
@@ -33,7 +33,7 @@ pub(crate) fn mode(name: &str) -> Result<Mode, Refusal> {
     })
 }
 
-/// Checks the disk and tells what was found.
+/// Checks the disk, writes the report and returns the exit status.
 pub(crate) async fn check_disk<S: BlockSource>(
     source: &S,
     mode: Mode,
@@ -50,7 +50,7 @@ pub(crate) async fn check_disk<S: BlockSource>(
     let options = CheckOptions { mode, memory_bytes: MEMORY_BYTES };
     let result = check(source, &options, &mut report).await;
     let written = result.is_ok_and(|summary| summary.written);
-    // Written at the end: when the check cannot be done, the first line says why.
+    // Written last: if the check fails, the first line is the reason.
     let lines = lines(disk, findings, count, written);
     let summary = match result {
         Ok(summary) => summary,
@@ -74,7 +74,7 @@ pub(crate) async fn check_disk<S: BlockSource>(
     })
 }
 
-/// A line for each fault. What was to be mended is left where nothing was written.
+/// Formats a line per fault. Without writes, faults that would have been mended count as left.
 fn lines(disk: &str, findings: Vec<Finding>, count: usize, written: bool) -> String {
     let mut lines = String::new();
     let more = count - findings.len();
@@ -86,8 +86,8 @@ fn lines(disk: &str, findings: Vec<Finding>, count: usize, written: bool) -> Str
         let _ = writeln!(lines, "{disk}: {finding}");
     }
     if more > 0 {
-        // As above.
-        let _ = writeln!(lines, "{disk}: {more} faults more");
+        // Writing to a String cannot fail.
+        let _ = writeln!(lines, "{disk}: {more} more faults");
     }
     lines
 }
@@ -101,7 +101,7 @@ fn reason(error: CheckError) -> VolumeError {
             VolumeError::Exhausted
         }
         CheckError::Unfinished { .. } => VolumeError::DeviceError,
-        // The next kind of file system is asked.
+        // Lets the caller try the next kind of file system.
         CheckError::Foreign { kind: volume_kind::FAT } => VolumeError::NotRecognised,
         CheckError::Foreign { .. } => VolumeError::NotSupported,
         CheckError::Superblock { .. } | CheckError::Unproven { .. } => VolumeError::Damaged,

@@ -9,8 +9,8 @@ use stdio::Output;
 use crate::outcome::{Refusal, of_disk};
 use crate::seed;
 
-/// What was asked for.
-pub(crate) struct Wish<'a> {
+/// The requested parameters; 0 for defaults.
+pub(crate) struct Request<'a> {
     pub(crate) block_bytes: i64,
     pub(crate) nodes: i64,
     pub(crate) reserved_percent: i64,
@@ -18,11 +18,11 @@ pub(crate) struct Wish<'a> {
     pub(crate) label: &'a str,
 }
 
-impl Wish<'_> {
-    /// The same with identities of its own.
+impl Request<'_> {
+    /// Validates the parameters and adds a UUID and hash seed.
     pub(crate) fn options(&self, namespace: &mut Namespace) -> Result<MakeOptions, Refusal> {
         let number = |name: &str, value: i64| {
-            let refusal = format_args!("{name} {value} makes no sense; give 0 or more");
+            let refusal = format_args!("{name} {value} is out of range; give 0 or more");
             u32::try_from(value).map_err(|_| Refusal::new(VolumeError::BadRequest, &refusal))
         };
         let chosen = |value: u32| Some(value).filter(|&value| value > 0);
@@ -46,7 +46,7 @@ impl Wish<'_> {
     }
 }
 
-/// Formats the disk and tells how.
+/// Formats the disk and reports the geometry.
 pub(crate) async fn format<S: BlockSource>(
     source: &S,
     options: &MakeOptions,

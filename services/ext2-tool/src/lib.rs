@@ -1,9 +1,8 @@
-//! Formats and checks ext2 disks, and tells on its output what it did.
+//! Formats and checks ext2 disks, and reports on standard output.
 //!
 //! The exit status is the outcome: 0 done or clean, 1 mended, 4 faulty, 8 failed, or 16 and more for one of the
-//! reasons of the contract `VolumeManager`; then the first line of the output says why. Key part: `seed` (random bytes).
-//! Deliberately not here: the way to the driver (`disk-source`), who uses which disk (the manager knows), and all that
-//! is known of ext2 (`lib/ext2`).
+//! reasons of the contract `VolumeManager`; then the first line of the output says why.
+//! Deliberately not here: disk I/O (`disk-source`), exclusive use of disks (the manager), and the format (`lib/ext2`).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,12 +23,12 @@ use outcome::Refusal;
 
 sip::startup!();
 
-/// The exit status where the machine gives nothing to work with.
+/// Exit status if a resource of the machine is missing.
 const STATUS_FAILED: i32 = 8;
-/// One transfer after the other.
+/// Maximum number of concurrent disk requests.
 const CHANNELS: usize = 1;
 
-/// Formats or checks.
+/// Runs the task and returns the exit status.
 pub fn main(startup: Startup) -> i32 {
     let Startup { namespace, output, task, disk, block_bytes, nodes, reserved_percent, plain, label, mode } = startup;
     let mut output = Output::new(output);
@@ -37,8 +36,8 @@ pub fn main(startup: Startup) -> i32 {
         let mut namespace = Namespace::new(namespace);
         match task.as_str() {
             "format" => {
-                let wish = formatting::Wish { block_bytes, nodes, reserved_percent, plain, label: &label };
-                let options = wish.options(&mut namespace)?;
+                let request = formatting::Request { block_bytes, nodes, reserved_percent, plain, label: &label };
+                let options = request.options(&mut namespace)?;
                 let source = open(namespace, &disk).await?;
                 formatting::format(&source, &options, &disk, &mut output).await
             }
@@ -53,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     let status = match executor::block_on(work) {
         Ok(Ok(status)) => status,
         Ok(Err(refusal)) => {
-            // Whoever listens learns it from the status where the pipe is broken.
+            // If the pipe is broken, the exit status still reports it.
             let _ = output.write(alloc::format!("{disk}: {refusal}\n").as_bytes());
             refusal.status()
         }

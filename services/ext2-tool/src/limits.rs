@@ -1,4 +1,4 @@
-//! What the tool takes of its quota, which its manifest grants.
+//! The tool's share of the quota in its manifest.
 
-/// The memory that a check may take, in bytes.
+/// Memory budget of a check, in bytes.
 pub(crate) const MEMORY_BYTES: u64 = 56 << 20;

@@ -1,4 +1,4 @@
-//! Why nothing was done, as a sentence and as an exit status.
+//! Errors of the tool: a sentence for the report, and an exit status.
 
 use alloc::string::String;
 use alloc::string::ToString;
@@ -10,10 +10,10 @@ use contracts::volume_manager::VolumeError;
 use ext2::DiskError;
 use stdio::PipeBroken;
 
-/// Exit statuses from here on number the reasons of the contract.
+/// Exit status of the contract's first error.
 const FIRST_REASON: i32 = 16;
 
-/// Why nothing was done, or not all.
+/// Why a task failed.
 pub(crate) struct Refusal {
     reason: VolumeError,
     sentence: String,
@@ -38,7 +38,7 @@ impl Refusal {
         Refusal::new(reason, &error)
     }
 
-    /// The exit status for it.
+    /// The exit status of this error.
     pub(crate) fn status(&self) -> i32 {
         FIRST_REASON + self.reason as i32
     }
@@ -56,7 +56,7 @@ impl From<PipeBroken> for Refusal {
     }
 }
 
-/// Which reason a failure of the disk is.
+/// Maps a disk error.
 pub(crate) fn of_disk(error: DiskError) -> VolumeError {
     match error {
         DiskError::ReadOnly => VolumeError::ReadOnly,

@@ -1,4 +1,4 @@
-//! Random bytes for the identity of a volume: of the machine's source, or else of its clocks.
+//! Random bytes for a volume's UUID and hash seed, from the machine's source or else from its clocks.
 
 use client::namespace::Namespace;
 use client::random::Source;
@@ -6,7 +6,7 @@ use sip::exheap::ExVec;
 
 const BYTES: usize = 32;
 
-/// The identity of a volume, in the form of a random UUID, and a seed for its hashes.
+/// A random UUID for a volume, and its hash seed.
 pub(crate) fn identities(namespace: &mut Namespace) -> ([u8; 16], [u8; 16]) {
     let bytes = of_machine(namespace).unwrap_or_else(of_clocks);
     let (mut uuid, mut seed) = ([0; 16], [0; 16]);
@@ -24,7 +24,7 @@ fn of_machine(namespace: &mut Namespace) -> Option<[u8; BYTES]> {
     block.first_chunk().copied()
 }
 
-/// Bytes that no other call gives: both clocks tell nanoseconds.
+/// Bytes unique to this call: both clocks have nanosecond resolution.
 fn of_clocks() -> [u8; BYTES] {
     let mut state = sip::time::wall() ^ sip::time::monotonic().rotate_left(32) ^ sip::process::id() << 48;
     let mut bytes = [0; BYTES];

@@ -1,4 +1,4 @@
-//! Errors and nodes of the library `fat` as those of the contracts.
+//! Maps errors and nodes of the library `fat` to those of the contracts.
 
 use contracts::directory::{NameError, NodeAttributes, NodeKind};
 use contracts::file::FileError;
@@ -77,7 +77,7 @@ pub(crate) fn node_attributes(node: &Node) -> NodeAttributes {
         node: node.number,
         modified_s: node.modified_s,
         accessed_s: node.accessed_s,
-        // FAT does not say when attributes were changed.
+        // FAT does not store a change time.
         changed_s: node.modified_s,
         permissions: node.permissions,
         links: 1,

@@ -1,10 +1,9 @@
 //! The file system of one FAT disk: `Directory` and `File` for many clients, `FileSystem` for its manager, over a
 //! `Disk`.
 //!
-//! The format is in the library `fat`, the loops of the clients are in `file-server`, and [`volume`] joins the two;
-//! [`answers`] maps errors. Every client is a task on one thread, so one that is slow to ask delays nobody; what they
-//! ask of the volume is done one after the other. Deliberately not here: the way to the driver, which is in
-//! `disk-source`.
+//! The format is in the library `fat`, the client loops are in `file-server`, and [`volume`] joins the two;
+//! [`answers`] maps errors. Every client is a task on one thread, so a slow client delays no other; operations on the
+//! volume are serialised. Deliberately not here: disk I/O, which is in `disk-source`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -39,7 +38,7 @@ const FIRST_SECTOR: Range<usize> = 0..512;
 /// Minimum time between two syncs in milliseconds.
 const MIN_SYNC_MS: u64 = 100;
 
-/// The machine's clock, which knows no time zone; nor does FAT.
+/// The machine's clock. Neither it nor FAT has a time zone.
 struct MachineClock;
 
 impl Clock for MachineClock {
@@ -67,7 +66,7 @@ async fn serve(startup: Startup) -> i32 {
         "write" => Access::WriteIfPossible,
         "read" => Access::ReadOnly,
         other => {
-            let explanation = format!("`{other}` is no way to mount; it is `write` or `read`");
+            let explanation = format!("access is `write` or `read`, not `{other}`");
             return not_ready(startup.clients, StartError::BadParameter, &explanation);
         }
     };
@@ -75,7 +74,7 @@ async fn serve(startup: Startup) -> i32 {
     let source = match DiskSource::open(Namespace::new(startup.namespace), disk, requests, Some(MARK)).await {
         Ok(source) => source,
         Err(error) => {
-            // The driver may be on its way back, so the manager should try again.
+            // The driver may be restarting, so the manager should try again.
             report::error(format_args!("{disk}: {error}"));
             return 1;
         }
@@ -91,7 +90,7 @@ async fn serve(startup: Startup) -> i32 {
         Err(error) => return not_ready(startup.clients, answers::start_error(error), &format!("{disk}: {error}")),
     };
     if volume.was_dirty() {
-        report::error(format_args!("{disk}: the volume was not cleanly unmounted; unmount and `check` it"));
+        report::error(format_args!("{disk}: it was not cleanly unmounted; unmount and `check` it"));
     }
     let may_write = access == Access::WriteIfPossible;
     let volume = Rc::new(FatVolume { volume, root, may_write, reports: Reports::default() });
@@ -100,7 +99,7 @@ async fn serve(startup: Startup) -> i32 {
     serve_ready(volume, startup.clients.ready(), startup.control).await
 }
 
-/// Serves clients and the manager until the manager unmounts the volume, or both are gone.
+/// Serves clients and the manager until the manager unmounts the volume or both close their channels.
 async fn serve_ready(
     volume: Rc<FatVolume>,
     provider: service_provider::Exp<service_provider::states::Ready>,
@@ -121,7 +120,7 @@ async fn serve_ready(
     match volume.unmount().await {
         Ok(()) => 0,
         Err(error) => {
-            report::error(format_args!("not everything was written: {error}"));
+            report::error(format_args!("not all changes were written: {error}"));
             1
         }
     }
@@ -145,10 +144,10 @@ mod tests {
 
     use fat::CacheLimits;
 
-    /// Clients that the quota must have room for beside the cache, with a channel and a block each.
+    /// Number of clients that the quota must allow beside the cache, with a channel and a block each.
     const CLIENTS: usize = 10_000;
 
-    /// What stands behind this key of the manifest, after the line `after`.
+    /// The number at this key of the manifest, after the line `after`.
     fn number(after: &str, key: &str) -> usize {
         let manifest = include_str!("../manifest.toml");
         let prefix = format!("{key} = ");
@@ -162,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn the_quota_allows_what_the_cache_may_hold() {
+    fn the_quota_covers_the_cache() {
         let data_bytes = parameter("data-cache-kib") * 1024;
-        // The smallest lines need the most handles, the largest the most bytes.
+        // The smallest cache lines need the most handles, the largest the most bytes.
         for page_bytes in [0, parameter("line-kib") * 1024, usize::MAX] {
             let limits = CacheLimits { data_bytes, page_bytes };
             let buffers = limits.max_buffers();

@@ -17,14 +17,14 @@ use principal::Right;
 
 use crate::answers;
 
-/// Names that are read from the volume before they are put on a page.
+/// Directory entries read per batch.
 const NAMES_AT_ONCE: usize = 64;
 
 /// The mounted volume.
 pub(crate) struct FatVolume {
     pub(crate) volume: fat::Volume<DiskSource>,
     pub(crate) root: Rc<Folder<DiskSource>>,
-    /// Whether the volume was mounted to be changed, if its disk can be.
+    /// Whether the volume was mounted read-write; its disk may still be read-only.
     pub(crate) may_write: bool,
     pub(crate) reports: Reports,
 }
@@ -47,8 +47,8 @@ impl FatVolume {
     fn kind(&self, bits: u32, is_read_only: bool) -> String {
         let why = match (is_read_only, self.may_write) {
             (false, _) => "",
-            (true, false) => "; it was mounted to be read only",
-            (true, true) => "; its disk cannot be written to",
+            (true, false) => "; it was mounted read-only",
+            (true, true) => "; its disk is read-only",
         };
         format!("FAT{bits}{why}")
     }
@@ -149,7 +149,7 @@ impl Volume for FatVolume {
     }
 
     async fn link_target(&self, request: Request<'_, Directory>, path: &str) -> Result<String, Error> {
-        // FAT has no links.
+        // FAT has no symbolic links.
         self.attributes(request, path).await.and(Err(Error::NotSupported))
     }
 

@@ -1,8 +1,8 @@
 //! Formats and checks FAT disks, and reports on standard output.
 //!
 //! The exit status is the outcome: 0 done or clean, 1 mended, 4 faulty, 8 failed, or 16 and more for one of the
-//! reasons of the contract `VolumeManager`; then the first line of the output says why. Deliberately not here: who
-//! uses which disk (the manager knows), and all that is known of FAT (`lib/fat`).
+//! reasons of the contract `VolumeManager`; then the first line of the output says why. Deliberately not here:
+//! exclusive use of disks (the manager), and the format (`lib/fat`).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,12 +26,12 @@ sip::startup!();
 const STATUS_DONE: i32 = 0;
 const STATUS_MENDED: i32 = 1;
 const STATUS_FAULTY: i32 = 4;
-/// The exit status where the machine gives nothing to work with.
+/// Exit status if a resource of the machine is missing.
 const STATUS_FAILED: i32 = 8;
 /// Maximum number of concurrent disk requests; others wait for a channel.
 const CHANNELS: usize = 4;
 
-/// Formats or checks.
+/// Runs the task and returns the exit status.
 pub fn main(startup: Startup) -> i32 {
     let Startup { namespace, output, task, disk, mode, block_bytes, label, .. } = startup;
     let mut output = Output::new(output);
@@ -52,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     let status = match executor::block_on(work) {
         Ok(Ok(status)) => status,
         Ok(Err(refusal)) => {
-            // If the pipe is broken, the exit status still tells.
+            // If the pipe is broken, the exit status still reports it.
             let _ = output.write(format!("{disk}: {}\n", refusal.sentence).as_bytes());
             refusal.status()
         }
@@ -77,7 +77,7 @@ fn check_mode(mode: &str) -> Result<CheckMode, Refusal> {
 fn format_options(block_bytes: i64, label: &str) -> Result<FormatOptions<'_>, Refusal> {
     const NS_PER_S: u64 = 1_000_000_000;
     let wrong = || {
-        let sentence = format!("clusters of {block_bytes} bytes make no sense; give a power of two from 512 to 32768");
+        let sentence = format!("clusters cannot have {block_bytes} bytes; give a power of two from 512 to 32768");
         Refusal::new(VolumeError::BadRequest, sentence)
     };
     let cluster_bytes = match u32::try_from(block_bytes).map_err(|_| wrong())? {
@@ -86,7 +86,7 @@ fn format_options(block_bytes: i64, label: &str) -> Result<FormatOptions<'_>, Re
         _ => return Err(wrong()),
     };
     let now_ns = sip::time::wall();
-    // Two volumes that are made at different times have different numbers, most likely.
+    // Very likely unique per format time.
     let serial = (now_ns >> 16) as u32 ^ now_ns as u32;
     Ok(FormatOptions { cluster_bytes, label, time_s: i64::try_from(now_ns / NS_PER_S).unwrap_or(0), serial })
 }
@@ -108,7 +108,7 @@ async fn make<S: BlockSource>(
 
 async fn check<S: BlockSource>(source: S, mode: CheckMode, disk: &str, output: &mut Output) -> Result<i32, Refusal> {
     let report = fat::check(source, mode).await.map_err(Refusal::check)?;
-    output.write(told(&report, disk).as_bytes()).map_err(Refusal::pipe)?;
+    output.write(summary(&report, disk).as_bytes()).map_err(Refusal::pipe)?;
     for line in &report.lines {
         output.write(format!("{}\n", text::printable(line.as_bytes())).as_bytes()).map_err(Refusal::pipe)?;
     }
@@ -124,7 +124,7 @@ async fn check<S: BlockSource>(source: S, mode: CheckMode, disk: &str, output: &
 }
 
 /// The first line of a check's report.
-fn told(report: &CheckReport, disk: &str) -> alloc::string::String {
+fn summary(report: &CheckReport, disk: &str) -> alloc::string::String {
     let outcome = match (report.problems, report.left) {
         (0, _) => "clean".into(),
         (problems, 0) => format!("mended, {problems} problems"),
@@ -144,8 +144,8 @@ mod tests {
 
     use super::CHANNELS;
 
-    /// What is not the cache's and not a channel to the disk: the namespace, the output and its block, the disk's
-    /// events, a block for its mark, the thread, a wait set, and those that are open for a moment.
+    /// Handles other than the cache's and the disk channels: the namespace, the output and its block, the disk's
+    /// events, a block for its mark, the thread, a wait set, and transient ones.
     const OTHER_HANDLES: usize = 16;
 
     fn quota(name: &str) -> usize {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quota_allows_what_the_cache_may_hold() {
+    fn the_quota_covers_the_cache() {
         let limits = CacheLimits::TOOLS;
         let buffers = limits.max_buffers();
         assert!(quota("handles") >= buffers + CHANNELS + OTHER_HANDLES);

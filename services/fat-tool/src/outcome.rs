@@ -1,4 +1,4 @@
-//! Why nothing was done, as a sentence and as an exit status.
+//! Errors of the tool: a sentence for the report, and an exit status.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,13 +9,13 @@ use contracts::volume_manager::VolumeError;
 use fat::Error;
 use stdio::PipeBroken;
 
-/// Exit statuses from here on number the reasons of the contract.
+/// Exit status of the contract's first error.
 const FIRST_REASON: i32 = 16;
 
-/// Why nothing was done, or not all.
+/// Why a task failed.
 pub(crate) struct Refusal {
     reason: VolumeError,
-    /// For people.
+    /// Text for the user.
     pub(crate) sentence: String,
 }
 
@@ -24,12 +24,12 @@ impl Refusal {
         Refusal { reason, sentence: sentence.into() }
     }
 
-    /// The exit status that stands for the reason.
+    /// The exit status of this error.
     pub(crate) fn status(&self) -> i32 {
         FIRST_REASON + self.reason as i32
     }
 
-    /// The disk could not be opened.
+    /// A disk that cannot be opened.
     pub(crate) fn access(error: AccessError) -> Refusal {
         let reason = match error {
             AccessError::Name(NameError::NotFound | NameError::NotADirectory) => VolumeError::NotFound,
@@ -41,18 +41,19 @@ impl Refusal {
         Refusal::new(reason, error.to_string())
     }
 
-    /// Nobody reads the report.
+    /// The reader of the report is gone.
     pub(crate) fn pipe(broken: PipeBroken) -> Refusal {
         Refusal::new(VolumeError::Exhausted, broken.to_string())
     }
 
-    /// The volume could not be made.
+    /// A failed format.
     pub(crate) fn format(error: Error, label: &str) -> Refusal {
         match error {
             Error::BadName => {
                 let label = label.escape_debug();
-                let sentence =
-                    format!("`{label}` is no label; it has at most 11 characters of ASCII, few signs among them");
+                let sentence = format!(
+                    "`{label}` is not a valid label: at most 11 ASCII characters, letters, digits and some punctuation"
+                );
                 Refusal::new(VolumeError::BadRequest, sentence)
             }
             Error::NoSpace => Refusal::new(
@@ -67,7 +68,7 @@ impl Refusal {
         }
     }
 
-    /// The volume could not be checked.
+    /// A failed check.
     pub(crate) fn check(error: Error) -> Refusal {
         let reason = match error {
             Error::NotRecognised => VolumeError::NotRecognised,

@@ -27,7 +27,7 @@ const MAX_EVENTS: usize = 256;
 /// After this many events, their work is done before the next batch is read.
 const EVENTS_AT_ONCE: usize = 4;
 /// Retry delay after a failed event request, in milliseconds.
-const AGAIN_AFTER_MS: u64 = 10;
+const RETRY_MS: u64 = 10;
 /// Maximum number of connections accepted at once.
 pub const MAX_ACCEPTED: usize = 16;
 /// Offset of a socket's loss counter (retransmits or drops) in answers that carry no name.
@@ -82,7 +82,7 @@ pub struct Host {
     /// Tasks waiting for a lookup, each with the address of its block.
     looking_up: RefCell<Vec<(usize, Waker)>>,
     /// The task that receives events, while its request is with the device.
-    hearing: RefCell<Option<Waker>>,
+    event_waiter: RefCell<Option<Waker>>,
     /// Whether anything was done since that task last checked.
     active: Cell<bool>,
     /// Tasks waiting for a socket to close because the socket limit is reached.
@@ -201,7 +201,7 @@ impl Host {
             watches: RefCell::default(),
             finished: RefCell::default(),
             looking_up: RefCell::default(),
-            hearing: RefCell::default(),
+            event_waiter: RefCell::default(),
             active: Cell::new(false),
             crowded: Notify::new(),
             lost: Default::default(),
@@ -215,7 +215,7 @@ impl Host {
             block = self.receive_event(block).await;
             if block.is_none() {
                 // No event is lost: each is reported once the device, or memory for its events, is available again.
-                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
+                executor::sleep_until(Deadline::after_ms(RETRY_MS)).await;
             }
         }
     }
@@ -273,7 +273,7 @@ impl Host {
                 if self.active.get() || Future::poll(ready.as_mut(), context).is_ready() {
                     return Poll::Ready(());
                 }
-                *self.hearing.borrow_mut() = Some(context.waker().clone());
+                *self.event_waiter.borrow_mut() = Some(context.waker().clone());
                 Poll::Pending
             })
             .await;
@@ -281,7 +281,7 @@ impl Host {
     }
 
     fn look(&self) {
-        // The device takes a block with each operation, even with one that moves no bytes.
+        // The device requires a block with each operation, even one without data.
         if let Ok(block) = ExVec::<u8>::new(1) {
             let address = block.as_ptr() as usize;
             if self.device.submit(DeviceOperation::Flush, EVENTS, block, 0).is_ok() {
@@ -340,7 +340,7 @@ impl Host {
         part: Range<usize>,
     ) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
         if !self.active.replace(true) {
-            let waker = self.hearing.take();
+            let waker = self.event_waiter.take();
             waker.into_iter().for_each(Waker::wake);
         }
         match self.device.submit_part(operation, offset, block, part) {
@@ -374,9 +374,9 @@ impl Host {
         let (block, answer) = self.perform(DeviceOperation::Write, CONTROL, record.0, address, 0..bytes);
         let Some(block) = block else { return Err(Failure::Other) };
         let record = Record(block);
-        let told = answer.map(|_| read(&record));
+        let result = answer.map(|_| read(&record));
         *self.control.borrow_mut() = Some(record.0);
-        told
+        result
     }
 
     /// Performs a lookup and returns its record followed by the list. `room` is the space for the list, in bytes.

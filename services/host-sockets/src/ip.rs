@@ -82,12 +82,12 @@ impl Known {
 
     /// Adds a listener and returns its number.
     pub fn add_listener(&self, socket: &Rc<Socket>, local: SocketAddress) -> u64 {
-        self.insert(Ends { local, remote: nobody() }, Holder::Listener(Rc::downgrade(socket)))
+        self.insert(Ends { local, remote: unspecified() }, Holder::Listener(Rc::downgrade(socket)))
     }
 
     /// Adds a datagram socket and returns its number.
     pub fn add_datagrams(&self, datagrams: &Rc<Datagrams>, local: SocketAddress) -> u64 {
-        self.insert(Ends { local, remote: nobody() }, Holder::Datagrams(Rc::downgrade(datagrams)))
+        self.insert(Ends { local, remote: unspecified() }, Holder::Datagrams(Rc::downgrade(datagrams)))
     }
 
     /// Removes a closed socket.
@@ -139,7 +139,7 @@ impl Known {
     }
 }
 
-fn nobody() -> SocketAddress {
+fn unspecified() -> SocketAddress {
     SocketAddress { address: [0; 16], port: 0, reserved: 0, scope: 0 }
 }
 

@@ -1,4 +1,4 @@
-//! A folder of a volume as the store wants it.
+//! A store's medium in a folder of a volume.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,16 +16,16 @@ use sip::exheap::ExVec;
 use crate::store::Shelf;
 use crate::{Unusable, guard};
 
-/// Bytes that are written at once.
+/// Bytes per write request.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// What is where a store should be.
+/// The state of the store's path.
 enum Found {
-    /// There is none, in a folder that is there.
+    /// The parent folder exists, the store's does not.
     Nothing,
-    /// A folder that has nothing, and may be anybody's.
+    /// An empty folder that others may write to.
     Empty(Folder),
-    /// One that nobody else changes.
+    /// A folder that only the installer can change.
     Guarded(Folder),
 }
 
@@ -45,20 +45,19 @@ impl Found {
         if folder.is_empty()? {
             return Ok(Found::Empty(folder));
         }
-        let why = "others may write into it, so that what it has may be anybody's; take that folder away, and install \
-                   again what you want of it";
+        let why = "other programs may write to it, so its contents cannot be trusted; remove that folder and \
+                   install the programs again";
         Err(Unusable::Because(why.into()))
     }
 }
 
-/// A folder, open.
+/// An open folder.
 pub(crate) struct Folder {
     names: Namespace,
 }
 
 impl Folder {
-    /// Opens the folder at this path of the namespace; nothing if there is none, in a folder that is there, or an
-    /// empty one.
+    /// Opens an existing store folder; `None` if it is empty, or missing from an existing parent.
     pub(crate) fn existing(namespace: &mut Namespace, path: &str) -> Result<Option<Folder>, Unusable> {
         Ok(match Found::at(namespace, path)? {
             Found::Guarded(folder) => Some(folder),
@@ -66,7 +65,7 @@ impl Folder {
         })
     }
 
-    /// Opens the folder at this path of the namespace; makes it if there is none, in a folder that is there.
+    /// Opens the store folder, creating it in an existing parent.
     pub(crate) fn open(namespace: &mut Namespace, path: &str) -> Result<Folder, Unusable> {
         let found = Found::at(namespace, path)?;
         let (mut above, name) = namespace.open_folder_of(path)?;
@@ -81,15 +80,15 @@ impl Folder {
         }
     }
 
-    /// From now on nobody else writes into the folder, which has nothing yet.
+    /// Sets the ACL of an empty folder so that only the installer can write to it.
     fn claim(mut self, above: &mut Namespace, name: &str) -> Result<Folder, Unusable> {
         above.set_acl(name, &guard::list(&sip::principal::own())).map_err(|error| {
-            Unusable::Because(format!("no list can be set that keeps others from writing into it: {error}"))
+            Unusable::Because(format!("cannot set an access control list that denies others writing to it: {error}"))
         })?;
-        // Somebody may have been quicker.
+        // It may have been written to before the ACL was set.
         if !self.is_empty()? {
             above.set_acl(name, "")?;
-            return Err(Unusable::Because("somebody else has written into it; take that folder away".into()));
+            return Err(Unusable::Because("another program has written to it; remove that folder".into()));
         }
         above.sync()?;
         Ok(self)
@@ -142,7 +141,7 @@ impl Shelf for Folder {
         let mut bytes = Vec::new();
         let mut pieces = file.pieces();
         while let Some(piece) = pieces.next()? {
-            // What is longer is no file of this store, and its digest tells so.
+            // A longer file was not written by the store; it is truncated, and verification fails.
             let room = PACKAGE_BYTES_MAX.saturating_sub(bytes.len());
             bytes.extend_from_slice(&piece[..piece.len().min(room)]);
         }

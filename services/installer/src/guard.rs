@@ -1,24 +1,23 @@
-//! Who may change what a store keeps: the installer alone, by the list of the store's folder.
+//! The ACL of the store's folder: only the installer may change its contents.
 //!
-//! What is found in a store is taken for what was agreed to when it was put there. So a folder that others may write
-//! into is no store. Deliberately not here: asking for the list, and the folder above, whose list says who may put
-//! another folder in the store's place.
+//! Programs in a store count as approved, so a folder that others may write to is not accepted as one. Deliberately
+//! not here: reading the ACL, and the parent folder, whose ACL says who may replace the store's folder.
 
 use alloc::format;
 use alloc::string::String;
 
 use principal::{Acl, Pattern, Right, Verb};
 
-/// Rights by which somebody changes what a folder has, or who may.
+/// Rights to change a folder's contents or ACL.
 const CHANGING: [Right; 3] = [Right::Write, Right::Register, Right::SetAcl];
 
-/// The list of a store of the installer that is `own` as a principal: others may look.
+/// The ACL of a store for the installer whose principal is `own`; others may read.
 pub fn list(own: &str) -> String {
     format!("allow all {own}\nallow traverse,read **\n")
 }
 
-/// Whether by this list nobody but `own` changes anything. Entries that take rights away are not asked: those that
-/// give them name nobody else.
+/// Whether this ACL grants no right to change anything to a principal other than `own`. `deny` entries are ignored:
+/// no `allow` entry may name another principal.
 pub fn is_guarded(list: &str, own: &str) -> bool {
     let (Ok(acl), Ok(own)) = (Acl::parse(list), Pattern::exactly(own)) else { return false };
     let gives = |rights: principal::Rights| CHANGING.iter().any(|&right| rights.has(right));
@@ -31,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_that_lets_others_change_something_guards_nothing() {
+    fn a_list_that_grants_others_changes_is_no_guard() {
         let own = "installer.singularity";
         for (list, expected) in [
             (list(own).as_str(), true),

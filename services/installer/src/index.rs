@@ -11,42 +11,45 @@ use core::fmt::Write;
 
 use manifest_model::{Version, is_name};
 
-/// The first line.
+/// First line: the format version.
 const HEAD: &str = "installed 1";
-/// Marks a program whose additional reach, compared with its predecessor's, was approved.
+/// Marks a program whose wider reach than its predecessor's was approved.
 const MORE: &str = "more";
 /// Maximum number of program lines.
 const MAX_LINES: usize = 512;
 
-/// A program that is kept.
+/// An installed program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// Its version.
+    /// Version in the store; an upgrade replaces it.
     pub version: Version,
-    /// Whether somebody agreed that it, or one that it has replaced, comes to have more than the one before.
+    /// Whether an upgrade to this version or an earlier one was approved to widen the program's reach.
     pub more: bool,
 }
 
 impl Kept {
-    /// The name of its package file in the store.
+    /// Name of its package file in the store.
     pub fn file(&self) -> String {
         format!("{}-{}.package", self.name, self.version)
     }
 }
 
-/// What a store keeps.
+/// Contents of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
-    /// Programs that were installed or upgraded.
+    /// Installed and upgraded programs.
     pub kept: Vec<Kept>,
-    /// Names of programs of the system image that were taken out.
+    /// Names of uninstalled programs of the system image.
     pub gone: Vec<String>,
 }
 
 impl Index {
-    /// Reads the file's bytes; or says what is wrong with them.
+    /// Parses the file's bytes.
+    ///
+    /// # Errors
+    /// What is malformed, for a message.
     pub fn parse(bytes: &[u8]) -> Result<Index, String> {
         let text = core::str::from_utf8(bytes).map_err(|_| String::from("it is not text"))?;
         let mut lines = text.lines();
@@ -68,19 +71,19 @@ impl Index {
                 }
                 ["without", name] if is_name(name) && !index.is_gone(name) => index.gone.push(name.into()),
                 ["end", number] if number == count.to_string() => {
-                    return if lines.next().is_none() { Ok(index) } else { Err("something follows its end".into()) };
+                    return if lines.next().is_none() { Ok(index) } else { Err("data follows the end line".into()) };
                 }
-                _ => return Err(format!("`{line}` makes no sense there")),
+                _ => return Err(format!("unexpected line `{line}`")),
             }
             count += 1;
             if count > MAX_LINES {
                 return Err(format!("it has more than {MAX_LINES} lines"));
             }
         }
-        Err("its end is missing".into())
+        Err("the end line is missing".into())
     }
 
-    /// The file's bytes.
+    /// Serialises the index.
     pub fn text(&self) -> String {
         let mut text = format!("{HEAD}\n");
         // Writing to a String cannot fail.
@@ -95,23 +98,23 @@ impl Index {
         text
     }
 
-    /// The program of this name that is kept.
+    /// The installed program of this name.
     pub fn program(&self, name: &str) -> Option<&Kept> {
         self.kept.iter().find(|kept| kept.name == name)
     }
 
-    /// The list with this program in the place of any of its name. One of the system image that was taken out stays so.
+    /// The index with this program replacing any of its name. An uninstalled program of the system image stays gone.
     pub fn with(&self, kept: Kept) -> Index {
         let mut index = self.clone();
         match index.kept.iter_mut().find(|old| old.name == kept.name) {
-            // With what was agreed to for the older one the newer one begins.
+            // Approvals carry over to newer versions.
             Some(old) => *old = Kept { more: kept.more || old.more, ..kept },
             None => index.kept.push(kept),
         }
         index
     }
 
-    /// The list without the program. If the system image has it, that it is gone has to be kept, too.
+    /// The index without the program; if the system image has it, its removal is recorded.
     pub fn without(&self, name: &str, is_of_the_image: bool) -> Index {
         let mut index = self.clone();
         index.kept.retain(|kept| kept.name != name);
@@ -120,16 +123,14 @@ impl Index {
         index
     }
 
-    /// Whether it is short enough to be read again.
+    /// Checks that the index does not exceed the number of lines that can be parsed.
     ///
     /// # Errors
-    /// It is not: a sentence for people.
+    /// It does; the text is for a message.
     pub fn fits(&self) -> Result<(), String> {
         match self.kept.len() + self.gone.len() <= MAX_LINES {
             true => Ok(()),
-            false => {
-                Err(format!("{MAX_LINES} programs are kept, and no more can be; take out one that came later first"))
-            }
+            false => Err(format!("the store is full with {MAX_LINES} programs; uninstall one first")),
         }
     }
 

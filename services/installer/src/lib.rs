@@ -1,10 +1,10 @@
-//! The installer: programs come into the running system, and go, as the install check allows.
+//! The installer: installs, upgrades and uninstalls programs of the running system, subject to the install check.
 //!
-//! What is judged is the system as the kernel has it, with the rules that it was booted with. What is accepted goes to
-//! the store, the kernel, and then the store's list, in this order: a crash leaves on the medium what was there before
-//! or what is there now, and in the kernel at worst what lasts until the machine restarts. Key types: [`store::Store`],
-//! [`index::Index`], [`replay::System`]. Deliberately not here: the judgement (`lib/install`), who may bind to the installer (the system
-//! manifest), and what the kernel proves again by itself.
+//! The check sees the system as the kernel has it, with the rules from boot. An accepted package is written to the
+//! store, installed in the kernel, and then entered in the store's index, in this order: after a crash the medium has
+//! the old or the new state, and the kernel at worst a program that lasts until the machine restarts.
+//! Key types: [`store::Store`], [`index::Index`], [`replay::System`]. Deliberately not here: the check
+//! (`lib/install`), who may bind to the installer (the system manifest), and the kernel's own verification.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -44,7 +44,7 @@ use crate::store::Store;
 
 sip::startup!();
 
-/// Serves whoever binds to `/service/installer`.
+/// Serves clients of `/service/installer`.
 pub fn main(startup: Startup) -> i32 {
     let booted = match programs::system_manifest() {
         Ok(booted) => booted,
@@ -62,7 +62,7 @@ pub fn main(startup: Startup) -> i32 {
         booted,
         present: Present::default(),
     };
-    // Whoever waits for the system's start finds the programs of the store.
+    // Before readiness, so that programs of the store are there once the system has started.
     installer.load();
     let clients = startup.clients.ready();
     let installer = Rc::new(RefCell::new(installer));
@@ -80,21 +80,21 @@ fn failed(why: &str) -> i32 {
 
 type Answer = Result<(InstallOutcome, String), InstallerError>;
 
-/// What a client asks to be changed.
+/// A requested change.
 #[derive(Clone, Copy)]
-enum Wish<'a> {
+enum Request<'a> {
     Install(&'a ExVec<u8>),
     Upgrade(&'a ExVec<u8>, bool),
     Uninstall(&'a str),
 }
 
-impl Wish<'_> {
-    /// The word for it in the audit.
+impl Request<'_> {
+    /// Its name in the audit log.
     fn right(self) -> &'static str {
         match self {
-            Wish::Install(_) => "install",
-            Wish::Upgrade(..) => "upgrade",
-            Wish::Uninstall(_) => "uninstall",
+            Request::Install(_) => "install",
+            Request::Upgrade(..) => "upgrade",
+            Request::Uninstall(_) => "uninstall",
         }
     }
 }
@@ -103,13 +103,13 @@ struct Installer {
     namespace: Namespace,
     /// Path of the store's folder; empty if there is none.
     store: String,
-    /// Who may change; nobody named: all who may bind.
+    /// Principals that may make changes; if empty, all that may bind.
     changers: Vec<Pattern>,
     booted: SystemManifest,
     present: Present,
 }
 
-/// Serves one client. While a request is done nobody else's is: each is judged on what the one before left.
+/// Serves one client. Requests of all clients are serialised: each is checked against the result of the previous one.
 async fn serve(installer: Rc<RefCell<Installer>>, client: Exp<states::Start>) {
     let mut client = client.success();
     macro_rules! answered {
@@ -127,14 +127,14 @@ async fn serve(installer: Rc<RefCell<Installer>>, client: Exp<states::Start>) {
             ExpReady::Install { package, dry_run, next } => {
                 answered!(next, |installer: &mut Installer, who: &_| installer.change(
                     who,
-                    Wish::Install(&package),
+                    Request::Install(&package),
                     dry_run
                 ))
             }
             ExpReady::Upgrade { package, more, dry_run, next } => {
                 answered!(next, |installer: &mut Installer, who: &_| installer.change(
                     who,
-                    Wish::Upgrade(&package, more),
+                    Request::Upgrade(&package, more),
                     dry_run
                 ))
             }
@@ -142,7 +142,7 @@ async fn serve(installer: Rc<RefCell<Installer>>, client: Exp<states::Start>) {
                 let name = name.to_text();
                 answered!(next, |installer: &mut Installer, who: &_| installer.change(
                     who,
-                    Wish::Uninstall(&name),
+                    Request::Uninstall(&name),
                     dry_run
                 ))
             }
@@ -161,14 +161,14 @@ fn report_block(text: &str) -> Result<ExVec<u8>, InstallerError> {
 }
 
 impl Installer {
-    /// Gives the kernel what the store keeps. The system starts the installer when its volumes are mounted.
+    /// Installs the store's programs in the kernel. The installer starts after the volumes are mounted.
     fn load(&mut self) {
         if self.store.is_empty() {
             return;
         }
-        let mut store = match self.kept_store() {
+        let mut store = match self.existing_store() {
             Ok(Some(store)) => store,
-            // Nothing was ever kept there, or there is no such volume: one that is only looked at is left as it is.
+            // No store or no such volume; do not create one just to read it.
             Ok(None) | Err(Unusable::Absent) => return,
             Err(Unusable::Because(why)) => {
                 report::error(format_args!("{}: {why}", self.store));
@@ -181,7 +181,7 @@ impl Installer {
         }
     }
 
-    /// The check of `lib/install`, and what only a system that runs cannot do.
+    /// The check of `lib/install`, and restrictions of a running system.
     fn judge(&self, present: &Installed, change: &Change<'_>) -> Report {
         let mut report = install::check(present, change);
         let starts = |name: &str| self.booted.instances.iter().any(|instance| instance.program == name);
@@ -190,62 +190,64 @@ impl Installer {
             Change::Upgrade { program: Program { manifest, .. }, .. } if starts(&manifest.name) => {
                 let fits = present.manifest(&manifest.name).is_none_or(|old| programs::fits_running(old, manifest));
                 (!fits).then_some(
-                    "it starts with the system, and the new version has other parameters, endpoints, paths, devices or contracts",
+                    "it starts with the system, and the new version has other parameters, endpoints, paths, \
+                     devices or contracts",
                 )
             }
             _ => None,
         };
         if let Some(what) = problem {
-            let remedy = "change the system image with `cargo sing`, and start that";
+            let remedy = "change the system image with `cargo sing` and start it";
             report.lines.push(Line::refused(Finding::new(Code::NeedsRestart, change.name(), what, remedy)));
         }
         report
     }
 
-    fn change(&mut self, who: &Result<String, Status>, wish: Wish<'_>, dry_run: bool) -> Answer {
+    fn change(&mut self, who: &Result<String, Status>, request: Request<'_>, dry_run: bool) -> Answer {
         if !dry_run {
-            self.allow(who, wish.right())?;
+            self.allow(who, request.right())?;
         }
         let present = self.present.get(&self.booted).map_err(|_| InstallerError::Exhausted)?;
-        let (outcome, name, report) = self.changed(&present, wish, dry_run)?;
+        let (outcome, name, report) = self.changed(&present, request, dry_run)?;
         if let (InstallOutcome::Refused, false, Ok(who)) = (outcome, dry_run, who) {
             let mut codes: Vec<&str> = report.refused().filter_map(|line| Some(line.code?.text())).collect();
             codes.sort_unstable();
             codes.dedup();
-            // What is no name may have anything in it.
-            let object = if manifest_model::is_name(&name) { name } else { "no program's name".into() };
-            sip::audit::refused(who, wish.right(), &object, &codes.join(" "));
+            // An invalid name is not copied to the log.
+            let object = if manifest_model::is_name(&name) { name } else { "invalid name".into() };
+            sip::audit::refused(who, request.right(), &object, &codes.join(" "));
         }
         Ok((outcome, report.to_string()))
     }
 
-    /// Does what is wished, if nothing speaks against it. Gives the program's name and what there is to say, too.
+    /// Makes the change if the check accepts it and it is not a dry run. Also returns the program's name and the
+    /// report.
     fn changed(
         &mut self,
         present: &Installed,
-        wish: Wish<'_>,
+        request: Request<'_>,
         dry_run: bool,
     ) -> Result<(InstallOutcome, String, Report), InstallerError> {
-        let program = match wish {
-            Wish::Install(package) | Wish::Upgrade(package, _) => match program_of(package) {
+        let program = match request {
+            Request::Install(package) | Request::Upgrade(package, _) => match program_of(package) {
                 Ok(program) => Some(program),
                 Err(line) => {
                     let report = Report { lines: Vec::from([line]), reach: None };
                     return Ok((InstallOutcome::Refused, "package".into(), report));
                 }
             },
-            Wish::Uninstall(_) => None,
+            Request::Uninstall(_) => None,
         };
-        let change = match (wish, &program) {
-            (Wish::Upgrade(_, more), Some(program)) => Change::Upgrade { program, more },
-            (Wish::Uninstall(name), _) => Change::Uninstall { name },
+        let change = match (request, &program) {
+            (Request::Upgrade(_, more), Some(program)) => Change::Upgrade { program, more },
+            (Request::Uninstall(name), _) => Change::Uninstall { name },
             (_, Some(program)) => Change::Install { program, at_boot: false, allow: &[] },
             (_, None) => return Err(InstallerError::Exhausted),
         };
         let name = String::from(change.name());
         let mut report = self.judge(present, &change);
-        if let (Wish::Install(package) | Wish::Upgrade(package, _), true) = (wish, report.is_accepted()) {
-            // What the kernel proves is said too: signature, image, instructions.
+        if let (Request::Install(package) | Request::Upgrade(package, _), true) = (request, report.is_accepted()) {
+            // Report the kernel's verification too: signature, image, instructions.
             report.lines.insert(
                 0,
                 match kernel::check(package) {
@@ -261,16 +263,18 @@ impl Installer {
             let outcome = if report.is_accepted() { InstallOutcome::Proved } else { InstallOutcome::Refused };
             return Ok((outcome, name, report));
         }
-        let more = matches!(wish, Wish::Upgrade(_, true));
-        let (outcome, line) = match (wish, &program) {
-            (Wish::Install(package) | Wish::Upgrade(package, _), Some(program)) => self.put(program, package, more),
-            _ => self.take_out(change.name()),
+        let more = matches!(request, Request::Upgrade(_, true));
+        let (outcome, line) = match (request, &program) {
+            (Request::Install(package) | Request::Upgrade(package, _), Some(program)) => {
+                self.install(program, package, more)
+            }
+            _ => self.uninstall(change.name()),
         };
         report.lines.push(line);
         Ok((outcome, name, report))
     }
 
-    /// Whether whoever asks may change anything; if not, that is noted.
+    /// Checks that the caller may make changes; a refusal is audited.
     fn allow(&self, who: &Result<String, Status>, right: &str) -> Result<(), InstallerError> {
         let who = who.as_ref().map_err(|_| InstallerError::NotPermitted)?;
         if self.changers.is_empty() || self.changers.iter().any(|pattern| pattern.matches(who)) {
@@ -280,35 +284,35 @@ impl Installer {
         Err(InstallerError::NotPermitted)
     }
 
-    /// Installs a package that was accepted.
-    fn put(&mut self, program: &Program, package: &ExVec<u8>, more: bool) -> (InstallOutcome, Line) {
+    /// Installs an accepted package.
+    fn install(&mut self, program: &Program, package: &ExVec<u8>, more: bool) -> (InstallOutcome, Line) {
         let kept = Kept { name: program.manifest.name.clone(), version: program.manifest.version, more };
-        // What cannot be kept is installed all the same, and the report says how long it lasts.
-        let brought = self.open_store().map_err(|why| why.in_words(&self.store)).and_then(|mut store| {
-            store.bring(&kept, package)?;
+        // A store failure does not prevent the install; the report says that it lasts until a restart.
+        let staged = self.open_store().map_err(|why| why.explanation(&self.store)).and_then(|mut store| {
+            store.stage(&kept, package)?;
             Ok(store)
         });
         if let Err(error) = kernel::install(package) {
-            if let Ok(mut store) = brought {
+            if let Ok(mut store) = staged {
                 store.discard(&kept);
             }
             return (InstallOutcome::Refused, refusal(&kept.name, &error.reason));
         }
-        let done = brought.and_then(|mut store| store.keep(kept));
-        self.told(done)
+        let done = staged.and_then(|mut store| store.commit(kept));
+        self.outcome(done)
     }
 
-    fn take_out(&mut self, name: &str) -> (InstallOutcome, Line) {
+    fn uninstall(&mut self, name: &str) -> (InstallOutcome, Line) {
         if let Err(status) = kernel::uninstall(name) {
             return (InstallOutcome::Refused, refusal(name, status.text()));
         }
         let is_of_the_image = self.booted.programs().contains(&name);
-        let opened = self.open_store().map_err(|why| why.in_words(&self.store));
-        let kept = opened.and_then(|mut store| store.drop_program(name, is_of_the_image));
-        self.told(kept)
+        let opened = self.open_store().map_err(|why| why.explanation(&self.store));
+        let kept = opened.and_then(|mut store| store.unlist(name, is_of_the_image));
+        self.outcome(kept)
     }
 
-    fn told(&self, kept: Result<(), String>) -> (InstallOutcome, Line) {
+    fn outcome(&self, kept: Result<(), String>) -> (InstallOutcome, Line) {
         match kept {
             Ok(()) => (InstallOutcome::Done, Line::proved(Topic::System, format!("kept in {}", self.store))),
             Err(why) => {
@@ -318,7 +322,7 @@ impl Installer {
         }
     }
 
-    /// The store, made now if there is none on a volume that is there.
+    /// The store, created if its volume is mounted and has none.
     fn open_store(&mut self) -> Result<Store<Folder>, Unusable> {
         if self.store.is_empty() {
             return Err(Unusable::Absent);
@@ -327,8 +331,8 @@ impl Installer {
         Store::open(folder).map_err(Unusable::Because)
     }
 
-    /// The store, if there is one.
-    fn kept_store(&mut self) -> Result<Option<Store<Folder>>, Unusable> {
+    /// The store, if it exists.
+    fn existing_store(&mut self) -> Result<Option<Store<Folder>>, Unusable> {
         if self.store.is_empty() {
             return Ok(None);
         }
@@ -339,9 +343,9 @@ impl Installer {
     fn verify(&mut self) -> Answer {
         let present = self.present.get(&self.booted).map_err(|_| InstallerError::Exhausted)?;
         let mut report = install::verify(&present);
-        let opened = self.kept_store();
+        let opened = self.existing_store();
         if let Err(Unusable::Because(why)) = &opened {
-            report.lines.push(Line::note(Topic::File, format!("nothing of {} counts: {why}", self.store)));
+            report.lines.push(Line::note(Topic::File, format!("{} is ignored: {why}", self.store)));
         }
         if let Ok(Some(mut store)) = opened {
             for kept in store.index().kept.clone() {
@@ -381,7 +385,7 @@ impl Installer {
     }
 }
 
-/// The running system, into which comes what the store has.
+/// The running system, during replay of the store.
 struct Replayed<'a> {
     installer: &'a Installer,
     store: &'a mut Store<Folder>,
@@ -411,19 +415,19 @@ impl System for Replayed<'_> {
         })
     }
 
-    fn take_out(&mut self, name: &str) -> Result<(), String> {
+    fn uninstall(&mut self, name: &str) -> Result<(), String> {
         let present = self.present()?;
         self.judged(&present, &Change::Uninstall { name })?;
         kernel::uninstall(name).map_err(|status| status.text().to_string())
     }
 
-    fn bring_in(&mut self, kept: &Kept) -> Result<(), String> {
+    fn install(&mut self, kept: &Kept) -> Result<(), String> {
         let bytes = self.store.package(kept)?;
         let block = ExVec::from_slice(&bytes).map_err(|status| status.text().to_string())?;
         let present = self.present()?;
         let program = program_of(&block).map_err(|line| line.to_string())?;
         let change = match present.program(&kept.name) {
-            // What it may reach was agreed to when it was installed; nobody else writes into the store.
+            // Its reach was approved at install, and no other program can write to the store.
             Some(_) => Change::Upgrade { program: &program, more: kept.more },
             None => Change::Install { program: &program, at_boot: false, allow: &[] },
         };
@@ -434,9 +438,9 @@ impl System for Replayed<'_> {
 
 /// Why a store cannot be used.
 enum Unusable {
-    /// There is no volume, or no store at all.
+    /// There is no volume, or no store is configured.
     Absent,
-    /// Something else, as a sentence.
+    /// Another reason, for a message.
     Because(String),
 }
 
@@ -450,10 +454,10 @@ impl From<AccessError> for Unusable {
 }
 
 impl Unusable {
-    fn in_words(self, path: &str) -> String {
+    fn explanation(self, path: &str) -> String {
         match self {
             Unusable::Absent if path.is_empty() => {
-                "this system keeps nothing (the installer's parameter `store`)".into()
+                "this system has no store (the installer's parameter `store`)".into()
             }
             Unusable::Absent => format!("there is no volume at {path}"),
             Unusable::Because(why) => format!("{path}: {why}"),
@@ -461,7 +465,7 @@ impl Unusable {
     }
 }
 
-/// What a package file says of its program; or what is to be reported. The kernel verifies it later.
+/// Decodes a package without verifying it, which the kernel does later; or the line to report.
 fn program_of(package: &ExVec<u8>) -> Result<Program, Line> {
     match Package::parse(package) {
         Ok(package) => Ok(Program { manifest: package.manifest, key: package.key }),
@@ -469,7 +473,7 @@ fn program_of(package: &ExVec<u8>) -> Result<Program, Line> {
     }
 }
 
-/// Why a program is not taken: what is wrong, and behind a semicolon what to do.
+/// A report line for a refused program. `why`: the problem, and after a semicolon the remedy.
 fn refusal(name: &str, why: &str) -> Line {
     let (what, remedy) = why.rsplit_once("; ").unwrap_or((why, ""));
     Line::refused(Finding::new(Code::KernelRefuses, name, what, remedy))

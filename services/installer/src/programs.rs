@@ -1,4 +1,4 @@
-//! The system as it runs: what the kernel has, as the install check wants to see it.
+//! The running system, as the kernel reports it, in the form that the install check takes.
 
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -12,21 +12,21 @@ use sip::{Status, diagnostics};
 /// The system manifest that the machine was booted with.
 ///
 /// # Errors
-/// The kernel does not give it, or it cannot be read.
+/// The kernel does not return it, or it cannot be decoded.
 pub(crate) fn system_manifest() -> Result<SystemManifest, String> {
     let bytes = diagnostics::system_manifest().map_err(|status| String::from(status.text()))?;
     SystemManifest::decode(&bytes).map_err(|_| "the system manifest is of another version".to_string())
 }
 
-/// What is installed, read again where some came or went.
+/// The installed programs, cached until the kernel's change counter moves.
 #[derive(Default)]
 pub(crate) struct Present {
-    /// With the number of changes before it was read.
+    /// The cached value and the change counter it was read at.
     read: RefCell<Option<(u64, Rc<Installed>)>>,
 }
 
 impl Present {
-    /// What is installed at this moment.
+    /// The currently installed programs.
     pub(crate) fn get(&self, booted: &SystemManifest) -> Result<Rc<Installed>, Status> {
         let changes = diagnostics::program_changes();
         let mut read = self.read.borrow_mut();
@@ -56,8 +56,8 @@ fn present(booted: &SystemManifest) -> Result<Installed, Status> {
     Ok(Installed { system, programs })
 }
 
-/// Whether the service manager, which goes by the manifest of the program that it was booted with, can start the newer
-/// one: what it sets by number must have the same number.
+/// Whether the service manager, which uses the manifest from boot, can start the new version: parameters, endpoints
+/// and other items that it passes by index must commit their indices.
 pub(crate) fn fits_running(old: &Manifest, new: &Manifest) -> bool {
     let same_parameters = old.parameters.len() == new.parameters.len()
         && old.parameters.iter().zip(&new.parameters).all(|(old, new)| old.name == new.name && old.kind == new.kind);

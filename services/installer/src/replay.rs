@@ -1,8 +1,8 @@
-//! What a store has, brought into a system that has started anew: programs go and come until nothing more changes.
+//! Replay of a store into a freshly booted system, repeated until nothing changes.
 //!
-//! Each step is judged as when it was asked for, on the system as it is then. A program may need one that comes after
-//! it in the list, and the system image may be another since; so what is refused is tried again as long as something
-//! else succeeds. Deliberately not here: the judgement, and the kernel.
+//! Each step passes the install check on the system as it is then. A program may require one later in the index, and
+//! the system image may have changed, so refused steps are retried as long as another one succeeds.
+//! Deliberately not here: the check, and the kernel.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,28 +10,28 @@ use alloc::vec::Vec;
 
 use crate::index::{Index, Kept};
 
-/// The system that is changed.
+/// The system that a store is replayed into.
 pub trait System {
-    /// Whether there is a program of this name.
+    /// Whether a program of this name is installed.
     fn has(&mut self, name: &str) -> bool;
 
-    /// Whether the program of this name is the one that is kept.
+    /// Whether the installed program of this name is the one in the store.
     fn has_kept(&mut self, kept: &Kept) -> bool;
 
-    /// Takes a program of the system image out.
+    /// Uninstalls a program of the system image.
     ///
     /// # Errors
-    /// Why it stays, as a sentence.
-    fn take_out(&mut self, name: &str) -> Result<(), String>;
+    /// Why it stays, for a message.
+    fn uninstall(&mut self, name: &str) -> Result<(), String>;
 
-    /// Brings a program in.
+    /// Installs a program of the store.
     ///
     /// # Errors
-    /// Why not, as a sentence.
-    fn bring_in(&mut self, kept: &Kept) -> Result<(), String>;
+    /// Why it is refused, for a message.
+    fn install(&mut self, kept: &Kept) -> Result<(), String>;
 }
 
-/// Brings the system to what the store has, as far as that can be. Gives a sentence for each thing that cannot.
+/// Applies the store to the system as far as possible. Returns a message for each step that is refused.
 pub fn replay(index: &Index, system: &mut impl System) -> Vec<String> {
     let mut gone: Vec<&String> = index.gone.iter().collect();
     let mut kept: Vec<&Kept> = index.kept.iter().collect();
@@ -40,11 +40,11 @@ pub fn replay(index: &Index, system: &mut impl System) -> Vec<String> {
         let mut problems = Vec::new();
         gone.retain(|name| {
             let successor = index.kept.iter().find(|kept| kept.name == **name);
-            // Done by an installer that was here before, or nothing to do in this system image.
+            // Done by a previous installer process, or not in this system image.
             if !system.has(name) || successor.is_some_and(|kept| system.has_kept(kept)) {
                 return false;
             }
-            let refused = system.take_out(name).err();
+            let refused = system.uninstall(name).err();
             problems.extend(refused.iter().map(|why| format!("`{name}` is not taken out: {why}")));
             refused.is_some()
         });
@@ -54,7 +54,7 @@ pub fn replay(index: &Index, system: &mut impl System) -> Vec<String> {
             }
             let refused = match gone.contains(&&kept.name) {
                 true => Some("the system image's own program of this name is still there".into()),
-                false => system.bring_in(kept).err(),
+                false => system.install(kept).err(),
             };
             problems.extend(refused.iter().map(|why| format!("`{}` is not installed: {why}", kept.name)));
             refused.is_some()

@@ -1,9 +1,9 @@
-//! Keeping what was installed: package files, and the list of those that count.
+//! The store of installed programs: package files and their index.
 //!
-//! A change writes the package file under a name of its own and has it on the medium, then replaces the list in one
-//! step. Whatever happens in between, the list that is found afterwards is the old one or the new one, and every file
-//! that it names is whole. Files that no list names are taken out after the next change.
-//! Deliberately not here: what is worth keeping, and the medium itself.
+//! A change writes and syncs a new package file, then replaces the index atomically. After a crash at any point the
+//! index is the old or the new one, and every file that it names is complete. Files that the index does not name are
+//! removed after the next change.
+//! Deliberately not here: what is installed, and the medium itself.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,17 +15,17 @@ use package::Package;
 
 use crate::index::{Index, Kept};
 
-/// Name of the list.
+/// File name of the index.
 const INDEX: &str = "installed";
-/// How the names of package files end.
+/// Extension of package files.
 const PACKAGE: &str = ".package";
 
-/// A medium that can be read, too.
+/// A medium that can also be read.
 pub trait Shelf: Medium {
-    /// The bytes of a file; none if there is no such file.
+    /// Reads a whole file; `None` if it does not exist.
     fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// The names of all files.
+    /// Lists all files.
     fn names(&mut self) -> Result<Vec<String>, Self::Error>;
 }
 
@@ -33,28 +33,28 @@ pub trait Shelf: Medium {
 pub struct Store<S> {
     shelf: S,
     index: Index,
-    /// Whether a list was found.
-    had_list: bool,
+    /// Whether an index was found.
+    had_index: bool,
 }
 
 impl<S: Shelf> Store<S>
 where
     S::Error: fmt::Display,
 {
-    /// Opens a store; one that there is nothing in is empty.
+    /// Opens a store; an empty folder is an empty store.
     ///
     /// # Errors
-    /// It cannot be read, or its list makes no sense: a sentence for people. Nothing is changed.
+    /// It cannot be read, or its index is malformed; the text is for a message. Nothing is changed.
     pub fn open(mut shelf: S) -> Result<Store<S>, String> {
         let found = shelf.read(INDEX).map_err(|error| error.to_string())?;
-        let had_list = found.is_some();
+        let had_index = found.is_some();
         let index = found.map_or(Ok(Index::default()), |bytes| Index::parse(&bytes)).map_err(|what| {
             format!(
-                "its file `{INDEX}` is damaged: {what}; put it back from a copy, or remove it and install anew what the \
+                "its file `{INDEX}` is damaged: {what}; restore it from a copy, or remove it and reinstall what the \
                  package files beside it have"
             )
         })?;
-        Ok(Store { shelf, index, had_list })
+        Ok(Store { shelf, index, had_index })
     }
 
     /// Returns the index.
@@ -62,11 +62,11 @@ where
         &self.index
     }
 
-    /// The package file of a program that is kept.
+    /// Reads the package file of an installed program.
     ///
     /// # Errors
-    /// It is not there, is of another program or version, or cannot be read: a sentence for people. What else may be
-    /// wrong with it the kernel tells.
+    /// It is missing, unreadable, or of another program or version; the text is for a message. All else is left to the
+    /// kernel's verification.
     pub fn package(&mut self, kept: &Kept) -> Result<Vec<u8>, String> {
         let file = kept.file();
         match self.shelf.read(&file).map_err(|error| format!("{file}: {error}"))? {
@@ -79,17 +79,17 @@ where
         }
     }
 
-    /// Brings the package file onto the medium. It does not count yet. No file that counts has its name: a program is
-    /// replaced by a newer version alone.
+    /// Writes and syncs a package file without entering it in the index. It never overwrites a file in use: a program
+    /// is only replaced by a newer version.
     ///
     /// # Errors
-    /// The medium's, as a sentence; or the list has no room.
-    pub fn bring(&mut self, kept: &Kept, package: &[u8]) -> Result<(), String> {
+    /// The medium's, for a message, or the index is full.
+    pub fn stage(&mut self, kept: &Kept, package: &[u8]) -> Result<(), String> {
         self.index.with(kept.clone()).fits()?;
         replace(&mut self.shelf, &kept.file(), package).map_err(|error| error.to_string())
     }
 
-    /// Takes the package file away that was brought, and is not to count.
+    /// Removes a package file that was staged and is not in the index.
     pub fn discard(&mut self, kept: &Kept) {
         if self.index.program(&kept.name).map(Kept::file) != Some(kept.file()) {
             // A leftover file is harmless.
@@ -97,19 +97,19 @@ where
         }
     }
 
-    /// From now on the program counts that was brought.
+    /// Enters a staged program in the index.
     ///
     /// # Errors
-    /// The medium's, as a sentence, or the list has no room; the old list counts then.
-    pub fn keep(&mut self, kept: Kept) -> Result<(), String> {
+    /// The medium's, for a message, or the index is full; the old index stays valid.
+    pub fn commit(&mut self, kept: Kept) -> Result<(), String> {
         self.change(self.index.with(kept))
     }
 
-    /// From now on the program of this name does not count.
+    /// Removes the program of this name from the index.
     ///
     /// # Errors
-    /// As for [`keep`](Store::keep).
-    pub fn drop_program(&mut self, name: &str, is_of_the_image: bool) -> Result<(), String> {
+    /// As for [`commit`](Store::commit).
+    pub fn unlist(&mut self, name: &str, is_of_the_image: bool) -> Result<(), String> {
         self.change(self.index.without(name, is_of_the_image))
     }
 
@@ -117,8 +117,8 @@ where
         index.fits()?;
         replace(&mut self.shelf, INDEX, index.text().as_bytes()).map_err(|error| error.to_string())?;
         self.index = index;
-        // Where there was no list, it may be lost, and the files be all that is left.
-        if self.had_list {
+        // Without an index the files may be all that is left of a damaged store.
+        if self.had_index {
             self.tidy();
         }
         Ok(())

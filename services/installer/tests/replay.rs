@@ -1,4 +1,4 @@
-//! What a store has, brought into a system that has started anew, by the judgement of installs.
+//! Replay of a store into a freshly booted system, with the real install check.
 
 use install::{Change, Code, Installed, Program};
 use installer::index::{Index, Kept};
@@ -30,13 +30,13 @@ fn kept(name: &str, minor: u32) -> Kept {
     Kept { name: name.into(), version: version(minor), more: false }
 }
 
-/// A system, and the packages of a store.
+/// A system and a store's packages.
 struct Small {
     installed: Installed,
     packages: Vec<Manifest>,
 }
 
-/// The system image has these programs, a root and a shell; the store has those packages.
+/// A system image with a root, a shell and these programs, and a store with these packages.
 fn small(image: &[Manifest], packages: &[Manifest]) -> Small {
     let base = ["manager", "shell"].map(|name| program(name, 0, &[]));
     let programs: Vec<Program> =
@@ -84,11 +84,11 @@ impl System for Small {
         self.installed.manifest(&kept.name) == self.package(kept).as_ref() && self.package(kept).is_some()
     }
 
-    fn take_out(&mut self, name: &str) -> Result<(), String> {
+    fn uninstall(&mut self, name: &str) -> Result<(), String> {
         self.make(&Change::Uninstall { name })
     }
 
-    fn bring_in(&mut self, kept: &Kept) -> Result<(), String> {
+    fn install(&mut self, kept: &Kept) -> Result<(), String> {
         let manifest = self.package(kept).ok_or("its package is missing")?;
         let program = Program { manifest, key: KEY };
         match self.has(&kept.name) {
@@ -99,7 +99,7 @@ impl System for Small {
 }
 
 #[test]
-fn a_program_that_stands_before_what_it_requires_comes_all_the_same() {
+fn a_program_listed_before_its_requirement_is_installed() {
     let packages = [program("a", 1, &[]), program("b", 0, &[("a", 1)]), program("c", 0, &[("b", 0)])];
     for order in [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]] {
         let index = order.iter().fold(Index::default(), |index, name| index.with(kept(name, u32::from(*name == "a"))));
@@ -110,60 +110,63 @@ fn a_program_that_stands_before_what_it_requires_comes_all_the_same() {
 }
 
 #[test]
-fn an_upgrade_does_not_move_a_program_behind_those_that_require_it() {
+fn an_upgrade_keeps_a_programs_position() {
     let index = Index::default().with(kept("a", 0)).with(kept("b", 0)).with(kept("a", 1));
     let names: Vec<&str> = index.kept.iter().map(|kept| kept.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
 }
 
 #[test]
-fn what_cannot_come_is_told_once_and_stops_nothing_else() {
+fn a_refusal_is_reported_once_and_stops_nothing_else() {
     let packages = [program("a", 0, &[("nobody", 0)]), program("b", 0, &[])];
     let index = Index::default().with(kept("a", 0)).with(kept("lost", 0)).with(kept("b", 0));
     let mut system = small(&[], &packages);
-    let told = replay(&index, &mut system);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("`a` is not installed") && told[0].contains(Code::RequirementMissing.text()), "{told:?}");
-    assert!(told[1].contains("`lost` is not installed"), "{told:?}");
+    let outcome = replay(&index, &mut system);
+    assert_eq!(outcome.len(), 2, "{outcome:?}");
+    assert!(
+        outcome[0].contains("`a` is not installed") && outcome[0].contains(Code::RequirementMissing.text()),
+        "{outcome:?}"
+    );
+    assert!(outcome[1].contains("`lost` is not installed"), "{outcome:?}");
     assert_eq!(system.versions(&["a", "b"]), [None, Some(0)]);
 }
 
 #[test]
-fn a_program_that_was_taken_out_stays_out_and_its_successor_comes() {
+fn an_uninstalled_program_stays_out_and_its_successor_is_installed() {
     let other = Manifest { publisher: "acme".into(), ..program("greet", 0, &[]) };
     let image = [program("greet", 3, &[])];
     let index = Index::default().without("greet", true);
     let mut system = small(&image, &[]);
     assert_eq!(replay(&index, &mut system), Vec::<String>::new());
     assert_eq!(system.versions(&["greet"]), [None]);
-    // Another publisher's, and older: it is no upgrade of the image's own.
+    // Of another publisher and older: not an upgrade of the image's own.
     let index = index.with(kept("greet", 0));
     let mut system = small(&image, std::slice::from_ref(&other));
     for start in ["the first", "a restart of the installer"] {
         assert_eq!(replay(&index, &mut system), Vec::<String>::new(), "{start}");
         assert_eq!(system.installed.manifest("greet"), Some(&other), "{start}");
     }
-    // When that goes, too, the image's own stays out.
+    // Once that is uninstalled too, the image's own stays out.
     let mut system = small(&image, &[]);
     assert_eq!(replay(&index.without("greet", true), &mut system), Vec::<String>::new());
     assert_eq!(system.versions(&["greet"]), [None]);
 }
 
 #[test]
-fn what_others_need_by_now_is_not_taken_out_at_the_start() {
-    // The new system image has a program that requires the one that was taken out of the old one.
+fn a_program_that_others_require_is_not_uninstalled_at_start() {
+    // The new system image has a program that requires the one uninstalled from the old image.
     let image = [program("greet", 0, &[]), program("party", 0, &[("greet", 0)])];
     let index = Index::default().without("greet", true).with(kept("greet", 2));
     let mut system = small(&image, &[Manifest { publisher: "acme".into(), ..program("greet", 2, &[]) }]);
-    let told = replay(&index, &mut system);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("`greet` is not taken out") && told[0].contains("I160"), "{told:?}");
-    assert!(told[1].contains("still there"), "{told:?}");
+    let outcome = replay(&index, &mut system);
+    assert_eq!(outcome.len(), 2, "{outcome:?}");
+    assert!(outcome[0].contains("`greet` is not taken out") && outcome[0].contains("I160"), "{outcome:?}");
+    assert!(outcome[1].contains("still there"), "{outcome:?}");
     assert_eq!(system.versions(&["greet", "party"]), [Some(0), Some(0)]);
 }
 
 #[test]
-fn what_is_taken_out_after_who_required_it_was_upgraded_goes_again() {
+fn a_program_uninstalled_after_its_dependant_was_upgraded_goes_again() {
     let image = [program("greet", 0, &[]), program("party", 0, &[("greet", 0)])];
     let index = Index::default().with(kept("party", 1)).without("greet", true);
     let mut system = small(&image, &[program("party", 1, &[])]);
@@ -172,12 +175,12 @@ fn what_is_taken_out_after_who_required_it_was_upgraded_goes_again() {
 }
 
 #[test]
-fn only_what_was_agreed_to_comes_with_more_than_the_image_has() {
+fn only_approved_upgrades_widen_the_reach() {
     let greedy = Manifest { permissions: vec![Permission::Power], ..program("greet", 1, &[]) };
     let image = [program("greet", 0, &[])];
     let mut system = small(&image, std::slice::from_ref(&greedy));
-    let told = replay(&Index::default().with(kept("greet", 1)), &mut system);
-    assert!(told.len() == 1 && told[0].contains(Code::MorePermissions.text()), "{told:?}");
+    let outcome = replay(&Index::default().with(kept("greet", 1)), &mut system);
+    assert!(outcome.len() == 1 && outcome[0].contains(Code::MorePermissions.text()), "{outcome:?}");
     assert_eq!(system.versions(&["greet"]), [Some(0)]);
     let agreed = Index::default().with(Kept { more: true, ..kept("greet", 1) });
     assert_eq!(replay(&agreed, &mut system), Vec::<String>::new());

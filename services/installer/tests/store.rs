@@ -1,4 +1,4 @@
-//! The store on a medium that is cut off at every step: what is found afterwards is the old state or the new one.
+//! The store on a medium that loses power at every step: afterwards it has the old or the new state.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use installer::index::{Index, Kept};
 use installer::store::{Shelf, Store};
 use manifest_model::Version;
 
-/// A folder whose power goes after some steps. What was not synced then is half there, or names are as before.
+/// A medium that loses power after some steps. Unsynced files are then half written, unsynced names unchanged.
 #[derive(Clone, Default)]
 struct Disk {
-    /// What is on the medium.
+    /// Synced contents.
     files: BTreeMap<String, Vec<u8>>,
-    /// What was written and not synced.
+    /// Unsynced writes.
     written: BTreeMap<String, Vec<u8>>,
-    /// Renames and removals that are not on the medium.
+    /// Unsynced renames and removals.
     names: Vec<(String, Option<String>)>,
 }
 
 impl Disk {
-    /// What is there after a loss of power: of what was not synced `names` changes of names arrived, and half of the
-    /// bytes of files.
+    /// The medium after a power loss: of what was unsynced, the first `names` changes of names and half of each file's
+    /// bytes arrived.
     fn after_power(&self, names: usize) -> Disk {
         let mut disk = Disk { files: self.files.clone(), ..Disk::default() };
         for (name, bytes) in &self.written {
@@ -37,7 +37,7 @@ impl Disk {
         disk
     }
 
-    /// What programs see.
+    /// The contents with all unsynced changes.
     fn seen(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = self.files.clone();
         files.extend(self.written.clone());
@@ -65,7 +65,7 @@ impl Shared {
     fn step(&self, act: impl FnOnce(&mut Disk)) -> Result<(), String> {
         let mut left = self.steps_left.borrow_mut();
         if *left == 0 {
-            return Err("the power is gone".into());
+            return Err("power loss".into());
         }
         *left -= 1;
         act(&mut self.disk.borrow_mut());
@@ -102,7 +102,7 @@ impl Medium for Shared {
     }
 
     fn remove(&mut self, name: &str) -> Result<(), String> {
-        // Of a file that is not there nothing has to reach the medium.
+        // A missing file has nothing to sync.
         self.step(|disk| {
             if disk.seen().contains_key(name) {
                 disk.names.push((name.into(), None));
@@ -129,7 +129,7 @@ fn index_of(disk: Disk) -> (Index, Disk) {
     (store.index().clone(), disk)
 }
 
-/// Does it with all steps but those after each possible cut; gives how many cuts there were.
+/// Runs `act` with a power loss after every step; returns the number of steps.
 fn cut_everywhere(begin: &Disk, act: impl Fn(&mut Store<Shared>) -> Result<(), String>) -> usize {
     let (old, _) = index_of(begin.clone());
     let whole = Shared::new(begin.clone(), usize::MAX);
@@ -146,7 +146,7 @@ fn cut_everywhere(begin: &Disk, act: impl Fn(&mut Store<Shared>) -> Result<(), S
             let (found, disk) = index_of(disk.after_power(names));
             assert!(found == old || found == new, "after {steps} steps and {names} names: {found:?}");
             if outcome.is_ok() {
-                assert_eq!(found, new, "what was done is there");
+                assert_eq!(found, new, "a completed change is durable");
             }
             for kept in &found.kept {
                 let bytes = disk.files.get(&kept.file());
@@ -168,10 +168,10 @@ fn kept(name: &str, version: Version) -> Kept {
     Kept { name: name.into(), version, more: false }
 }
 
-fn put(store: &mut Store<Shared>, name: &str, version: Version) -> Result<(), String> {
+fn install(store: &mut Store<Shared>, name: &str, version: Version) -> Result<(), String> {
     let kept = kept(name, version);
-    store.bring(&kept, content(&kept).as_bytes())?;
-    store.keep(kept)
+    store.stage(&kept, content(&kept).as_bytes())?;
+    store.commit(kept)
 }
 
 fn names(shared: &Shared) -> Vec<String> {
@@ -180,96 +180,96 @@ fn names(shared: &Shared) -> Vec<String> {
 
 fn with_one() -> Disk {
     let shared = Shared::new(Disk::default(), usize::MAX);
-    put(&mut Store::open(shared.clone()).expect("a store"), "greeter", OLD).expect("it can be kept");
+    install(&mut Store::open(shared.clone()).expect("a store"), "greeter", OLD).expect("it can be kept");
     let disk = shared.disk.borrow().clone();
     disk.after_power(usize::MAX)
 }
 
 #[test]
-fn whatever_is_cut_off_the_old_list_or_the_new_one_is_there_with_its_files() {
-    assert!(cut_everywhere(&Disk::default(), |store| put(store, "greeter", OLD)) > 8);
-    assert!(cut_everywhere(&with_one(), |store| put(store, "greeter", NEW)) > 8);
-    assert!(cut_everywhere(&with_one(), |store| put(store, "other", OLD)) > 8);
-    assert!(cut_everywhere(&with_one(), |store| store.drop_program("greeter", false)) > 4);
-    assert!(cut_everywhere(&with_one(), |store| store.drop_program("cat", true)) > 4);
+fn a_power_loss_leaves_the_old_or_the_new_index_with_its_files() {
+    assert!(cut_everywhere(&Disk::default(), |store| install(store, "greeter", OLD)) > 8);
+    assert!(cut_everywhere(&with_one(), |store| install(store, "greeter", NEW)) > 8);
+    assert!(cut_everywhere(&with_one(), |store| install(store, "other", OLD)) > 8);
+    assert!(cut_everywhere(&with_one(), |store| store.unlist("greeter", false)) > 4);
+    assert!(cut_everywhere(&with_one(), |store| store.unlist("cat", true)) > 4);
 }
 
 #[test]
-fn what_does_not_count_is_taken_out() {
+fn files_not_in_the_index_are_removed() {
     let shared = Shared::new(with_one(), usize::MAX);
     let mut store = Store::open(shared.clone()).expect("a store");
-    put(&mut store, "greeter", NEW).expect("it can be kept");
+    install(&mut store, "greeter", NEW).expect("it can be kept");
     assert_eq!(names(&shared), ["greeter-1.1.0.package", "installed"]);
-    store.drop_program("greeter", false).expect("it can be dropped");
+    store.unlist("greeter", false).expect("it can be dropped");
     assert_eq!(names(&shared), ["installed"]);
 }
 
 #[test]
-fn what_was_brought_and_refused_is_taken_away_and_nothing_else() {
+fn discard_removes_only_a_staged_package() {
     let shared = Shared::new(with_one(), usize::MAX);
     let mut store = Store::open(shared.clone()).expect("a store");
-    store.bring(&kept("greeter", NEW), b"refused").expect("it can be brought");
+    store.stage(&kept("greeter", NEW), b"refused").expect("it can be staged");
     store.discard(&kept("greeter", NEW));
-    // One that counts stays, whoever asks.
+    // A file in the index stays.
     store.discard(&kept("greeter", OLD));
     assert_eq!(names(&shared), ["greeter-1.0.0.package", "installed"]);
 }
 
-/// The list is removed, as a damaged one may be: what it named is all that is left to install again from.
+/// A user may delete a damaged index; the packages it named are then all that is left to reinstall from.
 #[test]
-fn where_the_list_is_lost_no_package_is_taken_out() {
+fn without_an_index_no_package_is_removed() {
     let mut disk = with_one();
     disk.files.remove("installed");
     let shared = Shared::new(disk, usize::MAX);
-    put(&mut Store::open(shared.clone()).expect("a store"), "other", OLD).expect("it can be kept");
+    install(&mut Store::open(shared.clone()).expect("a store"), "other", OLD).expect("it can be kept");
     assert_eq!(names(&shared), ["greeter-1.0.0.package", "installed", "other-1.0.0.package"]);
 }
 
-/// A list that could not be read again is not written.
+/// An index that could not be parsed again is not written.
 #[test]
-fn a_full_list_takes_no_more_and_stays_readable() {
+fn a_full_index_refuses_programs_and_stays_readable() {
     let shared = Shared::new(Disk::default(), usize::MAX);
     for number in 0..512 {
         let mut store = Store::open(shared.clone()).expect("a store");
-        put(&mut store, &format!("p{number}"), OLD).unwrap_or_else(|why| panic!("{number}: {why}"));
+        install(&mut store, &format!("p{number}"), OLD).unwrap_or_else(|why| panic!("{number}: {why}"));
     }
     let before = names(&shared);
     let mut store = Store::open(shared.clone()).expect("a full store can be read");
-    let why = put(&mut store, "one-more", OLD).expect_err("it is full");
-    assert!(why.contains("512 programs are kept"), "{why}");
-    store.drop_program("cat", true).expect_err("that one is gone is a line, too");
+    let why = install(&mut store, "one-more", OLD).expect_err("it is full");
+    assert!(why.contains("full with 512 programs"), "{why}");
+    store.unlist("cat", true).expect_err("a removal takes a line, too");
     assert_eq!(names(&shared), before);
-    put(&mut store, "p7", NEW).expect("a newer version needs no more room");
-    store.drop_program("p8", false).expect("it can be dropped");
-    put(&mut store, "one-more", OLD).expect("there is room");
+    install(&mut store, "p7", NEW).expect("a newer version needs no more room");
+    store.unlist("p8", false).expect("it can be dropped");
+    install(&mut store, "one-more", OLD).expect("there is room");
     assert_eq!(Store::open(shared).expect("it can be read").index().kept.len(), 512);
 }
 
 #[test]
-fn files_of_others_stay() {
+fn foreign_files_stay() {
     let mut disk = with_one();
     disk.files.insert("notes.txt".into(), b"mine".to_vec());
     let shared = Shared::new(disk, usize::MAX);
-    put(&mut Store::open(shared.clone()).expect("a store"), "greeter", NEW).expect("it can be kept");
+    install(&mut Store::open(shared.clone()).expect("a store"), "greeter", NEW).expect("it can be kept");
     assert!(shared.disk.borrow().seen().contains_key("notes.txt"));
 }
 
 #[test]
-fn a_list_that_makes_no_sense_is_refused_and_left_alone() {
+fn a_malformed_index_is_refused_and_left_alone() {
     for (text, words) in [
         ("", "first line"),
         ("installed 2\nend 0\n", "first line"),
-        ("installed 1\n", "its end is missing"),
-        ("installed 1\nprogram greeter 1.0.0\n", "its end is missing"),
-        ("installed 1\nprogram greeter 1.0.0\nend 2\n", "makes no sense there"),
+        ("installed 1\n", "the end line is missing"),
+        ("installed 1\nprogram greeter 1.0.0\n", "the end line is missing"),
+        ("installed 1\nprogram greeter 1.0.0\nend 2\n", "unexpected line"),
         ("installed 1\nprogram greeter 1.0\nend 1\n", "has no version"),
-        ("installed 1\nprogram ../x 1.0.0\nend 1\n", "makes no sense there"),
-        ("installed 1\nprogram a 1.0.0\nprogram a 1.0.0\nend 2\n", "makes no sense there"),
-        ("installed 1\nwithout a\nwithout a\nend 2\n", "makes no sense there"),
-        ("installed 1\nwithout a more\nend 1\n", "makes no sense there"),
-        ("installed 1\nprogram a 1.0.0 less\nend 1\n", "makes no sense there"),
-        ("installed 1\nprogram a 1.0.0 more more\nend 1\n", "makes no sense there"),
-        ("installed 1\nend 0\nprogram a 1.0.0\n", "something follows its end"),
+        ("installed 1\nprogram ../x 1.0.0\nend 1\n", "unexpected line"),
+        ("installed 1\nprogram a 1.0.0\nprogram a 1.0.0\nend 2\n", "unexpected line"),
+        ("installed 1\nwithout a\nwithout a\nend 2\n", "unexpected line"),
+        ("installed 1\nwithout a more\nend 1\n", "unexpected line"),
+        ("installed 1\nprogram a 1.0.0 less\nend 1\n", "unexpected line"),
+        ("installed 1\nprogram a 1.0.0 more more\nend 1\n", "unexpected line"),
+        ("installed 1\nend 0\nprogram a 1.0.0\n", "data follows the end line"),
     ] {
         let mut disk = Disk::default();
         disk.files.insert("installed".into(), text.into());
@@ -281,7 +281,7 @@ fn a_list_that_makes_no_sense_is_refused_and_left_alone() {
 }
 
 #[test]
-fn lists_are_read_as_they_were_written() {
+fn an_index_round_trips() {
     let index = Index::default().with(kept("a", OLD)).with(kept("b", NEW));
     let index = index.without("c", true).with(kept("a", NEW)).with(Kept { more: true, ..kept("d", OLD) });
     assert_eq!(Index::parse(index.text().as_bytes()), Ok(index.clone()));
@@ -289,9 +289,9 @@ fn lists_are_read_as_they_were_written() {
     assert_eq!(index.gone, ["c"]);
 }
 
-/// The program of the system image's own does not come back when the one goes that has its name.
+/// Uninstalling a program that replaced one of the system image does not restore the image's.
 #[test]
-fn that_one_of_the_image_is_gone_is_kept_beside_the_one_that_has_its_name() {
+fn removal_of_an_image_program_is_recorded_beside_its_replacement() {
     let index = Index::default().without("c", true).with(kept("c", OLD));
     assert_eq!((index.gone.len(), index.kept.len()), (1, 1));
     assert_eq!(Index::parse(index.text().as_bytes()), Ok(index.clone()));
@@ -300,9 +300,9 @@ fn that_one_of_the_image_is_gone_is_kept_beside_the_one_that_has_its_name() {
 }
 
 #[test]
-fn what_was_agreed_to_for_an_older_version_is_kept_for_the_newer() {
+fn approvals_carry_over_to_newer_versions() {
     let index = Index::default().with(Kept { more: true, ..kept("a", OLD) }).with(kept("a", NEW));
     assert_eq!(index.kept, [Kept { more: true, ..kept("a", NEW) }]);
-    // What comes under the name later begins anew.
+    // A later program of this name starts without approvals.
     assert_eq!(index.without("a", false).with(kept("a", NEW)).kept, [kept("a", NEW)]);
 }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_come_through_contracts_as_they_were() {
+    fn endpoints_round_trip_through_contracts() {
         for text in ["192.0.2.7", "2001:db8::7", "fe80::7", "127.0.0.1", "::1"] {
             let end = End::new(text.parse::<IpAddress>().expect("an address"), 80);
             let carried = to_contract(end);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_read_as_a_person_writes_them() {
+    fn routes_are_parsed() {
         let found = route("198.51.100.77/24=192.0.2.1").expect("a route");
         assert_eq!(found.network, IpCidr::new(IpAddress::v4(198, 51, 100, 0), 24));
         assert_eq!((found.gateway, found.learnt), (IpAddress::v4(192, 0, 2, 1), false));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_leads_to_all_networks_of_its_version() {
+    fn a_default_route_covers_all_networks_of_its_version() {
         for (gateway, everywhere) in [("192.0.2.1", "0.0.0.0/0"), ("fe80::1", "::/0")] {
             let route = default_route(gateway.parse().expect("an address"));
             assert_eq!(route.network, everywhere.parse::<IpCidr>().expect("a network"));

@@ -78,7 +78,7 @@ async fn resolve<E: TypedEndpoint>(
     };
     let (mut found, mut failed) = (Vec::new(), DnsError::NotFound);
     for is_version_6 in versions {
-        match ask(shared, name, *is_version_6, client).await? {
+        match query(shared, name, *is_version_6, client).await? {
             Ok(addresses) => found.extend(addresses.into_iter().map(IpAddr::from)),
             // A name without addresses of one IP version may have some of the other.
             Err(error) => failed = worse(failed, error),
@@ -92,7 +92,7 @@ fn worse(one: DnsError, other: DnsError) -> DnsError {
     if one == DnsError::NotFound { other } else { one }
 }
 
-async fn ask<E: TypedEndpoint>(
+async fn query<E: TypedEndpoint>(
     shared: &Shared,
     name: &str,
     is_version_6: bool,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_is_told_before_what_is_final() {
+    fn transient_errors_take_precedence() {
         assert_eq!(worse(DnsError::NotFound, DnsError::TimedOut), DnsError::TimedOut);
         assert_eq!(worse(DnsError::TimedOut, DnsError::NotFound), DnsError::TimedOut);
         assert_eq!(worse(DnsError::NotFound, DnsError::NotFound), DnsError::NotFound);

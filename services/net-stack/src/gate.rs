@@ -2,7 +2,7 @@
 //!
 //! A reader that takes a request causes work, and packets to be sent queue behind that work. If all readers were
 //! served at once, a long response would wait for its next ACK behind every request that arrived meanwhile, again and
-//! again. So each turn serves a few readers in FIFO order, and responses already under way proceed in between.
+//! again. So each turn serves a few readers in FIFO order, and pending responses proceed in between.
 //!
 //! Key types: [`Gate`], [`Place`] (a reader's position). The task that exchanges packets opens the gate for each of
 //! its turns. Deliberately not here: what is read.
@@ -23,7 +23,7 @@ pub struct Gate {
     open_to: Cell<u64>,
     /// Wakers of queued readers from there on, in ticket order.
     waiting: RefCell<VecDeque<Waker>>,
-    /// No turns are being taken at present.
+    /// No turns are taken at present.
     is_unattended: Cell<bool>,
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_go_through_in_each_turn_in_their_order() {
+    fn each_turn_admits_a_few_in_order() {
         let gate = Gate::default();
         gate.open();
         let mut places: Vec<Place> = (0..20).map(|_| Place::default()).collect();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_nobody_used_are_not_saved_up() {
+    fn unused_turns_do_not_accumulate() {
         let gate = Gate::default();
         (0..10).for_each(|_| gate.open());
         let through = (0..20).filter(|_| enter(&gate, &mut Place::default()) == Entry::Open).count();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn without_turns_everybody_goes_through() {
+    fn without_turns_all_readers_are_admitted() {
         let gate = Gate::default();
         let mut place = Place::default();
         assert_eq!(enter(&gate, &mut place), Entry::WaitsFirst);

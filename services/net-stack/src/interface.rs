@@ -35,7 +35,7 @@ const HEADER_BYTES: usize = 18;
 /// Excess length of a transmit buffer over a receive buffer, in bytes; it tells the two apart.
 const SENT_BYTES: usize = 16;
 /// Initial and maximum delay before reconnecting to a driver, in milliseconds.
-const AGAIN_AFTER_MS: u64 = 1;
+const MIN_RETRY_MS: u64 = 1;
 const MAX_RETRY_MS: u64 = 10;
 
 /// A bound interface.
@@ -53,7 +53,7 @@ impl Interface {
     /// Binds the interface, waiting for a driver that is starting.
     pub async fn open(namespace: &mut Namespace, path: &str) -> Result<Interface, AccessError> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
-        let mut pause_ms = AGAIN_AFTER_MS;
+        let mut pause_ms = MIN_RETRY_MS;
         loop {
             match Interface::try_open(namespace, path).await {
                 Err(error) if error.may_pass() && !deadline.has_passed() => {
@@ -95,8 +95,8 @@ impl Interface {
         let (mut begin, mut receive, mut transmit) = (self.endpoint, PACKETS, PACKETS);
         loop {
             let (events, announcer) = nic_events::new_channel()?;
-            let asked = begin.register_for_events(announcer).set_parameters(receive, transmit);
-            begin = match wait_async(asked, DEVICE_LIMIT).await? {
+            let pending = begin.register_for_events(announcer).set_parameters(receive, transmit);
+            begin = match wait_async(pending, DEVICE_LIMIT).await? {
                 nic_device::ImpIoConfigureAck::Success { next } => {
                     return Ok(Running {
                         endpoint: next.start_io(),
@@ -137,7 +137,7 @@ struct Running {
 }
 
 /// Exchanges packets for the life of the process, reconnecting whenever the driver ends.
-pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, first: Interface) {
+pub async fn maintain(shared: Rc<Shared>, mut namespace: Namespace, path: String, first: Interface) {
     let mut interface = first;
     loop {
         // Connections within this machine need no driver.
@@ -171,38 +171,42 @@ pub async fn keep(shared: Rc<Shared>, mut namespace: Namespace, path: String, fi
 
 /// Driver notifications since the last check.
 #[derive(Default)]
-struct News {
+struct DriverEvents {
     received: Cell<bool>,
     has_ended: Cell<bool>,
     /// Whether the packet task waits for a notification. While it does not, it polls by itself, and a driver without
     /// notification requests has nothing to wait for.
-    is_wanted: Cell<bool>,
-    wanted: Notify,
+    is_enabled: Cell<bool>,
+    enabled: Notify,
 }
 
-impl News {
+impl DriverEvents {
     /// Enables notifications.
-    fn want(&self) {
-        if !self.is_wanted.replace(true) {
-            self.wanted.notify_all();
+    fn enable(&self) {
+        if !self.is_enabled.replace(true) {
+            self.enabled.notify_all();
         }
     }
 
     /// Waits until notifications are enabled.
-    async fn wanted(&self) {
-        self.wanted.until(|| self.is_wanted.get()).await;
+    async fn enabled(&self) {
+        self.enabled.until(|| self.is_enabled.get()).await;
     }
 }
 
 /// Receives the driver's notifications until it ends.
-async fn receive_events(shared: Rc<Shared>, news: Rc<News>, mut events: nic_events::Imp<nic_events::states::Ready>) {
+async fn receive_events(
+    shared: Rc<Shared>,
+    news: Rc<DriverEvents>,
+    mut events: nic_events::Imp<nic_events::states::Ready>,
+) {
     while let nic_events::ImpReady::NicEvent { e, next } = events.receive_async().await {
         if e != NicEventType::TransmitEvent || shared.stack().free_buffers() == 0 {
             // Transmitted buffers return with the next exchange, unless one is wanted at once.
             news.received.set(true);
             shared.work.notify_one();
         }
-        news.wanted().await;
+        news.enabled().await;
         events = next.ack_event();
     }
     news.has_ended.set(true);
@@ -211,14 +215,14 @@ async fn receive_events(shared: Rc<Shared>, news: Rc<News>, mut events: nic_even
 
 /// Exchanges packets until the driver ends.
 async fn run(shared: &Rc<Shared>, running: Running) -> Result<(), AccessError> {
-    let news = Rc::new(News::default());
+    let news = Rc::new(DriverEvents::default());
     let ended = exchange(shared, &news, running).await;
     // The notification task must learn that the driver has ended.
-    news.want();
+    news.enable();
     ended
 }
 
-async fn exchange(shared: &Rc<Shared>, news: &Rc<News>, running: Running) -> Result<(), AccessError> {
+async fn exchange(shared: &Rc<Shared>, news: &Rc<DriverEvents>, running: Running) -> Result<(), AccessError> {
     let Running { endpoint, events, receive, transmit, frame_bytes, sent_bytes } = running;
     drop(executor::spawn(receive_events(Rc::clone(shared), Rc::clone(news), events)));
     let mut empty: Vec<Filled> = Vec::new();
@@ -293,7 +297,7 @@ fn collect(shared: &Shared, given: &mut Vec<Filled>) {
 }
 
 /// Waits until there is work.
-async fn wait(shared: &Shared, news: &News) {
+async fn wait(shared: &Shared, news: &DriverEvents) {
     let next_ns = shared.stack().next_time_ns();
     let mut sleep = pin!(async {
         match next_ns {
@@ -316,10 +320,10 @@ async fn wait(shared: &Shared, news: &News) {
         drop(stack);
         let slept = sleep.as_mut().poll(context);
         if slept.is_pending() {
-            news.want();
+            news.enable();
         }
         slept
     })
     .await;
-    news.is_wanted.set(false);
+    news.is_enabled.set(false);
 }

@@ -103,7 +103,7 @@ fn limits(startup: &Startup) -> Limits {
         window_bytes: number(startup.window_kib).clamp(4, 1024 * 1024).saturating_mul(1024),
         max_window_bytes: number(startup.max_window_kib).min(1024 * 1024).saturating_mul(1024),
         half_open: number(startup.half_open),
-        timeout_ms: u64::try_from(startup.patience.as_millis()).unwrap_or(u64::MAX).max(1000),
+        timeout_ms: u64::try_from(startup.user_timeout.as_millis()).unwrap_or(u64::MAX).max(1000),
     }
 }
 
@@ -126,7 +126,7 @@ async fn serve(startup: Startup) -> i32 {
     };
     let shared = Rc::new(Shared::new(&interface, limits, seed, guard));
     settle(&shared, &settings);
-    drop(executor::spawn(interface::keep(Rc::clone(&shared), namespace, path, interface)));
+    drop(executor::spawn(interface::maintain(Rc::clone(&shared), namespace, path, interface)));
     let (of_udp, of_dns, of_ip) = (Rc::clone(&shared), Rc::clone(&shared), Rc::clone(&shared));
     let udp = startup.udp.ready();
     drop(executor::spawn(provider::accept(udp, move |client| udp::serve(Rc::clone(&of_udp), client))));

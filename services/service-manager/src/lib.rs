@@ -1,10 +1,10 @@
-//! The service manager: the system's root program. It starts what the system manifest says, in an order derived
-//! from what each program needs, watches it, and ends the machine when the primary instance ends.
+//! The service manager: the system's root program. It starts the instances of the system manifest in an order derived
+//! from their requirements, supervises them, and shuts down when the primary instance ends.
 //!
-//! Key types: [`Manager`], [`registry::Registry`] (where each service is), `supervisor` (the life of one),
-//! `wiring` (what a child is given). Neighbours: the directory service, which it starts first and where it
-//! registers what the others provide; `supervision`, which says when one is started again. Deliberately not here:
-//! any protocol of a device or file system.
+//! Key types: [`Manager`], [`registry::Registry`] (state of each service), `supervisor` (one service's thread),
+//! `wiring` (parameters, devices and endpoints of a child). Neighbours: the directory service, which it starts first
+//! and registers services with; `supervision`, the restart policy. Deliberately not here: any protocol of a device or
+//! file system.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -38,32 +38,32 @@ use crate::registry::Registry;
 
 sip::startup!();
 
-/// A device of the machine itself: its power button, or what it is told the system's state with.
+/// A device of the machine itself: the power button, or the register that reports the system's state.
 type MachineDevice = Declared<Hardware>;
 
-/// Written to `system-state` when all that is to run does.
+/// Written to `system-state` when all services run.
 const ALL_RUN: u8 = 1;
-/// How often that is looked at.
-const LOOK_MS: u64 = 20;
+/// Interval of polling for that, in milliseconds.
+const POLL_MS: u64 = 20;
 
-/// What becomes of the primary instance.
+/// Whether the primary instance is started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Primary {
-    /// It runs, and its end is the system's.
+    /// It is started, and the system ends with it.
     Runs,
-    /// It is left out: the system runs until it is asked to end.
+    /// It is not started; the system runs until shutdown is requested.
     LeftOut,
 }
 
-/// What the threads of the service manager share.
+/// State shared by the threads of the service manager.
 pub struct Manager {
-    /// What the machine carries.
+    /// Boot information.
     pub machine: Machine,
-    /// Where each service is.
+    /// State of each service.
     pub registry: Registry,
     /// The namespace, once the directory service runs.
     names: Mutex<Option<Namespace>>,
-    /// The directory service, and whether people were told that it ended.
+    /// The directory service, until its end was reported.
     directory: Mutex<Option<Arc<Child>>>,
     is_directory_told: AtomicBool,
     primary: Primary,
@@ -75,43 +75,43 @@ impl Manager {
         self.machine.system().primary.as_deref() == Some(&instance.name)
     }
 
-    /// Ends the primary instance, then all services in reverse boot order, and then the machine. Only the first call counts.
+    /// Ends the primary instance, then all services in reverse boot order, and powers off. Only the first call counts.
     pub fn power_off(&self, exit_status: i32) {
         if self.end_services() {
-            // Who ended for want of names may be quicker here than who watches the directory service.
+            // A service that failed for lack of names may get here before the directory's supervisor.
             let directory = self.directory.lock().clone();
             if let Some(Ok(end)) = directory.map(|child| child.wait_until(Deadline::PASSED)) {
-                self.tell_directory_end(&format!("{end}"));
+                self.report_directory_end(&format!("{end}"));
             }
-            // An exit status has eight bits on the host; what does not fit is still a failure.
+            // The host's exit status has eight bits; larger values are failures too.
             let status = u8::try_from(exit_status).unwrap_or(1);
             let refused = sip::device::power_off(status);
-            report::error(format_args!("the machine could not be ended: {}", refused.text()));
+            report::error(format_args!("the machine cannot be powered off: {}", refused.text()));
         }
     }
 
-    /// Tells people once that the directory service ended.
-    fn tell_directory_end(&self, end: &str) {
+    /// Reports once that the directory service ended.
+    fn report_directory_end(&self, end: &str) {
         if !self.is_directory_told.swap(true, Ordering::AcqRel) {
             report::error(format_args!("the directory service ended ({end}); without names nothing can go on"));
         }
     }
 
-    /// Ends all services likewise, and starts the machine anew.
+    /// Ends all services likewise, and reboots.
     pub fn restart(&self) {
         if self.end_services() {
             let refused = sip::device::restart();
-            report::error(format_args!("the machine could not be started anew: {}", refused.text()));
+            report::error(format_args!("the machine cannot be rebooted: {}", refused.text()));
         }
     }
 
-    /// Whether this was the first call.
+    /// Ends all services in reverse boot order; false if shutdown had already begun.
     fn end_services(&self) -> bool {
         let first = self.registry.begin_closing();
         if first {
             let is_primary =
                 |&position: &usize| self.is_primary(self.machine.instance(self.registry.service(position).instance));
-            // What the primary instance started uses the services, so it ends before them.
+            // Programs of the primary instance use the services, so it ends first.
             let (primary, others): (Vec<usize>, Vec<usize>) =
                 (0..self.registry.service_count()).rev().partition(is_primary);
             for position in primary.into_iter().chain(others) {
@@ -123,26 +123,25 @@ impl Manager {
         first
     }
 
-    /// How long a service may take to end by itself, in milliseconds.
+    /// Grace period of a service to exit by itself, in milliseconds.
     fn ending_ms(&self, position: usize) -> u64 {
         let program = &self.machine.instance(self.registry.service(position).instance).program;
         self.machine.program(program).map_or(0, |manifest| manifest.supervision.ending_ms.into())
     }
 
-    /// Ends a service that runs as this child. One that wants to end by itself hears first that there are no more
-    /// clients, and is waited for.
+    /// Ends a service. One with a grace period first loses its provider channels and may exit by itself.
     fn end(&self, position: usize, child: &Child, reason: StopReason) {
         let ending_ms = self.ending_ms(position);
-        if ending_ms > 0 && self.let_go(position) {
-            // Whether it has ended by then or not, the next step is the same.
+        if ending_ms > 0 && self.deregister(position) {
+            // Stop it whether or not it has exited.
             let _ = child.wait_until(Deadline::after_ms(ending_ms));
         }
-        // One that has ended by itself in the meantime is what was wanted.
+        // It may have ended already.
         let _ = child.stop(reason);
     }
 
-    /// Takes the names of a service out, so that it hears that there are no more clients; false if it had none.
-    fn let_go(&self, position: usize) -> bool {
+    /// Deregisters a service's names, which closes its provider channels; false if it had none.
+    fn deregister(&self, position: usize) -> bool {
         let instance = self.machine.instance(self.registry.service(position).instance);
         let mut names = self.names.lock();
         let Some(namespace) = names.as_mut() else { return false };
@@ -151,13 +150,13 @@ impl Manager {
     }
 }
 
-/// Runs the system. Does not return while it is healthy.
+/// Runs the system. Returns only on a fatal error.
 pub fn main(startup: Startup) -> i32 {
     match boot(&startup) {
         Ok(never) => never,
         Err(reason) => {
             report::error(format_args!("the system cannot start: {reason}"));
-            // Where even that is refused, this program's own end is the system's.
+            // If that is refused, the exit of this program ends the system.
             let _ = sip::device::power_off(1);
             1
         }
@@ -172,7 +171,7 @@ fn boot(startup: &Startup) -> Result<i32, String> {
     let [directory] = directory[..] else {
         return Err(String::from("the system manifest needs exactly one instance that provides `/`"));
     };
-    let registry = Registry::new(&others).map_err(said)?;
+    let registry = Registry::new(&others).map_err(status_text)?;
     let manager = Arc::new(Manager {
         machine,
         registry,
@@ -193,22 +192,22 @@ fn boot(startup: &Startup) -> Result<i32, String> {
         if let Some(state) = state {
             report_all_run(&booting.registry, &state);
         }
-        // The directory service ends with this endpoint, the one of its first client.
+        // Keep the first client's endpoint: the directory service ends when it closes.
         sip::thread::sleep(sip::Deadline::NEVER);
         drop(namespace);
     };
-    let _boot = sip::thread::spawn(boot).map_err(said)?;
+    let _boot = sip::thread::spawn(boot).map_err(status_text)?;
     let server = server::Server::new(manager);
     if let Some(provider) = provider {
-        sip::executor::block_on(server::accept(server, provider)).map_err(said)?;
+        sip::executor::block_on(server::accept(server, provider)).map_err(status_text)?;
     }
-    // The threads that watch services go on; whichever sees the end of the system ends the machine.
+    // The supervising threads continue; one of them powers off.
     sip::thread::sleep(sip::Deadline::NEVER);
     Ok(0)
 }
 
-/// Shuts the system down when the machine's power button is pressed, where it has one. Watched before anything else
-/// runs, so that nothing is cut off.
+/// Shuts down when the power button, if there is one, is pressed. Opened before any service starts, so that no press
+/// is missed.
 fn watch_power_button(manager: &Arc<Manager>, power_button: &MachineDevice) -> Result<(), String> {
     let pressed = match power_button.open().and_then(|button| button.interrupt(0)) {
         Ok(pressed) => pressed,
@@ -218,13 +217,13 @@ fn watch_power_button(manager: &Arc<Manager>, power_button: &MachineDevice) -> R
     let manager = manager.clone();
     let watch = move || match pressed.wait(Deadline::NEVER) {
         Ok(_) => manager.power_off(0),
-        Err(status) => report::error(format_args!("the power button is no longer watched: {}", status.text())),
+        Err(status) => report::error(format_args!("the power button failed: {}", status.text())),
     };
-    let _watch = sip::thread::spawn(watch).map_err(said)?;
+    let _watch = sip::thread::spawn(watch).map_err(status_text)?;
     Ok(())
 }
 
-/// The register for the system's state, of a machine that has one.
+/// The register for the system's state, if the machine has one.
 fn open_state(device: &MachineDevice) -> Result<Option<Registers>, String> {
     match device.open().and_then(|device| device.range(0)) {
         Ok(state) => Ok(Some(state)),
@@ -233,27 +232,27 @@ fn open_state(device: &MachineDevice) -> Result<Option<Registers>, String> {
     }
 }
 
-/// Tells the machine as soon as all that is to run does.
+/// Reports to the machine once all services run.
 fn report_all_run(registry: &Registry, state: &Registers) {
     while !registry.is_healthy() {
         if registry.is_closing() {
             return;
         }
-        sip::thread::sleep(Deadline::after_ms(LOOK_MS));
+        sip::thread::sleep(Deadline::after_ms(POLL_MS));
     }
     if let Err(status) = state.write8(0, ALL_RUN) {
-        report::error(format_args!("the machine cannot be told that all services run: {}", status.text()));
+        report::error(format_args!("`system-state` cannot be written: {}", status.text()));
     }
 }
 
-/// Starts the directory service. When it ends, all names are lost, and the machine ends.
+/// Starts the directory service. When it ends, all names are lost, and the machine powers off.
 fn start_directory(manager: &Arc<Manager>, index: usize) -> Result<Namespace, String> {
     let instance = manager.machine.instance(index);
     let program = &instance.program;
     let manifest = manager.machine.program(program).ok_or_else(|| format!("`{program}` is not installed"))?;
     let wired =
         wiring::wire(&manager.machine, instance, manifest, None).map_err(|reason| format!("{program}: {reason}"))?;
-    let child = Arc::new(wired.child.start().map_err(said)?);
+    let child = Arc::new(wired.child.start().map_err(status_text)?);
     *manager.directory.lock() = Some(child.clone());
     let root = wired.root.ok_or_else(|| format!("{program} has no endpoint for its first client"))?;
     let endpoint = match root.receive() {
@@ -266,16 +265,16 @@ fn start_directory(manager: &Arc<Manager>, index: usize) -> Result<Namespace, St
     let watching = manager.clone();
     let watch = move || {
         let end = child.wait().map_or_else(|status| String::from(status.text()), |epitaph| format!("{epitaph}"));
-        watching.tell_directory_end(&end);
+        watching.report_directory_end(&end);
         watching.power_off(1);
     };
-    let _watch = sip::thread::spawn(watch).map_err(said)?;
+    let _watch = sip::thread::spawn(watch).map_err(status_text)?;
     Ok(Namespace::new(endpoint))
 }
 
 type OwnProvider = service_provider::Exp<service_provider::states::Ready>;
 
-/// Puts the manager's own service at its name. The system goes on without it.
+/// Registers the manager's own service. The system runs without it if that fails.
 fn register_self(namespace: &mut Namespace) -> Option<OwnProvider> {
     let (importer, exporter) = service_provider::new_channel().ok()?;
     let exporter = exporter.ready();
@@ -289,8 +288,8 @@ fn register_self(namespace: &mut Namespace) -> Option<OwnProvider> {
     }
 }
 
-/// Starts the services one after the other, each when those before it are ready or have failed. Those that the
-/// machine cannot run are left out: by then the buses among those before them have said what there is.
+/// Starts the services in boot order, each when its predecessors are ready or have failed. A service whose device is
+/// missing is left out; the bus drivers before it have reported the devices by then.
 fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
     for position in 0..manager.registry.service_count() {
         if manager.registry.is_closing() {
@@ -307,7 +306,7 @@ fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
             manager.registry.leave_out(position);
             continue;
         }
-        // Each gets a view of its own, so that one that waits for its provider holds up no other.
+        // Each thread has its own channel to the namespace, so that one waiting for a provider blocks no other.
         let view = match namespace.open_directory("") {
             Ok(view) => view,
             Err(error) => {
@@ -320,7 +319,7 @@ fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
         match started {
             Ok(_thread) => {}
             Err(status) => {
-                report::error(format_args!("no thread to watch service {position}: {}", status.text()));
+                report::error(format_args!("no thread for service {position}: {}", status.text()));
                 return;
             }
         }
@@ -328,6 +327,6 @@ fn start_services(manager: &Arc<Manager>, namespace: &mut Namespace) {
     }
 }
 
-fn said(status: sip::Status) -> String {
+fn status_text(status: sip::Status) -> String {
     String::from(status.text())
 }

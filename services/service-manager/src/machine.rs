@@ -1,5 +1,5 @@
-//! What the machine carries: the system manifest, the manifests of the installed programs, and what this
-//! program itself was told at boot.
+//! The boot information: the system manifest, the manifests of the installed programs, and this program's own
+//! parameters.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,14 +7,17 @@ use alloc::vec::Vec;
 
 use manifest_model::{Instance, Manifest, SystemManifest};
 
-/// The machine as its root program sees it.
+/// The machine as seen by its root program.
 pub struct Machine {
     system: SystemManifest,
     programs: Vec<Manifest>,
 }
 
 impl Machine {
-    /// Reads everything.
+    /// Reads all manifests from the kernel.
+    ///
+    /// # Errors
+    /// One is missing or malformed; the text is for a message.
     pub fn read() -> Result<Machine, String> {
         let bytes =
             sip::diagnostics::system_manifest().map_err(|status| format!("no system manifest: {}", status.text()))?;
@@ -47,16 +50,16 @@ impl Machine {
     /// Indices of the instances in the order in which they start.
     pub fn boot_order(&self) -> Result<Vec<usize>, String> {
         boot_order::boot_order(&self.system, |name| self.program(name))
-            .map_err(|error| format!("the system manifest has no boot order: {error:?}; `sing check` tells more"))
+            .map_err(|error| format!("the system manifest has no boot order: {error:?}; run `sing check`"))
     }
 
-    /// Whether this machine can run an instance by now, where those for which `absent` is true do not run. A bus
-    /// makes devices known only while it runs, so this is asked when all that the instance waits for is up.
+    /// Whether this machine can run an instance, given the `absent` ones. Bus drivers report devices only while they
+    /// run, so call this once all that the instance waits for is up.
     pub fn can_run(&self, index: usize, absent: impl Fn(usize) -> bool) -> bool {
         boot_order::can_run(&self.system, |name| self.program(name), index, has_device, absent)
     }
 
-    /// What this program was given for its own parameter of this name: one value, or those of a repeated one.
+    /// The values of this program's own parameter: one, or several of a repeated one.
     pub fn own_parameter(&self, name: &str) -> Vec<String> {
         let own = self.program(&self.system.root).and_then(|manifest| manifest.parameter(name));
         let Some((index, declared)) = own else { return Vec::new() };
@@ -65,12 +68,12 @@ impl Machine {
         if !declared.repeated {
             return Vec::from([text(&bytes)]);
         }
-        // Each value is ended by a zero byte.
+        // Each value is terminated by a zero byte.
         bytes.split_inclusive(|&byte| byte == 0).map(|value| text(value.strip_suffix(b"\0").unwrap_or(value))).collect()
     }
 }
 
 fn has_device(name: &str) -> bool {
-    // Who may not know gets told so when the device is opened.
+    // Without permission to query, opening the device reports the error.
     sip::device::exists(name).unwrap_or(true)
 }

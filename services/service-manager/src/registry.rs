@@ -1,7 +1,6 @@
-//! Where each service is, and what it is asked to do. Shared by the threads that watch services and the one that
-//! serves clients.
+//! State and requested state of each service, shared by the supervising threads and the one that serves clients.
 //!
-//! One lock for everything: it is held for a few instructions and never while waiting.
+//! One lock for everything: it is held for a few instructions and never across a wait.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -14,61 +13,61 @@ use contracts::service_manager::{ServiceError, ServiceState};
 use sip::process::Child;
 use sip::sync::{Event, Mutex};
 
-/// A service as it is now.
+/// A snapshot of a service.
 #[derive(Clone)]
 pub struct Service {
     /// Index into the instances of the system manifest.
     pub instance: usize,
-    /// Where it is in its life.
+    /// Its life-cycle state.
     pub state: ServiceState,
-    /// Why, for people.
+    /// Why it is in this state, for the user.
     pub reason: String,
-    /// Process id, 0 if it does not run.
+    /// Process id; 0 if it does not run.
     pub process: u64,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u64,
-    /// Nanoseconds of the monotonic clock when it was last started.
+    /// Time of the last start, in nanoseconds of the monotonic clock.
     pub started_ns: u64,
-    /// Whether the machine cannot run it, so that the system goes without it.
+    /// Whether the machine cannot run it, so that it is left out.
     pub absent: bool,
-    /// Whether it is to run.
+    /// Whether it should run.
     wanted: bool,
     child: Option<Arc<Child>>,
 }
 
-/// A change that subscribers are told.
+/// A state change, sent to subscribers.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     /// Position of the service.
     pub service: usize,
     /// Its new state.
     pub state: ServiceState,
-    /// Its process id then.
+    /// Its process id at that time.
     pub process: u64,
 }
 
-const CHANGES_KEPT: usize = 256;
+const MAX_CHANGES: usize = 256;
 
 struct Inner {
     services: Vec<Service>,
     changes: Vec<Change>,
     listening: bool,
     closing: bool,
-    /// Who waits for the end of the system's start; `None` once it is over.
+    /// Tasks waiting for the end of system start; `None` once it is over.
     start_awaited: Option<Vec<Waker>>,
 }
 
 /// All services.
 pub struct Registry {
     inner: Mutex<Inner>,
-    /// One for each service: set when what is wanted of it changes.
+    /// Per service: set when its requested state changes.
     commands: Vec<Event>,
-    /// One for each service: set when it is ready or will not be.
+    /// Per service: set when it is ready or has failed.
     settled: Vec<Event>,
 }
 
 impl Registry {
-    /// Services for these instances, in boot order, none started yet.
+    /// Services of these instances, in boot order, none started.
     pub fn new(instances: &[usize]) -> Result<Registry, sip::Status> {
         let service = |&instance: &usize| Service {
             instance,
@@ -89,12 +88,12 @@ impl Registry {
         Ok(Registry { inner: Mutex::new(inner), commands, settled: events()? })
     }
 
-    /// How many services there are.
+    /// Number of services.
     pub fn service_count(&self) -> usize {
         self.commands.len()
     }
 
-    /// The machine cannot run this service.
+    /// Marks a service that the machine cannot run.
     pub fn leave_out(&self, index: usize) {
         let mut inner = self.inner.lock();
         inner.services[index].absent = true;
@@ -103,17 +102,17 @@ impl Registry {
         self.settled[index].set();
     }
 
-    /// Copies of all services, those that the machine cannot run among them.
+    /// Snapshots of all services, including absent ones.
     pub fn list(&self) -> Vec<Service> {
         self.inner.lock().services.clone()
     }
 
-    /// A copy of one.
+    /// Snapshot of one service.
     pub fn service(&self, index: usize) -> Service {
         self.inner.lock().services[index].clone()
     }
 
-    /// The service is being started as this child.
+    /// Records that the service is being started as this child.
     pub fn starting(&self, index: usize, child: Arc<Child>) {
         let process = child.id().unwrap_or(0);
         let mut inner = self.inner.lock();
@@ -125,7 +124,7 @@ impl Registry {
         self.enter(index, ServiceState::Starting, String::new());
     }
 
-    /// The service's run ended.
+    /// Records that the service's process has ended.
     pub fn ended(&self, index: usize) {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];
@@ -133,12 +132,12 @@ impl Registry {
         service.process = 0;
     }
 
-    /// Counts a restart.
+    /// Increments the service's restart counter.
     pub fn count_restart(&self, index: usize) {
         self.inner.lock().services[index].restarts += 1;
     }
 
-    /// The service is in this state now.
+    /// Changes the service's state and records the change.
     pub fn enter(&self, index: usize, state: ServiceState, reason: String) {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];
@@ -146,8 +145,8 @@ impl Registry {
         service.reason = reason;
         let process = service.process;
         if inner.listening {
-            // A subscriber that takes nothing costs no more than this.
-            if inner.changes.len() == CHANGES_KEPT {
+            // Bounds the memory for a stalled subscriber.
+            if inner.changes.len() == MAX_CHANGES {
                 inner.changes.remove(0);
             }
             inner.changes.push(Change { service: index, state, process });
@@ -158,7 +157,7 @@ impl Registry {
         }
     }
 
-    /// The service rests in this state until it is asked for again, for a reason of its own.
+    /// Leaves the service in this state until a start is requested.
     pub fn rest(&self, index: usize, state: ServiceState, reason: String) {
         self.inner.lock().services[index].wanted = false;
         self.enter(index, state, reason);
@@ -181,7 +180,7 @@ impl Registry {
         self.settled[index].wait();
     }
 
-    /// Whether the service is to run.
+    /// Whether the service should run.
     pub fn is_wanted(&self, index: usize) -> bool {
         let inner = self.inner.lock();
         inner.services[index].wanted && !inner.closing
@@ -189,15 +188,15 @@ impl Registry {
 
     /// Waits until the service's wanted state changes, or until the deadline.
     pub fn wait_command(&self, index: usize, deadline: sip::Deadline) {
-        // Whether it was the command or the deadline, the caller looks at what is wanted.
+        // The caller checks the requested state in either case.
         let _ = self.commands[index].wait_until(deadline);
     }
 
-    /// Asks for a stopped service to run.
+    /// Requests a start.
     pub fn start(&self, index: usize) -> Result<(), ServiceError> {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];
-        // One that was asked to stop may not have ended yet: it is started again when it has.
+        // A stopping service is restarted once it has ended.
         if service.wanted && matches!(service.state, ServiceState::Starting | ServiceState::Running) {
             return Err(ServiceError::AlreadyRunning);
         }
@@ -209,7 +208,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Asks for a service not to run. Gives the child to be ended, if it runs.
+    /// Requests a stop. Returns the child to be ended, if it runs.
     pub fn stop(&self, index: usize) -> Result<Option<Arc<Child>>, ServiceError> {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];
@@ -223,7 +222,7 @@ impl Registry {
         Ok(child)
     }
 
-    /// Whether what `start` or `stop` asked for has come about, or something else was asked for since.
+    /// Whether the last start or stop request has taken effect or been superseded.
     pub fn is_settled(&self, index: usize) -> bool {
         let inner = self.inner.lock();
         let service = &inner.services[index];
@@ -235,13 +234,13 @@ impl Registry {
         }
     }
 
-    /// The system's start is over: each service runs, or is known not to.
+    /// Marks the end of system start: each service runs or has failed.
     pub fn start_is_over(&self) {
         let waiting = self.inner.lock().start_awaited.take();
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Waits for the end of the system's start.
+    /// Waits for the end of system start.
     pub async fn await_start(&self) {
         poll_fn(|context| match &mut self.inner.lock().start_awaited {
             Some(waiting) => {
@@ -253,23 +252,23 @@ impl Registry {
         .await;
     }
 
-    /// Whether all that is to run does.
+    /// Whether every service that should run does.
     pub fn is_healthy(&self) -> bool {
         let rests = |service: &Service| service.absent || service.state == ServiceState::Stopped;
         self.inner.lock().services.iter().all(|service| rests(service) || service.state == ServiceState::Running)
     }
 
-    /// Whether nothing is started any more.
+    /// Whether shutdown has begun, after which nothing is started.
     pub fn is_closing(&self) -> bool {
         self.inner.lock().closing
     }
 
-    /// From now on nothing is started any more; true the first time.
+    /// Begins shutdown; true for the first call.
     pub fn begin_closing(&self) -> bool {
         !core::mem::replace(&mut self.inner.lock().closing, true)
     }
 
-    /// The child as which a service runs.
+    /// The service's process, if it runs.
     pub fn child(&self, index: usize) -> Option<Arc<Child>> {
         self.inner.lock().services[index].child.clone()
     }

@@ -1,4 +1,4 @@
-//! The `ServiceManager` contract: a task for each client.
+//! The `ServiceManager` contract: a task per client.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -20,34 +20,34 @@ use crate::registry::{Change, Registry, Service};
 type Client = service_manager::Exp<states::Ready>;
 type Events = service_events::Exp<service_events::states::Ready>;
 
-/// Who may start and stop all services, power off and start anew: those who may bind to this path, under which nothing
-/// is served. Who may bind to `CONTROL/NAME` may start and stop the service of this name.
+/// A principal that may bind to this path, which is not served, may start and stop all services, power off and reboot.
+/// One that may bind to `CONTROL/NAME` may start and stop that service.
 const CONTROL: &str = "/service/manager/control";
-/// What the audit ring calls that.
+/// Name of the right in the audit log.
 const RIGHT: &str = "control";
 const RULE: &str = "no [[bind]] rule allows it";
 
 /// Interval at which changes are polled while someone is subscribed, in milliseconds.
-const LOOK_MS: u64 = 50;
+const POLL_MS: u64 = 50;
 
 /// Timeout for a start or stop request to take effect, in milliseconds.
 const SETTLE_MS: u64 = 5_000;
 
 /// Maximum number of subscribers.
-const SUBSCRIBER_LIMIT: usize = 64;
+const MAX_SUBSCRIBERS: usize = 64;
 
 /// Maximum number of changes queued per subscriber; the oldest are dropped.
-const QUEUE_LIMIT: usize = 256;
+const MAX_QUEUED: usize = 256;
 
-/// Who hears of changes. Each is told on its own, so that one that takes nothing holds up no other.
+/// A subscriber to state changes, with a queue of its own, so that a slow one delays no other.
 struct Subscriber {
-    /// Not here while it is being told.
+    /// Absent while events are being sent.
     events: RefCell<Option<Events>>,
     waiting: RefCell<VecDeque<Change>>,
     ended: Cell<bool>,
 }
 
-/// What all clients share.
+/// State shared by all clients.
 pub struct Server {
     manager: Arc<Manager>,
     subscribers: RefCell<Vec<Rc<Subscriber>>>,
@@ -68,19 +68,19 @@ impl Server {
         services.iter().position(named).ok_or(ServiceError::NotFound)
     }
 
-    /// Whether the client may say what becomes of the whole machine.
+    /// Checks that the client may control the whole machine.
     fn allow_control(&self, client: &impl TypedEndpoint) -> Result<(), ServiceError> {
         self.allow(client, &[CONTROL])
     }
 
-    /// The position of the service that the client may start and stop.
+    /// Position of the named service, if the client may start and stop it.
     fn controlled(&self, client: &impl TypedEndpoint, name: &[u8]) -> Result<usize, ServiceError> {
         let position = self.position(name)?;
         let instance = self.manager.machine.instance(self.manager.registry.service(position).instance);
         self.allow(client, &[&format!("{CONTROL}/{}", instance.name), CONTROL]).map(|()| position)
     }
 
-    /// Whether a rule lets the client bind to one of the paths. A refusal is noted with the first.
+    /// Checks that the client may bind to one of the paths. A refusal is audited with the first.
     fn allow(&self, client: &impl TypedEndpoint, paths: &[&str]) -> Result<(), ServiceError> {
         let principal = sip::principal::of_peer(client).map_err(|_| ServiceError::NotPermitted)?;
         let system = self.manager.machine.system();
@@ -92,7 +92,7 @@ impl Server {
     }
 }
 
-/// Takes clients that the directory service hands over.
+/// Accepts clients from the directory service.
 pub async fn accept(server: Rc<Server>, provider: service_provider::Exp<service_provider::states::Ready>) {
     let serve = |client: service_manager::Exp<states::Start>| serve(server.clone(), client.success());
     provider::accept(provider, serve).await;
@@ -108,7 +108,7 @@ async fn serve(server: Rc<Server>, mut client: Client) {
                 for (record, service) in records.iter_mut().zip(&services) {
                     *record = self::record(&server, service);
                 }
-                // A system manifest has far fewer services than a number of 32 bits can count.
+                // Fits: a system manifest is far smaller than 2^32 instances.
                 next.listed(records, services.len() as u32)
             }
             ExpReady::Start { name, next } => {
@@ -175,7 +175,7 @@ async fn serve(server: Rc<Server>, mut client: Client) {
     }
 }
 
-/// Ends a service that was asked to stop. One that wants to end by itself holds up nobody.
+/// Ends a service whose stop was requested, on a thread if it takes time to exit by itself.
 fn end(manager: &Arc<Manager>, position: usize, child: Arc<Child>) {
     if manager.ending_ms(position) > 0 {
         let (waiting, ending) = (Arc::clone(manager), Arc::clone(&child));
@@ -183,11 +183,11 @@ fn end(manager: &Arc<Manager>, position: usize, child: Arc<Child>) {
             return;
         }
     }
-    // One that has ended by itself in the meantime is what was wanted.
+    // It may have ended already.
     let _ = child.stop(StopReason::Requested);
 }
 
-/// Waits a while until the service is as it was asked to be, so that who asked finds it so.
+/// Waits up to [`SETTLE_MS`] for a start or stop to take effect, so that the client sees it after the reply.
 async fn settle(registry: &Registry, position: usize) {
     let deadline = sip::Deadline::after_ms(SETTLE_MS);
     while !registry.is_settled(position) && !deadline.has_passed() {
@@ -195,10 +195,10 @@ async fn settle(registry: &Registry, position: usize) {
     }
 }
 
-/// Adds a subscriber; false if there are too many. The first one starts the task that looks for changes.
+/// Adds a subscriber; false at the limit. The first one starts the polling task.
 fn subscribe(server: &Rc<Server>, events: Events) -> bool {
     let mut subscribers = server.subscribers.borrow_mut();
-    if subscribers.len() >= SUBSCRIBER_LIMIT {
+    if subscribers.len() >= MAX_SUBSCRIBERS {
         return false;
     }
     subscribers.push(Rc::new(Subscriber {
@@ -208,25 +208,25 @@ fn subscribe(server: &Rc<Server>, events: Events) -> bool {
     }));
     if !server.announcing.replace(true) {
         server.manager.registry.listen(true);
-        sip::executor::spawn(announce(server.clone()));
+        sip::executor::spawn(distribute(server.clone()));
     }
     true
 }
 
-/// Tells subscribers of changes, in the order in which they happened, as long as there are any.
-async fn announce(server: Rc<Server>) {
+/// Distributes changes in order while there are subscribers.
+async fn distribute(server: Rc<Server>) {
     while !server.subscribers.borrow().is_empty() {
-        sip::executor::sleep_until(sip::Deadline::after_ms(LOOK_MS)).await;
+        sip::executor::sleep_until(sip::Deadline::after_ms(POLL_MS)).await;
         let changes = server.manager.registry.take_changes();
         let mut subscribers = server.subscribers.borrow_mut();
         subscribers.retain(|subscriber| !subscriber.ended.get());
         for subscriber in subscribers.iter().filter(|_| !changes.is_empty()) {
             let mut waiting = subscriber.waiting.borrow_mut();
             waiting.extend(&changes);
-            let surplus = waiting.len().saturating_sub(QUEUE_LIMIT);
+            let surplus = waiting.len().saturating_sub(MAX_QUEUED);
             waiting.drain(..surplus);
             if let Some(events) = subscriber.events.take() {
-                sip::executor::spawn(tell(server.clone(), subscriber.clone(), events));
+                sip::executor::spawn(deliver(server.clone(), subscriber.clone(), events));
             }
         }
     }
@@ -234,16 +234,16 @@ async fn announce(server: Rc<Server>) {
     server.announcing.set(false);
 }
 
-/// Tells one subscriber what waits for it.
-async fn tell(server: Rc<Server>, subscriber: Rc<Subscriber>, mut events: Events) {
+/// Sends one subscriber its queued changes.
+async fn deliver(server: Rc<Server>, subscriber: Rc<Subscriber>, mut events: Events) {
     loop {
         let Some(change) = subscriber.waiting.borrow_mut().pop_front() else {
             subscriber.events.replace(Some(events));
             return;
         };
         let name = pad(&instance_name(&server, change));
-        let told = events.changed(name, change.state as u32, change.process);
-        events = match told.receive_async().await {
+        let pending = events.changed(name, change.state as u32, change.process);
+        events = match pending.receive_async().await {
             service_events::ExpReadyAfterChanged::Next { next } => next,
             service_events::ExpReadyAfterChanged::ChannelClosed(_) => {
                 subscriber.ended.set(true);
@@ -274,7 +274,7 @@ fn record(server: &Server, service: &Service) -> ServiceRecord {
     }
 }
 
-/// A reason for people where the server cannot be registered.
+/// The message when the server cannot be registered.
 pub fn not_registered(error: &client::access::AccessError) -> String {
     format!("/service/manager could not be registered: {error}; `start` and `stop` will not work")
 }

@@ -1,4 +1,4 @@
-//! The life of one service: a thread that starts it, waits for its end and starts it again.
+//! Supervision of one service: a thread that starts it, waits for its end and restarts it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,26 +19,26 @@ use crate::Manager;
 use crate::registry::Service;
 use crate::wiring::{self, Provided};
 
-/// How long a service may take until it says that it is ready, in milliseconds.
+/// Timeout for a service to become ready, in milliseconds.
 const READY_MS: u64 = 30_000;
 
-/// What became of a start.
+/// Outcome of a start.
 enum Started {
-    /// It runs and what it provides is registered.
+    /// It runs, and the paths that it provides are registered.
     Running,
-    /// It did not get there.
+    /// It failed before that.
     Failed { reason: String, end: End },
 }
 
-/// Why a service is not started again for now.
+/// Why a service is not restarted for now.
 enum Rest {
-    /// It was asked to stop.
+    /// A stop was requested.
     Asked,
-    /// Its policy says so, and the state tells which way.
+    /// By its restart policy; the state to enter.
     Own(ServiceState),
 }
 
-/// Watches the service with this position in the registry as long as the system runs.
+/// Supervises the service at this position in the registry as long as the system runs.
 pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespace) {
     let registry = &manager.registry;
     let instance = manager.machine.instance(registry.service(position).instance).clone();
@@ -61,7 +61,8 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
         let resting = match next {
             Next::Restart { after_ms } => {
                 registry.enter(position, ServiceState::BackingOff, outcome.reason.clone());
-                // What it needs is looked at a little later: its end may be seen after that of those who needed it.
+                // Check its requirements after a short delay: their end may be noticed after the end of their
+                // dependants.
                 let first_ms = after_ms.min(backoff.shortest_ms());
                 let mut wanted = wait_backoff(&manager, position, Deadline::after_ms(first_ms));
                 if needs(&manager, &instance) != needs_before {
@@ -75,7 +76,7 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
             Next::Rest => Some(Rest::Asked),
             Next::GiveUp => {
                 let often =
-                    if outcome.end == End::Hopeless { "" } else { "; it failed too often and is not started again" };
+                    if outcome.end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
                 report::error(format_args!("service {}: {}{often}", instance.name, outcome.reason));
                 Some(Rest::Own(ServiceState::Failed))
             }
@@ -84,7 +85,7 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
             retire(&instance, &mut namespace);
             match rest {
                 Rest::Own(state) => registry.rest(position, state, outcome.reason),
-                // It may be wanted again by now, and that must not be forgotten.
+                // A start may have been requested in the meantime; `enter` does not reset it.
                 Rest::Asked => registry.enter(position, ServiceState::Stopped, outcome.reason),
             }
             while !registry.is_wanted(position) {
@@ -96,14 +97,14 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
     }
 }
 
-/// The processes of those that the instance requires, 0 for one that does not run: where this changes while the
-/// instance runs, its end is no fault of its own.
+/// Process ids of the services that the instance requires, 0 for one that does not run. If they change while the
+/// instance runs, its end is not counted as its own failure.
 fn needs(manager: &Manager, instance: &Instance) -> Vec<u64> {
     let required = |service: &Service| instance.requires.contains(&manager.machine.instance(service.instance).name);
     manager.registry.list().iter().filter(|service| required(service)).map(|service| service.process).collect()
 }
 
-/// Waits for the deadline; false if the service is not wanted any more.
+/// Waits for the deadline; false if a stop was requested.
 fn wait_backoff(manager: &Manager, position: usize, deadline: Deadline) -> bool {
     while manager.registry.is_wanted(position) && !deadline.has_passed() {
         manager.registry.wait_command(position, deadline);
@@ -111,15 +112,15 @@ fn wait_backoff(manager: &Manager, position: usize, deadline: Deadline) -> bool 
     manager.registry.is_wanted(position)
 }
 
-/// Takes the service's names out, so that clients hear at once that nothing is there.
+/// Deregisters the service's names, so that new clients fail at once.
 fn retire(instance: &Instance, namespace: &mut Namespace) {
     for path in &instance.provides {
-        // A name that was never registered is out already.
+        // It may never have been registered.
         let _ = namespace.deregister(path);
     }
 }
 
-/// How a run ended.
+/// Outcome of a run.
 struct Outcome {
     end: End,
     reason: String,
@@ -132,7 +133,7 @@ impl Outcome {
     }
 }
 
-/// One run, from start to end.
+/// Runs the service once, from start to end.
 fn run(
     manager: &Manager,
     position: usize,
@@ -149,13 +150,13 @@ fn run(
         Err(status) => return Outcome::failure(format!("could not be started: {}", status.text())),
     };
     manager.registry.starting(position, child.clone());
-    match take_up(wired.provided, instance, manifest, namespace) {
+    match await_ready(wired.provided, instance, manifest, namespace) {
         Started::Running => {
             manager.registry.enter(position, ServiceState::Running, String::new());
             ending(&child)
         }
         Started::Failed { reason, end } => {
-            // It may have ended already, and then its own end says more than the closed channel.
+            // It may have ended already; its epitaph says more than the closed channel.
             let _ = child.stop(StopReason::Requested);
             let outcome = ending(&child);
             let reason = if end == End::Hopeless { reason } else { format!("{reason}: {}", outcome.reason) };
@@ -164,8 +165,8 @@ fn run(
     }
 }
 
-/// Waits until the service is ready for the clients of each path it provides, and registers the paths.
-fn take_up(provided: Provided, instance: &Instance, manifest: &Manifest, namespace: &mut Namespace) -> Started {
+/// Waits until the service is ready on each path that it provides, and registers the paths.
+fn await_ready(provided: Provided, instance: &Instance, manifest: &Manifest, namespace: &mut Namespace) -> Started {
     let deadline = Deadline::after_ms(READY_MS);
     for (number, endpoint) in provided.into_iter().enumerate() {
         let ready = match endpoint.receive_by(deadline) {
@@ -202,10 +203,10 @@ fn ending(child: &Child) -> Outcome {
             Outcome { end: End::Stopped, reason: epitaph.to_string(), status: 1 }
         }
         Ok(epitaph) => {
-            // The epitaph's number is an exit status only where it exited.
+            // `status` is an exit status only if it exited.
             let status = if epitaph.kind == EpitaphKind::Exited { epitaph.status } else { 1 };
             Outcome { end: End::Failure, reason: epitaph.to_string(), status }
         }
-        Err(status) => Outcome::failure(format!("its end is not known: {}", status.text())),
+        Err(status) => Outcome::failure(format!("its exit status is unknown: {}", status.text())),
     }
 }

@@ -1,6 +1,6 @@
-//! Making a child from an instance of the system manifest: its parameters, devices and endpoints.
+//! Builds a child from an instance of the system manifest: its parameters, devices and endpoints.
 //!
-//! Deliberately not here: when it is started again, and registering what it provides.
+//! Deliberately not here: restarts, and registration of provided paths.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -16,31 +16,31 @@ use sip::process::Child;
 
 use crate::machine::Machine;
 
-/// Where the console is, for standard output of services.
+/// Path of the console, for standard output of services.
 const CONSOLE: &str = "/dev/console";
 
-/// The parent's ends of the channels over which a child hears of its clients, one for each path it provides.
+/// The parent's ends of the provider channels, one per path that a child provides.
 pub type Provided = Vec<service_provider::Imp<service_provider::states::Start>>;
 
-/// A child that is ready to be started.
+/// A child with all its endpoints, not started.
 pub struct Wired {
-    /// The child.
+    /// The process to start.
     pub child: Child,
-    /// Ends over which it will say that it is ready, in the order of its manifest's provided paths.
+    /// Provider channels on which it reports readiness, in the order of its manifest's provided paths.
     pub provided: Provided,
-    /// For the directory service: the first client's end.
+    /// For the directory service: the first client's endpoint.
     pub root: Option<directory::Imp<directory::states::Start>>,
 }
 
-/// Why an endpoint was not given.
+/// Why an endpoint cannot be passed.
 enum Error {
-    /// What it is to be bound to cannot be reached; the child is as it was.
+    /// The target of a bind cannot be reached; the child is unchanged.
     Unreachable(Box<Wired>, String),
-    /// The child cannot be made.
+    /// The child cannot be built.
     Fatal(String),
 }
 
-/// Makes the child. Without a namespace (before the directory runs) nothing can be bound.
+/// Builds the child. Without a namespace (before the directory runs) nothing can be bound.
 pub fn wire(
     machine: &Machine,
     instance: &Instance,
@@ -62,7 +62,7 @@ pub fn wire(
                     bind(wired, slot, contract, CONSOLE, namespace.as_deref_mut())
                 }
                 _ if wanted.optional => Ok(wired),
-                (source, ..) => Err(Error::Fatal(format!("nothing can be given for it (from {source})"))),
+                (source, ..) => Err(Error::Fatal(format!("unsupported source {source}"))),
             },
         };
         wired = match given {
@@ -105,21 +105,21 @@ fn give_devices(mut child: Child, instance: &Instance) -> Result<Child, String> 
 }
 
 fn provide(mut wired: Wired, slot: usize) -> Result<Wired, String> {
-    let (importer, exporter) = service_provider::new_channel().map_err(said)?;
-    wired.child = wired.child.endpoint(slot, exporter).map_err(said)?;
+    let (importer, exporter) = service_provider::new_channel().map_err(status_text)?;
+    wired.child = wired.child.endpoint(slot, exporter).map_err(status_text)?;
     wired.provided.push(importer);
     Ok(wired)
 }
 
 fn root(mut wired: Wired, slot: usize) -> Result<Wired, String> {
-    let (importer, exporter) = directory::new_channel().map_err(said)?;
-    wired.child = wired.child.endpoint(slot, exporter).map_err(said)?;
+    let (importer, exporter) = directory::new_channel().map_err(status_text)?;
+    wired.child = wired.child.endpoint(slot, exporter).map_err(status_text)?;
     wired.root = Some(importer);
     Ok(wired)
 }
 
-/// Binds a new channel of one contract to `$path` and gives the child the end it gets, when the provider
-/// has said that the object is open.
+/// Binds a new channel of one contract to `$path` and passes its importing end to the child once the provider has
+/// acknowledged it.
 macro_rules! open {
     ($contract:ident, $wired:ident, $slot:ident, $path:ident, $namespace:ident) => {{
         let opened =
@@ -132,7 +132,8 @@ macro_rules! open {
             });
         match opened {
             Ok(next) => {
-                $wired.child = $wired.child.endpoint($slot, next).map_err(|status| Error::Fatal(said(status)))?;
+                $wired.child =
+                    $wired.child.endpoint($slot, next).map_err(|status| Error::Fatal(status_text(status)))?;
                 Ok($wired)
             }
             Err(error) => Err(Error::Unreachable(Box::new($wired), format!("{}: {error}", $path))),
@@ -148,7 +149,7 @@ fn bind(
     namespace: Option<&mut Namespace>,
 ) -> Result<Wired, Error> {
     let Some(namespace) = namespace else {
-        let reason = format!("{path}: the directory service does not run yet");
+        let reason = format!("{path}: the directory service is not running");
         return Err(Error::Unreachable(Box::new(wired), reason));
     };
     match contract {
@@ -158,11 +159,11 @@ fn bind(
         "Pipe" => open!(pipe, wired, slot, path, namespace),
         "ServiceManager" => open!(service_manager, wired, slot, path, namespace),
         other => Err(Error::Fatal(format!(
-            "{path}: the service manager binds no {other} for others; let the program have the namespace and bind itself"
+            "{path}: the service manager cannot bind {other} for a program; give it the namespace instead"
         ))),
     }
 }
 
-fn said(status: sip::Status) -> String {
+fn status_text(status: sip::Status) -> String {
     String::from(status.text())
 }

@@ -1,5 +1,4 @@
-//! What is mounted when the manager starts: at boot, each disk that carries its kind of volume; when it is started
-//! again, what was mounted when it ended.
+//! Mounts at start: at boot, each disk with a volume of the manager's kind; after a restart, what was mounted before.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -16,28 +15,28 @@ use crate::Manager;
 use crate::claims::Claim;
 use crate::{look, places};
 
-/// Where disks are looked for.
+/// Folder that is searched for disks.
 const DISKS: &str = "/dev";
-/// How long programs that a manager before this one has started may take to end, in milliseconds.
+/// Timeout for the children of the previous manager process to end, in milliseconds.
 const ORPHANS_MS: u64 = 5_000;
 
-/// Mounts what is to be mounted. Ends when each of the volumes serves or cannot.
+/// Mounts all volumes. Completes when each of them serves or has failed.
 pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
-    let left = match manager.claims.left() {
-        Ok(left) => left,
+    let abandoned = match manager.claims.abandoned() {
+        Ok(abandoned) => abandoned,
         Err(error) => {
-            report::error(format_args!("what was mounted before cannot be read: {error}"));
+            report::error(format_args!("the previous mounts cannot be read: {error}"));
             Vec::new()
         }
     };
-    let again = manager.claims.began_before();
-    let mounts = if again { mount_left(manager, left).await } else { mount_found(manager, prefixes) };
+    let again = manager.claims.was_here_before();
+    let mounts = if again { restore_mounts(manager, abandoned).await } else { mount_found(manager, prefixes) };
     for mount in mounts {
         mount.await;
     }
 }
 
-/// Mounts each disk that carries a volume, at a name of its own.
+/// Mounts each disk with a volume of this kind at its default mount point.
 fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>> {
     let disks = match disks(manager, prefixes) {
         Ok(disks) => disks,
@@ -56,7 +55,7 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
             let mounted = manager.mount(&disk, &point, MountAccess::WriteIfPossible).await;
             match mounted {
                 Ok(_) => {}
-                // It carries something else, or nothing, or another manager has mounted it.
+                // Another kind of volume, none, or mounted by another manager.
                 Err(error) if matches!(error.error, VolumeError::NotRecognised | VolumeError::DiskBusy) => {}
                 Err(error) => report::error(format_args!("not mounted: {}", error.explanation)),
             }
@@ -65,33 +64,33 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
     disks.into_iter().map(mount).collect()
 }
 
-/// The disks that are there. Of one that has partitions, these are meant.
+/// The unclaimed disks; of a partitioned disk, its partitions instead.
 fn disks(manager: &Manager, prefixes: &str) -> Result<Vec<String>, client::access::AccessError> {
     let names = manager.namespace.borrow_mut().names(DISKS)?;
     let is_disk = |name: &str| prefixes.split_whitespace().any(|prefix| name.starts_with(prefix));
     let services = names.iter().filter(|name| name.kind == NodeKind::Service).map(|name| name.text());
     let disks: Vec<String> = services.filter(|name| is_disk(name)).map(|name| format!("{DISKS}/{name}")).collect();
     let has_partitions = |disk: &String| disks.iter().any(|other| places::whole_disk(other) == Some(disk));
-    // What another manager uses is not this one's concern.
+    // Skip what another manager uses.
     let claims = manager.claims.all()?;
     let is_claimed = |disk: &String| claims.iter().any(|claim| places::collide(&claim.path, disk));
     Ok(disks.iter().filter(|disk| !has_partitions(disk) && !is_claimed(disk)).cloned().collect())
 }
 
-/// Mounts again what a manager before this one had mounted.
-async fn mount_left(manager: &Rc<Manager>, left: Vec<Claim>) -> Vec<executor::Task<()>> {
+/// Restores the mounts of the previous manager process.
+async fn restore_mounts(manager: &Rc<Manager>, abandoned: Vec<Claim>) -> Vec<executor::Task<()>> {
     wait_for_orphans(manager).await;
     let is_disk_of_a_mount =
-        |claim: &Claim| left.iter().any(|other| matches!(&other.mount, Some((_, disk)) if *disk == claim.path));
+        |claim: &Claim| abandoned.iter().any(|other| matches!(&other.mount, Some((_, disk)) if *disk == claim.path));
     let mut mounts = Vec::new();
-    for claim in &left {
+    for claim in &abandoned {
         match claim.mount.clone() {
             Some((access, disk)) => mounts.push((claim.path.clone(), disk, access)),
             None if is_disk_of_a_mount(claim) => {}
             None => {
                 manager.claims.release(&claim.path);
                 report::error(format_args!(
-                    "{}: the manager ended while it was formatted or checked; `check {}` tells what is left",
+                    "{}: the manager ended during a format or check; run `check {}`",
                     claim.path, claim.path
                 ));
             }
@@ -100,7 +99,7 @@ async fn mount_left(manager: &Rc<Manager>, left: Vec<Claim>) -> Vec<executor::Ta
     let mount = |(point, disk, access): (String, String, MountAccess)| {
         let manager = Rc::clone(manager);
         executor::spawn(async move {
-            // The manager may have ended between claiming the mount point and the disk.
+            // The manager may have crashed between claiming the mount point and the disk.
             if !manager.claims.has_disk(&disk)
                 && let Err(error) = manager.claims.disk(&disk, Some(&point))
             {
@@ -116,7 +115,7 @@ async fn mount_left(manager: &Rc<Manager>, left: Vec<Claim>) -> Vec<executor::Ta
     mounts.into_iter().map(mount).collect()
 }
 
-/// Programs that the manager before this one has started end with it, but a little later.
+/// Waits for the children of the previous manager process, which end shortly after it.
 async fn wait_for_orphans(manager: &Manager) {
     let deadline = Deadline::after_ms(ORPHANS_MS);
     while has_orphans(manager) && !deadline.has_passed() {

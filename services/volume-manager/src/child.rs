@@ -1,6 +1,6 @@
-//! Making the programs that a manager starts, and hearing of their end.
+//! Child processes: building, starting and waiting for them.
 //!
-//! Parameters and endpoints are found by their names in the installed manifest.
+//! Parameters and endpoints are looked up by name in the installed manifest.
 
 use alloc::format;
 use alloc::string::String;
@@ -19,20 +19,20 @@ use sip::{Status, process};
 
 use crate::error::Error;
 
-/// The manifest of the installed program with this name.
+/// The installed manifest of a program.
 pub(crate) fn manifest(program: &str) -> Option<Manifest> {
     programs::manifests().find_map(|bytes| Manifest::decode(&bytes).ok().filter(|manifest| manifest.name == program))
 }
 
-/// A child that does not run yet.
-pub(crate) struct Making<'a> {
+/// Builder of a child process.
+pub(crate) struct Builder<'a> {
     manifest: &'a Manifest,
     child: Child,
 }
 
-impl<'a> Making<'a> {
-    /// A child with a view of the namespace.
-    pub(crate) fn new(manifest: &'a Manifest, namespace: &mut Namespace) -> Result<Making<'a>, Error> {
+impl<'a> Builder<'a> {
+    /// A child with its own channel to the namespace.
+    pub(crate) fn new(manifest: &'a Manifest, namespace: &mut Namespace) -> Result<Builder<'a>, Error> {
         let name = &manifest.name;
         let child = process::create(name).map_err(|error| {
             Error::new(VolumeError::Exhausted, format!("the program {name} cannot be started: {error}"))
@@ -41,31 +41,31 @@ impl<'a> Making<'a> {
         let view = view.ok_or_else(|| {
             Error::new(VolumeError::Exhausted, format!("the program {name} cannot be given the namespace"))
         })?;
-        Making { manifest, child }.endpoint("namespace", view)
+        Builder { manifest, child }.endpoint("namespace", view)
     }
 
-    /// Whether its manifest has such a parameter.
+    /// Whether its manifest declares this parameter.
     pub(crate) fn takes(&self, name: &str) -> bool {
         self.manifest.parameter(name).is_some()
     }
 
-    /// Whether its manifest has such an endpoint.
+    /// Whether its manifest declares this endpoint.
     pub(crate) fn has_endpoint(&self, name: &str) -> bool {
         self.manifest.endpoint(name).is_some()
     }
 
-    /// Gives it a value.
-    pub(crate) fn parameter(mut self, name: &str, value: &str) -> Result<Making<'a>, Error> {
+    /// Sets a parameter.
+    pub(crate) fn parameter(mut self, name: &str, value: &str) -> Result<Builder<'a>, Error> {
         let Some((index, _)) = self.manifest.parameter(name) else {
-            let explanation = format!("the program {} does not know `{name}`; leave it out", self.manifest.name);
+            let explanation = format!("the program {} has no parameter `{name}`; leave it out", self.manifest.name);
             return Err(Error::new(VolumeError::BadRequest, explanation));
         };
         self.child = self.child.parameter(index, value).map_err(|status| refused(self.manifest, name, status))?;
         Ok(self)
     }
 
-    /// Gives it an endpoint.
-    pub(crate) fn endpoint<E: TypedEndpoint>(mut self, name: &str, endpoint: E) -> Result<Making<'a>, Error> {
+    /// Passes an endpoint to it.
+    pub(crate) fn endpoint<E: TypedEndpoint>(mut self, name: &str, endpoint: E) -> Result<Builder<'a>, Error> {
         let Some((slot, _)) = self.manifest.endpoint(name) else {
             let explanation = format!("the program {} has no endpoint `{name}`", self.manifest.name);
             return Err(Error::new(VolumeError::BadRequest, explanation));
@@ -74,16 +74,15 @@ impl<'a> Making<'a> {
         Ok(self)
     }
 
-    /// Starts it.
     pub(crate) fn start(self) -> Result<Process, Error> {
         let start = || {
             let child = Arc::new(self.child.start()?);
             let end = Arc::new(End { state: Mutex::new((None, None)) });
-            let (watched, told) = (Arc::clone(&child), Arc::clone(&end));
-            match sip::thread::spawn(move || told.tell(watched.wait())) {
+            let (watched, ended) = (Arc::clone(&child), Arc::clone(&end));
+            match sip::thread::spawn(move || ended.set(watched.wait())) {
                 Ok(_thread) => Ok(Process { child, end }),
                 Err(status) => {
-                    // A child whose end nobody hears of must not run.
+                    // A child that cannot be waited for must not run.
                     let _ = child.stop(StopReason::Requested);
                     Err(status)
                 }
@@ -97,25 +96,24 @@ fn refused(manifest: &Manifest, what: &str, status: Status) -> Error {
     Error::exhausted(&format!("the program {} cannot be given `{what}`", manifest.name), status)
 }
 
-/// A child that runs, or has ended.
+/// A child that runs or has ended.
 pub(crate) struct Process {
     child: Arc<Child>,
     end: Arc<End>,
 }
 
 impl Process {
-    /// Its process id.
     pub(crate) fn id(&self) -> u64 {
         self.child.id().unwrap_or(0)
     }
 
-    /// Ends it, soon.
+    /// Requests its termination.
     pub(crate) fn stop(&self) {
-        // One that has ended by itself in the meantime is what was wanted.
+        // It may have ended already.
         let _ = self.child.stop(StopReason::Requested);
     }
 
-    /// Waits for its end.
+    /// Waits for it to end.
     pub(crate) async fn ended(&self) -> Result<Epitaph, Status> {
         poll_fn(|context| {
             let mut state = self.end.state.lock();
@@ -131,16 +129,16 @@ impl Process {
     }
 }
 
-/// The end of a process, as the thread that waits for it tells it.
+/// The end of a process, sent by the thread that waits for it.
 struct End {
-    state: Mutex<Told>,
+    state: Mutex<Outcome>,
 }
 
-/// What was told, and who is to be woken.
-type Told = (Option<Result<Epitaph, Status>>, Option<Waker>);
+/// The result, once there, and the waiting task.
+type Outcome = (Option<Result<Epitaph, Status>>, Option<Waker>);
 
 impl End {
-    fn tell(&self, end: Result<Epitaph, Status>) {
+    fn set(&self, end: Result<Epitaph, Status>) {
         let waker = {
             let mut state = self.state.lock();
             state.0 = Some(end);
@@ -152,10 +150,10 @@ impl End {
     }
 }
 
-/// How a process ended, in words.
+/// Describes the end of a process for a message.
 pub(crate) fn words(manifest: &Manifest, end: &Result<Epitaph, Status>) -> String {
     match end {
         Ok(epitaph) => format!("{} {epitaph}", manifest.name),
-        Err(status) => format!("the end of {} is not known: {}", manifest.name, status.text()),
+        Err(status) => format!("the exit status of {} is unknown: {}", manifest.name, status.text()),
     }
 }

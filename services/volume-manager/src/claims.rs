@@ -1,11 +1,11 @@
-//! Who uses which disk and which mount point, over all managers.
+//! Exclusive claims to disks and mount points, across all managers.
 //!
-//! A claim is a symbolic link in the namespace: making one is a single step of the directory service that fails where
-//! the name is taken, so no two managers get the same thing. Links outlive the manager that made them: when it is
-//! started again, they tell what was mounted. Deliberately not here: what is done with what is claimed.
+//! A claim is a symbolic link in the namespace: creating one is atomic in the directory service and fails if the name
+//! exists, so no two managers claim the same thing. Links outlive their manager, which finds its mounts in them when
+//! it is restarted. Deliberately not here: what a claim is used for.
 //!
 //! `/status/volumes/dev:disk1 -> /dev/ext2` says that the manager at `/dev/ext2` uses the disk, and
-//! `/status/volumes/fs:data -> /dev/ext2/write/dev/disk1` that the disk is mounted there, to be written.
+//! `/status/volumes/fs:data -> /dev/ext2/write/dev/disk1` that the disk is mounted there, read-write.
 
 use alloc::format;
 use alloc::string::String;
@@ -23,14 +23,14 @@ use crate::places;
 /// The folder of claims.
 const FOLDER: &str = "/status/volumes";
 
-/// What is claimed, and for what.
+/// A claim to a disk or mount point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// The disk or mount point.
+    /// Path of the disk or mount point.
     pub(crate) path: String,
-    /// The manager that claims it.
+    /// Path of the manager that holds it.
     pub(crate) owner: String,
-    /// For a mount point: how and which disk.
+    /// For a mount point: the access mode and the disk.
     pub(crate) mount: Option<(MountAccess, String)>,
 }
 
@@ -44,7 +44,7 @@ impl Claim {
 
     fn read(name: &str, target: &str) -> Option<Claim> {
         let path = format!("/{}", name.replace(':', "/"));
-        // The manager is in `/dev` and has one name there.
+        // A manager's path is `/dev/` and one component.
         let rest = target.strip_prefix("/dev/")?;
         let (manager, rest) = rest.split_once('/').map_or((rest, None), |(manager, rest)| (manager, Some(rest)));
         let mount = match rest {
@@ -58,19 +58,19 @@ impl Claim {
     }
 }
 
-/// The claims of all managers, seen by one of them.
+/// The claims of all managers, from the view of one.
 pub(crate) struct Claims {
     owner: String,
     namespace: RefCell<Namespace>,
 }
 
 impl Claims {
-    /// The claims as the manager at `owner` sees them.
+    /// The claims from the view of the manager at `owner`.
     pub(crate) fn new(owner: &str, namespace: Namespace) -> Claims {
         Claims { owner: owner.into(), namespace: RefCell::new(namespace) }
     }
 
-    /// Claims a disk. The claim to `point` is the caller's own.
+    /// Claims a disk. A claim to `point` is the caller's own and no conflict.
     pub(crate) fn disk(&self, disk: &str, point: Option<&str>) -> Result<(), Error> {
         let claim = Claim { path: disk.into(), owner: self.owner.clone(), mount: None };
         self.take(&claim).map_err(|error| {
@@ -87,9 +87,9 @@ impl Claims {
         self.take(&claim).map_err(|error| error.in_use(point, |other, _| point_in_use(point, &other)))
     }
 
-    /// Gives a claim of this manager back.
+    /// Releases a claim of this manager.
     pub(crate) fn release(&self, path: &str) {
-        // One that is gone is what was wanted.
+        // It may be gone already.
         let _ = self.namespace.borrow_mut().deregister(&link_of(path));
     }
 
@@ -103,27 +103,27 @@ impl Claims {
         let mut claims = Vec::new();
         let is_claim = |name: &&Name| name.kind == NodeKind::Link && !name.name.starts_with(b".");
         for name in names.iter().filter(is_claim) {
-            // One that has gone since is no claim.
+            // It was released in the meantime.
             let Ok(target) = namespace.read_link(&format!("{FOLDER}/{}", name.text())) else { continue };
             claims.extend(Claim::read(&name.text(), &target));
         }
         Ok(claims)
     }
 
-    /// Whether a manager has been here before this one; the next one is told so.
-    pub(crate) fn began_before(&self) -> bool {
+    /// Whether this manager is a restarted one; leaves a mark for the next.
+    pub(crate) fn was_here_before(&self) -> bool {
         let mark = format!("{FOLDER}/.{}", self.owner.replace('/', ":"));
         self.namespace.borrow_mut().link(&mark, &self.owner).is_err()
     }
 
-    /// Whether this manager claims the disk.
+    /// Whether this manager has claimed the disk.
     pub(crate) fn has_disk(&self, disk: &str) -> bool {
         let target = self.namespace.borrow_mut().read_link(&link_of(disk));
         target.is_ok_and(|target| target == self.owner)
     }
 
-    /// Claims of this manager that one before it has left.
-    pub(crate) fn left(&self) -> Result<Vec<Claim>, AccessError> {
+    /// Claims left by the previous process of this manager.
+    pub(crate) fn abandoned(&self) -> Result<Vec<Claim>, AccessError> {
         let all = self.all()?;
         Ok(all.into_iter().filter(|claim| claim.owner == self.owner).collect())
     }
@@ -161,7 +161,7 @@ impl NotTaken {
         match self {
             NotTaken::InUse(other, all) => explain(other, all),
             NotTaken::Failed(AccessError::Name(NameError::AlreadyExists)) => {
-                Error::new(VolumeError::DiskBusy, format!("{path}: it has just been in use; try again"))
+                Error::new(VolumeError::DiskBusy, format!("{path}: it was in use a moment ago; try again"))
             }
             NotTaken::Failed(error) => {
                 Error::new(VolumeError::Exhausted, format!("{path}: it could not be claimed in {FOLDER}: {error}"))
@@ -175,7 +175,7 @@ fn disk_in_use(disk: &str, other: &Claim, all: &[Claim]) -> Error {
     let whose = if other.path == disk {
         String::from("it")
     } else if places::whole_disk(disk) == Some(&other.path) {
-        format!("{}, which it is a part of,", other.path)
+        format!("{}, of which it is a partition,", other.path)
     } else {
         format!("its partition {}", other.path)
     };
@@ -184,7 +184,7 @@ fn disk_in_use(disk: &str, other: &Claim, all: &[Claim]) -> Error {
             let point = &mounted.path;
             format!("{disk}: {whose} is mounted at {point}; unmount it first (`umount {point}`)")
         }
-        None => format!("{disk}: {whose} is being formatted or checked; wait until that is done"),
+        None => format!("{disk}: {whose} is being formatted or checked; wait until that has finished"),
     };
     Error::new(VolumeError::DiskBusy, explanation)
 }
@@ -194,14 +194,14 @@ fn point_in_use(point: &str, other: &Claim) -> Error {
     let explanation = if other.path == point {
         format!("{point}: {disk} is mounted there; unmount it first (`umount {point}`), or choose another name")
     } else if places::is_below(point, &other.path) {
-        format!("{point}: it is inside {}, where {disk} is mounted; choose a name beside it", other.path)
+        format!("{point}: it is inside {}, where {disk} is mounted; choose another name", other.path)
     } else {
         format!("{point}: {disk} is mounted below it, at {}; choose another name", other.path)
     };
     Error::new(VolumeError::PointBusy, explanation)
 }
 
-/// A `:` in a path reads as `/` when it comes back, which at worst refuses what could have been done.
+/// A `:` in a path is decoded as `/`, which at worst refuses a valid claim.
 fn link_of(path: &str) -> String {
     format!("{FOLDER}/{}", path.trim_start_matches('/').replace('/', ":"))
 }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_are_read_as_they_are_made() {
+    fn claims_round_trip() {
         let disk = Claim { path: "/dev/disk1".into(), owner: "/dev/ext2".into(), mount: None };
         let mount = Some((MountAccess::ReadOnly, "/dev/disk1".into()));
         let point = Claim { path: "/fs/a/b".into(), owner: "/dev/fat".into(), mount };

@@ -1,4 +1,4 @@
-//! Why a request was not done, with a sentence for people.
+//! Errors of requests, with an explanation for the user.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,12 +10,12 @@ use contracts::service_provider::StartError;
 use contracts::volume_manager::VolumeError;
 use sip::Status;
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
-    /// For programs.
+    /// The code in the reply.
     pub(crate) error: VolumeError,
-    /// For people.
+    /// Text for the user.
     pub(crate) explanation: String,
 }
 
@@ -24,13 +24,13 @@ impl Error {
         Error { error, explanation: explanation.into() }
     }
 
-    /// The kernel did not give what is needed.
+    /// A kernel resource was refused.
     pub(crate) fn exhausted(what: &str, status: Status) -> Error {
         Error::new(VolumeError::Exhausted, format!("{what}: {}", status.text()))
     }
 }
 
-/// What to tell of the directory's answer about a mount point.
+/// Maps a directory error about a mount point.
 pub(crate) fn of_point(point: &str, error: AccessError) -> Error {
     let kind = match error {
         AccessError::Name(NameError::AlreadyExists | NameError::NotSupported) => VolumeError::PointBusy,
@@ -39,15 +39,13 @@ pub(crate) fn of_point(point: &str, error: AccessError) -> Error {
         _ => VolumeError::BadRequest,
     };
     let words = match kind {
-        VolumeError::PointBusy => {
-            String::from("something else has that name, or serves the folder in which it would be")
-        }
+        VolumeError::PointBusy => String::from("the name is taken, or its folder belongs to another file system"),
         _ => error.to_string(),
     };
     Error::new(kind, format!("{point}: {words}"))
 }
 
-/// A file system's reason not to serve.
+/// Maps a file system's start error.
 pub(crate) fn of_start(error: StartError) -> VolumeError {
     match error {
         StartError::Missing => VolumeError::DeviceError,
@@ -59,29 +57,27 @@ pub(crate) fn of_start(error: StartError) -> VolumeError {
     }
 }
 
-/// A file system's reason not to have written everything.
+/// Maps a file system's flush error.
 pub(crate) fn of_file_system(point: &str, error: FileSystemError) -> Error {
     let (error, words) = match error {
-        FileSystemError::DeviceError => (
-            VolumeError::DeviceError,
-            "its disk could not be written; what was not written is kept, `log` may tell more",
-        ),
-        FileSystemError::Unavailable => {
-            (VolumeError::DeviceError, "the driver of its disk has ended; what was not written is kept, try again")
+        FileSystemError::DeviceError => {
+            (VolumeError::DeviceError, "writing to its disk failed; unwritten data is kept, `log` may tell more")
         }
-        FileSystemError::Damaged => (
-            VolumeError::Damaged,
-            "what is on the disk contradicts itself; what was not written is kept, copy away what you need",
-        ),
-        FileSystemError::Exhausted => (VolumeError::Exhausted, "its file system has no memory left; try again"),
-        FileSystemError::NoSpace => (VolumeError::NoSpace, "the volume has no room left for what was not written"),
+        FileSystemError::Unavailable => {
+            (VolumeError::DeviceError, "the driver of its disk has ended; unwritten data is kept, try again")
+        }
+        FileSystemError::Damaged => {
+            (VolumeError::Damaged, "the file system is inconsistent; unwritten data is kept, copy away what you need")
+        }
+        FileSystemError::Exhausted => (VolumeError::Exhausted, "its file system is out of memory; try again"),
+        FileSystemError::NoSpace => (VolumeError::NoSpace, "the volume has no space left for the unwritten data"),
     };
     Error::new(error, format!("{point}: {words}"))
 }
 
-/// The reason that a tool's exit status stands for; `None` where it is none.
+/// Decodes a tool's exit status; `None` if it is not a known error.
 pub(crate) fn of_tool(status: i32) -> Option<VolumeError> {
-    /// What the statuses for particular reasons begin with.
+    /// Exit status of the first specific error.
     const FIRST: i32 = 16;
     const REASONS: [VolumeError; 13] = [
         VolumeError::NotFound,
@@ -106,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_statuses_of_tools_number_the_reasons() {
+    fn exit_statuses_of_tools_match_the_errors() {
         assert_eq!(of_tool(16), Some(VolumeError::NotFound));
         for status in 16..29 {
             assert_eq!(of_tool(status).map(|reason| reason as i32), Some(status - 16));

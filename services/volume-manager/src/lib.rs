@@ -1,10 +1,10 @@
 //! A volume manager: mounts, unmounts, formats and checks volumes of one kind of file system, for many clients.
 //!
-//! Each mounted volume is served by a child process of its own, which the manager watches and starts again; each
-//! format and check is a child, too, so that no error in what a disk carries reaches the manager. Key types:
-//! [`Manager`], `mounts` (the life of a mounted volume), `claims` (who uses which disk and mount point, over all
-//! managers), `permits` (who may), `tools` (format and check), `boot`, `server` (clients), `child` (making programs). Deliberately not
-//! here: any knowledge of what is on a disk, but for the few bytes at boot that `volume-kind` looks at.
+//! Each mounted volume is served by a child process, which the manager supervises; each format and check is a child
+//! too, so that malformed disk contents cannot crash the manager. Key types: [`Manager`], `mounts` (mounted volumes),
+//! `claims` (exclusive use of disks and mount points), `permits` (access checks), `tools` (format and check), `boot`,
+//! `server` (clients), `child` (child processes). Deliberately not here: on-disk formats, but for the few bytes at
+//! boot that `volume-kind` checks.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -41,10 +41,10 @@ use mounts::Mount;
 
 sip::startup!();
 
-/// How long unmounting everything may take when the manager is let go, in milliseconds.
-const LEAVING_MS: u64 = 15_000;
+/// Timeout for unmounting everything when the manager ends, in milliseconds.
+const UNMOUNT_ALL_MS: u64 = 15_000;
 
-/// What all clients share.
+/// State shared by all clients.
 pub struct Manager {
     kind: String,
     file_system: Manifest,
@@ -52,18 +52,18 @@ pub struct Manager {
     namespace: RefCell<Namespace>,
     claims: Claims,
     mounts: RefCell<Vec<Rc<Mount>>>,
-    /// Whether everything is being unmounted because the manager ends.
+    /// Whether the manager is ending and unmounts everything.
     ending: Cell<bool>,
 }
 
-/// Manages volumes until the one who hands over clients is gone; then unmounts them.
+/// Manages volumes until the provider channel closes; then unmounts them.
 pub fn main(startup: Startup) -> i32 {
     let Startup { namespace, clients, kind, file_system, tool, disks } = startup;
     let manager = match manager(Namespace::new(namespace), kind, &file_system, tool) {
         Ok(manager) => Rc::new(manager),
         Err((error, explanation)) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // Whoever started this process tells people.
+                // The parent reports it.
                 Ok(block) => drop(clients.not_ready(error, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -107,5 +107,5 @@ async fn run(manager: Rc<Manager>, clients: service_provider::Exp<service_provid
     let serving = Rc::clone(&manager);
     let serve = |client: volume_manager::Exp<volume_manager::states::Start>| server::serve(serving.clone(), client);
     provider::accept(clients.ready(), serve).await;
-    manager.unmount_all(Deadline::after_ms(LEAVING_MS)).await;
+    manager.unmount_all(Deadline::after_ms(UNMOUNT_ALL_MS)).await;
 }

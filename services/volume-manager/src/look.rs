@@ -1,6 +1,6 @@
-//! A look at a disk's first bytes, before a file system is started only to hear that the disk is none of its own.
+//! Probes a disk's first bytes, to avoid starting a file system for a disk of another kind.
 //!
-//! Deliberately not here: what the bytes mean; that is `volume-kind`'s.
+//! Deliberately not here: what the bytes mean; see `volume-kind`.
 
 use client::access::AccessError;
 use client::namespace::TIMEOUT_MS;
@@ -13,32 +13,32 @@ use volume_kind::{BYTES, may_hold};
 use crate::Manager;
 use crate::waiting::before;
 
-/// Sectors that are larger than this are no sectors.
-const LARGEST_SECTOR: u32 = 65_536;
+/// Maximum sector size in bytes; larger values are invalid.
+const MAX_SECTOR_BYTES: u32 = 65_536;
 
-/// Whether the disk may hold a volume of the manager's kind. Of one that cannot be read, or does not answer, the file
-/// system is to tell.
+/// Whether the disk may hold a volume of the manager's kind. True if it cannot be read or times out: the file system
+/// then reports the error.
 pub(crate) async fn is_own(manager: &Manager, disk: &str) -> bool {
-    match before(Deadline::after_ms(TIMEOUT_MS), first_bytes(manager, disk)).await {
+    match before(Deadline::after_ms(TIMEOUT_MS), read_first_bytes(manager, disk)).await {
         Some(Ok(block)) => may_hold(&manager.kind, &block[..BYTES.min(block.len())]),
         Some(Err(_)) | None => true,
     }
 }
 
-/// Whole sectors from the disk's first on, those that [`may_hold`] wants as far as the disk has them.
-async fn first_bytes(manager: &Manager, path: &str) -> Result<ExVec<u8>, AccessError> {
+/// Reads the leading whole sectors that [`may_hold`] needs, as far as the disk has them.
+async fn read_first_bytes(manager: &Manager, path: &str) -> Result<ExVec<u8>, AccessError> {
     let failed = || AccessError::Name(NameError::DeviceError);
     let channel = open(manager, path).await?;
     let (size_bytes, sector_bytes, channel) = match channel.get_info().receive_async().await {
         disk::ImpReadyAfterGetInfo::Info { size_bytes, sector_bytes, next, .. } => (size_bytes, sector_bytes, next),
         disk::ImpReadyAfterGetInfo::ChannelClosed(_) => return Err(AccessError::ServerEnded),
     };
-    if !sector_bytes.is_power_of_two() || sector_bytes > LARGEST_SECTOR {
+    if !sector_bytes.is_power_of_two() || sector_bytes > MAX_SECTOR_BYTES {
         return Err(failed());
     }
     let there = size_bytes - size_bytes % u64::from(sector_bytes);
-    // Both numbers fit: the smaller one is at most the largest sector.
-    let count = (BYTES as u32).next_multiple_of(sector_bytes).min(there.min(LARGEST_SECTOR.into()) as u32);
+    // Fits: the minimum is at most the maximum sector size.
+    let count = (BYTES as u32).next_multiple_of(sector_bytes).min(there.min(MAX_SECTOR_BYTES.into()) as u32);
     if count == 0 {
         return Ok(ExVec::new(0)?);
     }

@@ -1,7 +1,7 @@
-//! Mounted volumes: a file system for each, its life from mount to unmount.
+//! Mounted volumes: a file-system process for each, from mount to unmount.
 //!
-//! `begin` is one start; `keep` is a task for each volume that waits for the end of its file system and starts it
-//! again. Deliberately not here: clients, and which disks are mounted at boot.
+//! `begin` starts one; `supervise` is a task per volume that waits for its file system to end and restarts it.
+//! Deliberately not here: clients, and which disks are mounted at boot.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -24,7 +24,7 @@ use supervision::{Backoff, End, Next};
 use task_sync::{Notify, Pool};
 
 use crate::Manager;
-use crate::child::{self, Making, Process};
+use crate::child::{self, Builder, Process};
 use crate::error::{self, Error};
 use crate::places;
 use crate::waiting::{before, unless};
@@ -33,9 +33,8 @@ use crate::waiting::{before, unless};
 const READY_MS: u64 = 60_000;
 /// Timeout for a file system to exit after unmounting, in milliseconds.
 const ENDING_MS: u64 = 10_000;
-/// How long the numbers of a volume are waited for. Shorter than [`REQUEST_LIMIT`], which clients keep.
 const STATISTICS_LIMIT: Duration = Duration::from_secs(REQUEST_LIMIT.as_secs() / 2);
-/// How long writing everything is waited for. Shorter than [`BULK_LIMIT`], which clients keep.
+/// Timeout for a flush, shorter than the clients' [`BULK_LIMIT`].
 const WRITING_LIMIT: Duration = Duration::from_secs(BULK_LIMIT.as_secs() / 2);
 
 type Control = file_system::Imp<file_system::states::Ready>;
@@ -48,37 +47,37 @@ pub(crate) enum State {
     Starting,
     /// Its file system serves.
     Serving,
-    /// Its file system ended and will be started again.
+    /// Its file system ended and will be restarted.
     BackingOff(String),
-    /// Its file system ended and is not started again.
+    /// Its file system ended and is not restarted.
     Failed(String),
-    /// It is not mounted any more.
+    /// Unmounted.
     Gone,
 }
 
 /// A mounted volume.
 pub(crate) struct Mount {
-    /// The disk.
+    /// Path of the disk.
     pub(crate) disk: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub(crate) point: String,
     access: MountAccess,
     state: RefCell<State>,
     process: Cell<u64>,
     restarts: Cell<u64>,
-    /// Whether it is just being asked to write everything and to end.
+    /// Whether an unmount is pending.
     leaving: Cell<bool>,
-    /// Once it is to be forgotten: how long its file system has to end by itself.
-    left: Cell<Option<Deadline>>,
+    /// Once the unmount is decided: when a file system that has not exited is stopped.
+    unmount_deadline: Cell<Option<Deadline>>,
     changed: Notify,
-    /// The channel to its file system; closed while there is none.
+    /// Control channel of its file system; closed while none runs.
     control: Pool<Control>,
-    /// Whether its file system can be asked anything.
+    /// Whether its file system has a control channel.
     controlled: Cell<bool>,
     writable: Cell<bool>,
 }
 
-/// A start that did not succeed.
+/// A failed start.
 struct NotStarted {
     end: End,
     error: Error,
@@ -94,7 +93,7 @@ impl Mount {
             process: Cell::new(0),
             restarts: Cell::new(0),
             leaving: Cell::new(false),
-            left: Cell::new(None),
+            unmount_deadline: Cell::new(None),
             changed: Notify::new(),
             control: Pool::closed(),
             controlled: Cell::new(false),
@@ -102,34 +101,34 @@ impl Mount {
         })
     }
 
-    /// Why it cannot be used at present; empty where it can.
+    /// Why it cannot be used at present; empty if it can.
     pub(crate) fn error(&self) -> String {
         match &*self.state.borrow() {
             State::Serving if self.leaving.get() => String::from("it is being unmounted"),
             State::Serving => String::new(),
             State::Starting => String::from("its file system is being started"),
-            State::BackingOff(reason) => format!("its file system is about to be started again: {reason}"),
+            State::BackingOff(reason) => format!("its file system is about to be restarted: {reason}"),
             State::Failed(reason) => reason.clone(),
-            State::Gone => String::from("it is not mounted any more"),
+            State::Gone => String::from("it is unmounted"),
         }
     }
 
-    /// Process id of its file system, 0 if none runs.
+    /// Process id of its file system; 0 if none runs.
     pub(crate) fn process(&self) -> u64 {
         self.process.get()
     }
 
-    /// How often its file system was started again.
+    /// Number of restarts of its file system.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts.get()
     }
 
-    /// Whether it was mounted to be read only.
+    /// Whether it was mounted read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.access == MountAccess::ReadOnly
     }
 
-    /// Whether it can be changed at all, as its file system said when it began to serve.
+    /// Whether it is writable, as its file system reported when it became ready.
     pub(crate) fn is_writable(&self) -> bool {
         self.writable.get()
     }
@@ -143,8 +142,7 @@ impl Mount {
         *self.state.borrow() == State::Gone
     }
 
-    /// The channel to its file system, when it is this caller's turn. Waits a while for one that is being started
-    /// again.
+    /// Waits for exclusive use of the control channel, also across a restart in progress.
     async fn control(&self) -> Result<Control, Error> {
         let is_settled = || matches!(&*self.state.borrow(), State::Serving | State::Failed(_) | State::Gone);
         let _late = before(Deadline::after_ms(TIMEOUT_MS), self.changed.until(is_settled)).await;
@@ -152,12 +150,12 @@ impl Mount {
         self.control.take().await.ok_or_else(not_serving)
     }
 
-    /// Its numbers.
+    /// Queries the volume's statistics.
     pub(crate) async fn statistics(self: &Rc<Mount>) -> Result<VolumeStatistics, Error> {
-        self.in_time(STATISTICS_LIMIT, Rc::clone(self).ask_statistics()).await
+        self.in_time(STATISTICS_LIMIT, Rc::clone(self).query_statistics()).await
     }
 
-    async fn ask_statistics(self: Rc<Mount>) -> Result<VolumeStatistics, Error> {
+    async fn query_statistics(self: Rc<Mount>) -> Result<VolumeStatistics, Error> {
         match self.control().await?.get_statistics().receive_async().await {
             file_system::ImpReadyAfterGetStatistics::Statistics { statistics, next } => {
                 self.control.put(next);
@@ -167,12 +165,12 @@ impl Mount {
         }
     }
 
-    /// Waits until all that was written to it is on its medium.
+    /// Flushes all writes to the medium.
     pub(crate) async fn sync(self: &Rc<Mount>) -> Result<(), Error> {
-        self.in_time(WRITING_LIMIT, Rc::clone(self).ask_sync()).await
+        self.in_time(WRITING_LIMIT, Rc::clone(self).request_sync()).await
     }
 
-    async fn ask_sync(self: Rc<Mount>) -> Result<(), Error> {
+    async fn request_sync(self: Rc<Mount>) -> Result<(), Error> {
         match self.control().await?.sync().receive_async().await {
             file_system::ImpReadyAfterSync::Done { next } => {
                 self.control.put(next);
@@ -186,30 +184,30 @@ impl Mount {
         }
     }
 
-    /// Has the file system write everything and end.
+    /// Makes the file system flush and exit.
     async fn leave(self: &Rc<Mount>) -> Result<(), Error> {
-        self.in_time(WRITING_LIMIT, Rc::clone(self).ask_to_leave()).await
+        self.in_time(WRITING_LIMIT, Rc::clone(self).request_unmount()).await
     }
 
-    async fn ask_to_leave(self: Rc<Mount>) -> Result<(), Error> {
+    async fn request_unmount(self: Rc<Mount>) -> Result<(), Error> {
         let control = loop {
-            // What is being started decides first whether there is anything to write.
+            // Only a started file system knows whether there is anything to flush.
             self.changed.until(|| *self.state.borrow() != State::Starting).await;
             if let Some(control) = self.control.take().await {
                 break control;
             }
             if !self.controlled.get() || *self.state.borrow() != State::Serving {
-                // Nothing is kept that could be written.
-                self.let_go(Deadline::PASSED);
+                // There is nothing to flush.
+                self.expect_exit(Deadline::PASSED);
                 return Ok(());
             }
-            // Its end has not been noticed yet.
+            // It has exited, but the supervisor has not noticed yet.
             self.changed.until(|| *self.state.borrow() != State::Serving).await;
         };
         self.leaving.set(true);
         let done = match control.unmount().receive_async().await {
             file_system::ImpReadyAfterUnmount::Done { .. } => {
-                self.let_go(Deadline::after_ms(ENDING_MS));
+                self.expect_exit(Deadline::after_ms(ENDING_MS));
                 self.control.close();
                 Ok(())
             }
@@ -224,8 +222,8 @@ impl Mount {
         done
     }
 
-    /// What becomes of a request to the file system if that takes no longer than the limit. After it the request goes
-    /// on, and what it changes is taken note of: what a slow disk has not written yet is not given up.
+    /// Awaits a request to the file system up to the limit. After a timeout the request continues in the background and
+    /// its effects are recorded: data that a slow disk has not written yet is not dropped.
     async fn in_time<T: 'static>(
         &self,
         limit: Duration,
@@ -241,10 +239,10 @@ impl Mount {
         })
     }
 
-    /// From here on the end of its file system is what was asked for.
-    fn let_go(&self, deadline: Deadline) {
-        if self.left.get().is_none() {
-            self.left.set(Some(deadline));
+    /// From here on the exit of its file system is expected.
+    fn expect_exit(&self, deadline: Deadline) {
+        if self.unmount_deadline.get().is_none() {
+            self.unmount_deadline.set(Some(deadline));
         }
         self.changed.notify_all();
     }
@@ -252,13 +250,13 @@ impl Mount {
     fn ended_meanwhile(&self) -> Error {
         self.control.close();
         let explanation =
-            format!("{}: its file system ended in the middle; try again, it is being restarted", self.point);
+            format!("{}: its file system ended during the request; try again, it is being restarted", self.point);
         Error::new(VolumeError::DeviceError, explanation)
     }
 }
 
 impl Manager {
-    /// Mounts a disk that is there. Tells what is mounted now.
+    /// Mounts a disk. Returns the mounted volume.
     pub(crate) async fn mount(
         self: &Rc<Manager>,
         disk: &str,
@@ -266,14 +264,14 @@ impl Manager {
         access: MountAccess,
     ) -> Result<Rc<Mount>, Error> {
         self.claims.point(point, disk, access)?;
-        if let Err(error) = self.has_no_name(point).and_then(|()| self.claims.disk(disk, Some(point))) {
+        if let Err(error) = self.check_name_free(point).and_then(|()| self.claims.disk(disk, Some(point))) {
             self.claims.release(point);
             return Err(error);
         }
         self.mount_claimed(disk, point, access).await
     }
 
-    /// Mounts a disk which, with the mount point, is claimed; where that fails, the claims are given back.
+    /// Mounts a disk that is claimed together with its mount point; on failure, releases both claims.
     pub(crate) async fn mount_claimed(
         self: &Rc<Manager>,
         disk: &str,
@@ -284,11 +282,11 @@ impl Manager {
         self.mounts.borrow_mut().push(Rc::clone(&mount));
         match begin(self, &mount).await {
             Ok(process) => {
-                sip::executor::spawn(keep(Rc::clone(self), Rc::clone(&mount), process));
+                sip::executor::spawn(supervise(Rc::clone(self), Rc::clone(&mount), process));
                 Ok(mount)
             }
             Err(failed) => {
-                // A name that one before this manager has left must not stay.
+                // Remove a name left by the previous process of this manager.
                 self.forget(&mount);
                 Err(failed.error)
             }
@@ -302,8 +300,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Unmounts everything, as far as that is possible by the deadline. What was mounted stays claimed, so that the
-    /// next manager mounts it again.
+    /// Unmounts everything as far as possible by the deadline. Claims are kept, so that the next manager process mounts
+    /// the volumes again.
     pub(crate) async fn unmount_all(&self, deadline: Deadline) {
         self.ending.set(true);
         let mounts = self.mounts.borrow().clone();
@@ -323,9 +321,9 @@ impl Manager {
         }
     }
 
-    /// What is mounted at this path.
+    /// The volume mounted at this path.
     pub(crate) fn mount_at(&self, point: &[u8]) -> Result<Rc<Mount>, Error> {
-        let found = places::normal(point)
+        let found = places::canonical(point)
             .and_then(|point| self.mounts.borrow().iter().find(|mount| mount.point == point).cloned());
         found.ok_or_else(|| {
             let point = text::printable(point);
@@ -335,10 +333,10 @@ impl Manager {
         })
     }
 
-    /// The path of a disk that is there.
-    pub(crate) fn disk(&self, asked: &[u8]) -> Result<String, Error> {
-        let shown = text::printable(asked);
-        let Some(disk) = places::normal(asked) else {
+    /// Canonical path of an existing disk.
+    pub(crate) fn disk(&self, requested: &[u8]) -> Result<String, Error> {
+        let shown = text::printable(requested);
+        let Some(disk) = places::canonical(requested) else {
             let explanation = format!("{shown}: it is no path of a disk; `ls /dev` shows what disks there are");
             return Err(Error::new(VolumeError::BadRequest, explanation));
         };
@@ -355,36 +353,36 @@ impl Manager {
         }
     }
 
-    /// Whether a mount point can be made there.
-    fn has_no_name(&self, point: &str) -> Result<(), Error> {
+    /// Checks that the name of a mount point is free.
+    fn check_name_free(&self, point: &str) -> Result<(), Error> {
         match self.namespace.borrow_mut().own_attributes(point) {
-            // A name that was left by a manager which has ended is taken over; of others, the directory tells.
+            // A name left by a previous process is taken over; for others, registration fails.
             Err(_) | Ok((NodeKind::Mount, _)) => Ok(()),
             Ok(_) => {
-                let explanation = format!("{point}: something has that name already; choose another one");
+                let explanation = format!("{point}: the name is taken; choose another one");
                 Err(Error::new(VolumeError::PointBusy, explanation))
             }
         }
     }
 
-    /// Takes the name of a mount point out, and the folders that were made for it.
-    pub(crate) fn take_name_out(&self, point: &str) {
+    /// Deregisters a mount point and removes the folders that were created for it.
+    pub(crate) fn deregister(&self, point: &str) {
         let mut namespace = self.namespace.borrow_mut();
-        // A name that was never registered is out already.
+        // It may never have been registered.
         let _ = namespace.deregister(point);
         let mut folder = point;
         while let Some((above, _)) = path::split_last(folder)
             && places::may_be_point(above)
-            // One in which there is something else stays.
+            // A folder that is not empty stays.
             && namespace.deregister(above).is_ok()
         {
             folder = above;
         }
     }
 
-    /// The volume is not mounted any more.
+    /// Removes an unmounted volume from the list and releases its claims.
     fn forget(&self, mount: &Rc<Mount>) {
-        self.take_name_out(&mount.point);
+        self.deregister(&mount.point);
         self.mounts.borrow_mut().retain(|other| !Rc::ptr_eq(other, mount));
         if !self.ending.get() {
             self.claims.release(&mount.disk);
@@ -399,21 +397,21 @@ impl Manager {
     }
 }
 
-/// The path of something that may be a mount point.
-pub(crate) fn point_path(asked: &[u8]) -> Result<String, Error> {
-    places::normal(asked).filter(|point| places::may_be_point(point)).ok_or_else(|| {
-        let shown = text::printable(asked);
+/// Canonical path of a valid mount point.
+pub(crate) fn point_path(requested: &[u8]) -> Result<String, Error> {
+    places::canonical(requested).filter(|point| places::may_be_point(point)).ok_or_else(|| {
+        let shown = text::printable(requested);
         let explanation = format!("{shown}: it cannot be a mount point; choose a name below {}", places::POINTS);
         Error::new(VolumeError::BadRequest, explanation)
     })
 }
 
-/// One start of a volume's file system: until it serves and has its name.
+/// Starts a volume's file system; completes once it serves and is registered.
 async fn begin(manager: &Manager, mount: &Mount) -> Result<Process, NotStarted> {
     let failure = |error| NotStarted { end: End::Failure, error };
     let (process, provider, control) = start(manager, mount).map_err(failure)?;
     mount.process.set(process.id());
-    match take_up(manager, mount, provider, control).await {
+    match await_ready(manager, mount, provider, control).await {
         Ok(()) => {
             mount.enter(State::Serving);
             Ok(process)
@@ -439,7 +437,7 @@ type Started = (
 
 fn start(manager: &Manager, mount: &Mount) -> Result<Started, Error> {
     let no_channel = |status: Status| Error::exhausted(&mount.disk, status);
-    let mut making = Making::new(&manager.file_system, &mut manager.namespace.borrow_mut())?;
+    let mut making = Builder::new(&manager.file_system, &mut manager.namespace.borrow_mut())?;
     making = making.parameter("disk", &mount.disk)?;
     if making.takes("access") {
         let word = if mount.is_read_only() { "read" } else { "write" };
@@ -456,8 +454,8 @@ fn start(manager: &Manager, mount: &Mount) -> Result<Started, Error> {
     Ok((making.start()?, provider, control))
 }
 
-/// Waits until the file system serves, and registers it.
-async fn take_up(
+/// Waits until the file system is ready, and registers it.
+async fn await_ready(
     manager: &Manager,
     mount: &Mount,
     provider: service_provider::Imp<service_provider::states::Start>,
@@ -506,14 +504,14 @@ async fn take_up(
     Ok(())
 }
 
-/// What becomes of a file system that has ended.
+/// What to do after a file system has ended.
 enum Verdict {
     StartAgain,
     Leave,
 }
 
-/// The life of a mounted volume, from its first start until it is unmounted.
-async fn keep(manager: Rc<Manager>, mount: Rc<Mount>, first: Process) {
+/// Supervises a mounted volume from its first start until it is unmounted.
+async fn supervise(manager: Rc<Manager>, mount: Rc<Mount>, first: Process) {
     let mut backoff = Backoff::new(manager.file_system.supervision);
     let mut process = first;
     let mut begun = sip::time::monotonic();
@@ -543,13 +541,13 @@ async fn keep(manager: Rc<Manager>, mount: Rc<Mount>, first: Process) {
     manager.forget(&mount);
 }
 
-/// Waits for the end of a file system. One that is to end and does not is ended.
+/// Waits for a file system to end; stops it at the deadline of an unmount.
 async fn ended(mount: &Mount, process: &Process) -> Result<Epitaph, Status> {
-    let left = mount.changed.until(|| mount.left.get().is_some());
-    let end = match unless(left, process.ended()).await {
+    let unmounting = mount.changed.until(|| mount.unmount_deadline.get().is_some());
+    let end = match unless(unmounting, process.ended()).await {
         Some(end) => end,
         None => {
-            let deadline = mount.left.get().unwrap_or(Deadline::PASSED);
+            let deadline = mount.unmount_deadline.get().unwrap_or(Deadline::PASSED);
             match before(deadline, process.ended()).await {
                 Some(end) => end,
                 None => {
@@ -559,7 +557,7 @@ async fn ended(mount: &Mount, process: &Process) -> Result<Epitaph, Status> {
             }
         }
     };
-    // Whoever asked it to end has heard by now what came of it, or is just about to.
+    // Let a pending unmount receive its reply first.
     mount.changed.until(|| !mount.leaving.get()).await;
     end
 }
@@ -572,7 +570,7 @@ fn kind(end: &Result<Epitaph, Status>) -> End {
     }
 }
 
-/// Waits until the file system is to be started again, or the volume is to be left.
+/// Waits out the back-off before a restart, or until the volume is unmounted.
 async fn pause(
     manager: &Manager,
     mount: &Mount,
@@ -580,23 +578,23 @@ async fn pause(
     (end, reason): (End, String),
     ran_ns: u64,
 ) -> Verdict {
-    let left = || mount.left.get().is_some();
-    if left() {
+    let unmounting = || mount.unmount_deadline.get().is_some();
+    if unmounting() {
         return Verdict::Leave;
     }
     match backoff.after(end, ran_ns) {
         Next::Restart { after_ms } => {
             mount.enter(State::BackingOff(reason));
-            let _late = before(Deadline::after_ms(after_ms), mount.changed.until(left)).await;
+            let _late = before(Deadline::after_ms(after_ms), mount.changed.until(unmounting)).await;
         }
         Next::Rest | Next::GiveUp => {
-            let often = if end == End::Hopeless { "" } else { "; it failed too often and is not started again" };
+            let often = if end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
             let remedy = format!("unmount it (`umount {}`) and check the disk (`check {}`)", mount.point, mount.disk);
             report::error(format_args!("{}: {reason}{often}; {remedy}", mount.point));
-            manager.take_name_out(&mount.point);
+            manager.deregister(&mount.point);
             mount.enter(State::Failed(format!("{reason}{often}")));
-            mount.changed.until(left).await;
+            mount.changed.until(unmounting).await;
         }
     }
-    if left() { Verdict::Leave } else { Verdict::StartAgain }
+    if unmounting() { Verdict::Leave } else { Verdict::StartAgain }
 }

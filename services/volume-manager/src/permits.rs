@@ -1,9 +1,9 @@
-//! Whether a client may have something mounted, unmounted, formatted or checked.
+//! Access checks for mount, unmount, format and check.
 //!
-//! A manager may read and write all disks and make all mount points, so it asks on behalf of its clients what the
-//! directory service would ask if they did it themselves: `register` of the mount point, by the list of its name or, if
-//! there is none yet, of the nearest folder above; `connect` of the disk. Key type: [`Client`]. Deliberately not here:
-//! the lists, which the directory service keeps, and who may bind to the manager, which the system's rules say.
+//! A manager may read and write all disks and register all mount points (a confused deputy unless it checks), so it
+//! checks what the directory service would require of its client: `register` on the mount point, by the ACL that
+//! governs the name or would govern it; `connect` on the disk. Key type: [`Client`]. Deliberately not here:
+//! the ACLs, which the directory service stores, and who may bind to the manager, which the system's rules say.
 
 use alloc::format;
 use alloc::string::String;
@@ -18,23 +18,23 @@ use sip::channel::TypedEndpoint;
 use crate::Manager;
 use crate::error::Error;
 
-/// Somebody who asks, by the principal of their end of the channel at that moment.
+/// The principal at the other end of a channel at the time of the request; `None` if the kernel cannot tell.
 pub(crate) struct Client(Option<String>);
 
 impl Client {
-    /// Who has the other end.
+    /// The client at the other end.
     pub(crate) fn of(endpoint: &impl TypedEndpoint) -> Client {
         Client(sip::principal::of_peer(endpoint).ok())
     }
 }
 
 impl Manager {
-    /// Whether the client may have something mounted at this path, and unmounted.
+    /// Checks that the client may mount and unmount at this path.
     pub(crate) fn permit_point(&self, client: &Client, point: &str) -> Result<(), Error> {
         self.permit(client, point, Right::Register)
     }
 
-    /// Whether the client may have the manager read and write this disk.
+    /// Checks that the client may use this disk.
     pub(crate) fn permit_disk(&self, client: &Client, disk: &str) -> Result<(), Error> {
         self.permit(client, disk, Right::Connect)
     }
@@ -45,8 +45,8 @@ impl Manager {
             Error::new(VolumeError::NotPermitted, explanation)
         };
         let Some(principal) = &client.0 else { return Err(refused()) };
-        let found = deciding_list(&mut self.namespace.borrow_mut(), path).map_err(|error| {
-            let explanation = format!("{path}: whether you may cannot be found out: {error}");
+        let found = governing_list(&mut self.namespace.borrow_mut(), path).map_err(|error| {
+            let explanation = format!("{path}: cannot check your access: {error}");
             Error::new(VolumeError::NotPermitted, explanation)
         })?;
         let Some(found) = found else { return Ok(()) };
@@ -57,12 +57,12 @@ impl Manager {
     }
 }
 
-/// The list that decides about a name, or about what can be made there. File systems are not asked: what is mounted on
-/// the way ends it.
-fn deciding_list(namespace: &mut Namespace, asked: &str) -> Result<Option<NameAcl>, AccessError> {
+/// The ACL that governs a name, or that would govern it on creation. Stops at the first mount point on the path: file
+/// systems are not queried.
+fn governing_list(namespace: &mut Namespace, requested: &str) -> Result<Option<NameAcl>, AccessError> {
     let mut found = namespace.acl("")?.map(|acl| NameAcl { inherited_from: Some("/".into()), ..acl });
-    let ends = asked.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0).chain([asked.len()]);
-    for name in ends.map(|end| &asked[..end]) {
+    let ends = requested.match_indices('/').map(|(end, _)| end).filter(|&end| end > 0).chain([requested.len()]);
+    for name in ends.map(|end| &requested[..end]) {
         let kind = match namespace.own_attributes(name) {
             Ok((kind, _)) => Some(kind),
             Err(AccessError::Name(NameError::NotFound)) => None,
@@ -71,7 +71,7 @@ fn deciding_list(namespace: &mut Namespace, asked: &str) -> Result<Option<NameAc
         let from = |acl: NameAcl| NameAcl { inherited_from: acl.inherited_from.or_else(|| Some(name.into())), ..acl };
         match namespace.acl(name) {
             Ok(acl) => found = acl.map(from),
-            // It will have none of its own.
+            // Inherited on creation.
             Err(AccessError::Name(NameError::NotFound)) => {}
             Err(error) => return Err(error),
         }
@@ -82,7 +82,7 @@ fn deciding_list(namespace: &mut Namespace, asked: &str) -> Result<Option<NameAc
     Ok(found)
 }
 
-/// Why a list does not give the principal the right, if it does not. One that cannot be read gives nothing.
+/// Why an ACL denies the principal the right; `None` if it grants it. An invalid ACL grants nothing.
 fn refusal(found: &NameAcl, principal: &str, right: Right) -> Option<String> {
     let decided = Acl::parse(&found.text).unwrap_or_default().decide(principal, right);
     let from = found.inherited_from.as_deref().unwrap_or_default();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_refuses_with_the_entry_that_does_and_a_damaged_one_refuses_all() {
+    fn a_refusal_names_its_entry_and_a_damaged_list_grants_nothing() {
         let list = |text: &str| NameAcl { text: text.into(), inherited_from: Some("/fs".into()) };
         let ask = |text: &str, who: &str| refusal(&list(text), who, Right::Register);
         let one = "deny register login.singularity@* + **\nallow all **\n";

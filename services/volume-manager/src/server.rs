@@ -1,4 +1,4 @@
-//! The `VolumeManager` contract: a task for each client. What is asked for is looked at, then asked about, then done.
+//! The `VolumeManager` contract: a task per client. Each request is validated, then authorised, then executed.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -19,7 +19,7 @@ type Connection = volume_manager::Exp<states::Ready>;
 /// Serves one client until it closes its end.
 pub(crate) async fn serve(manager: Rc<Manager>, client: volume_manager::Exp<states::Start>) {
     let mut client = client.success();
-    // An answer that the exchange heap has no room for ends the conversation.
+    // Out of memory for a reply: close the channel.
     while let Some(next) = answer(&manager, client).await {
         client = next;
     }
@@ -52,7 +52,7 @@ async fn answer(manager: &Rc<Manager>, client: Connection) -> Option<Connection>
             for (record, mount) in mounts.iter_mut().zip(all.iter()) {
                 *record = self::record(mount);
             }
-            // There are fewer than there can be children.
+            // Fits: bounded by the number of children.
             next.listed(mounts, all.len() as u32)
         }
         ExpReady::GetStatistics { point, next } => match statistics(manager, &point).await {
@@ -109,10 +109,10 @@ async fn check(
     manager.check(&disk, mode).await
 }
 
-/// How a volume that has just been mounted can be used.
+/// Whether a new mount has the requested access, and if not, why.
 async fn how(mount: &Rc<Mount>) -> (bool, String) {
     if mount.is_read_only() {
-        return (true, String::from("as asked for"));
+        return (true, String::from("as requested"));
     }
     match mount.statistics().await {
         Ok(statistics) if statistics.read_only != 0 => (true, text::padded(&statistics.kind)),
@@ -126,7 +126,7 @@ async fn statistics(manager: &Manager, point: &[u8]) -> Result<contracts::file_s
     mount.statistics().await
 }
 
-/// Has all volumes written at once.
+/// Flushes all volumes concurrently.
 async fn sync(manager: &Manager) -> Result<(), Error> {
     let mounts = manager.mounts.borrow().clone();
     let syncs: alloc::vec::Vec<_> =

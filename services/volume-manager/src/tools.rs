@@ -1,4 +1,4 @@
-//! Formatting and checking: a program is started for each, its standard output is the report.
+//! Formatting and checking: a tool process for each, whose standard output is the report.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,16 +11,16 @@ use stdio::new_pipe;
 use text::padded;
 
 use crate::Manager;
-use crate::child::{self, Making};
+use crate::child::{self, Builder};
 use crate::error::{self, Error};
 
-/// The most bytes of a report that are handed on.
-const REPORT_BYTES: usize = 60 * 1024;
+/// Maximum length of a report in bytes; the rest is cut.
+const MAX_REPORT_BYTES: usize = 60 * 1024;
 
 type Reader = pipe::Exp<pipe::states::Ready>;
 
 impl Manager {
-    /// Puts an empty file system on a disk. Gives the report.
+    /// Formats a disk. Returns the tool's report.
     pub(crate) async fn format(&self, disk: &str, options: &FormatOptions) -> Result<String, Error> {
         let numbers = [
             ("block-bytes", options.block_bytes),
@@ -34,7 +34,7 @@ impl Manager {
         }
         let label = padded(&options.label);
         if label.chars().any(char::is_control) {
-            return Err(Error::new(VolumeError::BadRequest, "the label has characters that cannot be shown"));
+            return Err(Error::new(VolumeError::BadRequest, "the label has unprintable characters"));
         }
         if !label.is_empty() {
             parameters.push(("label", label));
@@ -46,7 +46,7 @@ impl Manager {
         }
     }
 
-    /// Checks the file system of a disk. Gives the outcome and the report.
+    /// Checks the file system of a disk. Returns the outcome and the tool's report.
     pub(crate) async fn check(&self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), Error> {
         let word = match mode {
             CheckMode::Look => "look",
@@ -79,7 +79,7 @@ impl Manager {
             Error::new(VolumeError::NotSupported, explanation)
         })?;
         let (writer, reader) = new_pipe().map_err(|status| Error::exhausted(disk, status))?;
-        let mut making = Making::new(&tool, &mut self.namespace.borrow_mut())?;
+        let mut making = Builder::new(&tool, &mut self.namespace.borrow_mut())?;
         making = making.parameter("task", task)?.parameter("disk", disk)?;
         for (name, value) in parameters {
             making = making.parameter(name, value)?;
@@ -91,8 +91,7 @@ impl Manager {
             Ok(epitaph) if epitaph.kind == EpitaphKind::Exited => epitaph.status,
             _ => {
                 let words = child::words(&tool, &end);
-                let explanation =
-                    format!("{disk}: {words} in the middle of the {task}; `check {disk}` tells what is left");
+                let explanation = format!("{disk}: {words} during the {task}; run `check {disk}`");
                 return Err(Error::new(VolumeError::DeviceError, explanation));
             }
         };
@@ -110,14 +109,14 @@ impl Manager {
     }
 }
 
-/// Everything that a tool writes, as far as there is room for it; cut after a line.
+/// Reads all that a tool writes, cut at the last whole line that fits.
 async fn read_report(mut reader: Reader) -> String {
     let mut report = Vec::new();
     let mut left_out = false;
     loop {
         reader = match reader.receive_async().await {
             pipe::ExpReady::Write { data, next } => {
-                if left_out || report.len() + data.len() > REPORT_BYTES {
+                if left_out || report.len() + data.len() > MAX_REPORT_BYTES {
                     left_out = true;
                 } else {
                     report.extend_from_slice(&data);
@@ -134,7 +133,7 @@ async fn read_report(mut reader: Reader) -> String {
     if left_out {
         let end = report.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
         report.truncate(end);
-        report.extend_from_slice(b"... (the report is longer than this)\n");
+        report.extend_from_slice(b"... (report truncated)\n");
     }
     String::from_utf8_lossy(&report).into_owned()
 }

@@ -18,9 +18,9 @@ use crate::wire::{Gone, Wire};
 
 /// Maximum length of a head without an application's fields, in bytes.
 pub(crate) const HEAD_BYTES: usize = 1024;
-/// Contents up to this size are read whole, sent with the head, and cached.
+/// Contents up to this size in bytes are read whole, sent with the head, and cached.
 const WHOLE_BYTES: u64 = 64 << 10;
-/// Number of connections from which on pieces are short, and the length of a short piece.
+/// Number of connections above which pieces are short, and the length of a short piece in bytes.
 const CROWD: usize = 2000;
 const CROWD_PIECE_BYTES: usize = 16 << 10;
 
@@ -42,7 +42,7 @@ pub(crate) struct Cut {
     pub(crate) status: u16,
 }
 
-/// The requested content of a file was not sent.
+/// Why the requested content of a file was not sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unsent {
     /// The response was cut off.
@@ -267,7 +267,7 @@ async fn send_part(
     // A long file is read whole only if it can be cached.
     let is_short = entry.attributes.size_bytes <= WHOLE_BYTES.min(piece_bytes(server) as u64);
     let is_long_whole = !is_short && (kept.is_some() || part.is_none());
-    let room = if is_long_whole { server.cache.room(entry.attributes.size_bytes) } else { None };
+    let room = if is_long_whole { server.cache.reserve(entry.attributes.size_bytes) } else { None };
     if is_short || kept.is_some() || room.is_some() {
         let read = match kept {
             Some(block) => Ok(block),
@@ -309,14 +309,14 @@ async fn send_pieces(
     first: (ExVec<u8>, usize),
 ) -> Result<(), Gone> {
     if !reader.is_done() {
-        wire.send_at_once().await?;
+        wire.set_no_delay().await?;
     }
     let (mut block, mut count) = first;
     loop {
         let is_last = reader.is_done();
         if !is_last {
             // The next piece is read while this one is sent.
-            reader.ask().await.map_err(|_| Gone)?;
+            reader.request().await.map_err(|_| Gone)?;
         }
         let sent = match head.take() {
             Some(head) => {
@@ -371,7 +371,7 @@ async fn send_parts(
     head.put(&entry.fields[rest..]);
     head.put(b"\r\n");
     let mut used = head.finish().ok_or(cut)?;
-    wire.send_at_once().await.map_err(|Gone| cut)?;
+    wire.set_no_delay().await.map_err(|Gone| cut)?;
     for (index, (part, text)) in parts.iter().zip(&heads).enumerate() {
         let room = before.get_mut(used..used + text.len()).ok_or(cut)?;
         room.copy_from_slice(text.as_bytes());
@@ -401,7 +401,7 @@ pub(crate) async fn send_error(
         StoreError::NotFound | StoreError::IsFolder => send_page(server, wire, manner, 404, "", "").await,
         StoreError::NotPermitted => send_page(server, wire, manner, 403, "", "").await,
         StoreError::Unavailable => {
-            let explanation = "the files are not there at present; try again soon";
+            let explanation = "the files are unavailable at present; try again soon";
             send_page(server, wire, manner, 503, explanation, "").await
         }
         StoreError::Changed | StoreError::Failed => {
@@ -437,14 +437,14 @@ struct Reader<'a> {
     offset: u64,
     end: u64,
     piece_bytes: usize,
-    asked: Option<(contracts::file::Imp<contracts::file::states::ReadyAfterRead>, usize)>,
+    pending: Option<(contracts::file::Imp<contracts::file::states::ReadyAfterRead>, usize)>,
 }
 
 impl<'a> Reader<'a> {
     fn new(server: &'a Server, entry: &Rc<Entry>, range: ByteRange) -> Reader<'a> {
         let end = range.start + range.length;
         let piece_bytes = piece_bytes(server);
-        Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes, asked: None }
+        Reader { server, entry: entry.clone(), offset: range.start, end, piece_bytes, pending: None }
     }
 
     /// Whether all pieces were returned.
@@ -454,23 +454,23 @@ impl<'a> Reader<'a> {
 
     /// Returns the first piece.
     async fn first(&mut self) -> Result<(ExVec<u8>, usize), StoreError> {
-        self.ask().await?;
+        self.request().await?;
         self.next().await
     }
 
     /// Requests the next piece without waiting for it.
-    async fn ask(&mut self) -> Result<(), StoreError> {
+    async fn request(&mut self) -> Result<(), StoreError> {
         let channel = match self.entry.take_channel() {
             Some(channel) => channel,
             None => self.open().await?,
         };
-        self.ask_on(channel)
+        self.request_on(channel)
     }
 
-    fn ask_on(&mut self, channel: FileChannel) -> Result<(), StoreError> {
+    fn request_on(&mut self, channel: FileChannel) -> Result<(), StoreError> {
         let count = (self.end - self.offset).min(self.piece_bytes as u64) as usize;
         let block = self.server.blocks.take(count).map_err(|_| StoreError::Unavailable)?;
-        self.asked = Some((channel.read(block, self.offset, count as u32), count));
+        self.pending = Some((channel.read(block, self.offset, count as u32), count));
         Ok(())
     }
 
@@ -481,7 +481,7 @@ impl<'a> Reader<'a> {
         use contracts::file::ImpReadyAfterRead as Answer;
         let mut may_open = true;
         loop {
-            let (channel, count) = self.asked.take().ok_or(StoreError::Failed)?;
+            let (channel, count) = self.pending.take().ok_or(StoreError::Failed)?;
             match channel.receive_async().await {
                 Answer::ReadDone { data, count: read, next } => {
                     if read as usize != count || data.len() < count {
@@ -504,7 +504,7 @@ impl<'a> Reader<'a> {
                     may_open = false;
                     self.server.cache.forget(&self.entry);
                     let channel = self.open().await?;
-                    self.ask_on(channel)?;
+                    self.request_on(channel)?;
                 }
             }
         }

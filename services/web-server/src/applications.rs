@@ -1,9 +1,9 @@
-//! Programs that answer requests: child processes of the server, one for each path that one answers for.
+//! Applications: child processes that answer the requests for a path.
 //!
-//! A task for each program hands requests over and starts the program where it does not run. One that crashes costs
-//! the requests it had under way an answer with 502; one that takes too long is ended, at the price of 504. The next
-//! request starts it again, unless it failed many times in a row: then requests are refused for a while. Deliberately
-//! not here: what is said over a request's own channel, which is [`crate::exchange`]'s.
+//! A task per application submits requests and starts the child if it does not run. If it crashes, its pending requests
+//! are answered with 502; if one times out, it is stopped and the request answered with 504. The next request restarts
+//! it, unless it failed many times in a row: then requests are refused for a while. Deliberately not here: the protocol
+//! of a request's own channel, which is in [`crate::exchange`].
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -25,25 +25,25 @@ use crate::limited::limited;
 
 /// Timeout for a program to report ready, in milliseconds.
 const START_MS: u64 = 2000;
-/// Consecutive ends without an answer after which restarts are delayed.
+/// Consecutive exits without a response after which restarts are delayed.
 const FAILURES_FOR_PAUSE: u32 = 8;
 const FIRST_PAUSE_MS: u64 = 100;
-const LONGEST_PAUSE_MS: u64 = 5000;
-/// Slots and parameters of a program's manifest.
+const MAX_PAUSE_MS: u64 = 5000;
+/// Endpoint and parameter indices of an application's manifest.
 const APPLICATION_SLOT: usize = 0;
 const NAMESPACE_SLOT: usize = 1;
 const OPTIONS: usize = 0;
 
 type Endpoint = web_application::Imp<web_application::states::Ready>;
 
-/// What is known of a request that was handed over, or waits to be.
+/// State of a submitted or queued request.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// Number of the child that it was sent to; 0: none yet.
+    /// Number of the child that it was sent to; 0 for none yet.
     pub(crate) child: Cell<u64>,
-    /// Whether the child took it.
+    /// Whether the child has accepted it.
     pub(crate) is_taken: Cell<bool>,
-    /// When it did, by the monotonic clock.
+    /// When it was accepted, in nanoseconds of the monotonic clock.
     pub(crate) taken_ns: Cell<u64>,
     /// The request was abandoned.
     has_ended: Cell<bool>,
@@ -59,11 +59,11 @@ struct Waiting {
 pub(crate) enum Refusal {
     /// The program keeps failing; retried after this many seconds.
     Failing(u64),
-    /// There are too many requests, or no memory.
+    /// The queue is full, or there is no memory.
     Busy,
 }
 
-/// A program that answers for a path and what lies below it.
+/// A program that answers requests for a path and all below it.
 pub(crate) struct Application {
     prefix: String,
     program: String,
@@ -71,13 +71,13 @@ pub(crate) struct Application {
     waiting: RefCell<VecDeque<Waiting>>,
     signal: Notify,
     child: RefCell<Option<Rc<Child>>>,
-    /// Number of the child that runs or ran last.
+    /// Number of the current or last child.
     number: Cell<u64>,
-    /// That child was ended because it took too long.
+    /// That child was stopped because of a timeout.
     was_stopped: Cell<bool>,
-    /// Requests that were taken and are not answered yet.
-    under_way: Cell<usize>,
-    /// Requests that found the queue full.
+    /// Accepted requests without a response.
+    pending: Cell<usize>,
+    /// Requests refused because the queue was full.
     refused: Cell<u64>,
     has_answered: Cell<bool>,
     failures: Cell<u32>,
@@ -86,7 +86,7 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// What a person wrote: `/path=program`, and options behind a space.
+    /// Parses `/path=program`, optionally followed by a space and options.
     pub(crate) fn parse(text: &str) -> Option<Application> {
         let (prefix, program) = text.split_once('=')?;
         let (program, options) = program.split_once(' ').unwrap_or((program, ""));
@@ -103,7 +103,7 @@ impl Application {
             child: RefCell::new(None),
             number: Cell::new(0),
             was_stopped: Cell::new(false),
-            under_way: Cell::new(0),
+            pending: Cell::new(0),
             refused: Cell::new(0),
             has_answered: Cell::new(false),
             failures: Cell::new(0),
@@ -112,8 +112,8 @@ impl Application {
         })
     }
 
-    /// A line of the file that tells of the server: the path, the program, what it does, how often it was started, how
-    /// often in a row it ended without an answer, how many requests wait for it and how many found the queue full.
+    /// Its line in the status file: path, program, state, and the numbers of starts, consecutive failures, queued and
+    /// refused requests.
     pub(crate) fn describe(&self) -> String {
         let state = if !self.paused_until.get().has_passed() {
             "paused"
@@ -126,16 +126,17 @@ impl Application {
         let (program, starts, failures) = (&self.program, self.number.get(), self.failures.get());
         let (waiting, refused) = (self.waiting.borrow().len(), self.refused.get());
         format!(
-            "application {path} {program} {state} starts {starts} failures {failures} waiting {waiting} refused {refused}\n"
+            "application {path} {program} {state} starts {starts} failures {failures} waiting {waiting} \
+             refused {refused}\n"
         )
     }
 
-    /// How specific its path is.
+    /// Number of components of its path; the deepest match answers.
     pub(crate) fn depth(&self) -> usize {
         self.prefix.len()
     }
 
-    /// The rest of a decoded path, if it answers for that.
+    /// The rest of a decoded path below its own; `None` if it does not serve that path.
     pub(crate) fn rest_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         match path.strip_prefix(&*self.prefix)? {
             "" => Some("/"),
@@ -143,7 +144,7 @@ impl Application {
         }
     }
 
-    /// Queues a request, unless `max_waiting` are queued: the server's end of its channel.
+    /// Queues a request unless `max_waiting` are queued; returns the server's end of its channel.
     pub(crate) fn submit(
         &self,
         head: &[u8],
@@ -165,17 +166,17 @@ impl Application {
         Ok(exporter)
     }
 
-    /// A request was answered to its end.
+    /// Records a complete response.
     pub(crate) fn note_answer(&self) {
         self.has_answered.set(true);
         self.failures.set(0);
     }
 
-    /// Nobody waits for the answer of a request any more.
+    /// Records that a request was abandoned or answered.
     pub(crate) fn note_end(&self, progress: &Progress) {
         progress.has_ended.set(true);
         if progress.is_taken.get() {
-            self.under_way.set(self.under_way.get() - 1);
+            self.pending.set(self.pending.get() - 1);
         }
     }
 
@@ -183,13 +184,13 @@ impl Application {
         if !progress.has_ended.get() {
             progress.is_taken.set(true);
             progress.taken_ns.set(sip::time::monotonic());
-            self.under_way.set(self.under_way.get() + 1);
+            self.pending.set(self.pending.get() + 1);
         }
     }
 
     /// Whether the request is only queued behind others, each of which has its own time limit.
     pub(crate) fn is_busy_with_others(&self, progress: &Progress) -> bool {
-        !progress.is_taken.get() && self.under_way.get() > 0
+        !progress.is_taken.get() && self.pending.get() > 0
     }
 
     /// Handles a request's timeout: stops the child that has it or delays it.
@@ -199,13 +200,13 @@ impl Application {
             && let Some(child) = self.child.borrow_mut().take()
         {
             self.was_stopped.set(true);
-            // One that has ended meanwhile needs no stopping.
+            // It may have ended already.
             let _ = child.stop(StopReason::Requested);
-            report::error(format_args!("{} took too long and was ended", self.program));
+            report::error(format_args!("{} timed out and was stopped", self.program));
         }
     }
 
-    /// Whether the child that had a request was ended because it took too long.
+    /// Whether the child that had a request was stopped because of a timeout.
     pub(crate) fn was_stopped(&self, progress: &Progress) -> bool {
         progress.child.get() == self.number.get() && self.was_stopped.get()
     }
@@ -218,13 +219,13 @@ impl Application {
         self.failures.set(failures);
         if failures >= FAILURES_FOR_PAUSE {
             let doublings = (failures - FAILURES_FOR_PAUSE).min(16);
-            let pause_ms = (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS);
+            let pause_ms = (FIRST_PAUSE_MS << doublings).min(MAX_PAUSE_MS);
             self.paused_until.set(Deadline::after_ms(pause_ms));
         }
     }
 }
 
-/// Hands requests over to an application, for as long as the process lives.
+/// Submits requests to an application, for the life of the process.
 pub(crate) async fn run(server: Rc<Server>, index: usize) {
     let Some(application) = server.applications.get(index) else { return };
     loop {
@@ -243,7 +244,7 @@ pub(crate) async fn run(server: Rc<Server>, index: usize) {
             }
             Err(reason) => {
                 report::error(format_args!("{} cannot be started: {reason}", application.program));
-                // Their channels close: they are not taken.
+                // Closes their channels, which reports them as not accepted.
                 application.waiting.borrow_mut().clear();
             }
         }
@@ -251,7 +252,7 @@ pub(crate) async fn run(server: Rc<Server>, index: usize) {
     }
 }
 
-/// Hands over until the child ends.
+/// Submits requests until the child ends.
 async fn hand_over(application: &Application, mut endpoint: Endpoint) {
     loop {
         let is_running = || application.child.borrow().as_ref().is_some_and(|child| is_alive(child));
@@ -307,15 +308,15 @@ async fn start(server: &Server, application: &Application) -> Result<(Rc<Child>,
     }
 }
 
-/// A child that speaks for this server and itself: what rules give the program alone is not what it has here.
+/// A child with the principal of this server invoking it, so that it does not get the program's own rights.
 fn invoked(program: &str) -> Result<Child, String> {
     let child = process::create(program).map_err(|error| error.reason)?;
     child.invoke().map_err(|status| String::from(status.text()))
 }
 
-/// Ends a child that serves no more, and tells people why it does not.
+/// Stops a child that no longer serves, and reports why.
 async fn end(application: &Application, child: &Child) {
-    // One that has ended by itself needs no stopping; its own end is told, if it has come by now.
+    // Report its own exit if it has ended by itself.
     let mut ended = child.wait_until(Deadline::PASSED);
     if ended.is_err() {
         executor::sleep_until(Deadline::after_ms(1)).await;
@@ -332,7 +333,7 @@ async fn end(application: &Application, child: &Child) {
     }
 }
 
-/// The applications that a person named, the most specific ones first.
+/// Parses the configured applications, the most specific first.
 pub(crate) fn parse_all(texts: &[String]) -> Result<Vec<Application>, &str> {
     let mut applications = Vec::with_capacity(texts.len());
     for text in texts {

@@ -1,4 +1,4 @@
-//! Blocks of the exchange heap that are used again and again.
+//! Free lists of exchange-heap blocks by size class.
 
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -6,7 +6,7 @@ use core::cell::{Cell, RefCell};
 use sip::Status;
 use sip::exheap::ExVec;
 
-/// Lengths of blocks, and how many of each are kept while nobody uses them.
+/// Block length in bytes and maximum number of free blocks, per class.
 const CLASSES: [(usize, usize); 8] = [
     (1 << 10, 1024),
     (1 << 12, 512),
@@ -17,26 +17,27 @@ const CLASSES: [(usize, usize); 8] = [
     (1 << 19, 4),
     (1 << 20, 4),
 ];
-/// Bytes of the longest block.
+/// Maximum length of a block, in bytes.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
-/// Bytes of a piece of a large file. Larger ones leave the processor's cache between being read and being sent.
+/// Length of a piece of a large file, in bytes. Larger ones are evicted from the processor's cache between read and
+/// send.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 
-/// Blocks that nobody uses at present.
+/// The free blocks.
 #[derive(Default)]
 pub(crate) struct Blocks {
     kept: [RefCell<Vec<ExVec<u8>>>; CLASSES.len()],
-    /// How many were allocated, for people.
+    /// Number of allocations, for statistics.
     allocated: Cell<u64>,
 }
 
-/// The length of the blocks that hold so many bytes; nothing where there are more than [`MAX_BYTES`].
+/// Rounds a size up to its class; `None` above [`MAX_BYTES`].
 pub(crate) fn block_bytes(bytes: usize) -> Option<usize> {
     CLASSES.iter().map(|(length, _)| *length).find(|length| bytes <= *length)
 }
 
 impl Blocks {
-    /// A block of at least that many bytes, with anything in it. More than [`MAX_BYTES`] are too many.
+    /// Takes a block of at least `bytes` bytes, with arbitrary contents; fails above [`MAX_BYTES`].
     pub(crate) fn take(&self, bytes: usize) -> Result<ExVec<u8>, Status> {
         let index = CLASSES.iter().position(|(length, _)| bytes <= *length).ok_or(Status::TooLarge)?;
         let (length, _) = CLASSES[index];
@@ -47,12 +48,12 @@ impl Blocks {
         ExVec::new(length)
     }
 
-    /// How many were allocated so far.
+    /// Number of allocations so far.
     pub(crate) fn allocated(&self) -> u64 {
         self.allocated.get()
     }
 
-    /// Gives a block back, or frees it where enough are kept.
+    /// Returns a block to its free list, or frees it if the list is full.
     pub(crate) fn give(&self, block: ExVec<u8>) {
         for ((length, most), kept) in CLASSES.into_iter().zip(&self.kept) {
             if block.len() == length {

@@ -1,8 +1,8 @@
 //! Boundaries of multipart responses with several ranges (RFC 2046, section 5.1.1).
 //!
-//! Someone who can write a served file and predict the boundary can forge parts. So each response has its own, of
-//! [`RANDOM_BYTES`] bytes from the machine's random source; without that source there is none. Deliberately not here:
-//! how parts are sent.
+//! An attacker who writes a served file and predicts the boundary can forge parts, so each response has its own of
+//! [`RANDOM_BYTES`] random bytes. Without a random source there are no multipart responses. Deliberately not here: how
+//! parts are sent.
 
 use alloc::string::String;
 use alloc::vec::Vec;

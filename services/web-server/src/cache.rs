@@ -1,8 +1,8 @@
-//! Cache of open files and of their contents.
+//! Cache of open files and their contents.
 //!
-//! Key types: [`Cache`], [`Entry`]. After [`VALID_NS`] a file is opened again by its path, so whoever changes it, or
-//! puts another in its place, waits no longer than that to see it served. Whole small files are kept in the blocks in
-//! which they are sent; where a file that is opened again is as it was, so is its content.
+//! Key types: [`Cache`], [`Entry`]. After [`VALID_NS`] a file is opened again by its path, so changes and replacements
+//! are served after at most that time. Whole small files are kept in the blocks in which they are sent; the contents
+//! stay valid if the reopened file is unchanged.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -21,7 +21,7 @@ use crate::store::{FileChannel, Opened};
 
 /// Time for which a file's attributes are trusted, in nanoseconds.
 const VALID_NS: u64 = 1_000_000_000;
-/// Time for which the content of a file is cached that is not opened again, in nanoseconds.
+/// Time for which the contents of an unrequested file are cached, in nanoseconds.
 const KEPT_NS: u64 = 10_000_000_000;
 /// A file changed within this many seconds may change again without a new modification time.
 const UNSETTLED_S: i64 = 2;
@@ -36,36 +36,36 @@ const MAX_WARM_BLOCKS: usize = 64;
 
 /// An open file.
 pub(crate) struct Entry {
-    /// Its path in the served folder, with `/` in front.
+    /// Its path in the served folder, with a leading `/`.
     pub(crate) path: Box<str>,
-    /// What was known of it when it was opened.
+    /// Its attributes at the time of opening.
     pub(crate) attributes: FileAttributes,
-    /// The fields of an answer that tell of it, as they are sent.
+    /// Header fields of responses with this file.
     pub(crate) fields: Box<[u8]>,
-    /// What kind of content it has.
+    /// Value of `Content-Type`.
     pub(crate) content_type: &'static str,
     etag: Box<[u8]>,
-    /// The same content in the coding `gzip`, where it is sent so.
+    /// ETag and fields of the `gzip` representation, if it has one.
     coded: Option<CodedForm>,
-    /// Whether that coding was found to make it no shorter, so that it is sent as it is to all.
+    /// Whether compression was found not to shorten it.
     is_no_shorter: Cell<bool>,
-    /// Whether it cannot change any more without its time telling it.
+    /// Whether any further change would change its modification time.
     is_settled: bool,
     opened_ns: u64,
-    /// Whether requests to come may find it.
+    /// Whether it is in the cache.
     is_cached: Cell<bool>,
     channels: RefCell<Vec<FileChannel>>,
     warm: RefCell<Vec<ExVec<u8>>>,
 }
 
-/// What is told of a file's content in the coding `gzip`.
+/// The `gzip` representation of a file.
 struct CodedForm {
     etag: Box<[u8]>,
     fields: Box<[u8]>,
 }
 
 impl Entry {
-    /// A file as it was just opened. `wall_s` is the time of day in seconds since 1970-01-01 00:00 UTC.
+    /// Makes an entry of a file that was just opened. `wall_s`: Unix time in seconds.
     pub(crate) fn new(path: &str, opened: Opened, now_ns: u64, wall_s: i64) -> Entry {
         let Opened { channel, attributes } = opened;
         let is_settled = (wall_s - attributes.modified_s).abs() > UNSETTLED_S;
@@ -74,7 +74,7 @@ impl Entry {
         let content_type = content_type::of(path);
         let date = date::header(attributes.modified_s);
         let mut fields = fields(content_type, &date, &etag);
-        // What is kept coded is known by what makes a tag strong.
+        // Compressed contents are keyed by the parts of a strong ETag.
         let is_coded = weak.is_empty() && coded::is_worth_it(content_type, attributes.size_bytes);
         let coded = is_coded.then(|| {
             fields.extend_from_slice(b"accept-ranges: bytes\r\nvary: accept-encoding\r\n");
@@ -102,33 +102,33 @@ impl Entry {
         }
     }
 
-    /// What a conditional request is judged by.
+    /// Validators for conditional requests.
     pub(crate) fn validators(&self) -> Validators<'_> {
         Validators { etag: &self.etag, modified_s: self.attributes.modified_s }
     }
 
-    /// What a conditional request for the content in the coding `gzip` is judged by; none if it is not sent so.
+    /// Validators of the `gzip` representation; `None` if there is none.
     pub(crate) fn coded_validators(&self) -> Option<Validators<'_>> {
         let CodedForm { etag, .. } = self.coded.as_ref().filter(|_| !self.is_no_shorter.get())?;
         Some(Validators { etag, modified_s: self.attributes.modified_s })
     }
 
-    /// The coding `gzip` makes the content no shorter: nobody is told of that form, and its tag is nobody's.
+    /// Records that compression does not shorten the content, so that no `gzip` representation is offered.
     pub(crate) fn note_no_shorter(&self) {
         self.is_no_shorter.set(true);
     }
 
-    /// The fields of an answer with the content in the coding `gzip`.
+    /// Header fields of responses with the `gzip` representation.
     pub(crate) fn coded_fields(&self) -> &[u8] {
         self.coded.as_ref().map_or(&[], |coded| &coded.fields)
     }
 
-    /// A channel to read on, if one is free.
+    /// Takes an idle channel to the file.
     pub(crate) fn take_channel(&self) -> Option<FileChannel> {
         self.channels.borrow_mut().pop()
     }
 
-    /// Gives a channel back.
+    /// Returns a channel for reuse.
     pub(crate) fn give_channel(&self, channel: FileChannel) {
         let mut channels = self.channels.borrow_mut();
         if self.is_cached.get() && channels.len() < MAX_CHANNELS {
@@ -136,18 +136,18 @@ impl Entry {
         }
     }
 
-    fn is_believed(&self, now_ns: u64) -> bool {
+    fn is_valid(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.opened_ns) <= VALID_NS
     }
 
-    /// Whether an opened file is this one, as it is.
+    /// Whether an opened file is this one, unchanged.
     pub(crate) fn is_same(&self, other: &FileAttributes) -> bool {
         let mine = &self.attributes;
         (mine.node, mine.size_bytes, mine.modified_s) == (other.node, other.size_bytes, other.modified_s)
     }
 }
 
-/// The fields of an answer that tell of a file, each with its line's end.
+/// The header fields of a file, each with its CRLF.
 fn fields(content_type: &str, date: &[u8], etag: &str) -> Vec<u8> {
     let mut fields = Vec::with_capacity(256);
     let lines = [("content-type", content_type.as_bytes()), ("last-modified", date), ("etag", etag.as_bytes())];
@@ -166,7 +166,7 @@ struct Slot {
     entry: Rc<Entry>,
 }
 
-/// The open files.
+/// The cache, set-associative with [`WAYS`] ways.
 pub(crate) struct Cache {
     sets: RefCell<Vec<Vec<Slot>>>,
     clock: Cell<u64>,
@@ -176,20 +176,20 @@ pub(crate) struct Cache {
     misses: Cell<u64>,
 }
 
-/// Room for the whole content of a long file while it is read and sent; given back when this is dropped.
-pub(crate) struct Room<'a> {
+/// Reservation of cache space for a long file while it is sent; released on drop.
+pub(crate) struct Reservation<'a> {
     cache: &'a Cache,
     bytes: usize,
 }
 
-impl Drop for Room<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.cache.warm_bytes.set(self.cache.warm_bytes.get() - self.bytes);
     }
 }
 
 impl Cache {
-    /// Without a file.
+    /// An empty cache.
     pub(crate) fn new() -> Cache {
         let sets = (0..SETS).map(|_| Vec::new()).collect();
         Cache {
@@ -202,7 +202,7 @@ impl Cache {
         }
     }
 
-    /// The file at a path, if it was opened not long ago.
+    /// The file at a path, if its entry is still valid.
     pub(crate) fn find(&self, path: &str, now_ns: u64) -> Option<Rc<Entry>> {
         let found = self.look_up(path, now_ns);
         let counter = if found.is_some() { &self.hits } else { &self.misses };
@@ -210,17 +210,17 @@ impl Cache {
         found
     }
 
-    /// How often a file was found, and how often not.
+    /// Numbers of hits and misses.
     pub(crate) fn looked_up(&self) -> (u64, u64) {
         (self.hits.get(), self.misses.get())
     }
 
-    /// How many files are open.
+    /// Number of open files.
     pub(crate) fn count(&self) -> usize {
         self.sets.borrow().iter().map(Vec::len).sum()
     }
 
-    /// Bytes of contents that are kept.
+    /// Size of the cached contents, in bytes.
     pub(crate) fn warm_bytes(&self) -> usize {
         self.warm_bytes.get()
     }
@@ -230,12 +230,12 @@ impl Cache {
         let mut sets = self.sets.borrow_mut();
         let set = &mut sets[hash as usize % SETS];
         let found = |slot: &&mut Slot| slot.hash == hash && *slot.entry.path == *path;
-        let slot = set.iter_mut().find(found).filter(|slot| slot.entry.is_believed(now_ns))?;
+        let slot = set.iter_mut().find(found).filter(|slot| slot.entry.is_valid(now_ns))?;
         slot.used = self.tick();
         Some(slot.entry.clone())
     }
 
-    /// Takes a file in; of a set that is full, the one that was asked for longest ago goes.
+    /// Inserts a file, evicting the least recently used one of a full set.
     pub(crate) fn insert(&self, entry: &Rc<Entry>) {
         let hash = hash(entry.path.as_bytes());
         let mut sets = self.sets.borrow_mut();
@@ -250,7 +250,7 @@ impl Cache {
             Some(index) => {
                 let old = core::mem::replace(&mut set[index], slot).entry;
                 if old.path == entry.path && old.is_settled && old.is_same(&entry.attributes) {
-                    // Whatever is changed in a settled file from now on changes its time as well.
+                    // A settled file cannot change without a new modification time, so the contents stay valid.
                     entry.warm.borrow_mut().append(&mut old.warm.borrow_mut());
                 }
                 self.cool(&old);
@@ -258,7 +258,7 @@ impl Cache {
         }
     }
 
-    /// Takes a file out: what was known of it is wrong.
+    /// Evicts an entry that turned out to be stale.
     pub(crate) fn forget(&self, entry: &Entry) {
         let hash = hash(entry.path.as_bytes());
         let mut sets = self.sets.borrow_mut();
@@ -270,11 +270,11 @@ impl Cache {
     pub(crate) fn sweep(&self, now_ns: u64) {
         for set in self.sets.borrow_mut().iter_mut() {
             set.retain(|Slot { entry, .. }| {
-                if !entry.is_believed(now_ns) {
+                if !entry.is_valid(now_ns) {
                     entry.channels.borrow_mut().clear();
                 }
                 let is_kept = now_ns.saturating_sub(entry.opened_ns) <= KEPT_NS && !entry.warm.borrow().is_empty()
-                    || entry.is_believed(now_ns);
+                    || entry.is_valid(now_ns);
                 if !is_kept {
                     self.cool(entry);
                 }
@@ -283,29 +283,29 @@ impl Cache {
         }
     }
 
-    /// Lets so many bytes of contents be kept.
-    pub(crate) fn keep_at_most(&self, bytes: usize) {
+    /// Sets the maximum size of the cached contents, in bytes.
+    pub(crate) fn set_max_bytes(&self, bytes: usize) {
         self.max_warm_bytes.set(bytes);
     }
 
-    /// Reserves cache space for a whole long file; `None` if there is too little.
-    pub(crate) fn room(&self, bytes: u64) -> Option<Room<'_>> {
+    /// Reserves space for a whole long file; `None` if there is too little.
+    pub(crate) fn reserve(&self, bytes: u64) -> Option<Reservation<'_>> {
         let bytes = block_bytes(usize::try_from(bytes).ok()?)?;
         let held = self.warm_bytes.get() + bytes;
         (held <= self.max_warm_bytes.get()).then(|| {
             self.warm_bytes.set(held);
-            Room { cache: self, bytes }
+            Reservation { cache: self, bytes }
         })
     }
 
-    /// A block that holds the whole content of a file.
+    /// Takes a cached block with the whole content of a file.
     pub(crate) fn take_warm(&self, entry: &Entry) -> Option<ExVec<u8>> {
         let block = entry.warm.borrow_mut().pop()?;
         self.warm_bytes.set(self.warm_bytes.get() - block.len());
         Some(block)
     }
 
-    /// Keeps a block that holds the whole content of a file, or gives it back.
+    /// Caches a block with the whole content of a file, or returns it.
     pub(crate) fn give_warm(&self, entry: &Entry, block: ExVec<u8>) -> Option<ExVec<u8>> {
         let bytes = self.warm_bytes.get() + block.len();
         let mut warm = entry.warm.borrow_mut();
@@ -317,7 +317,7 @@ impl Cache {
         None
     }
 
-    /// Frees what an entry that is in the cache no more holds.
+    /// Frees the contents of an evicted entry.
     fn cool(&self, entry: &Entry) {
         entry.is_cached.set(false);
         entry.channels.borrow_mut().clear();
@@ -333,8 +333,7 @@ impl Cache {
     }
 }
 
-/// FNV-1a, eight bytes at a time where there are as many. Who finds paths that collide only makes the server open
-/// those again.
+/// FNV-1a, eight bytes at a time where possible. Colliding paths cost only reopening those files.
 fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

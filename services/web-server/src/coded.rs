@@ -1,6 +1,6 @@
-//! Contents in the coding `gzip`, made once for each state of a file and kept while there is room.
+//! Cache of `gzip`-compressed contents, one per state of a file.
 //!
-//! Key type: [`Coded`]. Only small contents are coded here, because all connections wait meanwhile.
+//! Key type: [`Coded`]. Only small contents are compressed, because compression blocks all connections.
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -9,25 +9,25 @@ use core::cell::{Cell, RefCell};
 use contracts::file::FileAttributes;
 use http::{content_type, gzip};
 
-/// Contents shorter than this are not worth it: they go in one packet either way.
+/// Minimum size in bytes: shorter contents fit in one packet anyway.
 const MIN_BYTES: u64 = 1024;
-/// Longer ones would keep everybody waiting, and this goes into one block with its head.
+/// Maximum size in bytes, to bound the time that others wait, and to fit in one block with a head.
 const MAX_BYTES: u64 = 60 << 10;
-/// Bytes of coded contents that are kept.
+/// Maximum total size of compressed contents, in bytes.
 const MAX_KEPT_BYTES: usize = 4 << 20;
-/// Contents that are kept.
+/// Maximum number of compressed contents.
 const MAX_KEPT: usize = 1024;
 
-/// Node, time of change and size: what a strong tag is made of.
+/// Inode, modification time and size: the parts of a strong ETag.
 type State = (u64, i64, u64);
 
 struct Kept {
     used: u64,
-    /// Empty where the coding makes it no shorter.
+    /// Empty if compression does not shorten it.
     content: Rc<[u8]>,
 }
 
-/// Coded contents.
+/// The cache.
 #[derive(Default)]
 pub(crate) struct Coded {
     kept: RefCell<BTreeMap<State, Kept>>,
@@ -39,13 +39,13 @@ fn state(attributes: &FileAttributes) -> State {
     (attributes.node, attributes.modified_s, attributes.size_bytes)
 }
 
-/// Whether content of this type and size is sent coded to whom takes it.
+/// Whether content of this type and size in bytes is compressed for clients that accept it.
 pub(crate) fn is_worth_it(kind: &str, size_bytes: u64) -> bool {
     (MIN_BYTES..=MAX_BYTES).contains(&size_bytes) && content_type::is_compressible(kind)
 }
 
 impl Coded {
-    /// The coded content of a file in this state, if it is kept.
+    /// The compressed content of a file in this state, if cached.
     pub(crate) fn find(&self, attributes: &FileAttributes) -> Option<Rc<[u8]>> {
         let used = self.tick();
         let mut kept = self.kept.borrow_mut();
@@ -54,12 +54,12 @@ impl Coded {
         Some(found.content.clone())
     }
 
-    /// Whether it is known that the coding makes the content of a file in this state no shorter.
+    /// Whether compression is known not to shorten the content of a file in this state.
     pub(crate) fn is_no_shorter(&self, attributes: &FileAttributes) -> bool {
         self.kept.borrow().get(&state(attributes)).is_some_and(|kept| kept.content.is_empty())
     }
 
-    /// Codes the content of a file in this state, and keeps that. Empty if that is no shorter.
+    /// Compresses and caches the content of a file in this state; empty if that is no shorter.
     pub(crate) fn make(&self, attributes: &FileAttributes, content: &[u8]) -> Rc<[u8]> {
         let coded = gzip::compress(content);
         let coded: Rc<[u8]> = if coded.len() < content.len() { coded.into() } else { Rc::from([]) };
@@ -77,7 +77,7 @@ impl Coded {
         coded
     }
 
-    /// Bytes that are kept.
+    /// Total size of cached contents, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }

@@ -1,4 +1,4 @@
-//! Serving one connection: request after request, until one side ends it.
+//! Serves one connection: requests in sequence until either side ends it.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -27,12 +27,12 @@ pub(crate) const MAX_IGNORED_BYTES: u64 = 64 << 10;
 const MAX_HELD_BYTES: usize = 16 << 20;
 /// Maximum number of times a file that keeps changing is opened for one request.
 const MAX_OPENINGS: u32 = 3;
-/// How long the rest of what a client sends is passed over after the last answer, so that it reads that answer before
-/// it hears that nobody listens (RFC 9112, section 9.6).
+/// Time for which input is discarded after the last response, so that the client reads it before a reset (RFC 9112,
+/// section 9.6), in milliseconds.
 const LINGER_MS: u64 = 1000;
 const MAX_LINGER_BYTES: usize = 1 << 20;
 /// Reported for malformed content.
-pub(crate) const MALFORMED_CONTENT: &str = "a chunk of the content is out of the grammar";
+pub(crate) const MALFORMED_CONTENT: &str = "the chunked content is malformed";
 
 /// Result of waiting for a request.
 enum Head {
@@ -44,15 +44,15 @@ enum Head {
     None,
 }
 
-/// Where the head of a request that was answered is.
+/// Location of an answered request's head.
 enum HeadPlace {
-    /// At the start of the input, so many bytes.
+    /// This many bytes at the start of the input.
     Input(usize),
-    /// Here: what followed it was consumed, and it, too.
+    /// A copy, because the input was consumed.
     Kept(Vec<u8>),
 }
 
-/// Serves a client until it or the server has enough.
+/// Serves a client until either side ends the connection.
 pub(crate) async fn serve(
     server: Rc<Server>,
     endpoint: tcp_connection::Imp<tcp_connection::states::Ready>,
@@ -104,8 +104,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// How an answer is given. Where content is to be read that nobody wants, or that the client waits to be asked for,
-/// the connection ends with the answer.
+/// How to send the response. The connection closes after it if unwanted content would have to be read, or the client
+/// waits for 100 Continue.
 fn manner(server: &Server, plan: &Plan) -> Manner {
     let is_short = match plan.framing {
         Framing::None => true,
@@ -137,7 +137,7 @@ async fn next_head(
         };
         match input.read(wire, idle_ms).await? {
             More::Data => {}
-            // Nothing is amiss: the client sees the end of the connection, and no reset.
+            // Not an error: close without a reset.
             More::Nothing => {
                 wire.finish().await?;
                 return Ok(Head::None);
@@ -150,7 +150,7 @@ async fn next_head(
         Ok(None) => {}
         Err(rejection) => return Ok(Head::Rejected(rejection)),
     }
-    // The head comes in pieces: it is read when its end is there, and all of it has to come in time.
+    // The head arrives in pieces: it is parsed once complete, within one deadline.
     let deadline = Deadline::after_ms(limits.header_time_ms.into());
     let mut finder = EndFinder::default();
     let mut held = Held { server, bytes: 0 };
@@ -159,7 +159,7 @@ async fn next_head(
             match plan::make(server, input.bytes(), address.as_str(), None) {
                 Ok(Some(plan)) => return Ok(Head::Whole(plan)),
                 Err(rejection) => return Ok(Head::Rejected(rejection)),
-                // Empty lines in front of the request look like its end.
+                // Leading empty lines look like the end of a head.
                 Ok(None) => {}
             }
         }
@@ -171,14 +171,14 @@ async fn next_head(
         match more {
             More::Data if held.grow_to(input.bytes().len()) => {}
             More::Data => {
-                let reason = "too many requests are on their way at once";
+                let reason = "too many concurrent requests";
                 return Ok(Head::Rejected(Rejection { status: 503, reason }));
             }
             More::Nothing => {
-                let reason = "the head of the request did not come in time";
+                let reason = "timeout while reading the request head";
                 return Ok(Head::Rejected(Rejection { status: 408, reason }));
             }
-            // A head that was wrong before its end is refused, however it came; one that is only cut off is dropped.
+            // A malformed head is refused even if incomplete; one that is only truncated is dropped.
             More::End => {
                 return Ok(match plan::make(server, input.bytes(), address.as_str(), None) {
                     Ok(Some(plan)) => Head::Whole(plan),
@@ -212,7 +212,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Answers a request. Where content follows its head, that was read or passed over then.
+/// Answers a request, and reads or discards its content.
 async fn answer(
     server: &Rc<Server>,
     wire: &mut Wire,
@@ -225,13 +225,13 @@ async fn answer(
             let sent = send_known(server, wire, input.bytes(), manner, &entry, content).await?;
             Ok((sent, HeadPlace::Input(plan.head_bytes)))
         }
-        // What happens seldom has its state apart, so that each connection is small.
+        // Boxed so that the common path keeps a connection's future small.
         Action::Application(..) => Box::pin(ask_application(server, wire, input, manner, plan)).await,
         _ => Box::pin(answer_slowly(server, wire, input, manner, plan)).await,
     }
 }
 
-/// Lets an application answer.
+/// Has an application answer.
 async fn ask_application(
     server: &Rc<Server>,
     wire: &mut Wire,
@@ -239,7 +239,7 @@ async fn ask_application(
     manner: Manner,
     plan: Plan,
 ) -> Result<(Sent, HeadPlace), Cut> {
-    let Action::Application(index, told) = plan.action else { return Err(Cut { status: 500 }) };
+    let Action::Application(index, application_head) = plan.action else { return Err(Cut { status: 500 }) };
     let application = server.applications.get(index).ok_or(Cut { status: 500 })?;
     let Ok(reader) = BodyReader::new(plan.framing, server.limits.body_bytes) else {
         let manner = Manner { keep_alive: false, ..manner };
@@ -248,14 +248,14 @@ async fn ask_application(
     };
     let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
     input.consume(plan.head_bytes);
-    // An application need not read the content, so what of it is here is judged now.
+    // The application may not read the content, so check what has arrived.
     if reader.clone().is_malformed(input.bytes()) {
         return Ok((refuse_content(server, wire, manner).await?, HeadPlace::Kept(head)));
     }
     let mut content = Content::new(input, reader, plan.expects_continue);
-    let sent = exchange::answer(server, wire, manner, application, &told, &mut content).await?;
+    let sent = exchange::answer(server, wire, manner, application, &application_head, &mut content).await?;
     let reader = content.reader;
-    let goes_on = sent.goes_on && pass_over(server, wire, input, reader).await == Passed::Whole;
+    let goes_on = sent.goes_on && discard(server, wire, input, reader).await == Discarded::Whole;
     Ok((Sent { goes_on, ..sent }, HeadPlace::Kept(head)))
 }
 
@@ -273,30 +273,30 @@ async fn answer_slowly(
     let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
     input.consume(plan.head_bytes);
     let reader = BodyReader::new(plan.framing, MAX_IGNORED_BYTES);
-    // Chunks are read before the answer, so that ones that are out of the grammar can be refused.
+    // Read chunked content first, so that malformed chunks are refused.
     let (reader, passed) = match reader {
         Ok(reader) if plan.framing == Framing::Chunked && !plan.expects_continue => {
-            (None, Some(pass_over(server, wire, input, reader).await))
+            (None, Some(discard(server, wire, input, reader).await))
         }
         reader => (reader.ok(), None),
     };
     let sent = match passed {
-        Some(Passed::Malformed) => refuse_content(server, wire, manner).await?,
-        Some(Passed::Whole) | None => answer_without_content(server, wire, &head, manner, plan.action).await?,
-        Some(Passed::Unfinished) => {
+        Some(Discarded::Malformed) => refuse_content(server, wire, manner).await?,
+        Some(Discarded::Whole) | None => answer_without_content(server, wire, &head, manner, plan.action).await?,
+        Some(Discarded::Unfinished) => {
             let manner = Manner { keep_alive: false, ..manner };
             answer_without_content(server, wire, &head, manner, plan.action).await?
         }
     };
     let goes_on = sent.goes_on
         && match reader {
-            Some(reader) => pass_over(server, wire, input, reader).await == Passed::Whole,
-            None => passed == Some(Passed::Whole),
+            Some(reader) => discard(server, wire, input, reader).await == Discarded::Whole,
+            None => passed == Some(Discarded::Whole),
         };
     Ok((Sent { goes_on, ..sent }, HeadPlace::Kept(head)))
 }
 
-/// Refuses a request whose content is not framed as it must be: where the next request begins is not known.
+/// Refuses malformed content and closes, since the start of the next request is unknown.
 async fn refuse_content(server: &Server, wire: &mut Wire, manner: Manner) -> Result<Sent, Cut> {
     let manner = Manner { keep_alive: false, ..manner };
     answers::send_page(server, wire, manner, 400, MALFORMED_CONTENT, "").await
@@ -322,7 +322,7 @@ async fn answer_without_content(
     }
 }
 
-/// Sends what is asked for of an open file; opens it anew where it has changed.
+/// Sends the requested part of an open file; reopens it if it has changed.
 async fn send_known(
     server: &Rc<Server>,
     wire: &mut Wire,
@@ -338,7 +338,7 @@ async fn send_known(
     }
 }
 
-/// Opens a file, and judges the request again now that it is known; once more where it changes meanwhile.
+/// Opens a file and plans the request again with it; repeats if it changes meanwhile.
 async fn open_and_send(
     server: &Rc<Server>,
     wire: &mut Wire,
@@ -349,16 +349,16 @@ async fn open_and_send(
     for _ in 0..MAX_OPENINGS {
         let opened = match server.store.open_file(path).await {
             Ok(opened) => opened,
-            Err(StoreError::IsFolder) => return send_elsewhere(server, wire, head, manner, path).await,
+            Err(StoreError::IsFolder) => return send_redirect(server, wire, head, manner, path).await,
             Err(StoreError::NotFound) => return send_listing(server, wire, manner, path).await,
             Err(error) => return answers::send_error(server, wire, manner, error).await,
         };
-        let entry = Rc::new(Entry::new(path, opened, server.look_at_clock(), server.wall_s()));
+        let entry = Rc::new(Entry::new(path, opened, server.update_clock(), server.wall_s()));
         if server.coded.is_no_shorter(&entry.attributes) {
             entry.note_no_shorter();
         }
         server.cache.insert(&entry);
-        // The same head was read before.
+        // The same head was parsed before.
         let plan = plan::make(server, head, "", Some(entry)).ok().flatten();
         let Some(Plan { action: Action::Send(entry, content), .. }) = plan else { return Err(Cut { status: 500 }) };
         match answers::send_file(server, wire, manner, &entry, content).await {
@@ -371,18 +371,12 @@ async fn open_and_send(
     answers::send_page(server, wire, manner, 503, explanation, "").await
 }
 
-/// Sends a client that asked for a folder as if it were a file to the folder, with the same query.
-async fn send_elsewhere(
-    server: &Server,
-    wire: &mut Wire,
-    head: &[u8],
-    manner: Manner,
-    path: &str,
-) -> Result<Sent, Cut> {
+/// Redirects a folder's path without a trailing `/` to the one with it, keeping the query.
+async fn send_redirect(server: &Server, wire: &mut Wire, head: &[u8], manner: Manner, path: &str) -> Result<Sent, Cut> {
     let mut location = String::from("location: ");
     http::target::encode(path, &mut location);
     location.push('/');
-    // The same head was read before.
+    // The same head was parsed before.
     let mut space = request::header_space();
     let request = request::parse(head, &mut space, server.limits.header_bytes).ok().flatten();
     if let Some(query) = request.and_then(|request| request.query) {
@@ -393,7 +387,7 @@ async fn send_elsewhere(
     answers::send_page(server, wire, manner, 301, "", &location).await
 }
 
-/// Shows what is in a folder that has no page of its own.
+/// Sends a listing of a folder without an index page.
 async fn send_listing(server: &Server, wire: &mut Wire, manner: Manner, path: &str) -> Result<Sent, Cut> {
     let Some(folder) = path.strip_suffix(plan::INDEX) else {
         return answers::send_error(server, wire, manner, StoreError::NotFound).await;
@@ -407,40 +401,40 @@ async fn send_listing(server: &Server, wire: &mut Wire, manner: Manner, path: &s
     }
 }
 
-/// What came of passing over a request's content.
+/// Result of discarding a request's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passed {
-    /// The next request follows.
+enum Discarded {
+    /// All of it; the next request follows.
     Whole,
-    /// It is too long or did not come in time.
+    /// Too long, or timed out.
     Unfinished,
-    /// It is not framed as it must be.
+    /// Malformed framing.
     Malformed,
 }
 
 /// Discards the rest of a request's content.
-async fn pass_over(server: &Server, wire: &mut Wire, input: &mut Input, mut reader: BodyReader) -> Passed {
+async fn discard(server: &Server, wire: &mut Wire, input: &mut Input, mut reader: BodyReader) -> Discarded {
     let mut passed = 0;
     let deadline = Deadline::after_ms(server.limits.header_time_ms.into());
     while !reader.has_ended() {
         if input.bytes().is_empty()
             && (deadline.has_passed() || input.read(wire, server.limits.header_time_ms).await != Ok(More::Data))
         {
-            return Passed::Unfinished;
+            return Discarded::Unfinished;
         }
         match reader.next(input.bytes()) {
             Ok(piece) => {
                 input.consume(piece.consumed);
                 passed += piece.consumed as u64;
             }
-            Err(BodyError::TooLarge) => return Passed::Unfinished,
-            Err(BodyError::Malformed) => return Passed::Malformed,
+            Err(BodyError::TooLarge) => return Discarded::Unfinished,
+            Err(BodyError::Malformed) => return Discarded::Malformed,
         }
         if passed > MAX_IGNORED_BYTES && !reader.has_ended() {
-            return Passed::Unfinished;
+            return Discarded::Unfinished;
         }
     }
-    Passed::Whole
+    Discarded::Whole
 }
 
 /// Lingers so that the client receives the last response before the close.
@@ -460,7 +454,7 @@ async fn linger(wire: &mut Wire, input: &mut Input) {
     }
 }
 
-/// The head of a request whose answer was cut, as far as it is still there: where content was read, it is not.
+/// The head of a request whose response was cut; empty if content was read over it.
 fn cut_head<'i>(input: &'i Input, noted: Option<&Noted>) -> &'i [u8] {
     let bytes = input.bytes();
     let is_there = noted.is_some_and(|noted| bytes.get(..noted.method.end as usize).is_some());

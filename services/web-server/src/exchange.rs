@@ -20,7 +20,7 @@ use crate::input::{Input, More};
 use crate::limited::limited;
 use crate::wire::{Gone, Wire};
 
-/// Maximum number of times that a request no child took is submitted.
+/// Maximum number of submissions of a request that no child accepts.
 const MAX_TRIES: u32 = 3;
 /// Space in front of a chunk: the CRLF of the previous chunk, the size in hexadecimal, a CRLF.
 const CHUNK_HEAD_BYTES: usize = 32;
@@ -51,7 +51,7 @@ impl<'a> Content<'a> {
 
     /// Whether the connection can persist after a response sent at this point: the client is not waiting to send the
     /// rest, and it is short enough to be discarded.
-    fn lets_go_on(&self) -> bool {
+    fn allows_keep_alive(&self) -> bool {
         let is_too_long = self.reader.left().is_some_and(|left| left > MAX_IGNORED_BYTES);
         self.reader.has_ended() || !self.is_awaited && !is_too_long
     }
@@ -92,7 +92,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Has a request answered. `head` is what the application is given of its head.
+/// Has an application answer a request. `head`: the fields passed to it.
 pub(crate) async fn answer(
     server: &Server,
     wire: &mut Wire,
@@ -109,11 +109,11 @@ pub(crate) async fn answer(
             Ok(exchange) => exchange,
             Err(Refusal::Failing(seconds)) => {
                 let field = alloc::format!("retry-after: {seconds}\r\n");
-                let explanation = "the application fails; it is tried again soon";
+                let explanation = "the application keeps failing; try again soon";
                 return answers::send_page(server, wire, manner, 503, explanation, &field).await;
             }
             Err(Refusal::Busy) => {
-                let explanation = "too many requests wait for the application; try again soon";
+                let explanation = "too many requests are queued for the application; try again soon";
                 return answers::send_page(server, wire, manner, 503, explanation, "").await;
             }
         };
@@ -130,11 +130,11 @@ pub(crate) async fn answer(
                 return answers::send_page(server, wire, manner, 502, "the application failed", "").await;
             }
             Err(Failure::Crowded) => {
-                let explanation = "the application has too much to do; try again soon";
+                let explanation = "the application is overloaded; try again soon";
                 return answers::send_page(server, wire, manner, 503, explanation, "").await;
             }
             Err(Failure::TooSlow) => {
-                return answers::send_page(server, wire, manner, 504, "the application took too long", "").await;
+                return answers::send_page(server, wire, manner, 504, "the application timed out", "").await;
             }
             Err(Failure::TooLarge) => {
                 let manner = Manner { keep_alive: false, ..manner };
@@ -220,7 +220,7 @@ impl Talk<'_, '_> {
                         }
                     };
                 }
-                // Whatever the application answers, the client is told what is wrong with its content.
+                // Malformed content is reported to the client whatever the application answers.
                 ExpReady::Reply { next, .. } if self.content.error.is_some() => {
                     drop(next.failed());
                     return Err(self.content_failure());
@@ -273,9 +273,9 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// A client that was never sent 100 may send its content or not, so the start of the next request is unknown.
+    /// A client that was never sent 100 may or may not send its content, so the start of the next request is unknown.
     fn keep_alive_if_possible(&mut self) {
-        self.manner.keep_alive &= self.content.lets_go_on();
+        self.manner.keep_alive &= self.content.allows_keep_alive();
     }
 
     async fn reply(&mut self, status: u16, fields: &[u8], body: ExVec<u8>, count: usize) -> Result<Sent, Gone> {
@@ -327,7 +327,7 @@ impl Talk<'_, '_> {
         head.put(fields);
         head.put(b"\r\n");
         let head_bytes = head.finish().ok_or(Gone)?;
-        self.wire.send_at_once().await?;
+        self.wire.set_no_delay().await?;
         self.server.blocks.give(self.wire.write(block, 0, head_bytes).await?);
         Ok(())
     }

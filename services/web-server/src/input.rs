@@ -1,7 +1,7 @@
 //! Buffered input from a client.
 //!
-//! Without data, it holds no memory. Data that arrived in one piece is parsed in place, in the block from the network
-//! stack; only data in several pieces is copied into the server's own memory.
+//! An empty buffer holds no memory. Data that arrived in one piece is parsed in place, in the block from the network
+//! stack; only data in several pieces is copied.
 
 use alloc::vec::Vec;
 

@@ -1,12 +1,11 @@
-//! A web server: the files of a folder, and what applications answer, over HTTP/1.1.
+//! An HTTP/1.1 server for the files of a folder and for applications.
 //!
-//! All that is known of HTTP is in the library `http`; here are the channels. Every connection is a task on one
-//! thread. [`listener`] takes connections, [`connection`] serves one, [`plan`] judges a request, [`answers`] sends;
-//! [`store`] is the way to the file system, [`cache`] the files that are open, [`coded`] what of them is kept in a
-//! shorter form, [`wire`] and [`input`] the two directions of a connection, [`blocks`] what is used again;
-//! [`applications`] are child processes that answer for a path, [`exchange`] is one request to one. [`status`] tells
-//! what was done. The content of a file is read into a block, and that block is lent to the network stack: no byte of
-//! it is copied here, unless it is sent coded. Deliberately not here: TLS.
+//! The protocol is in the library `http`; the channels are here. Every connection is a task on one thread. [`listener`]
+//! accepts connections, [`connection`] serves one, [`plan`] chooses the response, [`answers`] sends it; [`store`]
+//! accesses the file system, [`cache`] has the open files, [`coded`] their compressed contents, [`wire`] and [`input`]
+//! are the two directions of a connection, [`blocks`] the free blocks; [`applications`] are child processes that serve
+//! a path, [`exchange`] is one request to one; [`status`] has the counters. A file is read into a block that is lent to
+//! the network stack: its content is not copied, unless it is compressed. Deliberately not here: TLS.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -53,10 +52,10 @@ use store::Store;
 
 sip::startup!();
 
-/// How often what is due now and then is done.
+/// Interval of housekeeping, in milliseconds.
 const HOUSEKEEPING_MS: u64 = 1000;
 
-/// Bounds of what a client may use.
+/// Limits on clients.
 struct Limits {
     connections: usize,
     header_bytes: usize,
@@ -68,7 +67,7 @@ struct Limits {
     write_time_ms: u32,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Server {
     root_path: String,
     tcp_path: String,
@@ -81,25 +80,25 @@ struct Server {
     log: AccessLog,
     ending: Ending,
     applications: Vec<Application>,
-    /// The path of the request that is looked at.
+    /// Buffer for the decoded path of the request being planned.
     scratch: RefCell<String>,
     connections: Cell<usize>,
     counters: Counters,
-    /// Bytes of heads whose ends have not come.
+    /// Total size of incomplete heads, in bytes.
     held_bytes: Cell<usize>,
     started_ns: u64,
-    /// What the time of day is ahead of the monotonic clock, as of the last housekeeping.
+    /// Offset of the wall clock to the monotonic clock, as of the last housekeeping, in nanoseconds.
     wall_ahead_ns: Cell<u64>,
-    /// The monotonic clock when a request was looked at last.
-    looked_ns: Cell<u64>,
+    /// Cached monotonic time, updated with each request, in nanoseconds.
+    clock_ns: Cell<u64>,
     date: Cell<(i64, [u8; http::date::HEADER_BYTES])>,
 }
 
-/// Serves until it is asked to end.
+/// Serves until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let port = u16::try_from(startup.port).ok();
     let Some(address) = port.and_then(|port| address::parse(&startup.address, port)) else {
-        report::error(format_args!("`{}` and {} are no address and port", startup.address, startup.port));
+        report::error(format_args!("`{}` and {} are not a valid address and port", startup.address, startup.port));
         return 2;
     };
     let limits = Limits {
@@ -120,7 +119,7 @@ pub fn main(startup: Startup) -> i32 {
         }
     };
     let cache = Cache::new();
-    cache.keep_at_most(usize::try_from(startup.kept_bytes).unwrap_or(0));
+    cache.set_max_bytes(usize::try_from(startup.cache_bytes).unwrap_or(0));
     let server = Rc::new(Server {
         applications,
         store: Store::new(startup.namespace, &startup.root),
@@ -139,16 +138,16 @@ pub fn main(startup: Startup) -> i32 {
         held_bytes: Cell::new(0),
         started_ns: time::monotonic(),
         wall_ahead_ns: Cell::new(wall_ahead_ns()),
-        looked_ns: Cell::new(time::monotonic()),
+        clock_ns: Cell::new(time::monotonic()),
         date: Cell::new((-1, http::date::header(0))),
     });
     let served = executor::block_on(async {
-        executor::spawn(keep_house(server.clone()));
+        executor::spawn(housekeeping(server.clone()));
         let log = executor::spawn(log::write_regularly(server.clone()));
         for index in 0..server.applications.len() {
             executor::spawn(applications::run(server.clone(), index));
         }
-        // The server is ready when it takes connections.
+        // Ready once it accepts connections.
         let shown = server.clone();
         let provider = startup.status;
         let ready = move || {
@@ -159,7 +158,7 @@ pub fn main(startup: Startup) -> i32 {
             });
         };
         executor::spawn(listener::run(server, address, ready));
-        // The log is the only thing that outlives the server.
+        // Write the rest of the log before exiting.
         log.await;
     });
     match served {
@@ -171,16 +170,16 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// A time limit as the contracts have it. The greatest number would be for ever.
+/// A timeout in the contracts' unit, clamped below the maximum, which means none.
 fn milliseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(FOR_EVER).clamp(1, FOR_EVER - 1)
 }
 
-async fn keep_house(server: Rc<Server>) {
+async fn housekeeping(server: Rc<Server>) {
     loop {
         executor::sleep_until(Deadline::after_ms(HOUSEKEEPING_MS)).await;
         server.wall_ahead_ns.set(wall_ahead_ns());
-        server.cache.sweep(server.look_at_clock());
+        server.cache.sweep(server.update_clock());
     }
 }
 
@@ -189,23 +188,23 @@ fn wall_ahead_ns() -> u64 {
 }
 
 impl Server {
-    /// Looks at the clock, of which all that follows until somebody waits is told then.
-    fn look_at_clock(&self) -> u64 {
-        self.looked_ns.set(time::monotonic());
-        self.looked_ns.get()
+    /// Updates the cached time, which is used until the next wait, and returns it.
+    fn update_clock(&self) -> u64 {
+        self.clock_ns.set(time::monotonic());
+        self.clock_ns.get()
     }
 
-    /// The monotonic clock when it was looked at last.
+    /// Cached monotonic time, in nanoseconds.
     fn now_ns(&self) -> u64 {
-        self.looked_ns.get()
+        self.clock_ns.get()
     }
 
-    /// Seconds since 1970-01-01 00:00 UTC at that time.
+    /// Cached Unix time, in seconds.
     fn wall_s(&self) -> i64 {
-        ((self.looked_ns.get() + self.wall_ahead_ns.get()) / 1_000_000_000) as i64
+        ((self.clock_ns.get() + self.wall_ahead_ns.get()) / 1_000_000_000) as i64
     }
 
-    /// The date as a header field has it.
+    /// The value of a `Date` field.
     fn date(&self) -> [u8; http::date::HEADER_BYTES] {
         let now = self.wall_s();
         let (second, text) = self.date.get();
@@ -217,19 +216,19 @@ impl Server {
         text
     }
 
-    /// Whether most of the connections that there may be are there: then none is kept that is not asked on.
+    /// Whether the server is near its connection limit, in which case idle connections are closed.
     fn is_crowded(&self) -> bool {
         self.connections.get() >= self.limits.connections - self.limits.connections / 8
     }
 
-    /// Waits until one more connection may be taken.
+    /// Waits until the connection limit allows another one.
     async fn has_room(&self) {
         while self.connections.get() >= self.limits.connections {
             executor::sleep_until(Deadline::after_ms(1)).await;
         }
     }
 
-    /// Counts a connection until the guard ends.
+    /// Counts a connection until the guard is dropped.
     fn enter(self: Rc<Server>) -> Entered {
         self.connections.set(self.connections.get() + 1);
         self.counters.note_connection(self.connections.get());

@@ -1,4 +1,4 @@
-//! Waiting for something for a while.
+//! Futures with a deadline.
 
 use core::future::Future;
 use core::pin::{Pin, pin};
@@ -7,7 +7,7 @@ use core::task::{Context, Poll};
 use sip::Deadline;
 use sip::executor::{self, Sleep};
 
-/// The output of `future`, if it comes before the deadline. An endpoint in it is closed else.
+/// The output of `future`, or `None` at the deadline, which drops the future and closes its endpoints.
 pub(crate) async fn limited<F: Future>(deadline: Deadline, future: F) -> Option<F::Output> {
     let future = pin!(future);
     Limited { future, sleep: executor::sleep_until(deadline) }.await

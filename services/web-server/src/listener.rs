@@ -13,8 +13,8 @@ use crate::connection;
 /// Length of the accept queue.
 const BACKLOG: u32 = 1024;
 const FIRST_PAUSE_MS: u64 = 2;
-const LONGEST_PAUSE_MS: u64 = 100;
-/// Retries without backoff; enough for a network stack that restarts.
+const MAX_PAUSE_MS: u64 = 100;
+/// Retries without backoff, enough for a restart of the network stack.
 const QUICK_TRIES: u32 = 50;
 
 type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
@@ -24,31 +24,31 @@ type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
 pub(crate) async fn run(server: Rc<Server>, address: SocketAddress, ready: impl FnOnce()) {
     let mut pause_ms = FIRST_PAUSE_MS;
     let mut tries = 0;
-    let mut told = None;
+    let mut reported = None;
     let mut ready = Some(ready);
     loop {
         match listen(&server, address).await {
-            // Holds the stack's channel: closing it may close the listener.
+            // Keep the stack's channel open: closing it may close the listener.
             Ok((_stack, listener, local)) => {
-                // A user who set the port knows it, and may be at a prompt that output would disturb.
-                if address.port == 0 || told.is_some() {
+                // Report only a port that the user did not choose: output may disturb a prompt.
+                if address.port == 0 || reported.is_some() {
                     report::error(format_args!("serving {} at port {}", server.root_path, local.port));
                 }
-                (pause_ms, tries, told) = (FIRST_PAUSE_MS, 0, None);
+                (pause_ms, tries, reported) = (FIRST_PAUSE_MS, 0, None);
                 ready.take().into_iter().for_each(|ready| ready());
                 accept(&server, listener).await;
             }
             Err(reason) => {
-                if told != Some(reason) {
-                    report::error(format_args!("cannot take connections: {reason}"));
-                    told = Some(reason);
+                if reported != Some(reason) {
+                    report::error(format_args!("cannot accept connections: {reason}"));
+                    reported = Some(reason);
                 }
             }
         }
         executor::sleep_until(Deadline::after_ms(pause_ms)).await;
         tries += 1;
         if tries > QUICK_TRIES {
-            pause_ms = (pause_ms * 2).min(LONGEST_PAUSE_MS);
+            pause_ms = (pause_ms * 2).min(MAX_PAUSE_MS);
         }
     }
 }
@@ -97,10 +97,10 @@ async fn accept(server: &Rc<Server>, mut listener: Listener) {
 
 fn words(error: tcp::TcpError) -> &'static str {
     match error {
-        tcp::TcpError::NotPermitted => "that port is not for this program",
+        tcp::TcpError::NotPermitted => "this program may not listen on that port",
         tcp::TcpError::BadAddress => "the address is not one of this machine",
-        tcp::TcpError::AddressInUse => "somebody else takes connections there",
-        tcp::TcpError::Exhausted => "the network stack has no room left",
+        tcp::TcpError::AddressInUse => "the address is in use",
+        tcp::TcpError::Exhausted => "the network stack is out of memory",
         _ => "the network stack failed",
     }
 }

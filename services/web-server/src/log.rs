@@ -1,8 +1,8 @@
 //! The access log: a line per response, buffered and written periodically.
 //!
-//! A log that cannot be written, for example because its volume is full, blocks nobody: up to [`MAX_WAITING_BYTES`]
-//! of lines are buffered, and further ones are counted and dropped. A log that exceeds its maximum size is rotated.
-//! The file is opened again every second, so that it may be renamed as logrotate(8) does.
+//! A log that cannot be written, for example because its volume is full, delays no response: up to
+//! [`MAX_BUFFERED_BYTES`] of lines are buffered, further ones counted and dropped. A log that exceeds its maximum size
+//! is rotated. The file is reopened every second, so that logrotate(8) can rename it.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -26,13 +26,13 @@ use crate::store::{FileChannel, StoreError};
 
 /// Interval between writes, in milliseconds.
 const PAUSE_MS: u64 = 250;
-/// Interval after which the file is opened again, in milliseconds, as it may have been renamed.
+/// Interval at which the file is reopened, as it may have been renamed, in milliseconds.
 const OPEN_MS: u64 = 1000;
 /// Retry delay after a failed write, in milliseconds.
 const LONG_PAUSE_MS: u64 = 2000;
-const MAX_WAITING_BYTES: usize = 4 << 20;
+const MAX_BUFFERED_BYTES: usize = 4 << 20;
 /// Suffix of the rotated log.
-const BEFORE: &str = ".1";
+const ROTATED: &str = ".1";
 
 /// Lines waiting to be written.
 pub(crate) struct AccessLog {
@@ -40,14 +40,14 @@ pub(crate) struct AccessLog {
     /// Size at which the log is rotated, in bytes.
     max_bytes: u64,
     /// Rotation failed, and this was reported.
-    cannot_begin_anew: Cell<bool>,
+    rotation_failed: Cell<bool>,
     waiting: RefCell<Vec<u8>>,
     /// Buffer for lines that arrive during a write.
     spare: Cell<Vec<u8>>,
     /// Dropped lines not yet reported.
     lost: Cell<u64>,
     /// Dropped lines already reported.
-    told_lost: Cell<u64>,
+    reported_lost: Cell<u64>,
     date: Cell<(i64, [u8; date::LOG_BYTES])>,
 }
 
@@ -57,11 +57,11 @@ impl AccessLog {
         AccessLog {
             path: String::from(path),
             max_bytes,
-            cannot_begin_anew: Cell::new(false),
+            rotation_failed: Cell::new(false),
             waiting: RefCell::new(Vec::new()),
             spare: Cell::new(Vec::new()),
             lost: Cell::new(0),
-            told_lost: Cell::new(0),
+            reported_lost: Cell::new(0),
             date: Cell::new((0, date::log(0))),
         }
     }
@@ -72,7 +72,7 @@ impl AccessLog {
             return;
         }
         let mut waiting = self.waiting.borrow_mut();
-        if waiting.len() > MAX_WAITING_BYTES {
+        if waiting.len() > MAX_BUFFERED_BYTES {
             self.lost.set(self.lost.get() + 1);
             return;
         }
@@ -92,7 +92,7 @@ impl AccessLog {
 
     /// Returns the number of dropped lines.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost.get() + self.told_lost.get()
+        self.lost.get() + self.reported_lost.get()
     }
 
     fn date(&self, now: i64) -> [u8; date::LOG_BYTES] {
@@ -115,7 +115,7 @@ pub(crate) async fn write_regularly(server: Rc<Server>) {
     }
     let mut open: Option<FileChannel> = None;
     let mut reopen = Deadline::PASSED;
-    let mut has_told = false;
+    let mut has_reported = false;
     while !server.ending.has_begun() {
         server.ending.or(Deadline::after_ms(PAUSE_MS)).await;
         if log.waiting.borrow().is_empty() {
@@ -133,12 +133,12 @@ pub(crate) async fn write_regularly(server: Rc<Server>) {
             },
         };
         if open.is_some() {
-            has_told = false;
+            has_reported = false;
             continue;
         }
-        if !has_told {
-            report::error(format_args!("{} cannot be written; it is tried again", log.path));
-            has_told = true;
+        if !has_reported {
+            report::error(format_args!("{} cannot be written; retrying", log.path));
+            has_reported = true;
         }
         server.ending.or(Deadline::after_ms(LONG_PAUSE_MS)).await;
     }
@@ -173,31 +173,31 @@ async fn write(server: &Server, mut file: FileChannel) -> Option<FileChannel> {
     }
     let lost = log.lost.replace(0);
     if lost > 0 {
-        log.told_lost.set(log.told_lost.get() + lost);
-        report::error(format_args!("{}: {lost} lines had no room and are not in it", log.path));
+        log.reported_lost.set(log.reported_lost.get() + lost);
+        report::error(format_args!("{}: {lost} lines were dropped", log.path));
     }
     keep(log, rest);
-    if lines.capacity() <= MAX_WAITING_BYTES {
+    if lines.capacity() <= MAX_BUFFERED_BYTES {
         lines.clear();
         log.spare.set(lines);
     }
-    if bytes >= log.max_bytes && !log.cannot_begin_anew.get() {
+    if bytes >= log.max_bytes && !log.rotation_failed.get() {
         drop(file);
-        return begin_anew(server).await;
+        return rotate(server).await;
     }
     Some(file)
 }
 
 /// Rotates the log, replacing the previous one, and opens a new file. If the rename fails, the log keeps growing.
-async fn begin_anew(server: &Server) -> Option<FileChannel> {
+async fn rotate(server: &Server) -> Option<FileChannel> {
     let log = &server.log;
-    match server.store.rename(&log.path, &format!("{}{BEFORE}", log.path)).await {
+    match server.store.rename(&log.path, &format!("{}{ROTATED}", log.path)).await {
         Ok(()) => {}
-        // It is still too long when the file system is back.
+        // Retried once the file system is back.
         Err(StoreError::Unavailable) => return None,
         Err(_) => {
-            log.cannot_begin_anew.set(true);
-            report::error(format_args!("{} is long and cannot be renamed; it grows on", log.path));
+            log.rotation_failed.set(true);
+            report::error(format_args!("{} cannot be rotated; it keeps growing", log.path));
         }
     }
     server.store.open_log(&log.path).await.ok()

@@ -1,6 +1,6 @@
-//! What a request is answered with: judged at once, from its head and what is known of files.
+//! Chooses the response to a request, from its head and the cached files.
 //!
-//! Key types: [`Plan`], [`Action`]; [`make`] reads the head. Deliberately not here: anything that waits.
+//! Key types: [`Plan`], [`Action`]; [`make`] parses the head. Deliberately not here: anything that waits.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -17,10 +17,10 @@ use crate::Server;
 use crate::cache::Entry;
 use crate::store::is_file_systems_own;
 
-/// The name of the file that is served for a folder.
+/// Name of a folder's index page.
 pub(crate) const INDEX: &str = "index.html";
 
-/// Where in the head the words of the log line are.
+/// Ranges of the head that the log line quotes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) method: Range<u32>,
@@ -30,11 +30,11 @@ pub(crate) struct Noted {
     pub(crate) minor_version: u8,
 }
 
-/// What of a file is sent.
+/// Which content of a file is sent.
 pub(crate) enum Content {
     /// All of it.
     Whole,
-    /// All of it, in the coding `gzip`.
+    /// All of it, with content coding `gzip`.
     Coded,
     /// A part.
     Part(ByteRange),
@@ -42,27 +42,27 @@ pub(crate) enum Content {
     Parts(Vec<ByteRange>),
     /// 304, 412 and 416: nothing.
     Nothing(u16),
-    /// 304, of what the client has in the coding `gzip`.
+    /// 304 for the `gzip` representation.
     CodedNotModified,
 }
 
-/// What is done about a request.
+/// How a request is answered.
 pub(crate) enum Action {
-    /// An open file is sent.
+    /// With an open file.
     Send(Rc<Entry>, Content),
-    /// The file at this path has to be opened first.
+    /// With the file at this path, which must be opened first.
     Open(String),
-    /// The application with this number answers; what it is told.
+    /// By the application with this index; the head passed to it.
     Application(usize, Vec<u8>),
-    /// It is told what can be asked.
+    /// With the allowed methods.
     Options,
     /// 405.
     NotAllowed,
-    /// A page that tells of a status.
+    /// With a status page.
     Page(u16, &'static str),
 }
 
-/// What becomes of a request.
+/// The planned response to a request.
 pub(crate) struct Plan {
     pub(crate) noted: Noted,
     pub(crate) head_bytes: usize,
@@ -74,9 +74,8 @@ pub(crate) struct Plan {
     pub(crate) action: Action,
 }
 
-/// Reads the head of a request at the start of `bytes`; `None` if it is not whole. `address` is the
-/// client's. `opened` is the file that was
-/// opened because the same head asked for it.
+/// Parses the head of a request at the start of `bytes`; `None` if it is incomplete. `address`: the client's. `opened`:
+/// the file opened by a previous plan of the same head.
 pub(crate) fn make(
     server: &Server,
     bytes: &[u8],
@@ -87,7 +86,7 @@ pub(crate) fn make(
     let Some(request) = request::parse(bytes, &mut space, server.limits.header_bytes)? else {
         return Ok(None);
     };
-    server.look_at_clock();
+    server.update_clock();
     let action = action(server, &request, address, opened);
     Ok(Some(Plan {
         noted: note(bytes, &request),
@@ -110,17 +109,17 @@ fn action(server: &Server, request: &Request<'_, '_>, address: &str, opened: Opt
     }
     let mut path = server.scratch.borrow_mut();
     if target::decode(request.path, &mut path).is_err() {
-        return Action::Page(400, "the path names nothing that could be here");
+        return Action::Page(400, "the path is invalid");
     }
     for (index, application) in server.applications.iter().enumerate() {
         if let Some(rest) = application.rest_of(&path) {
-            return Action::Application(index, told(request, rest, address));
+            return Action::Application(index, application_head(request, rest, address));
         }
     }
     match request.method {
         Method::Get | Method::Head => {}
         Method::Options => return Action::Options,
-        Method::Other => return Action::Page(501, "this method is not known here"),
+        Method::Other => return Action::Page(501, "the method is not supported"),
         _ => return Action::NotAllowed,
     }
     if target::is_hidden(&path) {
@@ -136,14 +135,14 @@ fn action(server: &Server, request: &Request<'_, '_>, address: &str, opened: Opt
     }
 }
 
-/// What an application is told of a request.
-fn told(request: &Request<'_, '_>, path: &str, address: &str) -> Vec<u8> {
+/// The request head as passed to an application.
+fn application_head(request: &Request<'_, '_>, path: &str, address: &str) -> Vec<u8> {
     let mut head = Vec::with_capacity(request.head_bytes + 64);
     application::request_head(request, path, address, &mut head);
     head
 }
 
-/// What of an open file is asked for.
+/// Selects the requested content of an open file.
 fn select(server: &Server, request: &Request<'_, '_>, entry: Rc<Entry>) -> Action {
     let now = server.wall_s();
     if request.header("range").is_none()
@@ -193,7 +192,7 @@ fn note(bytes: &[u8], request: &Request<'_, '_>) -> Noted {
     noted
 }
 
-/// Where `part`, which is a part of `bytes`, lies in it. A head is shorter than 4 GiB.
+/// Range of the subslice `part` in `bytes`, which are shorter than 4 GiB.
 fn place(bytes: &[u8], part: &[u8]) -> Range<u32> {
     let start = (part.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize) as u32;
     start..start.wrapping_add(part.len() as u32)

@@ -1,7 +1,7 @@
-//! What the server has done so far, and the file `/status/web` that tells it.
+//! The server's counters, and the file `/status/web` that shows them.
 //!
-//! Key types: [`Counters`]; [`serve`] gives each client of the file the text as it was when it was opened, a line for
-//! each counter: its name, a space, its value. The counters begin anew with each process.
+//! Key types: [`Counters`]; [`serve`] gives each client a snapshot of the time of opening, a line per counter: its
+//! name, a space, its value. The counters start at zero with each process.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -12,21 +12,21 @@ use contracts::file::{self, ExpReady, FileAttributes, FileError, states};
 
 use crate::Server;
 
-/// Read only, for everybody.
+/// Permission bits of the file.
 const PERMISSIONS: u32 = 0o444;
 
-/// What is counted.
+/// Counters since the start of the process.
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// Connections that were taken.
+    /// Accepted connections.
     taken: Cell<u64>,
-    /// Connections at once, at most.
-    most: Cell<usize>,
-    /// Answers by the first digit of their status.
+    /// Maximum number of concurrent connections.
+    peak: Cell<usize>,
+    /// Responses by the first digit of their status.
     answers: [Cell<u64>; 6],
-    /// Answers that did not come to their end.
+    /// Truncated responses.
     cut: Cell<u64>,
-    /// Bytes of content that were sent.
+    /// Content sent, in bytes.
     content_bytes: Cell<u64>,
 }
 
@@ -35,13 +35,13 @@ fn add(counter: &Cell<u64>, count: u64) {
 }
 
 impl Counters {
-    /// One more connection was taken; there are so many now.
+    /// Counts an accepted connection; `now` are open.
     pub(crate) fn note_connection(&self, now: usize) {
         add(&self.taken, 1);
-        self.most.set(self.most.get().max(now));
+        self.peak.set(self.peak.get().max(now));
     }
 
-    /// An answer was sent.
+    /// Counts a response and its content.
     pub(crate) fn note_answer(&self, status: u16, content_bytes: u64) {
         if let Some(counter) = self.answers.get(usize::from(status / 100)) {
             add(counter, 1);
@@ -49,7 +49,7 @@ impl Counters {
         add(&self.content_bytes, content_bytes);
     }
 
-    /// An answer was cut off.
+    /// Counts a truncated response.
     pub(crate) fn note_cut(&self) {
         add(&self.cut, 1);
     }
@@ -63,9 +63,9 @@ fn text(server: &Server) -> String {
     let mut line = |name: &str, value: u64| {
         text.push_str(&format!("{name} {value}\n"));
     };
-    line("uptime-s", server.look_at_clock().saturating_sub(server.started_ns) / 1_000_000_000);
+    line("uptime-s", server.update_clock().saturating_sub(server.started_ns) / 1_000_000_000);
     line("connections", server.connections.get() as u64);
-    line("connections-at-most", counters.most.get() as u64);
+    line("connections-at-most", counters.peak.get() as u64);
     line("connections-allowed", server.limits.connections as u64);
     line("connections-taken", counters.taken.get());
     line("requests", counters.answers.iter().map(Cell::get).sum::<u64>().wrapping_add(counters.cut.get()));
@@ -90,9 +90,9 @@ fn text(server: &Server) -> String {
 /// Serves the file to one client.
 pub(crate) async fn serve(server: Rc<Server>, client: file::Exp<states::Start>) {
     let text = text(&server);
-    server.look_at_clock();
+    server.update_clock();
     let modified_s = server.wall_s();
-    // The client may keep the file open for long.
+    // The client may keep the file open for long; do not keep the server alive.
     drop(server);
     let size_bytes = text.len() as u64;
     let attributes = FileAttributes {

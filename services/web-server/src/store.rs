@@ -1,8 +1,7 @@
-//! The folder that is served, through the file system's contracts, for many tasks at once.
+//! The served folder, through the file system's contracts, shared by many tasks.
 //!
-//! Key types: [`Store`], [`Opened`], [`FileChannel`]. When the file system ends and is started again, the folder is
-//! bound again; a question waits a little for that. Deliberately not here: what is kept of a file, which is
-//! [`crate::cache`]'s.
+//! Key types: [`Store`], [`Opened`], [`FileChannel`]. When the file system is restarted, the folder is bound again, and
+//! requests wait up to [`TIMEOUT_MS`] for that. Deliberately not here: caching, which is in [`crate::cache`].
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,64 +16,64 @@ use sip::exheap::ExVec;
 use sip::{Deadline, executor};
 use task_sync::Mutex;
 
-/// How long a question waits for a file system that is just being started again, in milliseconds.
+/// Timeout for a file system that is being restarted, in milliseconds.
 const TIMEOUT_MS: u64 = 500;
 const RETRY_MS: u64 = 2;
-/// Names that a listing shows at most.
+/// Maximum number of names in a listing.
 const MAX_NAMES: usize = 2000;
-/// A folder that ext2 keeps for its own checks, and what it finds in them.
+/// Folder of ext2 for recovered files.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// One of the channels to a file.
+/// A channel to a file.
 pub(crate) type FileChannel = file::Imp<file::states::Ready>;
 
 pub(crate) type Folder = directory::Imp<directory::states::Ready>;
 
-/// Why something was not opened or read.
+/// Why a file could not be opened or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreError {
-    /// Nothing that can be served has that name.
+    /// No such file.
     NotFound,
-    /// The server may not.
+    /// Access denied.
     NotPermitted,
     /// It is a folder.
     IsFolder,
-    /// The file system is not there at present, or has no memory left.
+    /// The file system is not running, or out of memory.
     Unavailable,
-    /// It is not what it was when it was opened.
+    /// The file has changed since it was opened.
     Changed,
-    /// The file system cannot read it.
+    /// The read failed.
     Failed,
 }
 
-/// A file that was opened just now.
+/// A newly opened file.
 pub(crate) struct Opened {
-    /// A channel to it.
+    /// Channel to the file, owned by the caller.
     pub(crate) channel: FileChannel,
-    /// What was known of it then.
+    /// Attributes at the time of opening.
     pub(crate) attributes: FileAttributes,
 }
 
-/// The folder that is served, and the namespace that it is found in.
+/// The served folder and the namespace.
 pub(crate) struct Store {
     path: String,
     namespace: Mutex<Option<Folder>>,
-    /// Absent while it is not open.
+    /// `None` while it is not bound.
     root: Mutex<Option<Folder>>,
 }
 
 impl Store {
-    /// The folder at `path`, which need not be there yet.
+    /// A store of the folder at `path`, which need not exist yet.
     pub(crate) fn new(namespace: Folder, path: &str) -> Store {
         Store { path: String::from(path), namespace: Mutex::new(Some(namespace)), root: Mutex::default() }
     }
 
-    /// Opens the file at a path of the served folder.
+    /// Opens a file of the served folder.
     pub(crate) async fn open_file(&self, path: &str) -> Result<Opened, StoreError> {
-        let patience = Deadline::after_ms(TIMEOUT_MS);
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             match self.try_open_file(path).await {
-                Err(StoreError::Unavailable) if !patience.has_passed() => wait_a_little().await,
+                Err(StoreError::Unavailable) if !deadline.has_passed() => retry_delay().await,
                 other => return other,
             }
         }
@@ -96,7 +95,7 @@ impl Store {
         }
     }
 
-    /// The names in the folder at a path of the served folder, and whether there are more than are told.
+    /// Lists a folder of the served folder; true if the listing is truncated.
     pub(crate) async fn list(&self, path: &str) -> Result<(Vec<Name>, bool), StoreError> {
         let (importer, exporter) = directory::new_channel().map_err(|_| StoreError::Unavailable)?;
         self.bind(path, exporter).await?;
@@ -106,8 +105,8 @@ impl Store {
         let mut left_out = false;
         let mut page = new_page()?;
         while !left_out {
-            let asked = folder.enumerate(block("")?, cursor, page);
-            let (filled, bytes, next_cursor, more, next) = match asked.receive_async().await {
+            let pending = folder.enumerate(block("")?, cursor, page);
+            let (filled, bytes, next_cursor, more, next) = match pending.receive_async().await {
                 directory::ImpReadyAfterEnumerate::Page { page, bytes, cursor, more, next } => {
                     (page, bytes, cursor, more, next)
                 }
@@ -120,22 +119,22 @@ impl Store {
             }
             folder = next;
             page = filled;
-            // A server whose cursor stands still would keep this here for ever.
+            // A cursor that does not advance would loop forever.
             if !more || next_cursor == cursor {
                 break;
             }
             cursor = next_cursor;
         }
-        let mut told = Vec::with_capacity(names.len());
+        let mut listed = Vec::with_capacity(names.len());
         for (name, kind) in names {
             let (name, next) = with_attributes(folder, name, kind).await?;
-            told.push(name);
+            listed.push(name);
             folder = next;
         }
-        Ok((told, left_out))
+        Ok((listed, left_out))
     }
 
-    /// Connects the exporting end of a channel to what has that path in the served folder.
+    /// Binds a channel to a path of the served folder.
     async fn bind<E: TypedEndpoint>(&self, path: &str, exporter: E) -> Result<(), StoreError> {
         let path = path.trim_start_matches('/');
         if !path::is_valid(path) {
@@ -144,7 +143,7 @@ impl Store {
         let mut root = self.root.lock().await;
         let folder = match root.take() {
             Some(folder) => folder,
-            // A root that is not there may come: nothing is known to be missing before.
+            // A missing root may still be mounted, so it is not `NotFound`.
             None => self.open_folder(&self.path).await.map_err(|_| StoreError::Unavailable)?,
         };
         let (folder, bound) = bind(folder, path, exporter).await?;
@@ -152,7 +151,7 @@ impl Store {
         bound
     }
 
-    /// Connects the exporting end of a channel to what has that path in the namespace.
+    /// Binds a channel to a path of the namespace.
     pub(crate) async fn bind_in_namespace<E: TypedEndpoint>(&self, path: &str, exporter: E) -> Result<(), StoreError> {
         let mut namespace = self.namespace.lock().await;
         let folder = namespace.take().ok_or(StoreError::Unavailable)?;
@@ -168,8 +167,7 @@ impl Store {
         opened(importer).await
     }
 
-    /// Opens the file at a path of the namespace to be appended to; makes it, and the folder that it is in, where
-    /// they are not there.
+    /// Opens a file of the namespace for appending; creates it and its folder if missing.
     pub(crate) async fn open_log(&self, path: &str) -> Result<FileChannel, StoreError> {
         let (folder_path, name) = path::split_last(path).ok_or(StoreError::IsFolder)?;
         let folder = match self.open_folder(folder_path).await {
@@ -180,8 +178,8 @@ impl Store {
             opened => opened?,
         };
         let (importer, exporter) = file::new_channel().map_err(|_| StoreError::Unavailable)?;
-        let asked = folder.create_file(block(name)?, NEW_PERMISSIONS, CreateMode::OpenExisting, exporter);
-        match asked.receive_async().await {
+        let pending = folder.create_file(block(name)?, NEW_PERMISSIONS, CreateMode::OpenExisting, exporter);
+        match pending.receive_async().await {
             directory::ImpReadyAfterCreateFile::Done { .. } => {}
             directory::ImpReadyAfterCreateFile::Failed { error, .. } => return Err(of_name(error)),
             directory::ImpReadyAfterCreateFile::ChannelClosed(_) => return Err(StoreError::Unavailable),
@@ -193,7 +191,7 @@ impl Store {
         }
     }
 
-    /// Gives a file of the namespace another name in the same folder; what had that name before has it no more.
+    /// Renames a file of the namespace within its folder, replacing the target.
     pub(crate) async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let (folder, from) = path::split_last(from).ok_or(StoreError::NotFound)?;
         let (_, to) = path::split_last(to).ok_or(StoreError::NotFound)?;
@@ -215,8 +213,8 @@ impl Store {
     }
 }
 
-/// Waits a little before something is tried again.
-async fn wait_a_little() {
+/// Delay between retries.
+async fn retry_delay() {
     executor::sleep_until(Deadline::after_ms(RETRY_MS)).await;
 }
 
@@ -249,17 +247,17 @@ fn new_page() -> Result<ExVec<u8>, StoreError> {
     ExVec::new(directory_page::PAGE_BYTES).map_err(|_| StoreError::Unavailable)
 }
 
-/// Whether a path leads to what the file system keeps for itself, which is not served.
+/// Whether a path is in the file system's own `lost+found`, which is not served.
 pub(crate) fn is_file_systems_own(path: &str) -> bool {
     path.split('/').any(|part| part == LOST_AND_FOUND)
 }
 
-/// Takes a name into a listing, unless it is not served; false if there is no room for it.
+/// Adds a served name to a listing; false if it is full.
 fn add_name(names: &mut Vec<(Name, NodeKind)>, entry: &directory_page::Entry<'_>) -> bool {
     let Ok(name) = core::str::from_utf8(entry.name) else { return true };
     if name.is_empty()
         || name.starts_with('.')
-        // Paths with such bytes are refused: a link to it would lead nowhere.
+        // Requests with such paths are refused.
         || name.bytes().any(|byte| byte.is_ascii_control())
         || name == LOST_AND_FOUND
         || !matches!(entry.kind, NodeKind::Directory | NodeKind::File | NodeKind::Link | NodeKind::Mount)
@@ -274,18 +272,18 @@ fn add_name(names: &mut Vec<(Name, NodeKind)>, entry: &directory_page::Entry<'_>
     true
 }
 
-/// Asks for size and time of a name.
+/// Queries size and modification time.
 async fn with_attributes(folder: Folder, mut name: Name, kind: NodeKind) -> Result<(Name, Folder), StoreError> {
     match folder.get_attributes(block(&name.name)?).receive_async().await {
         directory::ImpReadyAfterGetAttributes::Attributes { attributes, next, .. } => {
-            // Size and time of a link are its own.
+            // A link's attributes are not its target's.
             if kind != NodeKind::Link {
                 name.size_bytes = Some(attributes.size_bytes);
                 name.modified_s = Some(attributes.modified_s);
             }
             Ok((name, next))
         }
-        // A name that went away meanwhile is told without them.
+        // Removed meanwhile: listed without them.
         directory::ImpReadyAfterGetAttributes::Failed { next, .. } => Ok((name, next)),
         directory::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(StoreError::Unavailable),
     }
@@ -305,7 +303,7 @@ fn of_name(error: NameError) -> StoreError {
     }
 }
 
-/// What an error of a file means here.
+/// Maps an error of a file.
 pub(crate) fn of_file(error: FileError) -> StoreError {
     match error {
         FileError::NotFound
@@ -325,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_hidden_or_the_file_systems_own_or_cannot_be_asked_for_is_in_no_listing() {
+    fn hidden_and_unservable_names_are_not_listed() {
         let mut names = Vec::new();
         for name in ["a.txt", ".hidden", LOST_AND_FOUND, "lost", "tab\there", "line\nhere", "delete\x7fhere"] {
             let entry = directory_page::Entry { name: name.as_bytes(), kind: NodeKind::File, node: 1 };

@@ -1,23 +1,23 @@
-//! A connection to a client, message by message.
+//! A client's TCP connection, over its channel to the network stack.
 
 use contracts::tcp_connection::{self, Imp, states};
 use sip::exheap::ExVec;
 
-/// The connection is gone, or serves nothing any more.
+/// The connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// What a read gave.
+/// Result of a read.
 pub(crate) enum Read {
-    /// So many bytes at the start of the block.
+    /// A block and the number of bytes at its start.
     Data(ExVec<u8>, usize),
-    /// Nothing, in the time that was given.
+    /// Timed out.
     Nothing,
-    /// The client has finished.
+    /// The client has shut down its write half.
     End,
 }
 
-/// The way to one client.
+/// A connection to one client.
 pub(crate) struct Wire {
     endpoint: Option<Imp<states::Ready>>,
     write_time_ms: u32,
@@ -25,12 +25,12 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Over an accepted connection. Writing fails when the client takes nothing for `write_time_ms`.
+    /// Wraps an accepted connection. Writes fail after `write_time_ms` without progress.
     pub(crate) fn new(endpoint: Imp<states::Ready>, write_time_ms: u32) -> Wire {
         Wire { endpoint: Some(endpoint), write_time_ms, sends_at_once: false }
     }
 
-    /// Waits for bytes.
+    /// Reads at most `most` bytes.
     pub(crate) async fn read(&mut self, most: u32, timeout_ms: u32) -> Result<Read, Gone> {
         use tcp_connection::ImpReadyAfterRead as Answer;
         let endpoint = self.endpoint.take().ok_or(Gone)?;
@@ -47,13 +47,13 @@ impl Wire {
         Ok(read)
     }
 
-    /// Sends a part of a block and gives it back.
+    /// Sends a range of a block and returns the block.
     pub(crate) async fn write(&mut self, block: ExVec<u8>, from: usize, count: usize) -> Result<ExVec<u8>, Gone> {
         use tcp_connection::ImpReadyAfterWrite as Answer;
         let endpoint = self.endpoint.take().ok_or(Gone)?;
-        // Blocks are shorter than 4 GiB.
-        let asked = endpoint.write(block, from as u32, count as u32, self.write_time_ms);
-        match asked.receive_async().await {
+        // Fits: blocks are shorter than 4 GiB.
+        let pending = endpoint.write(block, from as u32, count as u32, self.write_time_ms);
+        match pending.receive_async().await {
             Answer::Written { data, next } => {
                 self.endpoint = Some(next);
                 Ok(data)
@@ -62,7 +62,7 @@ impl Wire {
         }
     }
 
-    /// Sends the start of one block and a part of another, in one go, and gives them back.
+    /// Sends the start of one block and a range of another as one write, and returns both.
     pub(crate) async fn write_two(
         &mut self,
         head: (ExVec<u8>, usize),
@@ -72,8 +72,8 @@ impl Wire {
         let endpoint = self.endpoint.take().ok_or(Gone)?;
         let (head, head_count) = head;
         let (data, from, count) = data;
-        let asked = endpoint.write_two(head, head_count as u32, data, from as u32, count as u32, self.write_time_ms);
-        match asked.receive_async().await {
+        let pending = endpoint.write_two(head, head_count as u32, data, from as u32, count as u32, self.write_time_ms);
+        match pending.receive_async().await {
             Answer::WrittenTwo { head, data, next } => {
                 self.endpoint = Some(next);
                 Ok((head, data))
@@ -82,15 +82,15 @@ impl Wire {
         }
     }
 
-    /// Small pieces are sent at once from here on: an answer goes out in several.
-    pub(crate) async fn send_at_once(&mut self) -> Result<(), Gone> {
+    /// Sets `TCP_NODELAY`: a response is sent in several writes.
+    pub(crate) async fn set_no_delay(&mut self) -> Result<(), Gone> {
         use tcp_connection::ImpReadyAfterSetOptions as Answer;
         if self.sends_at_once {
             return Ok(());
         }
         let endpoint = self.endpoint.take().ok_or(Gone)?;
         match endpoint.set_options(true, 0).receive_async().await {
-            // Where it cannot be set, pieces come later.
+            // Without it, pieces are only delayed.
             Answer::Done { next } | Answer::Failed { next, .. } => self.endpoint = Some(next),
             Answer::ChannelClosed(_) => return Err(Gone),
         }
@@ -98,7 +98,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Nothing more will be written.
+    /// Shuts down the write half.
     pub(crate) async fn finish(&mut self) -> Result<(), Gone> {
         use tcp_connection::ImpReadyAfterFinish as Answer;
         let endpoint = self.endpoint.take().ok_or(Gone)?;
@@ -111,7 +111,7 @@ impl Wire {
         }
     }
 
-    /// Ends the connection so that the client sees that it is cut.
+    /// Resets the connection, so that the client sees a truncated response.
     pub(crate) async fn abort(&mut self) {
         if let Some(endpoint) = self.endpoint.take() {
             drop(endpoint.abort().receive_async().await);

@@ -1,6 +1,6 @@
-//! The server's own logic without a system: what is kept of open files.
+//! The file cache without a system.
 //!
-//! The modules under test are compiled into this test, with a file system that is a number.
+//! The modules under test are compiled into this test, with a stub of the file system.
 
 #[path = "../src/blocks.rs"]
 #[allow(dead_code)]
@@ -15,7 +15,7 @@ mod coded;
 mod double;
 
 mod store {
-    /// Channels that are told apart by their numbers.
+    /// A channel stub, identified by its number.
     pub(crate) type FileChannel = u32;
 
     pub(crate) struct Opened {
@@ -32,9 +32,9 @@ use cache::{Cache, Entry};
 use contracts::file::FileAttributes;
 use sip::exheap::ExVec;
 
-/// How long a file is believed in.
+/// Validity of an entry.
 const SECOND_NS: u64 = 1_000_000_000;
-/// The time of day, and a time of change long before.
+/// The current time, and a modification time long before.
 const NOW_S: i64 = 1_700_000_000;
 const SETTLED_S: i64 = NOW_S - 100;
 
@@ -59,13 +59,13 @@ fn files_are_found_for_a_second() {
         cache.sweep(SECOND_NS);
         assert_eq!(cache.count(), 1);
         cache.sweep(SECOND_NS + 1);
-        assert_eq!(cache.count(), 0, "what is believed in no more is closed");
+        assert_eq!(cache.count(), 0, "expired entries are closed");
         assert_eq!(cache.looked_up(), (1, 3));
     });
 }
 
 #[test]
-fn a_file_that_was_opened_anew_takes_the_place_of_the_old_one() {
+fn a_reopened_file_replaces_the_old_entry() {
     double::run(|| {
         let cache = Cache::new();
         let old = entry("/a", 1, 0);
@@ -77,15 +77,15 @@ fn a_file_that_was_opened_anew_takes_the_place_of_the_old_one() {
         assert_eq!(old.take_channel(), None, "nothing of the old one is kept open");
         old.give_channel(8);
         assert_eq!(old.take_channel(), None);
-        // What is known to be wrong is not found, whoever notices it.
+        // A stale entry is not found.
         cache.forget(&old);
         assert!(cache.find("/a", 5).is_none());
     });
 }
 
-/// However many files are asked for, so many are open at most, and those that are asked for stay.
+/// The number of open files is bounded, and recently used ones stay.
 #[test]
-fn the_number_of_open_files_has_a_bound() {
+fn the_number_of_open_files_is_bounded() {
     double::run(|| {
         let cache = Cache::new();
         cache.insert(&entry("/favourite", 1, 0));
@@ -98,7 +98,7 @@ fn the_number_of_open_files_has_a_bound() {
 }
 
 #[test]
-fn kept_contents_have_a_bound_and_go_with_their_file() {
+fn cached_contents_are_bounded_and_evicted_with_their_file() {
     double::run(|| {
         let blocks = double::blocks_alive();
         let cache = Cache::new();
@@ -116,7 +116,7 @@ fn kept_contents_have_a_bound_and_go_with_their_file() {
         let first = cache.find("/0", 0).expect("it is not old");
         drop(cache.take_warm(&first).expect("a block is kept"));
         assert_eq!(cache.warm_bytes(), (16 << 20) - (64 << 10));
-        // What is not asked for again is freed after a while, and what comes back late is not kept.
+        // Unused contents expire, and blocks returned after that are not cached.
         cache.sweep(10 * SECOND_NS);
         assert_eq!(cache.warm_bytes(), (16 << 20) - (64 << 10));
         cache.sweep(10 * SECOND_NS + 1);
@@ -127,9 +127,9 @@ fn kept_contents_have_a_bound_and_go_with_their_file() {
     });
 }
 
-/// A file that is opened again and is as it was has the content that is kept; one that is another has not.
+/// A reopened file keeps its cached contents if it is unchanged.
 #[test]
-fn kept_contents_are_those_of_the_file_as_it_is() {
+fn cached_contents_are_those_of_the_current_file() {
     double::run(|| {
         let cache = Cache::new();
         let keep = |entry: &Rc<Entry>| {
@@ -148,29 +148,29 @@ fn kept_contents_are_those_of_the_file_as_it_is() {
     });
 }
 
-/// Long files are read as a whole only as far as there is room, which those that are on their way take too.
+/// Reservations of long files share the cache's space with cached contents.
 #[test]
-fn long_contents_share_the_room_with_those_that_are_kept() {
+fn reservations_share_the_space_with_cached_contents() {
     double::run(|| {
         let cache = Cache::new();
-        cache.keep_at_most(3 << 20);
+        cache.set_max_bytes(3 << 20);
         let entry = entry("/long", 1, 0);
         cache.insert(&entry);
-        let first = cache.room(900_000).expect("there is room");
+        let first = cache.reserve(900_000).expect("there is room");
         assert_eq!(cache.warm_bytes(), 1 << 20, "as many as its block has");
-        let second = cache.room(1 << 20).expect("there is room");
-        assert!(cache.room((1 << 20) + 1).is_none(), "no block is as long");
+        let second = cache.reserve(1 << 20).expect("there is room");
+        assert!(cache.reserve((1 << 20) + 1).is_none(), "no block is as long");
         drop(second);
         assert!(cache.give_warm(&entry, ExVec::new(1 << 20).expect("a block")).is_none());
-        let third = cache.room(1 << 20).expect("the second one's is free again");
-        assert!(cache.room(1).is_none());
+        let third = cache.reserve(1 << 20).expect("the second one's is free again");
+        assert!(cache.reserve(1).is_none());
         drop((first, third));
         assert_eq!(cache.warm_bytes(), 1 << 20);
     });
 }
 
 #[test]
-fn tags_tell_files_apart_and_are_weak_as_long_as_they_may_lie() {
+fn etags_identify_files_and_are_weak_while_unsettled() {
     let tag = |node, size, modified| {
         let opened = store::Opened { channel: 0, attributes: attributes(node, size, modified) };
         Entry::new("/a.html", opened, 0, NOW_S).validators().etag.to_vec()
@@ -180,8 +180,8 @@ fn tags_tell_files_apart_and_are_weak_as_long_as_they_may_lie() {
     for other in [tag(2, 100, SETTLED_S), tag(1, 101, SETTLED_S), tag(1, 100, SETTLED_S + 1)] {
         assert_ne!(settled, other);
     }
-    // Within the second of a change there may be another.
+    // There may be another change within the same second.
     assert!(tag(1, 100, NOW_S).starts_with(b"W/\"") && tag(1, 100, NOW_S - 2).starts_with(b"W/\""));
-    // A clock that was set back says nothing either.
+    // The clock may have been set back.
     assert!(tag(1, 100, NOW_S + 1).starts_with(b"W/\""));
 }

@@ -101,7 +101,7 @@ const CLIENT_LIBRARIES: [&str; 5] =
 /// before the call.
 const ENDLESS_WAITS: [(&str, &str); 7] = [
     ("userland/network/src/lib.rs", "match endpoint.accept()"),
-    ("userland/client/src/person.rs", "console.write(block)"),
+    ("userland/client/src/terminal.rs", "console.write(block)"),
     ("userland/stdio/src/lib.rs", "match self.ready()?.end()"),
     ("userland/stdio/src/lib.rs", "Writer::Waiting(endpoint) => match endpoint"),
     ("userland/stdio/src/lib.rs", "match endpoint"),

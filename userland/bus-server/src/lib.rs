@@ -28,7 +28,7 @@ use stdio::report;
 /// Maximum names tried for a device.
 const MAX_NAMES: usize = 256;
 /// Interval at which a device that could not be quiesced is retried, in milliseconds.
-const AGAIN_AFTER_MS: u64 = 1_000;
+const RETRY_MS: u64 = 1_000;
 
 /// Result of probing a bus.
 pub struct Found<S> {
@@ -55,7 +55,7 @@ pub fn run<S: Silencer>(
 ) -> i32 {
     let started = find().and_then(|found| {
         let Found { bus, devices, silencer } = found;
-        let again = |status: Status| format!("devices that come back cannot be waited for: {}", status.text());
+        let again = |status: Status| format!("cannot wait for released devices: {}", status.text());
         // The thread runs until the process ends.
         drop(sip::thread::spawn(move || silence_released(&bus, silencer)).map_err(again)?);
         Ok(devices)
@@ -64,7 +64,7 @@ pub fn run<S: Silencer>(
         Ok(devices) => Rc::new(devices),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // The parent process reports it to people.
+                // The parent process reports it.
                 Ok(block) => drop(clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -95,11 +95,11 @@ async fn serve(found: Rc<Vec<BusDevice>>, mut client: device_bus::Exp<states::Re
 fn silence_released(bus: &Bus, mut silencer: impl Silencer) {
     let mut noisy: Vec<DeviceNumber> = Vec::new();
     loop {
-        let deadline = if noisy.is_empty() { Deadline::NEVER } else { Deadline::after_ms(AGAIN_AFTER_MS) };
+        let deadline = if noisy.is_empty() { Deadline::NEVER } else { Deadline::after_ms(RETRY_MS) };
         match bus.next_released(deadline) {
             Ok(device) => {
                 if let Err(error) = silence(bus, &mut silencer, device) {
-                    report::error(format_args!("{error}; it stays closed, and is tried again"));
+                    report::error(format_args!("{error}; it stays closed, retrying"));
                     noisy.push(device);
                 }
             }
@@ -107,7 +107,7 @@ fn silence_released(bus: &Bus, mut silencer: impl Silencer) {
                 noisy.retain(|&device| silence(bus, &mut silencer, device).is_err());
             }
             Err(status) => {
-                report::error(format_args!("devices that come back cannot be waited for: {}", status.text()));
+                report::error(format_args!("cannot wait for released devices: {}", status.text()));
                 return;
             }
         }
@@ -118,7 +118,7 @@ fn silence(bus: &Bus, silencer: &mut impl Silencer, device: DeviceNumber) -> Res
     silencer.silence(device)?;
     if let Err(status) = bus.ready(device) {
         // Retrying would not help.
-        report::error(format_args!("a silenced device cannot be opened again: {}", status.text()));
+        report::error(format_args!("a quiesced device cannot be reopened: {}", status.text()));
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ pub fn publish(bus: &Bus, mut next_name: impl FnMut() -> String) -> Result<(Stri
 
 /// Returns the error sentence for a device that the kernel refuses to publish.
 pub fn not_offered(status: Status) -> String {
-    format!("it cannot be offered to drivers: {}", status.text())
+    format!("it cannot be published: {}", status.text())
 }
 
 /// Makes a record with texts only; `name` and `error` may be empty.

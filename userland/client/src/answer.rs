@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_has_longer_than_what_it_waits_for() {
+    fn a_servers_timeout_exceeds_those_of_its_own_requests() {
         let limits = [DEVICE_LIMIT, DISK_LIMIT, REQUEST_LIMIT, BULK_LIMIT, VOLUME_LIMIT];
         assert!(limits.is_sorted());
         assert!(CONNECT_LIMIT < REQUEST_LIMIT, "the directory answers before its client gives it up");

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn writes_are_read_back() {
         let mut page = [0; 64];
         let mut writer = PageWriter::new(&mut page);
         writer.push(NodeKind::File, 7, b"a.txt").unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_page_says_so_and_keeps_what_it_has() {
+    fn a_full_page_is_reported_and_unchanged() {
         let mut page = [0; 31];
         let mut writer = PageWriter::new(&mut page);
         writer.push(NodeKind::File, 1, b"12345").unwrap();

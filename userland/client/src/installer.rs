@@ -43,9 +43,7 @@ impl fmt::Display for InstallFailure {
                 "whoever you are in this session may not change programs; `whoami` tells who, and the installer's \
                  parameter `changers` who may"
             }
-            InstallFailure::Installer(InstallerError::Exhausted) => {
-                "the installer has no memory left for this; try again later"
-            }
+            InstallFailure::Installer(InstallerError::Exhausted) => "the installer is out of memory; try again later",
         };
         formatter.write_str(text)
     }
@@ -118,14 +116,14 @@ pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mu
         }
     };
     let verdict = match (request, outcome) {
-        (Request::Verify, InstallOutcome::Refused) => "the system is not as it should be",
+        (Request::Verify, InstallOutcome::Refused) => "the system has problems",
         (Request::Verify, _) => "the system is sound",
         (Request::Explain(_), _) => "",
         (_, InstallOutcome::Refused) => "nothing was changed",
-        (_, InstallOutcome::Proved) => "nothing speaks against it; nothing was changed, as you asked",
+        (_, InstallOutcome::Proved) => "accepted; nothing was changed (dry run)",
         (Request::Install(_), _) => "installed",
-        (Request::Upgrade(..), _) => "upgraded; what runs goes on as it is until it is started again",
-        (Request::Uninstall(_), _) => "uninstalled; what runs goes on until it ends",
+        (Request::Upgrade(..), _) => "upgraded; running instances keep the old version until they are restarted",
+        (Request::Uninstall(_), _) => "uninstalled; running instances continue until they end",
     };
     if !verdict.is_empty() {
         // Writing to a String cannot fail.
@@ -138,10 +136,10 @@ pub fn finish(namespace: &mut Namespace, request: Request<'_>, dry_run: bool, mu
 /// All requests have the same answers, each in a state of its own.
 macro_rules! answered {
     ($($state:ident $event:ident,)*) => {
-        trait Asked {
+        trait Pending {
             fn answer(self) -> Result<(InstallOutcome, String), InstallFailure>;
         }
-        $(impl Asked for installer::Imp<states::$state> {
+        $(impl Pending for installer::Imp<states::$state> {
             fn answer(self) -> Result<(InstallOutcome, String), InstallFailure> {
                 match wait(self, BULK_LIMIT)? {
                     installer::$event::Reported { outcome, report, .. } => Ok((outcome, report.to_text())),
@@ -161,8 +159,8 @@ answered! {
     ReadyAfterExplain ImpReadyAfterExplain,
 }
 
-fn reported(asked: impl Asked) -> Result<(InstallOutcome, String), InstallFailure> {
-    asked.answer()
+fn reported(pending: impl Pending) -> Result<(InstallOutcome, String), InstallFailure> {
+    pending.answer()
 }
 
 /// Reads a package file.

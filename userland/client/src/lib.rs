@@ -2,7 +2,7 @@
 //!
 //! [`namespace`] finds and opens names, [`file_io`] and [`file_writer`] read and write open files, [`directory_page`]
 //! is the wire format of a folder's names. Clients of a single service: [`services`] (the service manager),
-//! [`volume_managers`], [`installer`], [`random`], [`person`] (the console beside redirected output). [`processes`]
+//! [`volume_managers`], [`installer`], [`random`], [`terminal`] (the console beside redirected output). [`processes`]
 //! and [`programs`] read the kernel's records. Every request has a limit of [`answer`] and fails with one
 //! [`access::AccessError`]. Neighbours: `network` for connections, `file-tools` for trees, `provider` for servers.
 //! Deliberately not here: concurrent requests; a program that needs those works with the endpoints of `contracts`.
@@ -18,9 +18,9 @@ pub mod file_io;
 pub mod file_writer;
 pub mod installer;
 pub mod namespace;
-pub mod person;
 pub mod processes;
 pub mod programs;
 pub mod random;
 pub mod services;
+pub mod terminal;
 pub mod volume_managers;

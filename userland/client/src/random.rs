@@ -33,11 +33,9 @@ impl fmt::Display for RandomError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RandomError::Access(error) => error.fmt(formatter),
-            RandomError::Source(EntropyError::DeviceError) => {
-                formatter.write_str("the device failed; `log` tells more")
-            }
+            RandomError::Source(EntropyError::DeviceError) => formatter.write_str("the device failed; see `log`"),
             RandomError::Source(EntropyError::Exhausted) => {
-                formatter.write_str("its driver has no memory left; try again")
+                formatter.write_str("its driver is out of memory; try again")
             }
         }
     }

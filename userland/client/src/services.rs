@@ -17,7 +17,7 @@ use crate::namespace::{Namespace, block};
 pub const PATH: &str = "/service/manager";
 
 /// Interval at which a wait for the end of the boot checks whether it was cancelled, in milliseconds.
-const LOOK_MS: u64 = 50;
+const POLL_MS: u64 = 50;
 
 /// Error of a request to the service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +34,13 @@ impl fmt::Display for ServiceManagerError {
             ServiceManagerError::Access(error) => return write!(formatter, "the service manager: {error}"),
             ServiceManagerError::Service(ServiceError::NotFound) => "no service has that name; `services` lists them",
             ServiceManagerError::Service(ServiceError::NotPermitted) => {
-                "whoever runs this program may not; the system manifest's [[bind]] rules say who may"
+                "this program may not; the system manifest's [[bind]] rules say who may"
             }
-            ServiceManagerError::Service(ServiceError::AlreadyRunning) => "it runs already",
-            ServiceManagerError::Service(ServiceError::NotRunning) => "it does not run",
-            ServiceManagerError::Service(ServiceError::NotStarted) => {
-                "its program could not be started; `log` tells why"
-            }
+            ServiceManagerError::Service(ServiceError::AlreadyRunning) => "it is already running",
+            ServiceManagerError::Service(ServiceError::NotRunning) => "it is not running",
+            ServiceManagerError::Service(ServiceError::NotStarted) => "its program could not be started; see `log`",
             ServiceManagerError::Service(ServiceError::Exhausted) => {
-                "the service manager has no room left; try again later"
+                "the service manager is out of memory; try again later"
             }
         };
         formatter.write_str(text)
@@ -93,7 +91,7 @@ pub fn await_start(
 ) -> Result<bool, ServiceManagerError> {
     let mut waiting = open(namespace)?.await_start();
     loop {
-        waiting = match waiting.receive_by(Deadline::after_ms(LOOK_MS)) {
+        waiting = match waiting.receive_by(Deadline::after_ms(POLL_MS)) {
             Ok(service_manager::ImpReadyAfterAwaitStart::Started { .. }) => return Ok(true),
             Ok(service_manager::ImpReadyAfterAwaitStart::ChannelClosed(_)) => {
                 return Err(AccessError::ServerEnded.into());

@@ -38,7 +38,7 @@ pub enum VolumeManagerError {
     Manager {
         /// Machine-readable error.
         error: VolumeError,
-        /// Explanation for people.
+        /// Explanation for the user.
         explanation: String,
     },
 }

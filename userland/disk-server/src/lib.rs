@@ -91,7 +91,7 @@ pub fn run<M: Medium>(
         Ok(medium) => Disk::new(medium),
         Err(explanation) => {
             match ExVec::from_slice(explanation.as_bytes()) {
-                // The parent process reports it to people.
+                // The parent process reports it.
                 Ok(block) => drop(clients.not_ready(StartError::Missing, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
@@ -193,12 +193,12 @@ impl<M: Medium> Shared<M> {
             Direction::Read => Request::Read(range),
             Direction::Write => Request::Write(range),
         };
-        let _place = self.order.turn(request).await;
+        let _place = self.order.acquire(request).await;
         self.medium.transfer(direction, offset, data, count as usize).await
     }
 
     async fn flush(&self) -> Result<(), DiskError> {
-        let _place = self.order.turn(Request::Flush).await;
+        let _place = self.order.acquire(Request::Flush).await;
         self.medium.flush().await
     }
 }

@@ -56,7 +56,7 @@ pub struct Place<'a> {
 
 impl Order {
     /// Queues a request behind all earlier ones, and waits until it may begin.
-    pub async fn turn(&self, request: Request) -> Place<'_> {
+    pub async fn acquire(&self, request: Request) -> Place<'_> {
         let number = self.last.get() + 1;
         self.last.set(number);
         self.entries.borrow_mut().push_back(Entry { number, request, waker: None });
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_the_same_bytes_keeps_its_order() {
+    fn overlapping_requests_keep_their_order() {
         let (read, write) = (|range| Request::Read(range), |range| Request::Write(range));
         assert!(write(0..512).waits_for(&write(0..1024)));
         assert!(write(0..512).waits_for(&read(0..512)));
@@ -119,17 +119,17 @@ mod tests {
     }
 
     #[test]
-    fn a_request_begins_when_those_before_it_are_done() {
+    fn a_request_waits_for_earlier_conflicting_ones() {
         let order = Order::default();
-        let mut first = pin!(order.turn(Request::Write(0..1024)));
+        let mut first = pin!(order.acquire(Request::Write(0..1024)));
         let Poll::Ready(first) = first.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("nothing is before the first")
         };
-        let mut second = pin!(order.turn(Request::Write(512..1024)));
+        let mut second = pin!(order.acquire(Request::Write(512..1024)));
         assert!(!is_ready(second.as_mut()));
-        let mut apart = pin!(order.turn(Request::Write(1024..2048)));
+        let mut apart = pin!(order.acquire(Request::Write(1024..2048)));
         assert!(is_ready(apart.as_mut()));
-        let mut flush = pin!(order.turn(Request::Flush));
+        let mut flush = pin!(order.acquire(Request::Flush));
         assert!(!is_ready(flush.as_mut()));
         drop(first);
         assert!(is_ready(second.as_mut()), "its place is dropped here");

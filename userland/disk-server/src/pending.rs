@@ -48,8 +48,8 @@ impl<T> Pending<T> {
         .await
     }
 
-    /// Completes an operation. Without a registered one the result is dropped; if its task is gone, it is kept until the
-    /// key is registered again.
+    /// Completes an operation. Without a registered one the result is dropped; if its task is gone, it is kept until
+    /// the key is registered again.
     pub fn finish(&self, key: usize, outcome: T) {
         let mut slots = self.slots.lock();
         let Some(slot) = slots.get_mut(&key) else { return };
@@ -61,7 +61,7 @@ impl<T> Pending<T> {
     }
 
     /// Returns whether a registered operation is not completed yet.
-    pub fn is_any_under_way(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         self.slots.lock().values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }
 }

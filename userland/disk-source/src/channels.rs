@@ -68,8 +68,8 @@ impl<C> Channels<C> {
         &self.path
     }
 
-    /// Takes over channels that were opened elsewhere, if the disk is not open and no task opens it. Returns the number of
-    /// the opening that begins with them.
+    /// Takes over channels that were opened elsewhere, if the disk is not open and no task opens it. Returns the number
+    /// of the opening that begins with them.
     pub fn offer(&self, channels: Vec<C>) -> Option<u64> {
         let _reopening = self.reopening.try_lock()?;
         self.idle.is_closed().then(|| self.opened(channels))
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_dropped_while_it_opens_the_disk_leaves_that_to_the_next() {
+    fn a_dropped_opener_leaves_opening_to_the_next_task() {
         let (disk, channels) = Disk::new(1);
         disk.answers.set(false);
         let (mut first, mut second) = (acquiring(&channels, &disk), acquiring(&channels, &disk));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_dropped_while_it_opens_a_channel_gives_up_its_place() {
+    fn a_dropped_opener_releases_its_slot() {
         let (disk, channels) = Disk::new(2);
         assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 1))));
         disk.answers.set(false);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn waiters_hear_that_the_disk_was_lost_and_open_it_again() {
+    fn waiters_reopen_a_lost_disk() {
         let (disk, channels) = Disk::new(1);
         assert_eq!(acquire(&channels, &disk), Poll::Ready(Some((1, 1))));
         let mut waiting = acquiring(&channels, &disk);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_does_not_come_back_fails_all_that_wait_for_it() {
+    fn a_lost_disk_fails_all_waiters() {
         let (disk, channels) = Disk::new(1);
         disk.is_there.set(false);
         disk.answers.set(false);

@@ -139,7 +139,7 @@ impl Disk {
 
     /// Ends the process, so that the disk is mounted again.
     fn is_another(&self) -> ! {
-        report::error(format_args!("{}: there is another disk now; it is mounted again", self.channels.path()));
+        report::error(format_args!("{}: the disk was replaced; remounting", self.channels.path()));
         sip::process::exit(1)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) async fn serve<V: Volume>(
     path: Vec<u8>,
     client: directory::Exp<states::Start>,
 ) {
-    let opened = Asked::new(&*volume, &*base, &client).open_directory(&path).await;
+    let opened = Caller::new(&*volume, &*base, &client).open_directory(&path).await;
     drop(base);
     let directory = match opened {
         Ok(directory) => Rc::new(directory),
@@ -49,34 +49,34 @@ async fn answer<V: Volume>(
             Err(endpoint) => next.not_bound(NameError::WrongContract, endpoint),
         },
         ExpReady::Enumerate { path, cursor, mut page, next } => {
-            match Asked::new(&**volume, &**directory, &next).enumerate(&path, cursor, &mut page).await {
+            match Caller::new(&**volume, &**directory, &next).enumerate(&path, cursor, &mut page).await {
                 Ok((bytes, cursor, more)) => next.page(page, bytes, cursor, more),
                 Err(error) => next.not_enumerated(page, error),
             }
         }
         ExpReady::GetAttributes { path, next } => {
-            match Asked::new(&**volume, &**directory, &next).attributes(&path).await {
+            match Caller::new(&**volume, &**directory, &next).attributes(&path).await {
                 Ok((kind, attributes)) => next.attributes(kind, attributes),
                 Err(error) => next.failed(error),
             }
         }
         ExpReady::ReadLink { path, next } => {
-            let target = Asked::new(&**volume, &**directory, &next).link_target(&path).await;
+            let target = Caller::new(&**volume, &**directory, &next).link_target(&path).await;
             match target.and_then(|target| block(&target)) {
                 Ok(target) => next.target(target),
                 Err(error) => next.failed(error),
             }
         }
         ExpReady::GetAcl { path, next } => {
-            let acl = Asked::new(&**volume, &**directory, &next).acl(&path).await;
+            let acl = Caller::new(&**volume, &**directory, &next).acl(&path).await;
             match acl.and_then(|(acl, from)| Ok((block(&acl)?, block(&from)?))) {
                 Ok((acl, from)) => next.acl(acl, from),
                 Err(error) => next.failed(error),
             }
         }
         ExpReady::CreateFile { path, permissions, mode, file, next } => {
-            let asked = Asked::new(&**volume, &**directory, &next);
-            match asked.create_file(&path, permissions, mode, &file).await {
+            let caller = Caller::new(&**volume, &**directory, &next);
+            match caller.create_file(&path, permissions, mode, &file).await {
                 Ok(opened) => {
                     drop(executor::spawn(file::serve_opened(Rc::clone(volume), opened, file)));
                     next.done()
@@ -85,7 +85,7 @@ async fn answer<V: Volume>(
             }
         }
         ExpReady::Notify { path, events, next } => {
-            let path = Asked::new(&**volume, &**directory, &next).path(&path, &[Right::Notify]);
+            let path = Caller::new(&**volume, &**directory, &next).path(&path, &[Right::Notify]);
             let done = match path {
                 Ok(path) => volume.notify(directory, path, events).await.map_err(|error| volume.name_error(error)),
                 Err(error) => Err(error),
@@ -107,8 +107,8 @@ async fn answer_change<V: Volume>(
     change: ExpReady,
 ) -> Option<directory::Exp<states::Ready>> {
     macro_rules! answer {
-        ($next:ident, $asked:ident => $done:expr) => {{
-            let $asked = Asked::new(volume, directory, &$next);
+        ($next:ident, $caller:ident => $done:expr) => {{
+            let $caller = Caller::new(volume, directory, &$next);
             match $done {
                 Ok(()) => $next.done(),
                 Err(error) => $next.failed(error),
@@ -116,19 +116,19 @@ async fn answer_change<V: Volume>(
         }};
     }
     Some(match change {
-        ExpReady::Link { path, target, next } => answer!(next, asked => asked.create_link(&path, &target).await),
-        ExpReady::CreateDirectory { path, next } => answer!(next, asked => asked.create_directories(&path).await),
+        ExpReady::Link { path, target, next } => answer!(next, caller => caller.create_link(&path, &target).await),
+        ExpReady::CreateDirectory { path, next } => answer!(next, caller => caller.create_directories(&path).await),
         ExpReady::HardLink { existing, path, next } => {
-            answer!(next, asked => asked.create_hard_link(&existing, &path).await)
+            answer!(next, caller => caller.create_hard_link(&existing, &path).await)
         }
-        ExpReady::Rename { from, to, next } => answer!(next, asked => asked.rename(&from, &to).await),
-        ExpReady::RemoveFile { path, next } => answer!(next, asked => asked.remove_file(&path).await),
-        ExpReady::RemoveDirectory { path, next } => answer!(next, asked => asked.remove_directory(&path).await),
+        ExpReady::Rename { from, to, next } => answer!(next, caller => caller.rename(&from, &to).await),
+        ExpReady::RemoveFile { path, next } => answer!(next, caller => caller.remove_file(&path).await),
+        ExpReady::RemoveDirectory { path, next } => answer!(next, caller => caller.remove_directory(&path).await),
         ExpReady::SetAttributes { path, changes, next } => {
-            answer!(next, asked => asked.set_attributes(&path, changes).await)
+            answer!(next, caller => caller.set_attributes(&path, changes).await)
         }
-        ExpReady::SetAcl { path, acl, next } => answer!(next, asked => asked.set_acl(&path, &acl).await),
-        ExpReady::Sync { next } => answer!(next, asked => asked.result(volume.sync().await)),
+        ExpReady::SetAcl { path, acl, next } => answer!(next, caller => caller.set_acl(&path, &acl).await),
+        ExpReady::Sync { next } => answer!(next, caller => caller.result(volume.sync().await)),
         // The directory service keeps the names of services.
         ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
@@ -141,14 +141,14 @@ fn block(text: &str) -> Result<ExVec<u8>, NameError> {
 }
 
 /// A request to a volume.
-pub(crate) struct Asked<'a, V: Volume> {
+pub(crate) struct Caller<'a, V: Volume> {
     volume: &'a V,
     request: Request<'a, V::Directory>,
 }
 
-impl<'a, V: Volume> Asked<'a, V> {
-    pub(crate) fn new(volume: &'a V, directory: &'a V::Directory, client: &'a dyn Client) -> Asked<'a, V> {
-        Asked { volume, request: Request { directory, client } }
+impl<'a, V: Volume> Caller<'a, V> {
+    pub(crate) fn new(volume: &'a V, directory: &'a V::Directory, client: &'a dyn Client) -> Caller<'a, V> {
+        Caller { volume, request: Request { directory, client } }
     }
 
     fn result<T>(&self, result: Result<T, V::Error>) -> Result<T, NameError> {

@@ -54,7 +54,7 @@ pub async fn accept<V: Volume>(volume: Rc<V>, mut provider: Exp<states::Ready>) 
 /// Reports to the parent process why it cannot serve. Returns the exit status.
 pub fn not_ready(provider: Exp<states::Start>, error: StartError, explanation: &str) -> i32 {
     match ExVec::from_slice(explanation.as_bytes()) {
-        // The parent reports it to people.
+        // The parent reports it.
         Ok(block) => drop(provider.not_ready(error, block)),
         Err(_) => report::error(format_args!("{explanation}")),
     }

@@ -10,7 +10,7 @@ use crate::volume::Volume;
 /// A volume that a volume manager has mounted.
 #[expect(async_fn_in_trait, reason = "all tasks of a file server run on one thread")]
 pub trait Managed: Volume {
-    /// Maps an error to its code for `FileSystem`, and reports the error if people have to know it.
+    /// Maps an error to its code for `FileSystem`, and logs it if the user should know.
     fn file_system_error(&self, error: Self::Error) -> FileSystemError;
     /// Returns the volume's statistics; 0 for numbers that cannot be read.
     async fn statistics(&self) -> VolumeStatistics;
@@ -45,7 +45,7 @@ pub async fn serve_manager<V: Managed>(volume: &V, manager: file_system::Exp<sta
     }
 }
 
-/// Writes changes at most twice `after_ms` milliseconds after they were made, as long as the process lives.
+/// Writes changes back at most twice `after_ms` milliseconds after they were made, for the life of the process.
 pub async fn sync_regularly<V: Managed>(volume: Rc<V>, after_ms: u64) {
     loop {
         executor::sleep_until(Deadline::after_ms(after_ms)).await;

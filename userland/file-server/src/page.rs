@@ -34,7 +34,7 @@ impl<'a> Page<'a> {
         // A page is smaller than the exchange heap, which is smaller than 4 GiB.
         let used = self.0.used() as u32;
         match listed {
-            // The client would ask for the same page forever.
+            // An empty page would make the client retry forever.
             Listed::Full(_) if used == 0 => Err(NameError::Exhausted),
             Listed::Full(cursor) => Ok((used, cursor, true)),
             Listed::End(cursor) => Ok((used, cursor, false)),
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_page_goes_on_at_its_cursor() {
+    fn enumeration_continues_at_the_cursor() {
         let mut bytes = [0; 12];
         let mut page = Page::new(&mut bytes);
         assert_eq!(page.push(NodeKind::File, 1, "a"), Ok(()));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_everything_is_allowed_to_whoever_has_the_directory() {
+    fn without_a_list_everything_is_allowed() {
         let permit = Permit::new(b"fs/fat", Rights::UNDECIDED).opened_below("a", &ALICE);
         assert!(permit.allows("", &[Right::Write], &BOB));
         assert_eq!(permit.of_file("b", &GONE).rights, Rights::ALL);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_passed_on_gives_its_next_owner_nothing() {
+    fn a_passed_on_directory_grants_its_new_owner_nothing() {
         let permit = read_only().opened_below("a", &ALICE);
         assert!(permit.allows("", &[Right::Read], &ALICE));
         assert!(!permit.allows("", &[Right::Read], &GONE));

@@ -10,7 +10,7 @@ use stdio::report;
 /// Maximum reports per volume; after these, clients still get their error codes.
 const MAX_REPORTS: u32 = 16;
 
-/// Prints errors for people: a limited number, and none twice in a row.
+/// Logs errors: a limited number, and none twice in a row.
 #[derive(Default)]
 pub struct Reports {
     count: Cell<u32>,

@@ -13,7 +13,7 @@ use contracts::file::FileError;
 use contracts::namespace_events;
 use principal::{Right, Rights};
 
-use crate::directory::Asked;
+use crate::directory::Caller;
 use crate::{AttributeChanges, Client, Listed, OpenRights, Opened, Page, Partial, Permit, Request, Volume};
 
 /// Directories, files and links that lead nowhere, by path.
@@ -78,12 +78,12 @@ impl Memory {
     }
 
     fn create_file(&self, path: &str, mode: CreateMode) -> Result<String, NameError> {
-        let asked = Asked::new(self, &(), &Anyone);
+        let asked = Caller::new(self, &(), &Anyone);
         wait(asked.create_file(path.as_bytes(), 0o644, mode, &Anyone)).map(|opened| opened.file)
     }
 
     fn create_directories(&self, path: &str) -> Result<(), NameError> {
-        wait(Asked::new(self, &(), &Anyone).create_directories(path.as_bytes()))
+        wait(Caller::new(self, &(), &Anyone).create_directories(path.as_bytes()))
     }
 }
 
@@ -193,7 +193,7 @@ impl Volume for Memory {
 }
 
 #[test]
-fn directories_on_the_way_are_created() {
+fn missing_parents_are_created() {
     let volume = memory(&[("d", NodeKind::Directory), ("f", NodeKind::File)]);
     assert_eq!(volume.create_directories("d/a/b/c/"), Ok(()));
     assert_eq!(volume.kind("d/a/b/c"), Ok(NodeKind::Directory));
@@ -208,7 +208,7 @@ fn directories_on_the_way_are_created() {
 }
 
 #[test]
-fn a_link_to_nothing_on_the_way_is_no_endless_search() {
+fn a_dangling_link_ends_the_search() {
     let volume = memory(&[("l", NodeKind::Link)]);
     assert_eq!(volume.create_directories("l/a/b"), Err(NameError::NotFound));
 }
@@ -218,7 +218,7 @@ fn a_dot_at_the_end_is_no_name() {
     let volume = memory(&[("d", NodeKind::Directory), ("d/d", NodeKind::File)]);
     assert_eq!(volume.create_directories("d/."), Err(NameError::BadPath));
     assert_eq!(volume.create_file("d/.", CreateMode::New), Err(NameError::BadPath));
-    assert_eq!(wait(Asked::new(&volume, &(), &Anyone).remove_file(b"d/.")), Err(NameError::BadPath));
+    assert_eq!(wait(Caller::new(&volume, &(), &Anyone).remove_file(b"d/.")), Err(NameError::BadPath));
     assert_eq!(volume.kind("d/d"), Ok(NodeKind::File));
 }
 
@@ -253,7 +253,7 @@ fn of_two_clients_that_create_a_file_one_opens_it() {
 }
 
 #[test]
-fn only_the_attributes_that_are_asked_for_change() {
+fn only_requested_attributes_change() {
     let which = NodeParts::PERMISSIONS | NodeParts::GROUP | NodeParts::ACCESSED;
     let changes = NodeChanges { modified_s: 1, accessed_s: 2, permissions: 0o170_644, owner: 3, group: 4, which };
     let wanted = AttributeChanges {

@@ -87,7 +87,7 @@ pub trait Volume: Sized + 'static {
     /// Why an operation failed.
     type Error;
 
-    /// Maps an error to its code for `Directory`, and reports the error if people have to know it.
+    /// Maps an error to its code for `Directory`, and logs it if the user should know.
     fn name_error(&self, error: Self::Error) -> NameError;
     /// Likewise for `File`.
     fn file_error(&self, error: Self::Error) -> FileError;

@@ -92,7 +92,7 @@ pub fn each_destination(
     let to = Place::new(working_folder, to);
     let folder = namespace.open_directory(&to.full);
     if let (Err(error), [_, _, ..]) = (&folder, from) {
-        report::error(format_args!("{}: of several things, each goes into a folder that is there: {error}", to.shown));
+        report::error(format_args!("{}: the target of several sources must be an existing folder: {error}", to.shown));
         return 1;
     }
     let into_folder = folder.is_ok();
@@ -128,9 +128,9 @@ impl fmt::Display for CopyError {
             CopyError::SameFile => "it would be copied onto itself; give another name",
             CopyError::IntoItself => "a folder cannot be copied into itself; give a place outside of it",
             CopyError::FolderRefused => "it is a folder; give -r to copy it with all that is in it",
-            CopyError::NotAFile => "it is neither a file, a folder nor a link, so there is nothing to copy",
+            CopyError::NotAFile => "it is neither a file, a folder nor a link",
             CopyError::FolderInTheWay => "a folder has that name; remove it first, or give another name",
-            CopyError::NameInTheWay => "what has that name is no folder; remove it first, or give another name",
+            CopyError::NameInTheWay => "the name exists and is not a folder; remove it first, or give another name",
         })
     }
 }
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_not_known_is_not_kept() {
+    fn unknown_times_are_not_copied() {
         let attributes = NodeAttributes {
             size_bytes: 0,
             allocated_bytes: 0,

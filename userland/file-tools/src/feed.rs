@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standard_input_has_a_name_for_people() {
+    fn standard_input_has_a_readable_name() {
         assert_eq!(heading("-"), "==> standard input <==\n");
         assert_eq!(heading("a\n"), "==> a\\n <==\n");
     }

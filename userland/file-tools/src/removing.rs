@@ -49,9 +49,9 @@ impl fmt::Display for RemoveError {
         formatter.write_str(match self {
             RemoveError::Access(error) => return error.fmt(formatter),
             RemoveError::IsFolder => "it is a folder; `rm -r` removes it with all that is in it, `rmdir` an empty one",
-            RemoveError::IsMount => "a volume is mounted there; `umount` takes it away and leaves what is on it",
-            RemoveError::NotOfAVolume => "it is no file or folder of a volume; `stop` ends a service",
-            RemoveError::Partly => "not all that is in it could be removed",
+            RemoveError::IsMount => "a volume is mounted there; unmount it with `umount`",
+            RemoveError::NotOfAVolume => "it is not a file or folder of a volume; `stop` ends a service",
+            RemoveError::Partly => "not everything in it could be removed",
         })
     }
 }

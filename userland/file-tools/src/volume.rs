@@ -17,39 +17,39 @@ const MAX_LINKS: usize = 16;
 pub fn volume_of(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
     let mut whole = path::absolute("/", full);
     for _ in 0..MAX_LINKS {
-        match first_turn(namespace, &whole)? {
-            Turn::None => return Ok(String::from("/")),
-            Turn::Mount(point) => return Ok(point),
-            Turn::Link(next) => whole = next,
+        match first_redirection(namespace, &whole)? {
+            Redirection::None => return Ok(String::from("/")),
+            Redirection::Mount(point) => return Ok(point),
+            Redirection::Link(next) => whole = next,
         }
     }
     Ok(String::from("/"))
 }
 
-enum Turn {
+enum Redirection {
     None,
     Mount(String),
     Link(String),
 }
 
 /// Returns the first part of a path that is a mount point or a symbolic link.
-fn first_turn(namespace: &mut Namespace, whole: &str) -> Result<Turn, AccessError> {
+fn first_redirection(namespace: &mut Namespace, whole: &str) -> Result<Redirection, AccessError> {
     let parts: Vec<&str> = path::parts(whole).collect();
     let mut folder = String::from("/");
     for (index, part) in parts.iter().enumerate() {
         let here = path::join(&folder, part);
         match namespace.attributes(&here) {
-            Ok((NodeKind::Mount, _)) => return Ok(Turn::Mount(here)),
+            Ok((NodeKind::Mount, _)) => return Ok(Redirection::Mount(here)),
             Ok((NodeKind::Link, _)) => {
                 let target = path::absolute(&folder, &namespace.read_link(&here)?);
-                return Ok(Turn::Link(path::join(&target, &parts[index + 1..].join("/"))));
+                return Ok(Redirection::Link(path::join(&target, &parts[index + 1..].join("/"))));
             }
             Ok(_) => folder = here,
-            Err(AccessError::Name(_)) => return Ok(Turn::None),
+            Err(AccessError::Name(_)) => return Ok(Redirection::None),
             Err(error) => return Err(error),
         }
     }
-    Ok(Turn::None)
+    Ok(Redirection::None)
 }
 
 /// Follows symbolic links at the end of a path. The result need not exist.

@@ -50,7 +50,7 @@ pub struct Mount {
 type Provider<S> = service_provider::Exp<S>;
 
 /// Serves the folder that `open` finds, at its name below `/fs`, until the provider channel closes. The error of `open`
-/// is a sentence for people.
+/// is a sentence for the user.
 pub fn run(
     clients: Provider<states::Start>,
     namespace: directory::Imp<directory::states::Ready>,
@@ -85,7 +85,7 @@ pub fn run(
     }
 }
 
-/// Registers the folder at its name. Errors are sentences for people.
+/// Registers the folder at its name. Errors are sentences for the user.
 fn register(
     volume: &Rc<HostFolder>,
     name: &str,
@@ -109,7 +109,7 @@ async fn sync_regularly(volume: Rc<HostFolder>) {
     loop {
         executor::sleep_until(Deadline::after_ms(SYNC_AFTER_MS)).await;
         if let Err(error) = volume.session.sync_files().await {
-            report::error(format_args!("what was written could not be made durable: {error}"));
+            report::error(format_args!("the last writes could not be synced: {error}"));
         }
     }
 }

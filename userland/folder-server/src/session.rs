@@ -73,13 +73,13 @@ impl fmt::Display for Error {
         match self {
             Error::Host(number) => write!(formatter, "the host refused (error {number} of errno(3))"),
             Error::Broken => formatter.write_str("its server does not speak 9P2000.L"),
-            Error::BadPath => formatter.write_str("a path is none"),
-            Error::LeadsOut => formatter.write_str("a link leads out of the folder"),
+            Error::BadPath => formatter.write_str("the path is invalid"),
+            Error::LeadsOut => formatter.write_str("a link points outside the folder"),
             Error::TooManyLinks => formatter.write_str("too many links"),
             Error::IntoItself => formatter.write_str("a folder cannot be moved into itself"),
             Error::NotAFile => formatter.write_str("it is neither a file nor a folder"),
-            Error::NotSupported => formatter.write_str("it is not supported"),
-            Error::Exhausted => formatter.write_str("there is no memory"),
+            Error::NotSupported => formatter.write_str("not supported"),
+            Error::Exhausted => formatter.write_str("out of memory"),
         }
     }
 }
@@ -259,16 +259,16 @@ impl Fid {
         });
         match walked.await {
             Ok(qids) if qids.len() == names.len() => Ok((qids, Some(new))),
-            Ok(qids) => Ok((qids, new.never_made())),
+            Ok(qids) => Ok((qids, new.into_unopened())),
             Err(error) => {
-                new.never_made();
+                new.into_unopened();
                 Err(error)
             }
         }
     }
 
     /// Frees the number of a fid that the server did not make.
-    fn never_made(self) -> Option<Fid> {
+    fn into_unopened(self) -> Option<Fid> {
         self.session.free_fids.borrow_mut().push(self.number);
         // Dropping it would send a clunk.
         core::mem::forget(self);

@@ -31,7 +31,7 @@ const MAX_NODES: usize = 1024;
 const MAX_CHANGES: usize = 64;
 /// Minimum time between two polls, in nanoseconds and as a multiple of the duration of a poll.
 const PAUSE_NS: u64 = 1_000_000_000;
-const PAUSE_PER_LOOK: u64 = 20;
+const PAUSE_PER_SCAN: u64 = 20;
 /// Bytes of directory entries per read.
 const ENTRIES_BYTES: usize = 16 << 10;
 
@@ -71,7 +71,7 @@ pub(crate) async fn subscribe(watches: &Rc<Watches>, base: Base, path: &str, eve
     watches.0.set(watches.0.get() + 1);
     let counted = Counted(Rc::clone(watches));
     let path = String::from(path);
-    let first = look(&base, &path).await?;
+    let first = scan(&base, &path).await?;
     drop(executor::spawn(async move {
         watch(&base, &path, first, events).await;
         drop(counted);
@@ -83,9 +83,9 @@ async fn watch(base: &Base, path: &str, mut known: Snapshot, mut events: Events)
     let (mut pause_ns, mut is_too_large) = (PAUSE_NS, false);
     while !is_gone_within(&events, pause_ns).await {
         let begin = time::monotonic();
-        let looked = look(base, path).await;
-        pause_ns = PAUSE_NS.max((time::monotonic() - begin).saturating_mul(PAUSE_PER_LOOK));
-        let now = match looked {
+        let scanned = scan(base, path).await;
+        pause_ns = PAUSE_NS.max((time::monotonic() - begin).saturating_mul(PAUSE_PER_SCAN));
+        let now = match scanned {
             Ok(now) => now,
             Err(Error::Host(errno::ENOENT | errno::ENOTDIR | errno::ESTALE)) => Snapshot::new(),
             // Too many names: clients have to rescan, once now and once when it can be watched again.
@@ -134,7 +134,7 @@ async fn announce(events: Events, change: Change, path: &str, below: &[u8]) -> O
 }
 
 /// Takes a snapshot.
-async fn look(base: &Base, path: &str) -> Result<Snapshot, Error> {
+async fn scan(base: &Base, path: &str) -> Result<Snapshot, Error> {
     let root = base.find(path, LastLink::Keep).await?;
     let mut snapshot = Snapshot::new();
     snapshot.insert(Vec::new(), stamp(&root.fid.attributes().await?));

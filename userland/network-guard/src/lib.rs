@@ -33,7 +33,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// One sentence for people: what is wrong with which rule, and what to write instead.
+    /// One sentence for the user: what is wrong with which rule, and what to write instead.
     pub fn new(lines: &[String], web_port: i64) -> Result<Guard, String> {
         let port =
             u16::try_from(web_port).map_err(|_| alloc::format!("web-port {web_port}: a port is at most 65535"))?;

@@ -43,17 +43,15 @@ impl fmt::Display for AddressError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             AddressError::Empty => "no host is given; write an address or a name",
-            AddressError::NotAnAddress => "this is no address; one is written as 192.0.2.1 or 2001:db8::1",
+            AddressError::NotAnAddress => "not an address; write it as 192.0.2.1 or 2001:db8::1",
             AddressError::NotAHost => {
-                "this is neither an address nor a name; a name has letters, digits, `-` and `.`, 253 bytes at most"
+                "neither an address nor a name; a name has letters, digits, `-` and `.`, 253 bytes at most"
             }
-            AddressError::BadPort => "the port is no number from 1 to 65535",
+            AddressError::BadPort => "the port is not a number from 1 to 65535",
             AddressError::BadBrackets => "an IPv6 address with a port is written in brackets, as [2001:db8::1]:80",
-            AddressError::Zone => {
-                "an address is written without the name of an interface: leave out `%` and what follows"
-            }
+            AddressError::Zone => "an address has no interface name here: leave out `%` and what follows",
             AddressError::BadPrefix => {
-                "the bits of a network are written behind a stroke, as 192.0.2.0/24: at most 32 of IPv4, 128 of IPv6"
+                "write the prefix length after a slash, as 192.0.2.0/24: at most 32 for IPv4, 128 for IPv6"
             }
         })
     }
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused_with_its_reason() {
+    fn invalid_hosts_are_refused_with_a_reason() {
         assert_eq!(target(""), Err(AddressError::Empty));
         assert_eq!(target(":80"), Err(AddressError::Empty));
         for wrong in ["a:", "a:0", "a:65536", "a:-1", "a:+1", "a:http"] {
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_read_and_masked() {
+    fn networks_are_parsed_and_masked() {
         let masked = |text: &str| Network::parse(text).map(|network| network.masked().to_string());
         assert_eq!(masked("192.0.2.77/24").as_deref(), Ok("192.0.2.0/24"));
         assert_eq!(masked("192.0.2.77").as_deref(), Ok("192.0.2.77/32"));

@@ -98,19 +98,19 @@ impl fmt::Display for NetError {
                 formatter.write_str("this system has no network stack; `ls /service` shows what it has")
             }
             NetError::Access(AccessError::ServerEnded) => {
-                formatter.write_str("the network stack ended in the middle; try again, it is being restarted")
+                formatter.write_str("the network stack ended during the request; try again, it is being restarted")
             }
             NetError::Access(error) => error.fmt(formatter),
             NetError::Tcp(error) => formatter.write_str(tcp_text(*error)),
             NetError::Dns(error) => formatter.write_str(dns_text(*error)),
             NetError::Ip(error) => formatter.write_str(ip_text(*error)),
             NetError::Address(error) => error.fmt(formatter),
-            NetError::Silent => formatter.write_str("nothing came in time; try again, or allow more time"),
+            NetError::Silent => formatter.write_str("timed out; try again, or with a longer timeout"),
         }
     }
 }
 
-const UNREACHABLE: &str = "there is no way to it, or it is not there; `route` shows the ways there are";
+const UNREACHABLE: &str = "there is no route to it, or it does not answer; `route` shows the routes";
 
 fn tcp_text(error: TcpError) -> &'static str {
     match error {
@@ -119,29 +119,27 @@ fn tcp_text(error: TcpError) -> &'static str {
              machine, of which ports below 1024 may need more rights"
         }
         TcpError::BadAddress => "the address is not one of this machine's, or cannot be used; `ipconfig` shows them",
-        TcpError::AddressInUse => "somebody else listens at that port; `netstat` shows who, or take another one",
-        TcpError::ConnectionRefused => "nobody listens there; check the port, and that the server runs",
-        TcpError::Reset => "the other end broke the connection off; try again",
-        TcpError::TimedOut => "no answer came in time; check the address, and `ping` it",
+        TcpError::AddressInUse => "the port is in use; `netstat` shows by which program, or choose another one",
+        TcpError::ConnectionRefused => "connection refused; check the port, and that the server runs",
+        TcpError::Reset => "connection reset by the peer; try again",
+        TcpError::TimedOut => "connection timed out; check the address, and `ping` it",
         TcpError::Unreachable => UNREACHABLE,
         TcpError::Closed => "the connection has ended",
         TcpError::Exhausted => "the network stack has no memory, ports or sockets left; close some connections",
-        TcpError::DeviceError => "the network interface failed; `log` may tell more",
+        TcpError::DeviceError => "the network interface failed; see `log`",
     }
 }
 
 fn dns_text(error: DnsError) -> &'static str {
     match error {
-        DnsError::BadName => "this cannot be a name; it has letters, digits, `-` and `.`, 253 bytes at most",
+        DnsError::BadName => "not a valid name: letters, digits, `-` and `.`, 253 bytes at most",
         DnsError::NotFound => "there is no such name, or it has no such address; check its spelling",
         DnsError::NoServer => "no name server is known; `ipconfig --dns ADDRESS` sets one, or give an address",
-        DnsError::TimedOut => {
-            "no name server answered in time; `ipconfig` shows which are asked, `ping` whether they are there"
-        }
+        DnsError::TimedOut => "the name servers timed out; `ipconfig` lists them, `ping` checks them",
         DnsError::ServerFailed => "the name server refused or failed; try again later",
         DnsError::Exhausted => "the network stack has no memory left for this; try again",
         DnsError::NotPermitted => {
-            "the network rules do not let this program resolve names; `cat /status/audit` tells more, or give an address"
+            "the network rules do not let this program resolve names; see `cat /status/audit`, or give an address"
         }
     }
 }
@@ -149,17 +147,17 @@ fn dns_text(error: DnsError) -> &'static str {
 fn ip_text(error: IpError) -> &'static str {
     match error {
         IpError::NotPermitted => {
-            "this program may not do that: the network rules, `cat /status/audit` tells which, or the machine, which may need more rights for it"
+            "the network rules (see `cat /status/audit`) or the machine do not let this program do that"
         }
         IpError::NotFound => "there is no such interface, address or route; `ipconfig` and `route` show them",
-        IpError::AlreadyExists => "it is there already",
-        IpError::BadAddress => "the address or the number of bits makes no sense for this",
+        IpError::AlreadyExists => "it exists already",
+        IpError::BadAddress => "the address or the prefix length is invalid here",
         IpError::NotSupported => {
             "this network stack cannot do that; where the host's network is used, change it on the host"
         }
         IpError::Unreachable => UNREACHABLE,
-        IpError::TimedOut => "no answer came in time",
-        IpError::Exhausted => "there is no room for more; take something away first",
+        IpError::TimedOut => "timed out",
+        IpError::Exhausted => "the limit is reached; remove one first",
     }
 }
 
@@ -409,7 +407,7 @@ mod tests {
     fn errors_say_what_to_do() {
         assert_eq!(
             NetError::from(TcpError::ConnectionRefused).to_string(),
-            "nobody listens there; check the port, and that the server runs"
+            "connection refused; check the port, and that the server runs"
         );
         assert!(NetError::from(AccessError::from(NameError::NotFound)).to_string().contains("no network stack"));
         assert!(NetError::from(DnsError::NoServer).to_string().contains("ipconfig --dns"));

@@ -125,8 +125,8 @@ pub trait Card: 'static {
     /// Notifies the device of added buffers and packets.
     fn flush(&self, client: &Client);
 
-    /// Notifies the device, then adds received packets and the buffers of sent ones to `taken`, up to `most` in all. When
-    /// fewer are left, the client is notified of the next.
+    /// Notifies the device, then adds received packets and the buffers of sent ones to `taken`, up to `most` in all.
+    /// When fewer are left, the client is notified of the next.
     fn collect(&self, client: &Client, taken: &mut Vec<Filled>, most: usize);
 
     /// Takes the oldest received packet.
@@ -164,11 +164,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_event_is_told_once_and_the_link_first() {
+    fn events_are_taken_once_link_first() {
         let mut events = Events { sent: true, ..Events::default() };
         events.merge(Events { received: true, link: true, sent: false });
-        let told: Vec<NicEventType> = core::iter::from_fn(|| events.take()).collect();
-        assert!(matches!(told[..], [NicEventType::LinkEvent, NicEventType::ReceiveEvent, NicEventType::TransmitEvent]));
+        let taken: Vec<NicEventType> = core::iter::from_fn(|| events.take()).collect();
+        assert!(matches!(
+            taken[..],
+            [NicEventType::LinkEvent, NicEventType::ReceiveEvent, NicEventType::TransmitEvent]
+        ));
         assert!(events.is_empty());
     }
 }

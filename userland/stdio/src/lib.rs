@@ -34,10 +34,10 @@ pub enum PipeBroken {
 impl fmt::Display for PipeBroken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PipeBroken::Closed => formatter.write_str("the program at the other end of the pipe ended"),
-            PipeBroken::Refused(PipeError::Exhausted) => formatter.write_str("the reader of the pipe has no room left"),
+            PipeBroken::Closed => formatter.write_str("broken pipe"),
+            PipeBroken::Refused(PipeError::Exhausted) => formatter.write_str("the reader of the pipe is out of memory"),
             PipeBroken::Refused(PipeError::DeviceError) => formatter.write_str("the device behind the pipe failed"),
-            PipeBroken::Refused(PipeError::NotPermitted) => formatter.write_str("the reader of the pipe refuses it"),
+            PipeBroken::Refused(PipeError::NotPermitted) => formatter.write_str("the reader of the pipe denies access"),
             PipeBroken::System(status) => write!(formatter, "the kernel refused a block: {}", status.text()),
         }
     }

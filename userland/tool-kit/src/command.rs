@@ -23,7 +23,7 @@ const STATUS_DIED: i32 = 128;
 /// Why a command did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// A sentence for people.
+    /// A sentence for the user.
     Failed(String),
     /// The reader of the tool's output has ended.
     NoReader(PipeBroken),
@@ -60,7 +60,7 @@ impl Runner {
         let child = self.create(namespace, command)?;
         let child = child.endpoint(self.slot("output")?, writer).and_then(Child::start).map_err(failed)?;
         let mut input = Input::new(reader);
-        // A shell that was killed cuts its pipe off; its epitaph tells more.
+        // A killed shell breaks its pipe; its epitaph has the reason.
         while let Ok(Some(block)) = input.block() {
             output.write(&block).map_err(RunError::NoReader)?;
         }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_they_are_put() {
+    fn words_are_quoted() {
         assert_eq!(command_line(["rm", "-f", "a b"]), "rm -f 'a b'");
         assert_eq!(with_word("rm", "a b"), "rm 'a b'");
         assert_eq!(with_word("cp {} {}.old", "a"), "cp a a.old");

@@ -89,7 +89,7 @@ pub fn for_each_line(
 pub fn report_too_long(name: &str) {
     let shown = if name == INPUT_NAME { "standard input".into() } else { printable(name.as_bytes()) };
     let mebibytes = MAX_LINE_BYTES >> 20;
-    report::error(format_args!("{shown}: a line is longer than {mebibytes} MiB, so this is no text file"));
+    report::error(format_args!("{shown}: a line is longer than {mebibytes} MiB; this is not a text file"));
 }
 
 /// Whether the next line has to be read from the source.
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_however_they_are_cut() {
+    fn lines_are_reassembled() {
         let text = "one\n\ntwo\nthree";
         for cut in 0..=text.len() {
             let (first, second) = text.split_at(cut);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use client::access::AccessError;
 use client::answer::{REQUEST_LIMIT, wait};
 use client::namespace::Namespace;
-use client::person::CONSOLE;
+use client::terminal::CONSOLE;
 use contracts::console::{self, states};
 use contracts::directory::NameError;
 use line_editor::{Decoder, Key};
@@ -19,7 +19,7 @@ use terminal::page::{CURSOR, INVERSE_OFF, INVERSE_ON, PAGE_START};
 
 const KEY_BYTES: usize = 1024;
 /// Interval in milliseconds at which the terminal size is polled, and at which a refused page is retried.
-const LOOK_MS: u64 = 250;
+const POLL_MS: u64 = 250;
 
 /// Size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Screen {
         let keyboard = Keyboard::Idle(open_console(namespace)?);
         let mut screen =
             Screen { pages: Some(pages), keyboard, decoder: Decoder::new(), size: Size { columns: 80, rows: 24 } };
-        Ok(screen.look().then_some(screen))
+        Ok(screen.poll_size().then_some(screen))
     }
 
     /// The size at the last poll.
@@ -86,7 +86,7 @@ impl Screen {
     }
 
     /// Polls the size. Returns whether it is an interactive terminal.
-    fn look(&mut self) -> bool {
+    fn poll_size(&mut self) -> bool {
         let Some(pages) = self.pages.take() else { return false };
         match wait(pages.get_info(), REQUEST_LIMIT) {
             Ok(console::ImpReadyAfterGetInfo::Info { terminal, columns, rows, next }) => {
@@ -126,12 +126,12 @@ impl Screen {
 
     /// Retries [`show`](Screen::show) until no other program has the screen. Returns whether there still is a
     /// terminal.
-    pub fn show_in_turn(&mut self, page: &PageText) -> bool {
+    pub fn show_when_free(&mut self, page: &PageText) -> bool {
         loop {
             match self.show(page) {
                 Ok(()) => return true,
                 Err(ShowError::Gone) => return false,
-                Err(ShowError::Busy) => sip::time::sleep_until(Deadline::after_ms(LOOK_MS)),
+                Err(ShowError::Busy) => sip::time::sleep_until(Deadline::after_ms(POLL_MS)),
             }
         }
     }
@@ -139,14 +139,14 @@ impl Screen {
     /// Waits for keys or a resize.
     pub fn wait(&mut self, deadline: Deadline) -> Event {
         loop {
-            let look = Deadline::after_ms(LOOK_MS);
-            let is_last = deadline.as_ns() <= look.as_ns();
-            match self.read(if is_last { deadline } else { look }) {
+            let next_poll = Deadline::after_ms(POLL_MS);
+            let is_last = deadline.as_ns() <= next_poll.as_ns();
+            match self.read(if is_last { deadline } else { next_poll }) {
                 Event::Nothing => {}
                 event => return event,
             }
             let before = self.size;
-            if !self.look() {
+            if !self.poll_size() {
                 return Event::Gone;
             }
             if self.size != before {
@@ -180,9 +180,9 @@ impl Screen {
                 }
             }
             Ok(console::ImpReadyAfterRead::ReadFailed { error: console::ConsoleError::Busy, next, .. }) => {
-                // Another program's turn; the page is refused as well until that is over.
+                // Another program has the terminal; the page is refused too until it releases it.
                 self.keyboard = Keyboard::Idle(next);
-                sip::time::sleep_until(Deadline::after_ms(LOOK_MS));
+                sip::time::sleep_until(Deadline::after_ms(POLL_MS));
                 Event::Resized
             }
             Ok(console::ImpReadyAfterRead::ReadFailed { .. } | console::ImpReadyAfterRead::ChannelClosed(_)) => {

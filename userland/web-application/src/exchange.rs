@@ -14,7 +14,7 @@ use crate::reply::{Body, Reply};
 const PIECE_BYTES: u32 = 64 * 1024;
 
 /// A request that awaits a response. Dropped without one, the client gets a 502.
-#[must_use = "dropped without an answer, the client is told that the application failed"]
+#[must_use = "dropped without a reply, the client gets a 502"]
 pub struct Exchange {
     head: RequestHead,
     /// The head as received.
@@ -44,8 +44,8 @@ pub enum BodyError {
 impl fmt::Display for BodyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            BodyError::TooLong => "the body is longer than this application takes",
-            BodyError::Failed => "the body did not come whole",
+            BodyError::TooLong => "the body exceeds the application's limit",
+            BodyError::Failed => "the body is incomplete",
         })
     }
 }

@@ -25,7 +25,7 @@ pub use reply::Reply;
 pub use web_message as message;
 
 /// Maximum requests in flight per application; it accepts no others meanwhile.
-pub const MAX_UNDER_WAY: usize = 64;
+pub const MAX_PENDING: usize = 64;
 
 /// Reports that the application is ready and has each request answered by `answer`, until the server closes the
 /// channel and the last one is answered. Returns the exit status for `main`.
@@ -37,7 +37,7 @@ where
     match executor::block_on(accept(application, Rc::new(answer))) {
         Ok(()) => 0,
         Err(status) => {
-            report::error(format_args!("requests cannot be waited for: {}", status.text()));
+            report::error(format_args!("cannot wait for requests: {}", status.text()));
             1
         }
     }
@@ -48,7 +48,7 @@ where
     A: Fn(Exchange) -> F + 'static,
     F: Future<Output = Result<Answered, Gone>> + 'static,
 {
-    let places = Semaphore::new(MAX_UNDER_WAY);
+    let places = Semaphore::new(MAX_PENDING);
     let mut application = application.ready();
     loop {
         let place = places.acquire(1).await;
@@ -66,5 +66,5 @@ where
     }
     // The server has closed the channel; requests in flight are still answered. If the server has ended, so have the
     // channels of its requests, and they end soon.
-    drop(places.acquire(MAX_UNDER_WAY).await);
+    drop(places.acquire(MAX_PENDING).await);
 }

@@ -59,12 +59,12 @@ impl Reply {
 
     /// 404 Not Found.
     pub fn not_found() -> Reply {
-        Reply::error(404, "Nothing has that path here.")
+        Reply::error(404, "Not found.")
     }
 
     /// 405 Method Not Allowed; `allowed` lists the allowed methods, separated by commas.
     pub fn wrong_method(allowed: &'static str) -> Reply {
-        let reply = Reply::error(405, format_args!("This path answers to {allowed}."));
+        let reply = Reply::error(405, format_args!("Allowed methods: {allowed}."));
         // A list of methods is a valid header value.
         reply.with_header("allow", allowed).unwrap_or_else(|_| Reply::error(405, "Wrong method."))
     }

@@ -31,6 +31,6 @@ fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), De
     driver.serve()?;
     machine.pass_ms(TIME_LIMIT_MS);
     let served = driver.serve();
-    assert!(served.is_err() || driver.in_flight() == 0, "a request is waited for without end");
+    assert!(served.is_err() || driver.in_flight() == 0, "a request never completes");
     served
 }

@@ -9,7 +9,7 @@ mod replay;
 use std::path::Path;
 
 #[test]
-fn whatever_the_device_answers_the_driver_lives_on() {
+fn the_driver_survives_any_answer() {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs");
     replay::replay(&inputs, 200, body::run);
 }

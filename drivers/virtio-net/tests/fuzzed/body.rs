@@ -19,7 +19,7 @@ fn live(driver: &mut Driver, machine: &Machine, choices: &[u8]) -> Result<(), De
         let bytes = 1 + 4 * usize::from(choice);
         let buffer = machine.allocate(bytes).expect("memory");
         match choice & 3 {
-            0 => drop(driver.give(buffer, bytes)),
+            0 => drop(driver.add_buffer(buffer, bytes)),
             1 => drop(driver.send(buffer, bytes, &[choice; 12])),
             2 => machine.run(),
             _ => driver.serve()?,

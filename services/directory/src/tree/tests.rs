@@ -19,7 +19,7 @@ fn sample() -> Names {
 }
 
 #[test]
-fn the_rest_of_a_path_is_the_providers() {
+fn the_rest_of_a_path_is_left_to_the_provider() {
     let tree = sample();
     assert_eq!(provider_at(&tree, "/fs/disk0/a//b.txt"), Ok(("ext2", "a//b.txt".into())));
     assert_eq!(provider_at(&tree, "fs//disk0/"), Ok(("ext2", String::new())));
@@ -46,7 +46,7 @@ fn links_are_followed_up_to_a_limit() {
 }
 
 #[test]
-fn a_link_made_in_a_part_of_the_tree_stays_in_it() {
+fn a_link_made_below_a_folder_cannot_leave_it() {
     let mut tree = sample();
     let part = tree.create_folder(Names::ROOT, "/part").unwrap();
     tree.register(part, "inner", ProviderScope::Name, "x", "inner").unwrap();
@@ -66,7 +66,7 @@ fn only_the_registrar_registers_again() {
 }
 
 #[test]
-fn a_node_that_was_taken_out_names_nothing() {
+fn a_removed_node_resolves_to_nothing() {
     let mut tree = sample();
     let folder = tree.create_folder(Names::ROOT, "/tmp").unwrap();
     assert_eq!(tree.remove(Names::ROOT, "/dev"), Err(NameError::IsADirectory));
@@ -104,7 +104,7 @@ fn list(text: &str) -> Rc<List> {
 }
 
 #[test]
-fn the_nearest_list_above_decides() {
+fn the_nearest_ancestors_list_governs() {
     let mut tree = sample();
     let node = |tree: &Names, path: &str| tree.look(Names::ROOT, path).unwrap().node;
     let (dev, disk) = (node(&tree, "/dev"), node(&tree, "/dev/disk0"));
@@ -122,8 +122,8 @@ fn the_nearest_list_above_decides() {
 }
 
 #[test]
-fn a_list_goes_with_its_name_and_a_first_one_comes_with_it() {
-    let mut tree = Names::new().with_first_lists(Vec::from([("/tmp".into(), list("allow read **"))]));
+fn a_list_is_removed_with_its_name_and_an_initial_one_set_on_creation() {
+    let mut tree = Names::new().with_initial_lists(Vec::from([("/tmp".into(), list("allow read **"))]));
     assert!(!tree.has_lists());
     for _ in 0..2 {
         let folder = tree.create_folder(Names::ROOT, "/tmp").unwrap();
@@ -134,9 +134,9 @@ fn a_list_goes_with_its_name_and_a_first_one_comes_with_it() {
 }
 
 #[test]
-fn a_first_list_is_that_of_the_path_or_else_of_the_first_pattern() {
+fn an_exact_path_precedes_patterns_for_initial_lists() {
     let lists = [("/fs/*", "allow traverse **"), ("/fs/ram0", "allow all **"), ("/fs/r*", "deny all **")];
-    let mut tree = Names::new().with_first_lists(lists.map(|(path, text)| (path.into(), list(text))).into());
+    let mut tree = Names::new().with_initial_lists(lists.map(|(path, text)| (path.into(), list(text))).into());
     let mut text = |path: &str| {
         let node = tree.create_folder(Names::ROOT, path).unwrap();
         tree.list_of(node).map(|(_, list)| list.text())
@@ -148,8 +148,8 @@ fn a_first_list_is_that_of_the_path_or_else_of_the_first_pattern() {
 }
 
 #[test]
-fn a_provider_that_comes_back_has_the_list_that_it_had() {
-    let mut tree = Names::new().with_first_lists(Vec::from([("/fs/a".into(), list("allow read **"))]));
+fn a_provider_registered_again_has_its_former_list() {
+    let mut tree = Names::new().with_initial_lists(Vec::from([("/fs/a".into(), list("allow read **"))]));
     let own = |tree: &Names, node| tree.list_of(node).filter(|(of, _)| *of == node).map(|(_, list)| list.text());
     let mount = |tree: &mut Names, path: &str| {
         tree.register(Names::ROOT, path, ProviderScope::Subtree, "volume-manager.singularity", "fs").unwrap().0
@@ -163,12 +163,12 @@ fn a_provider_that_comes_back_has_the_list_that_it_had() {
     assert_eq!(own(&tree, other), None);
     let node = mount(&mut tree, "/fs/a");
     assert_eq!(own(&tree, node).as_deref(), Some("deny all **\n"));
-    // One whose list was taken away has the first one again.
+    // Clearing the list restores the initial one on the next registration.
     tree.set_list(node, None).unwrap();
     tree.remove(Names::ROOT, "/fs/a").unwrap();
     let node = mount(&mut tree, "/fs/a");
     assert_eq!(own(&tree, node).as_deref(), Some("allow read **\n"));
-    // There is an end to what is kept: the oldest goes.
+    // The number of kept lists is bounded: the oldest is dropped.
     for number in 0..=KEPT_LISTS {
         let path = format!("/fs/{number}");
         let node = mount(&mut tree, &path);
@@ -180,16 +180,16 @@ fn a_provider_that_comes_back_has_the_list_that_it_had() {
 }
 
 #[test]
-fn a_name_that_is_not_there_has_the_list_that_it_will_have() {
+fn a_missing_name_has_the_list_it_would_be_created_with() {
     let lists = [("/fs", "allow read **"), ("/fs/ram0", "allow all **")];
-    let mut tree = Names::new().with_first_lists(lists.map(|(path, text)| (path.into(), list(text))).into());
+    let mut tree = Names::new().with_initial_lists(lists.map(|(path, text)| (path.into(), list(text))).into());
     tree.create_folder(Names::ROOT, "/fs").unwrap();
     let before = |tree: &Names, path: &str| {
         let place = tree.place_of(Names::ROOT, path, &mut |_| Ok(())).unwrap();
-        tree.list_before(&place).map(|list| list.text())
+        tree.list_on_creation(&place).map(|list| list.text())
     };
     assert_eq!(before(&tree, "/fs/ram0").as_deref(), Some("allow all **\n"));
-    assert_eq!(before(&tree, "/fs/disk0"), None, "the folder's own decides");
+    assert_eq!(before(&tree, "/fs/disk0"), None, "the folder's own list governs");
     let node = tree.register(Names::ROOT, "/fs/ram0", ProviderScope::Subtree, "manager", "fs").unwrap().0;
     assert_eq!(before(&tree, "/fs/ram0"), None, "it has its own");
     tree.set_list(node, Some(list("deny all **"))).unwrap();
@@ -198,7 +198,7 @@ fn a_name_that_is_not_there_has_the_list_that_it_will_have() {
 }
 
 #[test]
-fn each_folder_on_the_way_is_asked() {
+fn each_folder_along_the_path_is_checked() {
     let mut tree = sample();
     tree.create_folder(Names::ROOT, "/a/b").unwrap();
     tree.link(Names::ROOT, "/a/b/link", "/fs/disk0/data").unwrap();
@@ -231,7 +231,7 @@ fn each_folder_on_the_way_is_asked() {
 }
 
 #[test]
-fn a_place_has_the_nearest_node_that_is_there() {
+fn a_place_has_its_nearest_existing_ancestor() {
     let tree = sample();
     let place = |path: &str| tree.place_of(Names::ROOT, path, &mut |_| Ok(())).unwrap();
     let node = |path: &str| tree.look(Names::ROOT, path).unwrap().node;

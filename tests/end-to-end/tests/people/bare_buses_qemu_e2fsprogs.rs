@@ -61,7 +61,7 @@ fn devices_that_cannot_be_used_say_why_and_the_others_work() {
         ["-device", "virtio-rng-pci,bus=below"],
     ];
     let run = BareMachine::new("qemu").with(&qemu(words.as_flattened())).run("devices; random 4");
-    let said = ["cannot interrupt by messages", "is a legacy virtio device"];
+    let said = ["does not support MSI-X", "is a legacy virtio device"];
     for error in said {
         assert!(run.text().contains(error) && run.errors.contains(error), "{error}:\n{run}");
     }

@@ -143,10 +143,10 @@ fn output_goes_nowhere_without_a_file_system() {
 fn programs_for_files_say_what_is_wrong_and_go_on() {
     for (commands, parts) in [
         ("cp a", ["cp", "at least two paths"]),
-        ("cp /no/a /no/b /no/c", ["/no/c", "a folder that is there"]),
+        ("cp /no/a /no/b /no/c", ["/no/c", "an existing folder"]),
         ("mv /no/a /no/b", ["/no/a", "nothing has that name"]),
         ("rm /no/a", ["/no/a", "nothing has that name"]),
-        ("rm -r /", ["rm: /", "no file or folder of a volume"]),
+        ("rm -r /", ["rm: /", "not a file or folder of a volume"]),
         ("rm -r /dev/console", ["/dev/console", "stop"]),
         ("mkdir /dev", ["mkdir: /dev", ""]),
         ("mkdir /foo", ["mkdir: /foo", "lies in no file system"]),

@@ -123,9 +123,9 @@ fn copies_replace_files_and_nothing_is_copied_onto_itself() {
         ("cp folder b", ["cp: folder", "-r"]),
         ("cp -r folder folder/below", ["cp: folder", "into itself"]),
         ("ln -s folder/below way; cp -r folder way", ["cp: folder/below/folder", "into itself"]),
-        ("cp -r folder a", ["cp: a", "no folder"]),
+        ("cp -r folder a", ["cp: a", "not a folder"]),
         ("mkdir c; mkdir c/a; cp a c", ["cp: c/a", "a folder has that name"]),
-        ("cp a none b numbers", ["numbers", "a folder that is there"]),
+        ("cp a none b numbers", ["numbers", "an existing folder"]),
         ("mkdir into; cp none a into; cat into/a; false", ["cp: none", "nothing has that name"]),
     ] {
         machine(&[&image]).run(&format!("cd /fs/disk0; {commands}")).refused(&parts);
@@ -182,7 +182,7 @@ fn folders_and_files_are_made_and_removed() {
     for (commands, parts) in [
         ("mkdir m", ["mkdir: m", "taken"]),
         ("mkdir -p a/b", ["mkdir: a/b", "not a folder"]),
-        ("rmdir m", ["rmdir: m", "names in that folder"]),
+        ("rmdir m", ["rmdir: m", "the folder is not empty"]),
         ("rmdir a", ["rmdir: a", "not a folder"]),
         ("rm m", ["rm: m", "rm -r"]),
         ("rm none a; ls", ["rm: none", "nothing has that name"]),

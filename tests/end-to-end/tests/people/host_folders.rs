@@ -66,7 +66,7 @@ fn copies_replace_files_and_nothing_is_copied_onto_itself() {
         ("cp a folder/hard", ["cp: a", "onto itself"]),
         ("cp folder b", ["cp: folder", "-r"]),
         ("cp -r folder folder/below", ["cp: folder", "into itself"]),
-        ("cp -r folder a", ["cp: a", "no folder"]),
+        ("cp -r folder a", ["cp: a", "not a folder"]),
     ] {
         run(folder.path(), commands).refused(&parts);
     }
@@ -87,7 +87,7 @@ fn folders_and_files_are_made_moved_and_removed() {
     for (commands, parts) in [
         ("mkdir m", ["mkdir: m", "taken"]),
         ("mkdir -p b/c", ["mkdir: b/c", "not a folder"]),
-        ("rmdir m", ["rmdir: m", "names in that folder"]),
+        ("rmdir m", ["rmdir: m", "the folder is not empty"]),
         ("rmdir b", ["rmdir: b", "not a folder"]),
         ("rm m", ["rm: m", "rm -r"]),
         ("rm none", ["rm: none", "nothing has that name"]),
@@ -166,7 +166,7 @@ fn what_is_no_file_is_listed_and_refused_without_waiting() {
     assert_eq!(on(&folder, "ls -l | grep -c '^[?]'"), "2\n");
     for name in ["pipe", "socket"] {
         run(folder.path(), &format!("cat {name}")).refused(&[name, "neither a file nor a folder"]);
-        run(folder.path(), &format!("echo x > {name}")).refused(&[name, "cannot do this"]);
+        run(folder.path(), &format!("echo x > {name}")).refused(&[name, "does not support this"]);
         assert_eq!(on(&folder, &format!("rm {name}")), "");
         assert!(!folder.path().join(name).exists());
     }
@@ -186,7 +186,7 @@ fn names_that_are_no_text_are_shown_escaped_and_keep_their_bytes() {
     assert_eq!(text, "latin\ntext\n7\n");
     assert_eq!(fs::read(name(b"na\xefve")).expect("renamed"), b"latin\n");
     assert!(name(b"d\xff").is_dir() && !name(b"caf\xc3\xa9").exists());
-    run(folder.path(), "cat 'a\\x5c'").refused(&["no path", "UTF-8"]);
+    run(folder.path(), "cat 'a\\x5c'").refused(&["invalid path", "UTF-8"]);
 }
 
 #[test]

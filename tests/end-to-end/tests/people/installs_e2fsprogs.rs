@@ -120,7 +120,7 @@ fn a_program_is_installed_upgraded_and_taken_out_and_stays_so() {
     let trial = Trial::new();
     trial.run("greeter").refused(&["greeter"]);
     let report = trial.run("install --dry-run one.package").succeeded();
-    assert!(report.contains("nothing speaks against it") && trial.store().is_empty(), "{report}");
+    assert!(report.contains("accepted; nothing was changed") && trial.store().is_empty(), "{report}");
 
     let report = trial.run("install one.package; greeter").succeeded();
     for part in ["proved  signature", "can reach: ", "kept in /fs/disk0/system", "installed\n", "this is 1.0.0"] {
@@ -207,7 +207,7 @@ fn bad_packages_change_nothing_on_the_disk() {
         "shell.singularity + upgrade.singularity refused upgrade on greeter (I107)",
         "shell.singularity + upgrade.singularity refused upgrade on package (I223)",
         "shell.singularity + uninstall.singularity refused uninstall on directory (I136 I214 I222)",
-        "shell.singularity + uninstall.singularity refused uninstall on no program's name (I101)",
+        "shell.singularity + uninstall.singularity refused uninstall on invalid name (I101)",
     ] {
         assert!(end.contains(line), "`{line}` is not in:\n{end}");
     }

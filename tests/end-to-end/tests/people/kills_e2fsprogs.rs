@@ -42,7 +42,7 @@ fn one_clear_error(victim: &str) {
     run.orderly();
     let said = said_by(&run, "cat");
     assert_eq!(said.len(), 1, "one error of `cat` was to be expected:\n{run}");
-    assert!(said[0].contains("/fs/disk0/large") && said[0].contains("ended in the middle"), "{run}");
+    assert!(said[0].contains("/fs/disk0/large") && said[0].contains("ended during the request"), "{run}");
     let text = run.text();
     assert!(text.contains("small\n") && !text.contains("not "), "the next `cat` has to work:\n{run}");
     for unaware in ["directory", "console", "service-manager", "sleep", "answer"] {

@@ -26,14 +26,14 @@ fn what_there_is_is_shown() {
 fn what_makes_no_sense_is_refused_in_words() {
     for (commands, parts) in [
         ("ipconfig nope", ["ipconfig: nope", "no interface of that name"]),
-        ("ipconfig lo --add x/8", ["ipconfig: x/8", "this is no address"]),
+        ("ipconfig lo --add x/8", ["ipconfig: x/8", "not an address"]),
         ("ipconfig lo --add 192.0.2.9", ["192.0.2.9: say how many", "as in 192.0.2.5/24"]),
         ("ipconfig lo --add 1.2.3.4/33", ["1.2.3.4/33", "at most 32"]),
         ("ipconfig lo --dhcp maybe", ["maybe", "--dhcp on"]),
-        ("ipconfig --dns 1.1.1", ["1.1.1", "this is no address"]),
+        ("ipconfig --dns 1.1.1", ["1.1.1", "not an address"]),
         ("ipconfig lo --add 192.0.2.9/24", ["192.0.2.9/24", "on the host"]),
         ("route sub", ["`sub`", "route add NETWORK GATEWAY"]),
-        ("route add default 300.1.1.1", ["300.1.1.1", "this is no address"]),
+        ("route add default 300.1.1.1", ["300.1.1.1", "not an address"]),
         ("route add 1.2.3.0/24 --interface nope", ["nope", "interface"]),
         ("netstat eth0", ["eth0", "one word too many"]),
         ("dns", ["names", "usage"]),

@@ -166,6 +166,7 @@ fn a_partition_is_refused_while_its_disk_is_mounted() {
     let text = run.text();
     assert!(text.starts_with("/dev/disk0 is at /fs/whole (ext2)\nwhole\nrefused\nrefused\n"), "{run}");
     assert!(text.ends_with("/dev/disk0p1 is at /fs/disk0p1 (ext2)\n"), "{run}");
-    let whole = "/dev/disk0p1: /dev/disk0, which it is a part of, is mounted at /fs/whole; unmount it first (`umount /fs/whole`)";
+    let whole = "/dev/disk0p1: /dev/disk0, of which it is a partition, is mounted at /fs/whole; \
+                 unmount it first (`umount /fs/whole`)";
     assert_eq!(run.errors.matches(whole).count(), 2, "{run}");
 }

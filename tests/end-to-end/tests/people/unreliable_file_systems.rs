@@ -31,7 +31,7 @@ fn a_file_system_that_failed_too_often_is_given_up_with_a_report() {
     // It was started again as often as its manifest says, and no process is left of it.
     assert_eq!(line[4..6], ["-", "3"], "{run}");
     assert!(before.contains("unreliable-fs exited with status 1; it failed too often"), "{run}");
-    assert!(before.ends_with("started again\n"), "its name is to be gone:\n{run}");
+    assert!(before.ends_with("restarted\n"), "its name is to be gone:\n{run}");
     for part in ["/fs/ram0: unreliable-fs exited", "failed too often", "`umount /fs/ram0`", "`check /dev/ram0`"] {
         assert!(run.errors.contains(part), "`{part}` is missing:\n{run}");
     }
@@ -51,8 +51,8 @@ fn a_file_system_that_falls_silent_holds_up_nobody_else() {
     assert_eq!(mounted(before, "/fs/silent")[1..3], ["/dev/ram1", "fat"], "{run}");
     // Killed, it is started again, and whoever it did not answer hears of its end: one after the other.
     assert_eq!(mounted(after, "/fs/silent")[5], "2", "{run}");
-    let told =
-        |program: &str| run.errors.contains(&format!("{program}: /fs/silent: its file system ended in the middle"));
+    let ended = "/fs/silent: its file system ended during the request";
+    let told = |program: &str| run.errors.contains(&format!("{program}: {ended}"));
     assert!(told("sync") && told("umount"), "{run}");
 }
 

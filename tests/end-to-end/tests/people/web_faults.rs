@@ -205,7 +205,7 @@ fn an_application_that_only_fails_is_let_rest() {
 fn an_application_with_much_to_do_is_not_ended() {
     let site = site();
     is_back(&site, "the start");
-    let ends = |site: &Site| site.live.errors().matches("took too long").count();
+    let ends = |site: &Site| site.live.errors().matches("timed out and was stopped").count();
     let before = ends(&site);
     let port = site.port;
     let asked: Vec<_> = (0..300)

@@ -1,6 +1,6 @@
 //! Progress output to an interactive console, if there is one.
 //!
-//! Key type: [`Person`]. Progress does not go through standard output, which carries results only.
+//! Key type: [`Terminal`]. Progress does not go through standard output, which carries results only.
 //! Deliberately not here: input, which goes through the contract of the console.
 
 use contracts::console;
@@ -14,16 +14,16 @@ use crate::namespace::Namespace;
 /// Path of the console.
 pub const CONSOLE: &str = "/dev/console";
 
-/// An interactive terminal.
-pub struct Person {
+/// The console as an interactive terminal, for output beside standard output.
+pub struct Terminal {
     console: Option<console::Imp<console::states::Ready>>,
     /// Columns of the terminal.
     pub columns: u32,
 }
 
-impl Person {
+impl Terminal {
     /// Opens the console; `None` if it is a file or a pipe, or may not be used.
-    pub fn find(namespace: &mut Namespace) -> Option<Person> {
+    pub fn find(namespace: &mut Namespace) -> Option<Terminal> {
         let opened = namespace.open(CONSOLE, console::new_channel, |importer| match wait(importer, REQUEST_LIMIT)? {
             console::ImpStart::Success { next } => Ok(next),
             console::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::NotPermitted)),
@@ -31,7 +31,7 @@ impl Person {
         });
         match wait(opened.ok()?.get_info(), REQUEST_LIMIT).ok()? {
             console::ImpReadyAfterGetInfo::Info { terminal: true, columns, next, .. } => {
-                Some(Person { console: Some(next), columns })
+                Some(Terminal { console: Some(next), columns })
             }
             console::ImpReadyAfterGetInfo::Info { .. } | console::ImpReadyAfterGetInfo::ChannelClosed(_) => None,
         }
