@@ -24,29 +24,8 @@ use sing::test::{self, CONFORMANCE, END_TO_END, FUZZING, Selection, UNIT, again,
 use sing::test_output::{Counts, Verdict, verdict};
 use sing::tool;
 
-use crate::{fuzz, hostile};
+use crate::{fuzz, hostile, needs};
 
-/// Parts of the end-to-end tests that need Linux's own file system tools have this in their names.
-const NEEDS_E2FSPROGS: &str = "e2fsprogs";
-/// Likewise those that need its tools for FAT; also tests outside that crate.
-const NEEDS_DOSFSTOOLS: &str = "dosfstools";
-/// Likewise those that need its tool for partition tables.
-const NEEDS_SFDISK: &str = "sfdisk";
-/// Likewise those that need clients of web servers, or a server to try our own client with.
-const CLIENTS: [(&str, Tool); 8] = [
-    ("curl", Tool::CURL),
-    ("wget", Tool::WGET),
-    ("wrk", Tool::WRK),
-    ("python", Tool::PYTHON),
-    ("python_requests", Tool::REQUESTS),
-    ("chromium", Tool::CHROMIUM),
-    ("tshark", Tool::TSHARK),
-    ("dnsmasq", Tool::DNSMASQ),
-];
-/// Likewise those that make network namespaces.
-const NEEDS_NETNS: &str = "netns";
-/// Likewise those that need QEMU.
-const NEEDS_QEMU: &str = "qemu";
 /// A conformance run that takes longer has hung.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
 /// The suite runs on machines of these sizes.
@@ -119,20 +98,10 @@ fn unit_tests(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     if crates.is_empty() {
         return Ok(counts);
     }
-    let needs = |mark: &str| crates.iter().any(|tested| tested.may_need(selection.name, mark));
-    let left_out = without_dosfstools(needs, &mut counts);
+    let left_out = needs::left_out(&crates, selection, &mut counts)?;
     let tests = CargoTests { repository, tier: UNIT, metadata: &metadata, crates, tool: None, left_out };
     counts += tests.run(selection)?;
     Ok(counts)
-}
-
-/// What is in the names of tests that need Linux's tools for FAT, where those are not there.
-fn without_dosfstools(needs: impl Fn(&str) -> bool, counts: &mut Counts) -> Vec<&'static str> {
-    if !needs(NEEDS_DOSFSTOOLS) || host_tools::ensure(&Tool::MKFS_FAT) && host_tools::ensure(&Tool::MCOPY) {
-        return Vec::new();
-    }
-    *counts += skipped("tests of FAT disks", "install dosfstools and mtools to run them");
-    vec![NEEDS_DOSFSTOOLS]
 }
 
 fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
@@ -144,40 +113,9 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     if selection.name.is_some_and(|name| !tested.may_have(name)) {
         return Ok(counts);
     }
-    let needs = |mark: &str| tested.may_need(selection.name, mark);
-    let mut left_out = without_dosfstools(needs, &mut counts);
-    if needs(NEEDS_E2FSPROGS) && !host_tools::ensure(&Tool::MKE2FS) {
-        counts += skipped("end-to-end tests on disks made by mke2fs", "install e2fsprogs to run them");
-        left_out.push(NEEDS_E2FSPROGS);
-    }
-    if needs(NEEDS_SFDISK) && !host_tools::ensure(&Tool::SFDISK) {
-        counts += skipped("end-to-end tests of partitions", &host_tools::remedy(&Tool::SFDISK));
-        left_out.push(NEEDS_SFDISK);
-    }
-    for (name, tool) in CLIENTS.into_iter().filter(|(name, _)| needs(name)) {
-        let is_there = match name {
-            "python_requests" => host_tools::ensure_requests(),
-            "chromium" => host_tools::find(tool.program).is_some(),
-            _ => host_tools::ensure(&tool),
-        };
-        if !is_there {
-            counts += skipped(&format!("end-to-end tests with {name}"), &host_tools::remedy(&tool));
-            left_out.push(name);
-        }
-    }
-    if needs(NEEDS_NETNS) && !host_tools::can_make_networks() {
-        counts +=
-            skipped("end-to-end tests with Linux's network stack", "run them as root, on a host with TAP interfaces");
-        left_out.push(NEEDS_NETNS);
-    }
-    if needs(NEEDS_QEMU)
-        && let Err(failure) = host_tools::require(&Tool::QEMU)
-    {
-        counts += skipped("end-to-end tests of bare machines", &failure.to_string());
-        left_out.push(NEEDS_QEMU);
-    }
     let tool = this_tool()?;
     let crates = vec![tested];
+    let left_out = needs::left_out(&crates, selection, &mut counts)?;
     let tests = CargoTests { repository, tier: END_TO_END, metadata: &metadata, crates, tool: Some(&tool), left_out };
     counts += tests.run(selection)?;
     Ok(counts)

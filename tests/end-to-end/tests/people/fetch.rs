@@ -226,7 +226,8 @@ fn both_kinds_of_addresses() {
 }
 
 #[test]
-fn files_are_written_and_sent_on_a_disk_of_e2fsprogs() {
+fn files_are_written_to_and_sent_from_a_disk() {
+    test_needs::needs!(E2fsprogs);
     let nothing = tempfile::tempdir().expect("a folder");
     let disk = Image::of(nothing.path(), Format { mebibytes: 16, ..Format::default() });
     let large = content(2_000_000);
@@ -269,7 +270,8 @@ fn files_are_written_and_sent_on_a_disk_of_e2fsprogs() {
 
 /// A row tells how far it is, and is gone at the end.
 #[test]
-fn a_person_sees_how_far_it_is_on_a_disk_of_e2fsprogs() {
+fn a_person_sees_how_far_it_is_on_a_disk() {
+    test_needs::needs!(E2fsprogs);
     let nothing = tempfile::tempdir().expect("a folder");
     let disk = Image::of(nothing.path(), Format { mebibytes: 16, ..Format::default() });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");

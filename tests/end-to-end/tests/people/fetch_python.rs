@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use end_to_end::{Machine, free_port};
 
+test_needs::needs!(Python);
+
 /// Python's server of a folder.
 struct Server(Child);
 

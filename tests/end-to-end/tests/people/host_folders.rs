@@ -1,5 +1,5 @@
 //! Folders of the host: what the programs of the system do with ext2 they do there, the host sees it, and what the host
-//! does is seen inside. What is asked of the programs is what `files_e2fsprogs` asks on a disk.
+//! does is seen inside. What is asked of the programs is what `files` asks on a disk.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use end_to_end::{Format, Image, Run, Site, client};
 
+test_needs::needs!(Curl);
+
 const LIMIT: Duration = Duration::from_secs(50);
 
 /// Lengths around the ends of blocks of the file system, and of pieces that are sent.
@@ -73,7 +75,8 @@ fn files_of_a_folder_arrive_whole_on_one_connection() {
 
 /// What `--web` makes of a folder is an image of its own; this one is `mke2fs`'s.
 #[test]
-fn files_of_an_image_made_by_e2fsprogs_arrive_whole() {
+fn files_of_an_image_made_by_mke2fs_arrive_whole() {
+    test_needs::needs!(E2fsprogs);
     let folder = tempfile::tempdir().expect("a folder");
     fill(folder.path(), &LENGTHS);
     let image = Image::of(folder.path(), Format { mebibytes: 24, ..Format::default() });

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use end_to_end::{Site, client, repository};
 
+test_needs::needs!(Requests);
+
 #[test]
 fn a_script_uses_the_site() {
     let folder = tempfile::tempdir().expect("a folder");

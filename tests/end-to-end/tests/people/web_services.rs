@@ -216,7 +216,8 @@ fn a_service_reloads_and_loses_no_line_of_its_log() {
 }
 
 #[test]
-fn qemu_a_service_on_a_bare_machine_reloads_and_loses_no_line_of_its_log() {
+fn a_service_on_a_bare_machine_reloads_and_loses_no_line_of_its_log() {
+    test_needs::needs!(Qemu);
     a_log_is_rotated(&["--machine", "microvm"]);
 }
 

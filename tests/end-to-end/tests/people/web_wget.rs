@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use end_to_end::{Site, client};
 
+test_needs::needs!(Wget);
+
 const LIMIT: Duration = Duration::from_secs(40);
 
 fn fill(root: &Path) -> std::io::Result<()> {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use end_to_end::{Site, client};
 
+test_needs::needs!(Wrk);
+
 /// What wrk says of connections that broke, and of answers that are none.
 const ERROR: [&str; 2] = ["Socket errors", "Non-2xx"];
 /// Blocks that the server keeps to use them again, at most: a connection has no more than four at a time, and 140 are

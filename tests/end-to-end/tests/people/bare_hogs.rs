@@ -1,0 +1,61 @@
+//! A small machine and a program that takes all it can get: the program is ended and told why, and whoever sits
+//! at the shell notices nothing else, but perhaps that a program was refused memory at that very moment. (The paper on ext2 tells how the first Singularity hung here.)
+
+use end_to_end::BareMachine;
+
+test_needs::needs!(Qemu);
+
+/// What `hash -a crc32` prints for no bytes.
+const OF_NOTHING: &str = "00000000  -";
+/// How often it is asked for a sum; the last time after memory is there again.
+const SUMS: usize = 4;
+
+#[track_caller]
+fn is_ended(what: &str, held: &str) {
+    let machine = BareMachine::new("microvm").with(&["--system", "hog", "--smp", "1", "--mem", "64M"]);
+    let commands = format!(
+        "hog {what} &\n\
+         for n in 1 2 3; do ls / | hash -a crc32; sleep 100ms; end\n\
+         sleep 1500ms\n\
+         ls / | hash -a crc32; echo still here; ps; log | cat"
+    );
+    let run = machine.run(&commands);
+    let text = run.text();
+    let sums: Vec<&str> = text.lines().filter(|line| line.ends_with("  -")).collect();
+    // No program gets anything new while memory is low; who is refused says so, and the sum is of nothing then, or
+    // there is none.
+    let refused = run.errors.matches("the machine has no more of it").count();
+    let right = sums.last().filter(|sum| **sum != OF_NOTHING);
+    let wrong: Vec<&&str> = sums.iter().filter(|sum| Some(sum) != right.as_ref()).collect();
+    let missing = SUMS.checked_sub(sums.len());
+    let is_explained =
+        missing.is_some_and(|missing| missing + wrong.len() <= refused) && wrong.iter().all(|sum| **sum == OF_NOTHING);
+    assert!(right.is_some() && is_explained, "the shell has to go on meanwhile:\n{run}");
+    assert!(text.contains("still here\n") && run.status == Some(0), "{run}");
+    // On the debug output, because the log keeps the last ends only and each child of the hog has one.
+    let reason = "ended because memory ran out";
+    let ended = run.errors.lines().any(|line| line.starts_with("hog ") && line.contains(reason) && line.contains(held));
+    let logged = text.lines().any(|line| line.contains(" hog ") && line.contains("ended because memory ran out"));
+    assert!(ended && logged, "the hog has to end, with the reason:\n{run}");
+    assert!(!text.lines().any(|line| line.contains(" hog ") && line.contains("running")), "{run}");
+    for unaware in ["service-manager", "directory", "serial-console", "shell"] {
+        let alive = text.lines().any(|line| line.contains(&format!(" {unaware} ")) && line.contains("running"));
+        assert!(alive, "{unaware} does not run any more:\n{run}");
+    }
+}
+
+#[test]
+fn who_allocates_without_end_is_ended() {
+    is_ended("memory", "held");
+    is_ended("blocks", "held");
+}
+
+#[test]
+fn who_starts_children_without_end_is_ended_with_them() {
+    is_ended("children", "programs that it started held");
+}
+
+#[test]
+fn who_fills_every_channel_it_can_get_is_ended() {
+    is_ended("channels", "held");
+}
