@@ -92,13 +92,13 @@ macro_rules! of_each_format {
                 use super::*;
 
                 #[test]
-                fn a_volume_does_what_the_model_does() {
+                fn a_fat_volume_does_what_the_model_does() {
                     play(($bytes, $words), $judge, FEW);
                 }
 
                 #[test]
                 #[ignore = "takes minutes"]
-                fn a_volume_does_what_the_model_does_for_long() {
+                fn a_fat_volume_does_what_the_model_does_for_long() {
                     play(($bytes, $words), $judge, MANY);
                 }
             }
