@@ -123,7 +123,7 @@ fn watch(mut process: Command, shown: &str) -> Outcome<End> {
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 told = Instant::now();
-                println!("    at work for {}", in_words(started.elapsed()));
+                println!("    running for {}", in_words(started.elapsed()));
             }
         }
     }

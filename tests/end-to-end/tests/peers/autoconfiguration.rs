@@ -58,7 +58,7 @@ fn addresses_routes_and_names_come_from_the_network() {
         ("route add 10.9.0.0/16".to_string(), "`route add NETWORK GATEWAY`"),
         ("route add 10.9.0.0/16 203.0.113.1".into(), "203.0.113.1: it is in no network of this machine's addresses"),
         ("route add 10.9.0.0/16 2001:db8::1".into(), "different versions of IP"),
-        (format!("ping {PEER} --size 60000"), "60000 bytes do not go there in one packet"),
+        (format!("ping {PEER} --size 60000"), "60000 bytes do not fit one packet"),
     ] {
         live.ask_what_says(&command, words);
     }
@@ -72,7 +72,7 @@ fn addresses_routes_and_names_come_from_the_network() {
 
     for host in [PEER, PEER_IPV6, NAME, &format!("{NAME} --ipv6")] {
         let told = live.ask(&format!("ping {host} --count 2"));
-        assert!(told.contains("2 answered, 0 lost"), "{host}: {told}\n{}", live.errors());
+        assert!(told.contains("2 received, 0 lost"), "{host}: {told}\n{}", live.errors());
     }
     // A query goes out at once, although the network is otherwise idle.
     for _ in 0..5 {
