@@ -116,7 +116,7 @@ struct Plan {
 
 impl Plan {
     fn new(count: i64, bytes: i64, interval: Duration, wait: Duration) -> Result<Plan, String> {
-        let count = u64::try_from(count).map_err(|_| format!("`--count {count}`: write a number from 0 on"))?;
+        let count = u64::try_from(count).map_err(|_| format!("`--count {count}`: use a number from 0"))?;
         let in_range = u32::try_from(bytes).ok().filter(|_| bytes <= MAX_BYTES);
         let bytes = in_range.ok_or_else(|| format!("`--size {bytes}`: write a number from 0 to {MAX_BYTES}"))?;
         let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).clamp(1, u32::MAX - 1);

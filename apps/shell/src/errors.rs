@@ -163,7 +163,7 @@ impl Lines {
             }
             SinkText::Lost { bytes } => {
                 self.end(out);
-                let line = format!("{SHELL}: {bytes} bytes of errors are missing here: they came too fast\n");
+                let line = format!("{SHELL}: {bytes} bytes of errors dropped: they came too fast\n");
                 out.extend_from_slice(line.as_bytes());
             }
         }

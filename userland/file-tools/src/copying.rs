@@ -92,7 +92,7 @@ pub fn each_destination(
     let to = Place::new(working_folder, to);
     let folder = namespace.open_directory(&to.full);
     if let (Err(error), [_, _, ..]) = (&folder, from) {
-        report::error(format_args!("{}: of several things, each goes into a folder that is there: {error}", to.shown));
+        report::error(format_args!("{}: the target of several sources must be an existing folder: {error}", to.shown));
         return 1;
     }
     let into_folder = folder.is_ok();

@@ -56,8 +56,8 @@ fn addresses_routes_and_names_come_from_the_network() {
     assert!(kept.contains(&format!("{LEASES}.5")) && kept.contains(PEER), "after a restart of the driver:\n{kept}");
     for (command, words) in [
         ("route add 10.9.0.0/16".to_string(), "`route add NETWORK GATEWAY`"),
-        ("route add 10.9.0.0/16 203.0.113.1".into(), "203.0.113.1: it is in no network of this machine's addresses"),
-        ("route add 10.9.0.0/16 2001:db8::1".into(), "different versions of IP"),
+        ("route add 10.9.0.0/16 203.0.113.1".into(), "203.0.113.1: not on a network of this machine"),
+        ("route add 10.9.0.0/16 2001:db8::1".into(), "different IP versions"),
         (format!("ping {PEER} --size 60000"), "60000 bytes do not fit one packet"),
     ] {
         live.ask_what_says(&command, words);

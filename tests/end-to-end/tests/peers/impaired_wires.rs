@@ -206,7 +206,8 @@ fn hostile(site: &mut Site, amounts: &Amounts) {
     let (count, seconds) = FLOOD;
     println!("flood: {}", site.network.peer(&format!("flood {MACHINE} {count} {seconds}")).trim_end());
     let counters = site.live.ask("netstat --counters");
-    let forgotten = counters.lines().find_map(|line| line.trim().split_once("  connections refused or forgotten"));
+    let forgotten =
+        counters.lines().find_map(|line| line.trim().split_once("  connections dropped because the backlog was full"));
     let forgotten = forgotten.and_then(|(number, _)| number.replace(',', "").parse::<u32>().ok()).unwrap_or(0);
     assert!(forgotten > count / 2, "few of {count} connections that nobody made were forgotten:\n{counters}");
     site.network.peer(&format!("slow {MACHINE} {} 3", amounts.echoed_bytes * 4));

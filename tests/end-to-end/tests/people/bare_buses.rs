@@ -110,7 +110,7 @@ fn the_clock_is_read_at_start_and_can_be_set() {
             "date; date --clock; date --set '2099-12-31 23:59:59'; sleep 2s; date --clock; date; \
              date --set '2000-02-29 12:34:56'; date --clock; date --set 2026-02-29",
         );
-        run.refused(&["2026-02-29", "no time"]);
+        run.refused(&["2026-02-29", "not a time"]);
         let text = run.text();
         let lines: Vec<&str> = text.lines().collect();
         let starts = [

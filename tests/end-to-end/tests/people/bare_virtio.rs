@@ -27,8 +27,8 @@ fn somebody_on_the_link_answers() {
         let expected = "address 52:54:00:12:34:56\nlink    up\nmtu     1500\n\
                         10.0.2.2 is at 52:55:0a:00:02:02\nnobody\n";
         assert_eq!(run.text(), expected, "{run}");
-        assert!(run.errors.contains("10.0.2.200: nobody on the link of /dev/net0 answers"), "{run}");
-        assert!(run.errors.contains("here: this is no IPv4 address") && run.status == Some(2), "{run}");
+        assert!(run.errors.contains("10.0.2.200: no ARP reply on /dev/net0"), "{run}");
+        assert!(run.errors.contains("here: not an IPv4 address") && run.status == Some(2), "{run}");
     }
 }
 

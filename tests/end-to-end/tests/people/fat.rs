@@ -71,7 +71,7 @@ fn what_fat_cannot_do_is_refused() {
         assert!(run.status != Some(0) && !run.errors.is_empty(), "{commands}: {run}");
     };
     run(&image.path(), "ln -s target /fs/disk0/link").refused(&["its file system has no links", "`cp`"]);
-    run(&image.path(), "write /fs/disk0/one x; ln /fs/disk0/one /fs/disk0/other").refused(&["one name for each file"]);
+    run(&image.path(), "write /fs/disk0/one x; ln /fs/disk0/one /fs/disk0/other").refused(&["no hard links"]);
     refused("rm /fs/disk0/one; ln '/fs/disk0/Some folder/A long name.txt' /fs/disk0/other");
     refused("mkdir '/fs/disk0/a:b'");
     refused("mkdir '/fs/disk0/some FOLDER'");

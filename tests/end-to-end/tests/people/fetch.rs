@@ -165,7 +165,7 @@ fn what_goes_wrong_is_said_in_words() {
         ("http://localhost:x/", &["the port is no number"]),
         ("http://127.0.0.1:1/", &["nobody listens there"]),
         ("http://no-such-name.invalid/", &["no-such-name.invalid", "name"]),
-        ("http://localhost/ --redirects -1", &["--redirects -1", "from 0 on"]),
+        ("http://localhost/ --redirects -1", &["--redirects -1", "from 0"]),
         ("http://localhost/ --header nonsense", &["--header nonsense", "Name: value"]),
         ("http://localhost/ --head --post a", &["--head", "--post"]),
     ] {
@@ -180,10 +180,10 @@ fn what_goes_wrong_is_said_in_words() {
     answered(b"HTTP/1.1 503 \x1b[2J\r\n\r\n", "", &["does not speak HTTP"]);
     answered(b"HTTP/1.1 503 Busy\r\n\r\n", "", &["503 Busy", "try again later"]);
     answered(b"SSH-2.0-OpenSSH_9\r\n", "", &["does not speak HTTP"]);
-    answered(b"", "", &["without an answer"]);
-    answered(b"HTTP/1.1 200 OK\r\nContent-Length: 2048\r\n\r\nabc", "", &["cut off after 3 B of 2.0 KiB"]);
-    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", "", &["cut off after 3 B"]);
-    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n", "", &["not framed"]);
+    answered(b"", "", &["without a response"]);
+    answered(b"HTTP/1.1 200 OK\r\nContent-Length: 2048\r\n\r\nabc", "", &["truncated after 3 B of 2.0 KiB"]);
+    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", "", &["truncated after 3 B"]);
+    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n", "", &["malformed HTTP body"]);
     answered(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "", &["contradicts itself"]);
     let header = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(70_000));
     answered(header.as_bytes(), "", &["longer than it may be"]);
@@ -193,8 +193,8 @@ fn what_goes_wrong_is_said_in_words() {
 fn a_silent_server_is_waited_for_so_long_and_no_longer() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let url = format!("http://127.0.0.1:{}/", listener.local_addr().expect("it is bound").port());
-    run(&format!("fetch {url} --wait 300ms")).refused(&["the server is silent", "--wait"]);
-    run(&format!("fetch {url} --limit 300ms")).refused(&["longer than --limit allows"]);
+    run(&format!("fetch {url} --wait 300ms")).refused(&["the server timed out", "--wait"]);
+    run(&format!("fetch {url} --limit 300ms")).refused(&["--limit exceeded"]);
     // One that says a little now and then is not silent; the limit of all of it holds.
     let drip = thread::spawn(move || {
         // The two before are in line.
@@ -205,7 +205,7 @@ fn a_silent_server_is_waited_for_so_long_and_no_longer() {
             thread::sleep(Duration::from_millis(50));
         }
     });
-    run(&format!("fetch {url} --wait 2s --limit 500ms")).refused(&["longer than --limit allows"]);
+    run(&format!("fetch {url} --wait 2s --limit 500ms")).refused(&["--limit exceeded"]);
     drip.join().expect("the server ends");
 }
 

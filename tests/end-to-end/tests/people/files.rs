@@ -127,7 +127,7 @@ fn copies_replace_files_and_nothing_is_copied_onto_itself() {
         ("ln -s folder/below way; cp -r folder way", ["cp: folder/below/folder", "into itself"]),
         ("cp -r folder a", ["cp: a", "no folder"]),
         ("mkdir c; mkdir c/a; cp a c", ["cp: c/a", "a folder has that name"]),
-        ("cp a none b numbers", ["numbers", "a folder that is there"]),
+        ("cp a none b numbers", ["numbers", "an existing folder"]),
         ("mkdir into; cp none a into; cat into/a; false", ["cp: none", "nothing has that name"]),
     ] {
         machine(&[&image]).run(&format!("cd /fs/disk0; {commands}")).refused(&parts);
@@ -210,11 +210,11 @@ fn names_are_made_for_files() {
     let elsewhere = |commands: &str| {
         machine(&[&image]).run(&format!("x=$(format ram0 --yes); mount ram0; cd /fs/disk0; {commands}"))
     };
-    elsewhere("ln a /fs/ram0/a").refused(&["ln: /fs/ram0/a: a lies on another volume, /fs/disk0"]);
-    elsewhere("ln /status/measurement m").refused(&["ln: /status/measurement: it is no file of a volume"]);
+    elsewhere("ln a /fs/ram0/a").refused(&["ln: /fs/ram0/a: a is on another volume, /fs/disk0"]);
+    elsewhere("ln /status/measurement m").refused(&["ln: /status/measurement: not on a volume"]);
     elsewhere("ln -s /fs/disk0/a l").refused(&["it would lead to /fs/disk0/fs/disk0/a, where nothing is"]);
-    elsewhere("write /fs/ram0/x y; ln -s /fs/ram0/x l").refused(&["/fs/ram0/x lies outside of the volume /fs/disk0"]);
-    elsewhere("ln -s ../../../status/measurement folder/l").refused(&["/status/measurement lies outside"]);
+    elsewhere("write /fs/ram0/x y; ln -s /fs/ram0/x l").refused(&["/fs/ram0/x is outside the volume /fs/disk0"]);
+    elsewhere("ln -s ../../../status/measurement folder/l").refused(&["/status/measurement is outside"]);
     machine(&[&image]).run("cd /fs/disk0; ln a b").refused(&["ln: b", "taken"]);
     image.check();
 }

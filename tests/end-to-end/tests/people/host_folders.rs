@@ -288,7 +288,7 @@ fn what_the_host_changes_is_announced_to_who_asked_for_it() {
     for number in 0..1100 {
         fs::write(large.join(number.to_string()), "").expect("written");
     }
-    live.ask_what_says("changes /fs/work/large", "too much lies below it");
+    live.ask_what_says("changes /fs/work/large", "too many names below it");
     assert_eq!(live.end(), Some(0));
 }
 

@@ -41,7 +41,7 @@ fn ctrl_z_takes_the_console_from_a_reader_and_fg_gives_it_back() {
     enter(&mut terminal, "echo status $?");
     terminal.wait_for("status 0\n");
     enter(&mut terminal, "fg");
-    terminal.wait_for("fg: nothing runs beside the shell");
+    terminal.wait_for("fg: no jobs");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn lines_are_recalled_by_number_and_beginning() {
     enter(&mut terminal, "history");
     terminal.wait_for("    1  echo first\n    2  pwd\n    3  echo first again\n    4  history\n");
     enter(&mut terminal, "!9");
-    terminal.wait_for("no line that was given is `!9`; `history` lists those");
+    terminal.wait_for("no earlier line matches `!9`; `history` lists them");
     terminal.wait_for("[1] /> ");
 }
 
@@ -224,14 +224,14 @@ fn blocks_read_and_write_files() {
 #[test]
 fn which_and_cd_and_time_tell_what_they_should() {
     assert_eq!(Machine::new().run("cd /dev; cd /fs; cd -; pwd; cd -; cd; cd -").succeeded(), "/dev\n/dev\n/fs\n/fs\n");
-    Machine::new().run("cd -").refused(&["cd: there was no folder before this one"]);
+    Machine::new().run("cd -").refused(&["cd: no previous folder"]);
     let run = Machine::new().run("function f; echo a; end; which f cd cat");
     assert_eq!(
         run.succeeded(),
         "f: a function\nfunction f; echo a; end\ncd: a command of the shell\n\
          cat: the program cat.singularity, version 0.1.0\n"
     );
-    Machine::new().run("which nothing").refused(&["which: no command is called `nothing`", "`help`"]);
+    Machine::new().run("which nothing").refused(&["which: no command `nothing`", "`help`"]);
     let run = Machine::new().run("time sleep 0.3");
     let line = run.errors.trim();
     let seconds: f64 = line.trim_start_matches("shell: ").split(' ').next().unwrap_or("").parse().unwrap_or(0.0);
@@ -254,7 +254,7 @@ fn a_comparison_without_quotes_says_what_it_would_be() {
 #[test]
 fn what_is_too_large_is_told_with_its_limit() {
     let run = Machine::new().run("x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do x=$x$x; end; echo $x");
-    run.refused(&["echo: it cannot be started: its argument", "131073 bytes, and may be 65536", "for f in"]);
+    run.refused(&["echo: cannot start: its argument", "131073 bytes, and may be 65536", "for f in"]);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn what_cannot_be_mounted_is_refused_with_the_reason() {
     refused("mount /dev /fs/x", &["no disk"]);
     refused("umount /fs/disk0; mount disk0 /dev/x", &["/dev/x", "below /fs"]);
     refused("umount /fs/disk0; mount disk0 /fs", &["cannot be a mount point"]);
-    refused("umount /fs/nowhere", &["/fs/nowhere", "nothing is mounted there"]);
+    refused("umount /fs/nowhere", &["/fs/nowhere", "not a mount point"]);
     refused("mount disk0 --type xfs", &["no manager of xfs"]);
     refused("mount console /fs/x", &["/dev/console"]);
     refused("format disk0 --yes", &["/dev/disk0", "mounted at /fs/disk0"]);
@@ -83,16 +83,16 @@ fn what_cannot_be_mounted_is_refused_with_the_reason() {
 fn an_empty_disk_is_no_error_at_boot_and_named_when_asked_for() {
     let image = empty(1);
     run(&[&image.path()], "mount; ls /fs").succeeded();
-    run(&[&image.path()], "mount disk0").refused(&["disk0", "no file system that is known here", "format"]);
+    run(&[&image.path()], "mount disk0").refused(&["disk0", "no known file system", "format"]);
     run(&[&image.path()], "mount disk0 --type ext2").refused(&["/dev/disk0", "not an ext2 disk"]);
-    run(&[&image.path()], "check disk0").refused(&["disk0", "no file system that is known here"]);
+    run(&[&image.path()], "check disk0").refused(&["disk0", "no known file system"]);
 }
 
 #[test]
 fn a_format_wants_to_be_told_yes() {
     let image = disk("one", "first");
     let before = std::fs::read(image.path()).expect("the image can be read");
-    run(&[&image.path()], "umount /fs/disk0; format disk0").refused(&["everything on /dev/disk0", "--yes"]);
+    run(&[&image.path()], "umount /fs/disk0; format disk0").refused(&["this erases /dev/disk0", "--yes"]);
     run(&[&image.path()], "format nothing --yes").refused(&["/dev/nothing", "no such disk"]);
     run(&[&image.path()], "umount /fs/disk0; format disk0 --yes --block-bytes 1000").refused(&["1000"]);
     assert!(std::fs::read(image.path()).expect("the image can be read") == before, "the disk was changed");

@@ -115,7 +115,7 @@ impl Attempt {
         if self.given == Given::VictimAndNames {
             child = child.endpoint(NAMES_SLOT, ground.new_names()?).map_err(refused("its namespace"))?;
         }
-        child.start().map_err(refused("it cannot be started"))
+        child.start().map_err(refused("cannot start"))
     }
 
     fn judge(&self, epitaph: &Epitaph) -> Outcome {
