@@ -1,5 +1,4 @@
-//! The command line, as clap reads it, and as far as `sing` leaves it to this program. The help texts are these
-//! definitions.
+//! The commands that `sing` passes on to this program, as clap parses them; these definitions are the help texts.
 
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use sing::command_line::{MachineName, TestArguments};
 #[derive(Debug, Parser)]
 #[command(name = "sing", bin_name = "cargo sing", version, disable_help_subcommand = true)]
 pub struct CommandLine {
-    /// The program that starts this one.
+    /// Path of the `sing` that started this program.
     #[arg(long, hide = true)]
     pub sing: Option<PathBuf>,
     /// Install no packages of this host: say what is missing instead, or leave tests out
@@ -33,7 +32,7 @@ pub enum Command {
     Base(BaseArguments),
 }
 
-/// How often disk and web are measured if nothing is said.
+/// Default number of rounds for disk and web.
 pub const ROUNDS: u16 = 3;
 
 /// `sing bench`.
@@ -54,7 +53,7 @@ pub struct BenchArguments {
     /// How often disk, web and links are measured; medians are shown
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
-    /// The system whose web server is measured, also over links, or that is installed into: a file, or the name of one in systems/
+    /// The system to measure the web server of, or to install into: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
     /// Measure the web server over a TAP interface of this name, with a network stack of the system's own, in a

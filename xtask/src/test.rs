@@ -1,9 +1,9 @@
-//! `cargo sing test` in a clone: every tier of the system's tests, one after the other, with one line of counts at the end.
+//! `cargo sing test` in a clone: runs every tier of tests in turn and prints one line of counts at the end.
 //!
 //! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
-//! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (the tool as people
-//! use it), `fuzzing` (only when asked for, or for long). Tests that take minutes follow those of their tier. Only what
-//! the selected tests need is built and, where that is allowed, installed. Deliberately not here: the tests.
+//! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (the tool as users
+//! run it), `fuzzing` (only if named, or with `--long`). Long tests follow those of their tier. Only what the selected
+//! tests need is built and, where allowed, installed. Deliberately not here: the tests.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -26,30 +26,30 @@ use sing::tool;
 
 use crate::{fuzz, hostile, needs};
 
-/// A conformance run that takes longer has hung.
+/// Timeout of a conformance run.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
-/// The suite runs on machines of these sizes.
+/// Processors of the hosted machines that the suite runs on.
 const CONFORMANCE_PROCESSORS: [u32; 2] = [1, 2];
-/// And on bare machines of these kinds and sizes; the others take longer and show little more.
+/// Kinds and processors of the bare machines; the others, slower and little more revealing, run with `--long`.
 const BARE_CONFORMANCE: [(&str, u32); 2] = [("microvm", 1), ("microvm", 4)];
 const LONG_BARE_CONFORMANCE: [(&str, u32); 2] = [("qemu", 1), ("qemu", 4)];
-/// Sockets of the host, and whatever else the machine has open, where there are to be few.
+/// File descriptor limit of the run with few host sockets.
 const FEW_FILES: u32 = 200;
-/// One of so many requests for sockets fails, where they are to fail, and how often all is tried.
+/// Fault injection: one in N socket requests fails; and the number of rounds.
 const FAILING_SOCKETS: [(u32, u32); 4] = [(7, 60), (23, 60), (61, 60), (149, 60)];
 const LONG_FAILING_SOCKETS: [(u32, u32); 3] = [(31, 3000), (97, 3000), (211, 3000)];
-/// What the suite says of calls that kept their processor long.
+/// Marks the suite's lines about the longest kernel calls.
 const LONGEST: &str = "longest stretch in ";
 /// Memory for the ten thousand processes of the suite.
 const BARE_MEMORY: &str = "1152M";
-/// Memory of the machine on which memory runs out.
+/// Memory of the machine that runs out of it.
 const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(2 * 3600);
 
 /// `cargo sing test`. Returns 1 when a test failed.
 ///
 /// # Errors
-/// No test is of the name that was given.
+/// No test matches the given name.
 pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let selection = Selection::read(arguments)?;
     let mut total = Counts::default();
@@ -70,7 +70,7 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     Ok(u8::from(total.failed > 0))
 }
 
-/// Whoever misspells the name of a fuzz target is told those that there are.
+/// Lists the fuzz targets if none matches the given name.
 fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()> {
     let Some(name) = selection.name.filter(|_| selection.tier == Some(FUZZING) && total.is_of_no_test()) else {
         return test::refuse_unknown_name(selection, total);
@@ -81,7 +81,7 @@ fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()>
         .remedy(spelling::part_meant(name, targets, otherwise)))
 }
 
-/// A suite of a tier that cannot run fails, so that the others still run.
+/// Counts a suite that cannot run as one failure, so that the others still run.
 pub fn suite(name: &str, outcome: Outcome<Counts>) -> Counts {
     outcome.unwrap_or_else(|failure| {
         println!("  FAILED {name}: {failure}");
@@ -121,15 +121,15 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     Ok(counts)
 }
 
-/// Where the program `sing` is.
+/// Returns the path of `sing`.
 ///
 /// # Errors
-/// The host does not tell.
+/// It cannot be determined.
 pub fn this_tool() -> Outcome<PathBuf> {
     tool::path().map_err(|error| Failure::new(format!("the tool cannot be found: {error}")))
 }
 
-/// Runs all suites that are SIPs; one whose system does not build does not keep the others from running.
+/// Runs all suites of SIPs; one that does not build does not stop the others.
 fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     let mut counts = suite(CONFORMANCE, hosted_conformance(repository, selection));
     let qemu = host_tools::require(&Tool::QEMU);
@@ -154,7 +154,7 @@ fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Out
         command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
         command.arg("--simulated-device");
         if processors == 1 {
-            // On one processor whatever keeps it keeps everybody.
+            // On one processor a long call delays every thread.
             command.args(["--parameter", "measure-calls=1"]);
         }
         if selection.long {
@@ -175,7 +175,7 @@ fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Out
     Ok(counts)
 }
 
-/// Runs the same suite on machines in QEMU.
+/// Runs the conformance suite on machines in QEMU.
 fn bare_conformance(selection: &Selection<'_>) -> Outcome<Counts> {
     let tool = this_tool()?;
     let long: &[_] = if selection.long { &LONG_BARE_CONFORMANCE } else { &[] };
@@ -214,8 +214,7 @@ fn services_check(repository: &Repository, selection: &Selection<'_>) -> Outcome
     Ok(counts)
 }
 
-/// Runs the suite of network stacks over the host's sockets: with as many as there are, with few, and with some that
-/// fail.
+/// Runs the network suite over the host's sockets: without limits, with few descriptors, and with injected failures.
 fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     const SUITE: &str = "network-check";
     let manifest = repository.system_manifest(SUITE.as_ref())?;
@@ -246,7 +245,7 @@ fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<
     Ok(counts)
 }
 
-/// Runs the suite of what is refused.
+/// Runs the suite of refused operations.
 fn adversary_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     const SUITE: &str = "adversary-check";
     let manifest = repository.system_manifest(SUITE.as_ref())?;
@@ -261,7 +260,7 @@ fn adversary_check(repository: &Repository, selection: &Selection<'_>) -> Outcom
     Ok(counts)
 }
 
-/// One run of a suite, whose verdicts are counted.
+/// Runs a suite once and counts its verdicts.
 ///
 /// # Errors
 /// The machine cannot be started.
