@@ -1,4 +1,4 @@
-//! Access control lists on files and folders of an ext2 disk: Linux sets some, the system keeps to them.
+//! Access control lists on files and folders of an ext2 disk, some of them set by Linux.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use end_to_end::{Format, Image, Machine, Run};
 
 test_needs::needs!(E2fsprogs);
 
-/// A disk with a folder for each list below, and `open`, which has none.
+/// A disk with a folder for each list below, and `open` without one.
 fn disk() -> Image {
     let source = tempfile::tempdir().expect("a folder for temporary files");
     fill(source.path()).expect("the folder can be filled");
@@ -63,7 +63,7 @@ fn refused(image: &Image, command: &str) {
 fn lists_that_linux_has_set_decide_who_reads_and_changes_what() {
     let image = disk();
     allowed(&image, "cat open/x cats/x; ls cats", "this is open/x\nthis is cats/x\nx");
-    // By its own list, or that of a folder above, also on the way.
+    // Denied by its own list or an inherited one, also during path traversal.
     refused(&image, "head cats/x");
     refused(&image, "cat closed/x");
     refused(&image, "cat closed/below/x");
@@ -71,7 +71,7 @@ fn lists_that_linux_has_set_decide_who_reads_and_changes_what() {
     refused(&image, "cat open/link");
     refused(&image, "ls closed");
     refused(&image, "cat open/own");
-    // Written, but not read, and the other way round.
+    // Write without read, and read without write.
     allowed(&image, "echo new > drop/y; echo more >> open/own; echo done", "done");
     refused(&image, "cat drop/y");
     refused(&image, "ls drop");
@@ -89,12 +89,12 @@ fn lists_that_linux_has_set_decide_who_reads_and_changes_what() {
 #[test]
 fn who_may_not_change_lists_cannot_move_things_from_under_them() {
     let image = disk();
-    // Who may write into the folder could otherwise read there what was put into it.
+    // Otherwise a move would make the file readable under the target folder's list.
     refused(&image, "mv drop/x open/stolen");
     refused(&image, "ln drop/x open/stolen");
-    // Where the same list decides it is a name like any other.
+    // Under the same governing list the move is allowed.
     allowed(&image, "mv drop/x drop/z; mv open/x open/y; cat open/y", "this is open/x");
-    // What has its own list takes it along.
+    // A file's own list moves with it.
     allowed(&image, "mkdir open/folder; mv open/own open/folder/own; ls open/folder", "own");
     refused(&image, "cat open/folder/own");
     image.check();
@@ -121,9 +121,9 @@ fn lists_that_are_set_here_stay_with_their_files_and_linux_reads_them() {
     let found = image.debugfs("ea_get open/x user.singularity.acl");
     assert!(found.contains("allow read ..cat.singularity\\nallow all ..(acl|setacl).singularity"), "{found}");
     refused(&image, "head open/x");
-    // Another mount later the list is still there, and can be taken away by whom it lets do that.
+    // The list survives a remount, and can be removed by those it grants set-acl.
     allowed(&image, "setacl open/x --none; head open/x; cat open/x", "this is open/x\nthis is open/x");
-    // Whom a list lets do nothing does not change it.
+    // A principal without rights cannot change the list.
     refused(&image, "setacl closed/below 'allow all **'");
     refused(&image, "acl closed/below");
     image.check();
@@ -138,9 +138,9 @@ fn the_list_of_the_mount_point_decides_where_the_volume_has_none() {
     for command in ["head open/x", "rm open/x", "echo x > open/new", "mkdir open/new"] {
         on(&image, &format!("{narrow}; {command}")).refused(&["may not"]);
     }
-    // The volume's own lists decide below the folders that have them, also for more than the mount point's.
+    // The volume's own lists govern below their folders, even where they grant more than the mount point's.
     allowed(&image, &format!("{narrow}; head looked/x"), "this is looked/x");
-    // Who may set lists by the mount point's one may mend what locks everybody out.
+    // Set-acl on the mount point allows repairing a list that locks everyone out.
     allowed(&image, &format!("{narrow}; setacl closed --none; cat closed/x"), "this is closed/x");
     image.check();
 }
@@ -157,7 +157,7 @@ fn what_is_refused_is_noted() {
     }
 }
 
-/// A list of its own keeps a file in its place also against who may write into the folder.
+/// A file with its own list cannot be moved by a principal that may only write to the folder.
 #[test]
 fn what_has_a_list_of_its_own_is_replaced_by_who_may_write_it() {
     let image = disk();

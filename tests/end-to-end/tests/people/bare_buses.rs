@@ -19,7 +19,7 @@ fn path(disk: &Image) -> String {
     disk.path().display().to_string()
 }
 
-/// What `devices` says of how drivers know the devices, in the order of the bus; what is no virtio device is left out.
+/// Device keys that `devices` prints, in bus order; virtio devices only.
 fn names(run: &Run) -> Vec<String> {
     let text = run.text();
     let of_virtio = text.lines().filter(|line| line.contains("virtio ") && !line.starts_with("BUS"));
@@ -45,7 +45,7 @@ fn devices_are_counted_in_the_order_of_the_command_line() {
 fn devices_that_the_firmware_gave_no_addresses_get_some() {
     let disk = disk("file");
     let path = path(&disk);
-    // This firmware boots the kernel and does nothing else.
+    // This firmware only boots the kernel.
     let machine = BareMachine::new("qemu").with(&["--disk", &path]).with(&qemu(&["-bios", "qboot.rom"]));
     let run = machine.run("devices --ranges; hash -a crc32 /fs/disk0/file; kill pci-bus; hash -a crc32 /fs/disk0/file");
     run.orderly();
@@ -67,7 +67,7 @@ fn devices_that_cannot_be_used_say_why_and_the_others_work() {
     for error in said {
         assert!(run.text().contains(error) && run.errors.contains(error), "{error}:\n{run}");
     }
-    // The last is behind the bridge; numbers of those that cannot be used are not given again.
+    // The last is behind the bridge; numbers of unusable devices are not reused.
     let names = names(&run);
     assert_eq!(
         [names.first(), names.last()].map(|name| name.map(String::as_str)),
@@ -83,8 +83,8 @@ fn a_bus_that_is_restarted_leaves_drivers_at_work_alone() {
     let path = path(&disk);
     for (kind, bus) in [("microvm", "virtio-mmio-bus"), ("qemu", "pci-bus")] {
         let rounds = 10;
-        // The driver outlives the bus; then the restarted bus is the one that silences what the driver leaves, once
-        // after its restart and once because the driver ended while there was no bus.
+        // The driver outlives the bus; the restarted bus then quiesces the device that the driver leaves: once after its
+        // restart, and once because the driver ended while there was no bus.
         let commands = format!(
             "i=0; while test $i '<' {rounds}; do kill {bus}; cat /fs/disk0/file | hash -a crc32; \
              kill virtio-blk; kill {bus}; sleep 300ms; cat /fs/disk0/file | hash -a crc32; i=$((i + 1)); end; \

@@ -1,4 +1,4 @@
-//! Disks of bare machines: the driver killed in the middle of a read, and disks that fail.
+//! Disks of bare machines: a driver killed during reads, and failing disks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use end_to_end::{BareMachine, Format, Image, Run, finish, sparse};
 
 test_needs::needs!(Qemu, E2fsprogs);
 
-/// A disk with a file that takes long to read, and a small one.
+/// A disk with a large file, which is slow to read, and a small one.
 fn disk() -> Image {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     sparse(&folder.path().join("sparse"), 1 << 30).expect("a sparse file can be made");
@@ -17,7 +17,7 @@ fn disk() -> Image {
     Image::of(folder.path(), Format { mebibytes: 48, ..Format::default() })
 }
 
-/// The process numbers by program of each `ps` among the output.
+/// Process ids by program, from each `ps` in the output.
 fn processes(text: &str) -> Vec<BTreeMap<String, Vec<u64>>> {
     let mut all = Vec::new();
     let mut listing = false;
@@ -42,8 +42,8 @@ fn run(kind: &str, disk: &str, limit: Duration, commands: &str) -> Run {
     finish(machine.command(Some(commands)), commands, limit)
 }
 
-/// Kills the disk's driver in the middle of a read, again and again; the next read always works, nobody else
-/// ends, and all counters come back.
+/// Kills the disk's driver during reads, repeatedly: the next read always works, no other process ends, and all counters
+/// return to their baseline.
 #[track_caller]
 fn loop_of_kills(kind: &str, kills: usize, limit: Duration) {
     let disk = disk();
@@ -84,12 +84,12 @@ fn loop_of_kills(kind: &str, kills: usize, limit: Duration) {
     ];
     for name in steady {
         let [before, after] = [0, 1].map(|index| counters[index].get(name));
-        // A mutex makes what its waiters sleep on when two threads first meet there; far fewer than kills do.
+        // A mutex allocates its event at the first contention: far fewer events than kills.
         let slack = if name == "synchronization objects" { kills as u64 / 8 } else { 0 };
         let steady = before.zip(after).is_some_and(|(before, after)| *after <= before + slack);
         assert!(steady, "{name}: {before:?} before {kills} kills, {after:?} after\n{run}");
     }
-    // The file system asks again for what it was reading, so nobody has anything to say.
+    // The file system retries its read, so there are no errors.
     assert_eq!(run.errors.trim(), "", "{run}");
     let [before, after] = processes(&text).try_into().expect("two lists of processes");
     for (name, ids) in &before {
@@ -109,7 +109,7 @@ fn the_driver_of_a_pci_disk_is_killed_25_times() {
     loop_of_kills("qemu", 25, Duration::from_secs(240));
 }
 
-/// A disk that QEMU lets fail: some reads in the middle of the file.
+/// A disk on which QEMU fails some reads in the middle of the file.
 #[test]
 fn a_disk_that_returns_errors_is_told_and_harms_nobody_else() {
     let disk = disk();
@@ -128,7 +128,7 @@ fn a_disk_that_returns_errors_is_told_and_harms_nobody_else() {
     assert!(text.contains("small\n") && text.contains("virtio-blk"), "{run}");
 }
 
-/// A disk that ends before its file system does.
+/// A disk smaller than its file system.
 #[test]
 fn a_disk_that_is_too_short_is_told() {
     let disk = disk();

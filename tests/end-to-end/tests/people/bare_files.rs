@@ -1,4 +1,4 @@
-//! The programs for files and volumes on bare machines: partitions, a disk in memory, and what Linux finds afterwards.
+//! Programs for files and volumes on bare machines: partitions, a RAM disk, and Linux's verdict afterwards.
 
 use std::fs;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::partitions::{GPT, disk, fill, folder};
 
 test_needs::needs!(Qemu, E2fsprogs, Sfdisk);
 
-/// Where the two partitions begin, in sectors of 512 bytes, and how many sectors each has.
+/// First sectors of the two partitions, and the number of sectors of each, of 512 bytes.
 const PARTITIONS: [(usize, usize); 2] = [(2048, 32_768), (40_960, 32_768)];
 
-/// Every program for files and volumes at work. What is printed is of no machine and no moment.
+/// Uses every program for files and volumes. The output is independent of machine and time.
 const SCRIPT: &str = "\
 cat /fs/disk0p1/text /fs/disk0p2/text
 format ram0 --label memory --yes > /fs/disk0p1/report && mount ram0 && wc -l /fs/disk0p1/report
@@ -41,7 +41,7 @@ fn image() -> Image {
     image
 }
 
-/// The volumes in both partitions, which Linux's own tool finds whole.
+/// The volumes in both partitions pass e2fsck.
 #[track_caller]
 fn volumes(image: &Image) -> [Image; 2] {
     let bytes = fs::read(image.path()).expect("the disk can be read");
@@ -93,8 +93,7 @@ fn programs_for_files_and_volumes_do_the_same_as_hosted() {
     }
 }
 
-/// One request for more than the cache of the file system holds, so that it is read part by part, with tables of block
-/// numbers in between.
+/// A request larger than the file system's cache, which is read in parts, with indirect blocks in between.
 #[test]
 fn a_request_of_16_mebibytes_brings_the_right_bytes_hosted_and_bare() {
     const COMMAND: &str = "dd --from /fs/disk0/large --to /fs/disk0/copy --block-bytes 16M | wc -l; \

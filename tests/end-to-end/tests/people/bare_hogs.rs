@@ -5,9 +5,9 @@ use end_to_end::BareMachine;
 
 test_needs::needs!(Qemu);
 
-/// What `hash -a crc32` prints for no bytes.
+/// Output of `hash -a crc32` for empty input.
 const OF_NOTHING: &str = "00000000  -";
-/// How often it is asked for a sum; the last time after memory is there again.
+/// Number of checksums; the last one after memory is free again.
 const SUMS: usize = 4;
 
 #[track_caller]
@@ -22,8 +22,7 @@ fn is_ended(what: &str, held: &str) {
     let run = machine.run(&commands);
     let text = run.text();
     let sums: Vec<&str> = text.lines().filter(|line| line.ends_with("  -")).collect();
-    // No program gets anything new while memory is low; who is refused says so, and the sum is of nothing then, or
-    // there is none.
+    // While memory is low no program gets more: a refused program reports it, and the checksum is of no bytes, or missing.
     let refused = run.errors.matches("the machine has no more of it").count();
     let right = sums.last().filter(|sum| **sum != OF_NOTHING);
     let wrong: Vec<&&str> = sums.iter().filter(|sum| Some(sum) != right.as_ref()).collect();
@@ -32,7 +31,7 @@ fn is_ended(what: &str, held: &str) {
         missing.is_some_and(|missing| missing + wrong.len() <= refused) && wrong.iter().all(|sum| **sum == OF_NOTHING);
     assert!(right.is_some() && is_explained, "the shell has to go on meanwhile:\n{run}");
     assert!(text.contains("still here\n") && run.status == Some(0), "{run}");
-    // On the debug output, because the log keeps the last ends only and each child of the hog has one.
+    // On the debug output, because the log keeps only the last epitaphs and each child of the hog leaves one.
     let reason = "ended because memory ran out";
     let ended = run.errors.lines().any(|line| line.starts_with("hog ") && line.contains(reason) && line.contains(held));
     let logged = text.lines().any(|line| line.contains(" hog ") && line.contains("ended because memory ran out"));

@@ -1,4 +1,4 @@
-//! Folders of the host on bare machines, over virtio-9p: QEMU's server, which knows nothing of ours.
+//! Host folders on bare machines, over virtio-9p, with QEMU's server.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use end_to_end::{BareMachine, KINDS, Supervisor};
 
 test_needs::needs!(Qemu);
 
-/// A change of the host's is served after this time at most, on a busy host.
+/// Maximum delay until a change on the host is visible, on a busy host.
 const MAX_STALE: Duration = Duration::from_secs(15);
 
 #[test]

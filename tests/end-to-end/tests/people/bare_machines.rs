@@ -1,4 +1,4 @@
-//! The system on bare machines: the same as hosted, and one sentence for whatever it cannot start from.
+//! The system on bare machines: it behaves as hosted, and a failed boot gives one clear message.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use manifest_model::Manifest;
 
 test_needs::needs!(Qemu);
 
-/// Scripts that must do the same everywhere: what they print is of no machine and no moment.
+/// Scripts whose output is independent of machine and time.
 const SCRIPTS: [&str; 8] = [
     "echo hello; echo -n no line end",
     "x=6; y=$((x * 7)); for n in 1 2 3; do if test $n = 2; then continue; end; echo $n; end; echo $y; false",
@@ -98,7 +98,7 @@ fn what_a_machine_has_not_got_is_refused_before_it_starts() {
     }
 }
 
-/// A kernel that cannot start says so on the debug port and ends with status 1.
+/// A kernel that cannot start reports it on the debug port and exits with status 1.
 #[track_caller]
 fn cannot_start(boot_image: &[u8], mebibytes: u32, parts: &[&str]) {
     let run = boot_kernel(boot_image, mebibytes);
@@ -152,7 +152,7 @@ fn a_damaged_or_wrongly_signed_program_does_not_run() {
 fn a_program_whose_key_nobody_trusts_does_not_run() {
     let doctor = |_: &mut Manifest, _: &mut Vec<u8>| {};
     let doctored = reseal(&system(), "service-manager", &Doctor::Resealed(&doctor));
-    // The key that the doctored program was signed with may still sign systems, but for another publisher.
+    // The tampered program's key may still sign systems, but for another publisher.
     let untrusted = reseal_system(&doctored, &|system| {
         system.trust.roots.last_mut().expect("there are roots").publishers = "somebody-else".into();
     });
@@ -163,7 +163,7 @@ fn a_program_whose_key_nobody_trusts_does_not_run() {
 fn kernel_and_system_are_measured_as_their_files() {
     let mut command = Command::new(sing());
     command.args(["measure", "--machine", "qemu"]).current_dir(repository());
-    // It may say that it builds something.
+    // It may report a build.
     let measured = finish(command, "sing measure", Duration::from_secs(600));
     let expected = measured.text();
     assert_eq!((measured.status, expected.lines().count()), (Some(0), 2), "{measured}");
@@ -177,7 +177,7 @@ fn kernel_and_system_are_measured_as_their_files() {
 
 #[test]
 fn too_little_memory_is_one_sentence() {
-    // With less, QEMU cannot put kernel and system where the kernel could say so.
+    // With less, QEMU cannot load kernel and system, so the kernel cannot report it.
     for mebibytes in [20, 24, 28] {
         cannot_start(&boot_image(&system(), "true"), mebibytes, &["too little memory"]);
     }
@@ -199,7 +199,7 @@ fn disc(folder: &Path, commands: &str) -> std::path::PathBuf {
     path
 }
 
-/// What the boot loader writes stands before it.
+/// The boot loader's output precedes it.
 #[track_caller]
 fn ran_from_disc(run: &Run) {
     assert!(run.text().ends_with("from a disc\n") && run.status == Some(9), "{run}");
@@ -233,14 +233,14 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
         let text = run.text();
         assert!(text.contains("Breakpoint 1,") && text.contains("kernel::start + "), "on {kind}:\n{run}");
         assert!(text.contains("Breakpoint 2,") && text.contains("echo::main in section"), "on {kind}:\n{run}");
-        // Lines of sources, no frames without a name below a program's entry, and an end together with the machine.
+        // Source lines, no unnamed frames below a program's entry, and gdb ends with the machine.
         assert!(text.contains("kernel/src/lib.rs"), "on {kind}:\n{run}");
         assert!(text.contains("in sip::entry::run") && !text.contains(" in ?? ()\n#"), "on {kind}:\n{run}");
         assert_eq!(run.status, Some(0), "on {kind}:\n{run}");
     }
 }
 
-/// With `--lines` a program is built once more with line tables; its code is the one that runs.
+/// `--lines` rebuilds a program with line tables; its code equals the running one.
 #[test]
 #[ignore = "takes minutes"]
 fn a_debugger_shows_the_source_lines_of_a_program() {
@@ -259,7 +259,7 @@ fn a_debugger_shows_the_source_lines_of_a_program() {
     assert!(text.contains("done\n") && run.status == Some(0), "{run}");
 }
 
-/// The debugger makes the kernel write where nothing is: it says what happened, where, which SIP ran and who called.
+/// The debugger makes the kernel write to an unmapped address: the report names fault, address, SIP and back trace.
 #[test]
 fn a_fault_of_the_kernel_itself_is_reported_and_ends_the_machine() {
     if Command::new("gdb").arg("--version").output().is_err() {
@@ -290,11 +290,11 @@ fn memory_at_the_prompt_is_within_bounds_and_pages_may_be_small() {
         run.counters()[0]["memory bytes in use"]
     });
     assert!(largest <= 28 << 20, "{largest} bytes of memory are in use at the prompt");
-    // Small pages want a table entry of 8 bytes for each 4 KiB of 256 MiB.
+    // Small pages need a table entry of 8 bytes for each 4 KiB of 256 MiB.
     assert!(small > largest + (256 << 20) / 4096 * 8 / 2, "{small} bytes with small pages, {largest} with the largest");
 }
 
-/// What runs on both machines is one image, not two that are built alike.
+/// Both machines run the same program images.
 #[test]
 fn programs_are_byte_for_byte_the_same_hosted_and_bare() {
     let hosted = std::fs::read(end_to_end::system_image()).expect("the hosted system was built");

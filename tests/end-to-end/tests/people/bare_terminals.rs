@@ -1,4 +1,4 @@
-//! A person at a bare machine's console.
+//! An interactive session at a bare machine's console.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ fn a_line_is_edited_before_it_runs() {
     terminal.wait_for("processes created");
 }
 
-/// The mode of the terminal after the machine has ended, as `stty` prints it, is the one before.
+/// The terminal mode, as `stty` prints it, is restored after the machine has ended.
 #[test]
 fn the_terminal_is_given_back_however_the_machine_ends() {
     for (what, end) in [("exit", "exit 3\r"), ("kill", "")] {
@@ -77,7 +77,7 @@ fn the_terminal_is_given_back_however_the_machine_ends() {
     }
 }
 
-/// The process of QEMU somewhere below this one.
+/// Returns the QEMU process among the descendants of `ancestor`.
 fn qemu_below(ancestor: u32) -> Pid {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
@@ -97,11 +97,11 @@ fn qemu_below(ancestor: u32) -> Pid {
 
 fn is_there(process: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap_or_default();
-    // A dead child that nobody has waited for is not there either.
+    // A zombie counts as ended.
     stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
-/// Signals end the tool in order and the machine with it; and nothing survives a tool that cannot react.
+/// Signals end tool and machine in order; QEMU does not survive even a killed tool.
 #[test]
 fn no_machine_outlives_the_tool() {
     for (signal, status) in [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::KILL, None)] {
@@ -122,14 +122,14 @@ fn no_machine_outlives_the_tool() {
 
 #[test]
 fn a_machine_that_stops_without_a_status_is_a_sentence() {
-    // The first instruction that it executes is none: the shadow of QEMU's firmware is gone.
+    // The reset vector holds no valid instruction: the shadow of QEMU's firmware is gone.
     let mut command =
         BareMachine::new("microvm").with(&["--qemu", "-bios", "--qemu", "/dev/null"]).command(Some("true"));
     command.env("NO_COLOR", "1");
     finish(command, "a machine without firmware", Duration::from_secs(60)).refused(&["sing: ", "QEMU"]);
 }
 
-/// `shutdown --restart`: the same machine starts once more, at the same terminal.
+/// `shutdown --restart` reboots the same machine at the same terminal.
 #[test]
 fn a_machine_starts_anew_when_it_is_told_to() {
     let commands = [BareMachine::new("microvm").command(None), Machine::new().command(None)];

@@ -1,4 +1,4 @@
-//! A folder that is served by a bare machine: six processes from the network card's driver to the disk's.
+//! A folder served by a bare machine: six processes from network driver to disk driver.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,22 +10,22 @@ use end_to_end::{BareMachine, KINDS, Supervisor};
 
 test_needs::needs!(Qemu);
 
-/// What the machine may take until it serves, on a busy host.
+/// Startup timeout, on a busy host.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a client waits for bytes.
+/// Read timeout of a client.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Lengths around the ends of blocks, segments and buffers, and one that takes many of each.
+/// File lengths around the sizes of blocks, segments and buffers, and one of many of each.
 const LENGTHS: [usize; 8] = [0, 1, 1023, 1460, 4097, 65_537, 262_145, 3_000_001];
-/// Connections at once.
+/// Concurrent connections.
 const CLIENTS: usize = 24;
 const REQUESTS: usize = 6;
 
-/// Bytes that repeat at no length of a block.
+/// Bytes whose period is not a block size.
 fn content(length: usize) -> Vec<u8> {
     (0..length as u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 23) as u8).collect()
 }
 
-/// A machine that serves; it ends with its shell's input.
+/// A serving machine; closing its shell's input ends it.
 struct Serving {
     tool: Child,
     input: Option<ChildStdin>,
@@ -43,7 +43,7 @@ impl Serving {
         let mut tool = command.spawn().expect("the tool starts");
         let input = tool.stdin.take();
         let mut serving = Serving { tool, input, port };
-        // QEMU takes connections before anybody in the machine listens, so only an answer tells that somebody does.
+        // QEMU accepts connections before the guest listens, so only a response counts.
         let begin = Instant::now();
         while serving.ask_once("/").is_none_or(|(status, _)| status != 200) {
             let ended = serving.tool.try_wait().is_ok_and(|ended| ended.is_some());
@@ -63,7 +63,7 @@ impl Serving {
         ask(&mut self.connect()?, path, "")
     }
 
-    /// Ends the machine, which must end in order.
+    /// Ends the machine, which must shut down in order.
     #[track_caller]
     fn end(mut self) {
         drop(self.input.take());
@@ -80,7 +80,7 @@ impl Drop for Serving {
     }
 }
 
-/// Status and content of an answer whose length is told; nothing where the connection ends before.
+/// Status and body of a response with `Content-Length`; `None` if the connection ends early.
 fn ask(connection: &mut BufReader<TcpStream>, path: &str, fields: &str) -> Option<(u16, Vec<u8>)> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: bare\r\n{fields}\r\n");
     connection.get_mut().write_all(request.as_bytes()).ok()?;
@@ -117,7 +117,7 @@ fn files_arrive(serving: &Serving) {
 }
 
 fn many_ask_at_once(serving: &Serving) {
-    // QEMU keeps hardly any connection waiting, so one is made after the other.
+    // QEMU's backlog is short, so connections are made one by one.
     let connect = |client: usize| {
         let mut connection = serving.connect().expect("the server takes connections");
         let answer = ask(&mut connection, "/length-1", "");
@@ -153,7 +153,7 @@ fn a_bare_machine_serves_a_folder() {
     }
 }
 
-/// The tool passes a signal on as a press of the power button, on a machine with its registers and on one without.
+/// The tool turns a signal into a press of the power button, on machines with and without its ACPI registers.
 #[test]
 fn a_service_on_a_bare_machine_ends_in_order_when_it_is_asked_to() {
     for kind in KINDS {

@@ -1,4 +1,4 @@
-//! Commands given with `-c`: what is printed, and the exit status.
+//! Commands given with `-c`: output and exit status.
 
 use end_to_end::{Machine, Run};
 
@@ -56,7 +56,7 @@ fn commands_of_unix_are_answered_with_what_does_that_here() {
     for (command, here) in [("vi x", "`edit`"), ("curl http://localhost", "`fetch`"), ("man ls", "`help`")] {
         run(command).refused(&["no such program; here it is ", here]);
     }
-    // What is offered in the place of another is there.
+    // Suggested replacements exist.
     let source = include_str!("../../../../apps/shell/src/familiar.rs");
     let table = source.split("= &[").nth(1).and_then(|rest| rest.split("];").next()).expect("the table");
     let help = run("help").succeeded();
@@ -70,7 +70,7 @@ fn commands_of_unix_are_answered_with_what_does_that_here() {
     }
 }
 
-/// A volume in memory, with a file of twelve lines.
+/// A RAM disk with a file of twelve lines.
 const VOLUME: &str = "format ram0 --type ext2 --yes; mount ram0 /fs/ram; seq 12 > /fs/ram/f";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Disks that Linux made, compared with what Linux put on them.
+//! Disks made by Linux, compared with their source folder.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use end_to_end::{Expected, Format, Image, Machine, finish, sample, sparse};
 
 test_needs::needs!(E2fsprogs);
 
-/// A folder with everything, and `crowd` names in one folder.
+/// A folder with files of all kinds, and `crowd` names in one folder.
 fn folder(crowd: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     sample(folder.path(), crowd).expect("the folder can be filled");
@@ -22,7 +22,7 @@ fn sha256_of(path: &Path) -> String {
     text.split_whitespace().next().unwrap_or_default().into()
 }
 
-/// All that is compared on one disk.
+/// Compares everything on one disk.
 #[track_caller]
 fn compare(root: &Path, format: Format) {
     let image = Image::of(root, format);
@@ -58,7 +58,7 @@ fn compare_attributes(machine: &Machine, expected: &Expected<'_>, format: Format
         ["a/b.txt", "empty", "binary-4300000", "sparse", "link-fast", "link-slow", "link-absolute", "link-broken"]
     {
         let parts = expected.long_line(path);
-        // The target of an absolute link is shown as a path of the disk it is on; others as they are.
+        // The target of an absolute link is shown as a path on its disk.
         let words: Vec<&str> = parts.iter().map(String::as_str).collect();
         let found = listing.lines().any(|line| line.split_whitespace().eq_parts(&words));
         assert!(found, "`ls -l` has no line for {path} with {words:?}, {format:?}:\n{listing}");

@@ -1,4 +1,4 @@
-//! Programs that come into the running system and go, and what is left of them on a disk.
+//! Installing and uninstalling in the running system, and what remains on disk.
 
 #[path = "installs/bad_packages.rs"]
 mod bad_packages;
@@ -21,13 +21,13 @@ use crate::bad_input::hosted;
 
 test_needs::needs!(E2fsprogs);
 
-/// Holds the system, whose root the tests' key is, and a disk with packages.
+/// The system, with the tests' key as its root, and a disk with packages.
 struct Trial {
     folder: TempDir,
     image: Image,
 }
 
-/// The manifest and the image of a program that the system has.
+/// Manifest and image of one of the system's programs.
 fn of_system(name: &str) -> (Manifest, Vec<u8>) {
     let system = hosted();
     let image = package_check::verify_system(&system).expect("it is whole");
@@ -37,7 +37,7 @@ fn of_system(name: &str) -> (Manifest, Vec<u8>) {
     (package.manifest, image)
 }
 
-/// A script by this name that says which version it is.
+/// A script with this name that prints its version.
 fn greeter(version: &str) -> Manifest {
     let (mut manifest, _) = of_system("greet");
     manifest.name = "greeter".into();
@@ -47,7 +47,7 @@ fn greeter(version: &str) -> Manifest {
     manifest
 }
 
-/// The package of a compiled program of the system with something changed.
+/// A modified package of one of the system's compiled programs.
 fn program(name: &str, change: impl FnOnce(&mut Manifest, &mut Vec<u8>)) -> Vec<u8> {
     let (mut manifest, mut image) = of_system(name);
     change(&mut manifest, &mut image);
@@ -58,7 +58,7 @@ fn packed(manifest: Manifest, key: SecretKey) -> Vec<u8> {
     package_build::build_unchecked(manifest, b"", b"", &Signer::root(key)).expect("a package")
 }
 
-/// The command must have failed with a report that has all of `parts`.
+/// Asserts that the command failed with a report that contains all of `parts`.
 #[track_caller]
 fn told(run: &Run, parts: &[&str]) {
     run.orderly();
@@ -73,7 +73,7 @@ impl Trial {
         Trial::with(&hosted(), &[])
     }
 
-    /// In this system, with these files besides.
+    /// Runs in this system, with additional files.
     fn with(system: &[u8], more: &[(&str, Vec<u8>)]) -> Trial {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let system = reseal_system(system, &|_| {});
@@ -102,7 +102,7 @@ impl Trial {
         machine.run(&format!("cd /fs/disk0; {commands}"))
     }
 
-    /// What is in the store, by name.
+    /// Contents of the store by name.
     fn store(&self) -> Vec<(String, Vec<u8>)> {
         let contents = self.image.contents();
         let store: &Path = &contents.path().join("system");
@@ -145,13 +145,13 @@ fn a_program_is_installed_upgraded_and_taken_out_and_stays_so() {
     trial.run("uninstall greeter").succeeded();
     trial.run("greeter").refused(&["greeter"]);
     told(&trial.run("uninstall greeter"), &["I104"]);
-    // One of the system image's own stays out, too.
+    // Uninstalling a program of the system image lasts, too.
     trial.run("uninstall greet").succeeded();
     trial.run("greet Ada").refused(&["greet"]);
     trial.image.check();
 }
 
-/// Texts that are no programs to be taken out, and programs that must stay, with what is said.
+/// Refused arguments of `uninstall`: invalid names and required programs, with the expected message.
 const STAYING: [(&str, &[&str]); 12] = [
     ("nobody", &["I104"]),
     ("ext2-manager", &["I104"]),
@@ -167,8 +167,7 @@ const STAYING: [(&str, &[&str]); 12] = [
     ("shell", &["I183", "I213", "I222"]),
 ];
 
-/// Each is refused by the service with its own codes and is a line of the audit, and nothing comes of it: not in the
-/// store, nor in what can be run.
+/// Each is refused by the service with its codes and an audit line, and changes neither the store nor the programs.
 #[test]
 fn bad_packages_change_nothing_on_the_disk() {
     let table = bad_packages::table();
@@ -218,7 +217,7 @@ fn bad_packages_change_nothing_on_the_disk() {
     trial.image.check();
 }
 
-/// Looking is everybody's, and no attempt.
+/// A dry run is open to all and leaves no audit line.
 #[test]
 fn what_is_only_looked_at_is_no_line_of_the_audit() {
     let trial = Trial::new();
@@ -232,7 +231,7 @@ fn what_is_only_looked_at_is_no_line_of_the_audit() {
 #[test]
 fn what_is_not_kept_is_said_to_last_until_a_restart() {
     let trial = Trial::new();
-    // The disk is at another point, so that the store has no volume.
+    // The disk is mounted elsewhere, so that the store has no volume.
     let report = trial
         .run("cd /; umount /fs/disk0; mount /dev/disk0 /fs/other; install /fs/other/one.package; greeter")
         .succeeded();

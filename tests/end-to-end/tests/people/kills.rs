@@ -1,4 +1,4 @@
-//! The file system or the disk driver is killed in the middle of a `cat`.
+//! The file system or the disk driver is killed during a `cat`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use end_to_end::{Format, Image, Machine, Run, sparse};
 
 test_needs::needs!(E2fsprogs);
 
-/// A disk with a file that takes long to read, and a small one.
+/// A disk with a large file, which is slow to read, and a small one.
 fn disk() -> Image {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     sparse(&folder.path().join("large"), 2 << 30).expect("a sparse file can be made");
@@ -14,11 +14,11 @@ fn disk() -> Image {
     Image::of(folder.path(), Format { mebibytes: 16, ..Format::default() })
 }
 
-/// Long enough for a `cat` to have begun on a busy host, and far from enough for it to end.
+/// Long enough for a `cat` to begin on a busy host, and far too short for it to end.
 const WELL_UNDER_WAY: &str = "60ms";
 
-/// A shell function `round PROGRAM`: kills it in the middle of a `cat`, which is the job `number` of the shell and has
-/// run for `after`, then reads the other file.
+/// A shell function `round PROGRAM`: kills it during a `cat`, the shell's job `number`, after a time `after`, then reads
+/// the other file.
 fn round(number: &str, after: &str) -> String {
     format!(
         "function round\n\
@@ -31,7 +31,7 @@ fn round(number: &str, after: &str) -> String {
     )
 }
 
-/// Lines on standard error that begin so.
+/// Number of lines on standard error with this prefix.
 fn said_by<'a>(run: &'a Run, program: &str) -> Vec<&'a str> {
     run.errors.lines().filter(|line| line.starts_with(&format!("{program}: "))).collect()
 }
@@ -59,7 +59,7 @@ fn the_file_system_is_killed_under_a_cat() {
     one_clear_error("ext2-fs");
 }
 
-/// The file system asks the driver's successor for what was being read, so that nobody notices.
+/// The file system retries reads at the restarted driver, so that clients notice nothing.
 #[test]
 fn the_disk_driver_is_killed_under_a_cat() {
     let commands = format!("{}hash -a crc32 /fs/disk0/large\nround file-disk\nps", round("1", "5ms"));

@@ -2,7 +2,7 @@
 
 use end_to_end::Machine;
 
-/// The list that most of these tests set: what everybody may but one program.
+/// The list of most tests: everyone but one program.
 const SET: &str = "setacl /service/dns 'deny read,connect ..stat.singularity' 'allow all **'";
 
 fn lines(commands: &str) -> Vec<String> {
@@ -58,7 +58,7 @@ fn what_cannot_be_done_is_told_with_what_can() {
     }
 }
 
-/// Not even the shell gets another view of the namespace then, to give to what it starts.
+/// Not even the shell can then open the namespace for its children.
 #[test]
 fn who_locks_everybody_out_is_locked_out_and_the_system_ends_in_order() {
     let run = Machine::new().run("setacl / --force 'deny all **'; acl /; ls /; echo never");

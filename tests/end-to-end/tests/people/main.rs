@@ -1,7 +1,6 @@
-//! What people do with the system, and what they must see.
+//! The system as users see it.
 //!
-//! What tests need of the host they declare with `needs!`; those that take minutes are ignored unless asked for
-//! (`cargo sing test --long`).
+//! Tests declare with `needs!` what they need of the host; long ones are ignored without `cargo sing test --long`.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,4 @@
-//! Mounting, unmounting, formatting and checking as people do it, and what the managers of volumes go through.
+//! Mounting, unmounting, formatting and checking, and failures of volume managers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use end_to_end::{Format, Image, Machine, Run};
 
 test_needs::needs!(E2fsprogs);
 
-/// A disk with a file `name` that says `text`.
+/// A disk with a file `name` that contains `text`.
 fn disk(name: &str, text: &str) -> Image {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     std::fs::write(folder.path().join(name), format!("{text}\n")).expect("a file can be written");
@@ -26,7 +26,7 @@ fn run(disks: &[&Path], commands: &str) -> Run {
     run
 }
 
-/// The line of `mount`'s list that begins with this mount point.
+/// The line of `mount`'s output for this mount point.
 #[track_caller]
 fn mounted<'a>(text: &'a str, point: &str) -> Vec<&'a str> {
     let line = text.lines().rfind(|line| line.split_whitespace().next() == Some(point));
@@ -52,7 +52,7 @@ fn a_disk_is_unmounted_and_mounted_elsewhere() {
     let text = run(&[&image.path()], commands).succeeded();
     assert!(text.starts_with("/fs:\n\n/status/volumes:\n/dev/disk0 is at /fs/data/here"), "{text}");
     assert_eq!(mounted(&text, "/fs/data/here")[1..4], ["/dev/disk0", "ext2", "read"], "{text}");
-    // The folder that was made for the mount point goes with it.
+    // The folder created for the mount point is removed with it.
     let last = text.lines().last().unwrap_or_default();
     assert!(last.starts_with("/fs/data/here"), "{text}");
 }

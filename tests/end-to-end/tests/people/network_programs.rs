@@ -1,4 +1,4 @@
-//! The programs for networks with what a person may type, on the host's own network.
+//! Network programs with typical input, on the host's network.
 
 use end_to_end::{Machine, Run};
 
@@ -49,9 +49,9 @@ fn what_makes_no_sense_is_refused_in_words() {
     ] {
         run(commands).refused(&parts);
     }
-    // Brackets, which an address with a port needs, are in nobody's way.
+    // Brackets, needed for an address with a port, are accepted.
     assert_eq!(run("dns '[::1]'").succeeded(), "::1\n");
-    // One name that cannot be resolved keeps no other from it.
+    // An unresolvable name does not affect the others.
     let both = run("dns nope.invalid 127.0.0.1; echo $?");
     assert_eq!(both.text(), "127.0.0.1  127.0.0.1\n1\n", "{both}");
 }

@@ -1,4 +1,4 @@
-//! Disks with partitions, made by Linux's own tool for their tables.
+//! Disks with partition tables made by Linux's `sfdisk`.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,7 +13,7 @@ test_needs::needs!(E2fsprogs, Sfdisk);
 const SECTOR_BYTES: u64 = 512;
 const MIB: u64 = 1 << 20;
 
-/// A disk of this size with a table as `sfdisk` is told in `script`.
+/// A disk of this size, partitioned by an `sfdisk` script.
 #[track_caller]
 pub(crate) fn disk(mebibytes: u64, script: &str) -> Image {
     let image = Image::empty();
@@ -35,7 +35,7 @@ pub(crate) fn disk(mebibytes: u64, script: &str) -> Image {
     image
 }
 
-/// Puts an ext2 volume with what is in `folder` into the partition that begins at a sector.
+/// Writes an ext2 volume with the contents of `folder` at a sector.
 #[track_caller]
 pub(crate) fn fill(image: &Image, first_sector: u64, folder: &Path) {
     let volume = Image::of(folder, Format { mebibytes: 16, ..Format::default() });
@@ -53,7 +53,7 @@ pub(crate) fn folder(text: &str) -> tempfile::TempDir {
 pub(crate) const GPT: &str =
     "label: gpt\nstart=2048, size=32768, type=L\nstart=40960, size=32768, type=L, name=\"second\"\n";
 
-/// A GPT disk of two volumes, with the bytes of a file that takes a while to read in the second.
+/// A GPT disk of two volumes, the second with a large file of these bytes.
 fn gpt() -> (Image, Vec<u8>) {
     let image = disk(64, GPT);
     fill(&image, 2048, folder("first").path());
@@ -113,7 +113,7 @@ fn a_damaged_table_is_read_from_its_backup() {
     let run = Machine::new().disk(image.path()).run("cat /fs/disk0p2/text");
     assert!(run.status == Some(0) && run.text() == "second\n", "{run}");
     assert!(run.errors.contains("/dev/disk0") && run.errors.contains("the partition table is not there"), "{run}");
-    // Without the backup there is nothing to go by.
+    // Without the backup table it is unusable.
     file.write_all_at(&[0; 512], 64 * MIB - SECTOR_BYTES).expect("the disk can be written");
     let run = Machine::new().disk(image.path()).run("ls /dev");
     run.orderly();
@@ -154,7 +154,7 @@ fn a_disk_is_refused_while_one_of_its_partitions_is_mounted() {
     refused("check disk0", &partition);
 }
 
-/// A volume over the whole disk that leaves room for a table, and a table that calls a part of it a partition.
+/// A volume over the whole disk beside a partition table that covers a part of it.
 #[test]
 fn a_partition_is_refused_while_its_disk_is_mounted() {
     let image = disk(64, "label: dos\nstart=8192, size=8192, type=83\n");

@@ -1,5 +1,5 @@
-//! Programs that come to files with the help of others, in a system that promises nothing. Such a promise is broken by
-//! what is seen here; that the builder then refuses the system is tested with the builder.
+//! Programs that reach files through others, in a system without promises. That the builder refuses a system whose
+//! promises this breaks is tested with the builder.
 
 use end_to_end::{Format, Image, Machine, built_system};
 

@@ -1,4 +1,4 @@
-//! What people may in their roles: `guest` may not, `admin` may, and what is everybody's.
+//! Rights of roles: denied to `guest`, granted to `admin`, and common to all.
 
 use std::fs;
 use std::process::Output;
@@ -9,7 +9,7 @@ use crate::logins::{feed_to, machine, text};
 
 test_needs::needs!(E2fsprogs);
 
-/// A disk with a file of people, and folders below which `guest` may write and may not.
+/// A disk with accounts, and folders with and without write access for `guest`.
 fn disk() -> Image {
     let source = tempfile::tempdir().expect("a folder for temporary files");
     let root = source.path();
@@ -24,7 +24,7 @@ fn disk() -> Image {
     image
 }
 
-/// What came of commands of somebody who logs in, on a machine with disks.
+/// Runs commands after logging in, on a machine with disks.
 fn as_person(name: &str, disks: &[&Image], commands: &str) -> Output {
     let machine = disks.iter().fold(machine(), |machine, disk| machine.disk(disk.path()));
     feed_to(&machine, Some(commands), &format!("{name}\nsingularity\n"))
@@ -46,7 +46,7 @@ fn refused(name: &str, disks: &[&Image], commands: &str, words: &str) {
     assert!(errors.lines().any(|line| line.contains(words)), "{name}: {commands}: `{words}` is not in:\n{errors}");
 }
 
-/// What makes a person more than they are, or reaches what is others'; each with what it is told by.
+/// Attempts to gain rights or reach others' data, with the expected messages.
 const NOT_FOR_GUESTS: &[(&str, &str)] = &[
     ("echo 'guest' >> /fs/disk0/etc/people", "may not"),
     ("echo 'guest' > /fs/disk0/etc/people", "may not"),
@@ -76,7 +76,7 @@ fn guest_may_not_and_admin_may() {
     for (commands, words) in NOT_FOR_GUESTS {
         let (own, other) = (Image::with_bytes(&own), Image::with_bytes(&other));
         refused("guest", &[&own, &other], commands, words);
-        // At boot it is mounted.
+        // It is mounted at boot.
         let before = if commands.contains("/dev/disk1") { "umount /fs/disk1; " } else { "" };
         let output = as_person("admin", &[&own, &other], &format!("{before}{commands}"));
         let errors = text(&output.stderr);
@@ -89,7 +89,7 @@ fn bytes_of(image: &Image) -> Vec<u8> {
     fs::read(image.path()).expect("the image can be read")
 }
 
-/// Where there is no disk, nobody puts one of their own in the place of the file of people.
+/// Without a disk, users cannot mount one of their own where the accounts are expected.
 #[test]
 fn guest_mounts_no_disk_where_people_are_looked_for() {
     refused("guest", &[], "format --yes /dev/ram0; mount /dev/ram0 /fs/disk0", "/fs/disk0: you may not");
@@ -108,7 +108,7 @@ fn guest_has_the_disk_in_memory_and_what_lists_of_a_volume_give() {
     assert_eq!(allowed("guest", &[&own], home), "mine\n");
     refused("guest", &[&own], "ls /fs/disk0/home", "may not");
     refused("guest", &[&own], "echo x > /fs/disk0/home/admin/x", "may not");
-    // What there is at all is nobody's secret.
+    // Names of devices are public.
     let seen = allowed("guest", &[&own], "ls /fs; df; mount; ps; services");
     assert!(seen.contains("disk0"), "{seen}");
     let given = "setacl /fs/disk0/home/admin 'allow traverse,read login.singularity@* + **' 'allow all **'";
@@ -117,7 +117,7 @@ fn guest_has_the_disk_in_memory_and_what_lists_of_a_volume_give() {
     own.check();
 }
 
-/// Lists of mount points are those of their names, however often something is mounted there.
+/// A mount point's list belongs to its name and survives remounts.
 #[test]
 fn a_mount_point_that_comes_back_has_its_list() {
     let own = disk();
@@ -129,7 +129,7 @@ fn a_mount_point_that_comes_back_has_its_list() {
     assert_eq!(shown.matches(text).count(), 2, "{shown}");
 }
 
-/// A list that locks everybody out of a volume, its root first, is mended by who may set that of its mount point.
+/// A list that locks everyone out of a volume can be repaired by set-acl on its mount point.
 #[test]
 fn a_list_of_a_volumes_root_is_mended_by_who_sets_that_of_the_mount_point() {
     let own = disk();

@@ -1,4 +1,4 @@
-//! A machine that the host asks to end: the system inside shuts down, and nothing that was written is lost.
+//! Termination signals: the system shuts down in order, without losing written data.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -10,10 +10,10 @@ use rustix::process::{Pid, Signal, kill_process};
 test_needs::needs!(E2fsprogs);
 
 const COPY: &str = "cp /fs/disk0/source /fs/disk1/copy; echo copied";
-/// Less than the time after which file systems write by themselves.
+/// Shorter than the file systems' write-back interval.
 const SOON: Duration = Duration::from_secs(3);
 
-/// A disk with a file `source`, and one to copy it to.
+/// A disk with a file `source`, and a disk to copy it to.
 struct Disks {
     source: Image,
     target: Image,
@@ -35,7 +35,7 @@ impl Disks {
         Machine::new().disk(self.source.path()).disk(self.target.path())
     }
 
-    /// The copy is whole, and the file system is as after an unmount.
+    /// Asserts that the copy is complete and the file system was cleanly unmounted.
     #[track_caller]
     fn check(&self) {
         self.target.check();
@@ -44,7 +44,7 @@ impl Disks {
     }
 }
 
-/// Waits for the end of a machine that was asked for it; gives its exit status.
+/// Waits for a signalled machine to end; returns its exit status.
 #[track_caller]
 fn ends_soon(child: &mut Child) -> Option<i32> {
     let begin = Instant::now();
@@ -54,13 +54,13 @@ fn ends_soon(child: &mut Child) -> Option<i32> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    // It may end by itself at this moment; the test fails all the same.
+    // It may end at this moment; the test fails anyway.
     let _ = child.kill();
     let _ = child.wait();
     panic!("the machine did not end within {SOON:?}");
 }
 
-/// Copies a file, signals the machine as soon as that is done, and looks at the disk.
+/// Copies a file, signals the machine right after, and checks the disk.
 #[track_caller]
 fn keeps_the_copy(signal: Signal) {
     let disks = Disks::new();
@@ -121,7 +121,7 @@ fn what_was_copied_survives_the_end_of_standard_input() {
 fn what_was_copied_survives_a_terminal_that_goes_away() {
     let disks = Disks::new();
     let machine = disks.machine().command(None);
-    // The terminal is to be the controlling one of a session that the machine leads, as with a shell's `exec`.
+    // The terminal must be the controlling one of the machine's session, as after a shell's `exec`.
     let mut leader = Command::new("setsid");
     leader.arg("--ctty").arg(machine.get_program()).args(machine.get_args());
     let mut terminal = Terminal::start(leader);

@@ -1,4 +1,4 @@
-//! Many clients read and write at once while their file system, or the driver below it, is killed.
+//! Many concurrent readers and writers while their file system or its driver is killed.
 
 use std::time::Duration;
 
@@ -6,8 +6,7 @@ use end_to_end::{Format, Image, Machine, built_system};
 
 test_needs::needs!(E2fsprogs);
 
-/// Kills `victims` in turn every so often while so many clients go on for so long, then looks at what they say, at
-/// the counters, and at the disk.
+/// Kills `victims` in turn, periodically, under a load of clients, then checks their results, the counters and the disk.
 #[track_caller]
 fn storm(victims: &[&str], clients: u32, seconds: u64, kill_every_ms: u64) {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
@@ -39,7 +38,7 @@ fn storm(victims: &[&str], clients: u32, seconds: u64, kill_every_ms: u64) {
         let [before, after] = [0, 1].map(|index| counters[index].get(name));
         assert!(before.is_some() && before == after, "{name}: {before:?} before the storm, {after:?} after\n{run}");
     }
-    // Two are made and closed again while somebody waits; a leak would be one for each kill.
+    // Two exist temporarily while a client waits; a leak would be one for each kill.
     let [before, after] = [0, 1].map(|index| counters[index].get("synchronization objects").copied().unwrap_or(0));
     assert!(
         before > 0 && after <= before + 2,

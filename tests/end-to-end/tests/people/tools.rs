@@ -1,4 +1,4 @@
-//! The tools of daily work: on files beside those of GNU, and on the whole screen.
+//! Daily tools, compared with GNU's on the same files, and the full-screen ones.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn disk() -> (tempfile::TempDir, Image) {
     (folder, image)
 }
 
-/// What each command line prints, with its exit status, in the system and by GNU's programs on Linux.
+/// Output and exit status of each command line, in the system and with GNU's programs on Linux.
 #[track_caller]
 fn same_as_gnu(commands: &[&str]) {
     let (folder, image) = disk();
@@ -57,7 +57,7 @@ fn same_as_gnu(commands: &[&str]) {
     let theirs = finish(theirs, "GNU's programs", Duration::from_secs(60)).succeeded();
     let parts = |text: &str| text.split_inclusive("=> ").map(String::from).collect::<Vec<_>>();
     for (index, (ours, theirs)) in parts(&ours).into_iter().zip(parts(&theirs)).enumerate() {
-        // Each part begins with the status of the command before.
+        // Each part begins with the status of the previous command.
         let before = index.checked_sub(1).and_then(|before| commands.get(before));
         assert_eq!(ours, theirs, "`{:?}` (the first line: the status of `{before:?}`)", commands.get(index));
     }
@@ -269,7 +269,7 @@ fn sort_says_when_there_is_too_much() {
     run.orderly();
 }
 
-/// A person at a machine with the disk, in its folder.
+/// A terminal session in the disk's folder.
 fn person(image: &Image) -> Terminal {
     let mut terminal = Terminal::start(Machine::new().disk(image.path()).command(None));
     terminal.wait_for("/> ");
@@ -307,7 +307,7 @@ fn less_shows_pages_and_finds_text() {
     terminal.wait_for("line 1 of 200");
     terminal.press("j");
     terminal.wait_for("line 2 of 200");
-    // Ctrl-C is a key there.
+    // Ctrl-C is an ordinary key there.
     terminal.press("\x03");
     terminal.wait_for("disk0> ");
     terminal.press("echo alive; exit 3\r");
@@ -338,10 +338,10 @@ fn a_text_is_edited_and_saved() {
     terminal.wait_for("a new file");
     terminal.press("Zeile eins äöü\rzwei\rdrei");
     terminal.wait_for("line 3 of 3");
-    // Up, to the start, cut the line, to the end, paste it behind.
+    // Up, start of line, cut line, end, paste.
     terminal.press("\x1b[A\x01\x0b\x1b>\r\x19");
     terminal.wait_for("line 4 of 4");
-    // Delete that again, step by step, and once more again.
+    // Undo step by step, and redo.
     terminal.press("\x15");
     terminal.wait_for("line 3 of 3");
     terminal.press("\x12");

@@ -22,7 +22,7 @@ fn name(length: usize) -> String {
     format!("length-{length}")
 }
 
-/// Bytes that repeat at no length of a block.
+/// Bytes whose period is not a block size.
 fn content(length: usize) -> Vec<u8> {
     (0..length as u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 23) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! Packages with one fault each that the running system is asked to take, and what its report must say of them.
+//! Packages with one fault each, and the expected report of the running system.
 
 use end_to_end::key;
 use manifest_model::{
@@ -13,15 +13,15 @@ use super::{greeter, packed, program};
 
 test_needs::needs!(E2fsprogs);
 
-/// A package and what is asked with it.
+/// A package and the command for it.
 pub struct Bad {
-    /// What is wrong with it, as the name of its file.
+    /// The fault, also the file's name.
     pub fault: &'static str,
     /// `install` or `upgrade`.
     pub command: &'static str,
     /// The file.
     pub bytes: Vec<u8>,
-    /// The codes of the refusal.
+    /// Expected error codes.
     pub codes: &'static [&'static str],
 }
 
@@ -35,21 +35,21 @@ fn bad(fault: &'static str, codes: &'static [&'static str], command: &'static st
     Bad { fault, command, bytes, codes }
 }
 
-/// A script that is not there yet, with something wrong.
+/// A faulty new script.
 fn script(fault: &'static str, codes: &'static [&'static str], spoil: impl FnOnce(&mut Manifest)) -> Bad {
     let mut manifest = Manifest { name: "extra".into(), ..greeter("1.0.0") };
     spoil(&mut manifest);
     bad(fault, codes, "install", packed(manifest, key()))
 }
 
-/// A newer version of the one that is there, with something wrong.
+/// A faulty upgrade of the installed script.
 fn newer(fault: &'static str, codes: &'static [&'static str], spoil: impl FnOnce(&mut Manifest)) -> Bad {
     let mut manifest = greeter("1.1.0");
     spoil(&mut manifest);
     bad(fault, codes, "upgrade", packed(manifest, key()))
 }
 
-/// A compiled program that is not there yet, with something wrong.
+/// A faulty new compiled program.
 fn compiled(
     fault: &'static str,
     codes: &'static [&'static str],
@@ -150,7 +150,7 @@ fn versions() -> Vec<Bad> {
         newer("a-permission-more", &["I200"], |manifest| manifest.permissions = vec![Permission::Power]),
         newer("a-device-more", &["I200"], |manifest| manifest.devices = vec![DeviceNeed::named("gpu0")]),
         newer("children", &["I200"], |manifest| manifest.quota.children = 4),
-        // The service manager goes by the manifest that the system was booted with.
+        // The service manager uses the manifest from boot.
         bad(
             "a-service-with-another-parameter",
             &["I222"],
@@ -255,7 +255,7 @@ fn endpoints() -> Vec<Bad> {
             manifest.endpoints.push(slot);
         }),
         compiled("a-contract-that-the-image-uses-and-nobody-lists", &["I223"], |manifest, _| {
-            // Those that endpoints speak of keep their numbers.
+            // Contracts that endpoints refer to keep their numbers.
             let used = |number: usize| manifest.endpoints.iter().any(|slot| usize::from(slot.contract) == number);
             let last = (0..manifest.contracts.len()).rev().find(|&number| !used(number)).expect("one is not given");
             for slot in &mut manifest.endpoints {

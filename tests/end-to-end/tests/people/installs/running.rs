@@ -1,4 +1,4 @@
-//! Programs that are replaced and taken out while instances of them run.
+//! Upgrading and uninstalling programs while instances run.
 
 use manifest_model::Version;
 
@@ -9,12 +9,12 @@ use manifest_model::{Code, Manifest};
 
 test_needs::needs!(E2fsprogs);
 
-/// What shows that an instance is of the older version, `cat`, or of the newer one, `head`.
+/// Marks that tell instances of the old version, `cat`, from the new one, `head`.
 const LINES: usize = 12;
-/// Lines that `head` gives.
+/// Lines that `head` prints.
 const HEAD: usize = 10;
 
-/// Its image is that of another program of the system; it is called `worker`.
+/// A package `worker` with the image of another program of the system.
 fn worker(of: &str, minor: u32) -> Vec<u8> {
     program(of, |manifest, _| {
         manifest.name = "worker".into();
@@ -23,7 +23,7 @@ fn worker(of: &str, minor: u32) -> Vec<u8> {
 }
 
 fn trial() -> Trial {
-    // A script that gives its lines when everything has been done that is to be done while somebody waits for them.
+    // A script that prints its lines after everything else has been done.
     let lines: String = (1..=LINES).map(|line| format!("echo line {line}\n")).collect();
     let code = Code::Script { text: format!("while test not exists $1; do sleep 10ms; end\n{lines}") };
     let (given, _) = super::of_system("greet");
@@ -40,7 +40,7 @@ fn trial() -> Trial {
     Trial::with(&hosted(), &files)
 }
 
-/// How many lines follow a mark.
+/// Number of lines after a mark.
 fn lines_behind(text: &str, mark: &str) -> usize {
     let part = text.split(&format!("== {mark}\n")).nth(1).unwrap_or_else(|| panic!("no `{mark}` in:\n{text}"));
     part.split("== ").next().unwrap_or_default().lines().filter(|line| line.starts_with("line ")).count()

@@ -1,4 +1,4 @@
-//! What a store says after a restart: in which order, with what consent, and what of it others may have made.
+//! The installer's store after a restart: order, consent, and tampering.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::bad_input::hosted;
 test_needs::needs!(E2fsprogs);
 
 impl Trial {
-    /// Puts bytes into a file of the store, as somebody does who has the disk in another machine.
+    /// Writes to a file of the store, as if the disk were in another machine.
     fn put_into_store(&self, name: &str, bytes: &[u8]) {
         let file = self.folder.path().join("bytes");
         fs::write(&file, bytes).expect("a file");
@@ -31,7 +31,7 @@ fn damaged_stores_are_told_of_and_stop_nothing() {
     trial.put_into_store("greeter-1.0.0.package", b"nonsense");
     let run = trial.run("greeter");
     run.refused(&["greeter"]);
-    // The log tells of it at the start.
+    // It is logged at boot.
     assert!(run.errors.contains("`greeter` is not installed: greeter-1.0.0.package is damaged"), "{run}");
     told(&trial.run("verify"), &["I224", "greeter-1.0.0.package is damaged"]);
     let run = trial.run("install one.package; greeter");
@@ -40,7 +40,7 @@ fn damaged_stores_are_told_of_and_stop_nothing() {
     trial.run("greeter").refused(&["greeter"]);
     let run = trial.run("install one.package; greeter; verify");
     assert!(run.text().contains("its file `installed` is damaged") && run.text().contains("this is 1.0.0"), "{run}");
-    // It is removed, and no package with it.
+    // Only it is removed, no package.
     trial.image.debugfs("rm system/installed");
     let said = trial.run("install one.package; greeter").succeeded();
     assert!(said.contains("kept in /fs/disk0/system"), "{said}");
@@ -78,7 +78,7 @@ fn nobody_but_the_installer_writes_into_the_store() {
     trial.image.check();
 }
 
-/// Somebody makes the folder before the installer does, or puts another in its place.
+/// The folder is created before the installer does, or is replaced.
 #[test]
 fn what_others_may_have_made_is_no_store() {
     let trial = Trial::new();
@@ -93,14 +93,14 @@ fn what_others_may_have_made_is_no_store() {
     assert!(run.text().contains("lasts until the machine restarts: /fs/disk0/system: others may write"), "{run}");
     assert_eq!(trial.store(), before);
     assert!(trial.run("verify").text().contains("nothing of /fs/disk0/system counts"));
-    // Also where the folder has a list, but not one that keeps others out.
+    // Also if the folder's list does not exclude others.
     trial.run("setacl system 'allow all installer.singularity' 'allow all ..shell.singularity' 'allow all **'");
     assert!(trial.run("greet Ada").errors.contains("others may write into it"));
-    // As it says.
+    // The remedy from the message works.
     trial.run("setacl system --none; rm system/installed; rm system/greeter-1.0.0.package; rmdir system");
     let said = trial.run("install one.package").succeeded();
     assert!(said.contains("kept in /fs/disk0/system"), "{said}");
-    // One that has nothing is taken over.
+    // An empty one is taken over.
     trial.run("uninstall greeter").succeeded();
     let trial = Trial::new();
     trial.run("mkdir system").succeeded();
@@ -123,7 +123,7 @@ fn what_was_agreed_to_counts_after_a_restart_and_nothing_else() {
     let list = trial.store().into_iter().find(|(name, _)| name == "installed").expect("a list").1;
     let list = String::from_utf8(list).expect("it is text");
     assert_eq!(list, "installed 1\nprogram greet 1.3.0 more\nend 1\n");
-    // Nobody has agreed to what this list says.
+    // There is no consent to this list.
     trial.put_into_store("installed", list.replace(" more", "").as_bytes());
     let run = trial.run("greet Ada");
     assert!(run.text().contains("Hello, Ada.") && run.errors.contains("I200"), "{run}");
@@ -157,7 +157,7 @@ fn a_program_of_the_image_does_not_come_back_in_place_of_its_successor() {
     trial.run("greet").refused(&["greet"]);
 }
 
-/// The disk comes into a machine whose system image needs what was taken out of another.
+/// The disk moves to a machine whose system image requires an uninstalled program.
 #[test]
 fn what_the_system_needs_is_not_taken_out_by_what_was_kept() {
     let trial = Trial::new();
@@ -176,7 +176,7 @@ fn what_the_system_needs_is_not_taken_out_by_what_was_kept() {
     assert!(run.errors.contains("`greet` is not taken out") && run.errors.contains("I160"), "{run}");
 }
 
-/// In a system that takes unsigned packages, none of them runs: no script either, which is no process.
+/// In a system that accepts unsigned packages none of them runs, not even a script, which is not a process.
 #[test]
 fn a_script_that_nobody_has_signed_does_not_run() {
     let quarantine = |system: &[u8]| reseal_system(system, &|system| system.trust.policy = Policy::QuarantineUnsigned);
@@ -199,7 +199,7 @@ fn a_script_that_nobody_has_signed_does_not_run() {
     trial.run("greet Ada").refused(&["greet", "quarantine"]);
 }
 
-/// Where people are kept apart, the mount point's list keeps the folder above from those who may not change programs.
+/// In a system with roles, the mount point's list protects the parent folder from those who may not install.
 #[test]
 fn who_may_not_change_programs_changes_no_store() {
     let login = fs::read(built_system("login")).expect("a system image");
