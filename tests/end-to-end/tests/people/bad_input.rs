@@ -1,5 +1,5 @@
-//! Invalid contracts, manifests, system manifests, packages and system images: one clear message, a non-zero status, and
-//! nothing is started.
+//! Invalid contracts, manifests, system manifests, packages and system images: one clear message, a non-zero status,
+//! and nothing is started.
 
 use std::process::Command;
 use std::time::Duration;

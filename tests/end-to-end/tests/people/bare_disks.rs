@@ -42,8 +42,8 @@ fn run(kind: &str, disk: &str, limit: Duration, commands: &str) -> Run {
     finish(machine.command(Some(commands)), commands, limit)
 }
 
-/// Kills the disk's driver during reads, repeatedly: the next read always works, no other process ends, and all counters
-/// return to their baseline.
+/// Kills the disk's driver during reads, repeatedly: the next read always works, no other process ends, and all
+/// counters return to their baseline.
 #[track_caller]
 fn loop_of_kills(kind: &str, kills: usize, limit: Duration) {
     let disk = disk();

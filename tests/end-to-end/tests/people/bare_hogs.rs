@@ -22,7 +22,7 @@ fn is_ended(what: &str, held: &str) {
     let run = machine.run(&commands);
     let text = run.text();
     let sums: Vec<&str> = text.lines().filter(|line| line.ends_with("  -")).collect();
-    // While memory is low no program gets more: a refused program reports it, and the checksum is of no bytes, or missing.
+    // While memory is low no program gets more: a refused one reports it, and its checksum is of no bytes, or missing.
     let refused = run.errors.matches("the machine has no more of it").count();
     let right = sums.last().filter(|sum| **sum != OF_NOTHING);
     let wrong: Vec<&&str> = sums.iter().filter(|sum| Some(sum) != right.as_ref()).collect();

@@ -1,4 +1,4 @@
-//! FAT disks, made and looked at by Linux's own tools, and used with the programs that people know.
+//! FAT disks, made and checked by Linux's tools, and used with the ordinary programs.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use end_to_end::{Image, Machine, Run, Site, WebClient};
 
 test_needs::needs!(Dosfstools);
 
-/// A FAT disk with the file `Some folder/A long name.txt`, which says `content`.
+/// A FAT disk with the file `Some folder/A long name.txt`, which contains `content`.
 fn disk(mebibytes: usize, words: &[&str]) -> Image {
     let image = Image::with_bytes(&vec![0; mebibytes << 20]);
     linux("mkfs.fat", |command| command.args(words).arg(image.path()));
@@ -36,7 +36,7 @@ fn mtools(image: &Image, program: &str, words: &[&str]) -> String {
     linux(program, |command| command.arg("-i").arg(image.path()).args(words))
 }
 
-/// The volume must have no fault, as fsck.fat sees it, and be marked as cleanly unmounted.
+/// Asserts that fsck.fat finds no error and the volume is marked as cleanly unmounted.
 #[track_caller]
 fn expect_clean(image: &Image) {
     linux("fsck.fat", |command| command.arg("-n").arg(image.path()));
@@ -119,13 +119,13 @@ fn a_file_system_or_driver_that_is_killed_comes_back() {
     let text = run.text();
     assert_eq!(text.lines().filter(|line| *line == "content").count(), 20, "{run}");
     assert!(text.ends_with("kept\n"), "{run}");
-    // A volume whose file system was killed between a change and the next sync is marked as such until it is checked.
+    // A volume whose file system was killed with unsynced changes stays marked dirty until it is checked.
     let checks = "umount /fs/disk0; check disk0 --mend; check disk0 && echo good";
     assert!(self::run(&image.path(), checks).text().ends_with("good\n"));
     expect_clean(&image);
 }
 
-/// Files of two lines of the cache each, so that reading one after the other reads ahead.
+/// Files of two cache pages each, so that sequential reads trigger read-ahead.
 const FILES: usize = 21;
 
 fn content(number: usize) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! The program `fetch`, with servers of the host that say what is told, and with the system's own web server.
+//! The program `fetch`, with scripted servers on the host, and with the system's own web server.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use end_to_end::{Format, Image, Machine, Run, Site, Terminal};
 
-/// A server that gives each connection the next answer, after the request was read; gives the requests at its end.
+/// A server that sends each connection the next response after reading a request; returns the requests at its end.
 struct Server {
     port: u16,
     thread: JoinHandle<Vec<String>>,
@@ -27,7 +27,7 @@ impl Server {
             let answer = |answer: Vec<u8>| {
                 let (mut stream, _) = listener.accept().expect("a client");
                 let request = request(&mut stream);
-                // A client that has heard enough goes.
+                // The client may close early.
                 let _ = stream.write_all(&answer);
                 request
             };
@@ -46,7 +46,7 @@ impl Server {
     }
 }
 
-/// Reads a request with its content.
+/// Reads a request with its body.
 fn request(stream: &mut TcpStream) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
     let mut bytes = Vec::new();
@@ -195,9 +195,9 @@ fn a_silent_server_is_waited_for_so_long_and_no_longer() {
     let url = format!("http://127.0.0.1:{}/", listener.local_addr().expect("it is bound").port());
     run(&format!("fetch {url} --wait 300ms")).refused(&["the server timed out", "--wait"]);
     run(&format!("fetch {url} --limit 300ms")).refused(&["--limit exceeded"]);
-    // One that says a little now and then is not silent; the limit of all of it holds.
+    // A trickle satisfies --wait, but not --limit.
     let drip = thread::spawn(move || {
-        // The two before are in line.
+        // The two earlier connections are in the backlog.
         let [_, _, (mut stream, _)] = [(); 3].map(|()| listener.accept().expect("a client"));
         request(&mut stream);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
@@ -268,7 +268,7 @@ fn files_are_written_to_and_sent_from_a_disk() {
     assert_eq!(fs::read(files.path().join("small")).unwrap_or_default(), b"HTTP");
 }
 
-/// A row tells how far it is, and is gone at the end.
+/// A progress line is shown, and erased at the end.
 #[test]
 fn a_person_sees_how_far_it_is_on_a_disk() {
     test_needs::needs!(E2fsprogs);
@@ -283,7 +283,7 @@ fn a_person_sees_how_far_it_is_on_a_disk() {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\n").expect("it reads");
         stream.write_all(&[b'x'; 2048]).expect("it reads");
         let mut left = 2048;
-        // How far it is, is shown when something comes; so few bytes do not change what is said.
+        // Progress is redrawn as data arrives; so few bytes do not change it.
         while is_seen.recv_timeout(Duration::from_millis(500)) == Err(RecvTimeoutError::Timeout) {
             stream.write_all(b"x").expect("it reads");
             left -= 1;

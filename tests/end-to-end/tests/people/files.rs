@@ -1,4 +1,4 @@
-//! The programs for files, on disks that Linux made and looks at afterwards.
+//! Programs for files, on disks made and checked by Linux.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use end_to_end::{Format, Image, Machine, Terminal, finish, sample};
 
 test_needs::needs!(E2fsprogs);
 
-/// A disk with what `fill` puts into a folder.
+/// A disk with the files that `fill` writes.
 #[track_caller]
 fn disk(mebibytes: u32, fill: impl FnOnce(&Path) -> std::io::Result<()>) -> Image {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
@@ -40,7 +40,7 @@ fn machine(images: &[&Image]) -> Machine {
     images.iter().fold(Machine::new(), |machine, image| machine.disk(image.path())).limit(Duration::from_secs(120))
 }
 
-/// Runs commands in the folder of the disk, and has the disk checked; standard output.
+/// Runs commands in the disk's folder, checks the disk and returns standard output.
 #[track_caller]
 fn on(image: &Image, commands: &str) -> String {
     let text = machine(&[image]).run(&format!("cd /fs/disk0; {commands}")).succeeded();
@@ -48,7 +48,7 @@ fn on(image: &Image, commands: &str) -> String {
     text
 }
 
-/// Kind, permissions, time of files and content of all below a folder.
+/// Kind, permissions, times and contents of everything below a folder.
 fn all_below(root: &Path) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
@@ -154,7 +154,7 @@ fn things_are_moved_on_a_volume_and_to_another() {
 
 #[test]
 fn deep_trees_are_gone_through_to_their_end() {
-    // Three chains, each put below the one before: no path that a server takes is as long as the one to the bottom.
+    // Three chains, each moved below the previous one: the path to the bottom exceeds the path limit of servers.
     let image = disk(32, |_| Ok(()));
     let chain = |letter: &str| vec![format!("folder-in-a-folder-{letter}"); 150].join("/");
     let (first, second, third) = (chain("1"), chain("2"), chain("3"));
@@ -310,7 +310,7 @@ fn names_are_found_and_room_is_summed() {
             "touch --time '2001-01-01' a; touch --time '2002-01-01' folder/hard; find . --type f --newer a | wc -l",
             "2\n",
         ),
-        // A file of two names is counted once; `numbers` has an indirect block.
+        // A file with two names counts once; `numbers` has an indirect block.
         ("du -s --bytes a folder/hard", "      1024  a\n         0  folder/hard\n"),
         ("du folder", "   2.0 KiB  folder/below\n   4.0 KiB  folder\n"),
         ("du --depth 0 --bytes folder numbers", "      4096  folder\n    110592  numbers\n"),
@@ -362,7 +362,7 @@ fn a_person_writes_into_a_file_and_changes_their_mind() {
     terminal.press("\x03");
     terminal.wait_for("[130] /fs/disk0> ");
     terminal.press("dd --from /dev/disk0 --to copy --block-bytes 1 \r");
-    // The prompt may be drawn twice; what is typed next must not be the program's.
+    // The prompt may be drawn twice; the next input must not reach the program.
     terminal.wait_for("--block-bytes 1");
     terminal.press("\x03");
     terminal.wait_for("^C");

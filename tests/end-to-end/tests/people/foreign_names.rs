@@ -1,4 +1,4 @@
-//! Names that are not UTF-8, on disks that Linux made and looks at afterwards.
+//! Names that are not UTF-8, on disks made and checked by Linux.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,12 +10,12 @@ use end_to_end::{Format, Image, Machine};
 
 test_needs::needs!(E2fsprogs);
 
-/// A path of these bytes below a folder.
+/// The path of a name of these bytes in a folder.
 fn below(root: &Path, name: &[u8]) -> PathBuf {
     root.join(OsStr::from_bytes(name))
 }
 
-/// A disk with a folder `caf\xe9` of Latin-1 names, and beside it the name that looks like that.
+/// A disk with a folder `caf\xe9` of Latin-1 names, and a name that equals its escaped form.
 fn latin() -> Image {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let root = folder.path();
@@ -31,7 +31,7 @@ fn latin() -> Image {
     Image::of(root, Format { mebibytes: 16, ..Format::default() })
 }
 
-/// Runs commands in the folder of the disk, and has the disk checked by `e2fsck`; standard output.
+/// Runs commands in the disk's folder, checks the disk by `e2fsck` and returns standard output.
 #[track_caller]
 fn on(image: &Image, commands: &str) -> String {
     let machine = Machine::new().disk(image.path()).limit(Duration::from_secs(120));

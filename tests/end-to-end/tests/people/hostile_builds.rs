@@ -1,9 +1,9 @@
-//! What an enemy sends to be built: `tests/hostile/build`, one folder for each way past the builder.
+//! Hostile sources for the builder: `tests/hostile/build`, one folder for each attempt.
 //!
-//! A folder holds files to lay over a copy of the repository in which the program `hostile` of `innocent` was put, and
-//! `expect.toml`: what it tries, and a part of the sentence with which it must be refused. `innocent` must build. None of
-//! them may run anything on the machine of the builder: whatever ran would leave a file `ran`. Most are refused before
-//! anything is compiled, and the copy and what was built in it stay for the next time.
+//! A folder holds files to overlay on a copy of the repository with the program `hostile` of `innocent`, and
+//! `expect.toml`: the attempt, and a part of the expected error. `innocent` must build. None may execute code on the
+//! builder's machine, which would leave a file `ran`. Most are refused before anything is compiled; the copy and its
+//! build output are kept for the next run.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -17,8 +17,8 @@ fn disk() -> Image {
 /// Long enough for a `cat` to begin on a busy host, and far too short for it to end.
 const WELL_UNDER_WAY: &str = "60ms";
 
-/// A shell function `round PROGRAM`: kills it during a `cat`, the shell's job `number`, after a time `after`, then reads
-/// the other file.
+/// A shell function `round PROGRAM`: kills it during a `cat`, the shell's job `number`, after a time `after`, then
+/// reads the other file.
 fn round(number: &str, after: &str) -> String {
     format!(
         "function round\n\

@@ -1,5 +1,5 @@
-//! Each party of a request ends in each of its states: the client, the application that answers it, the server between
-//! them. The others go on, the client is told, and nothing is kept.
+//! Client, application and server of a request end in each of its states: the others run on, the client gets an error,
+//! and nothing leaks.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use rustix::net::sockopt::set_socket_linger;
 
 test_needs::needs!(E2fsprogs);
 
-/// Requests of which each leaves server and application in another state until somebody ends.
+/// Requests that leave server and application in different states.
 const STATES: [(&str, &str); 9] = [
     ("the head is not whole", "GET /fault/wait HTTP/1.1\r\nHost: t"),
     ("the application does not answer", "GET /fault/wait HTTP/1.1\r\nHost: t\r\n\r\n"),
@@ -34,23 +34,23 @@ const STATES: [(&str, &str); 9] = [
     ),
 ];
 
-/// How long a request is let get into its state.
+/// Delay until a request has reached its state.
 const INTO: [Duration; 3] = [Duration::ZERO, Duration::from_millis(2), Duration::from_millis(40)];
-/// How long anything may take until it is noticed.
+/// Timeout until an end is noticed.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Of what there must not be more than there was.
+/// Counters that must return to their baseline.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
-/// Blocks that are kept for use again, more than before: as many as were needed at once.
+/// Maximum additional cached blocks: as many as were in use at once.
 const MAX_KEPT_BLOCKS: u64 = 8;
 
-/// How a client ends.
+/// How a client closes its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leave {
-    /// In order.
+    /// Orderly.
     Close,
-    /// With a reset.
+    /// By a reset.
     Reset,
-    /// It only says that it will send no more, and reads on for a while.
+    /// Half-closed: it keeps reading for a while.
     Half,
 }
 
@@ -82,7 +82,7 @@ impl Trial {
         stream
     }
 
-    /// Files are served, and the application answers.
+    /// Asserts that files and the application are served.
     #[track_caller]
     fn serves(&self, after: &str) {
         let begin = Instant::now();
@@ -102,13 +102,13 @@ impl Trial {
         }
     }
 
-    /// Waits until the system has in use what it had; what is kept for requests to come is closed after a while.
+    /// Waits until resource usage is back at the baseline; caches expire after a while.
     #[track_caller]
     fn steady(&mut self, before: &BTreeMap<String, u64>, after: &str) {
         let begin = Instant::now();
         loop {
             let now = self.live.counters();
-            // A thread of the system's start may have ended since.
+            // A boot-time thread may have ended since.
             let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
             let is_more = |name: &&&str| count(&now, name) > count(before, name) + slack(name, MAX_KEPT_BLOCKS);
             let told: Vec<String> = STEADY
@@ -124,7 +124,7 @@ impl Trial {
         }
     }
 
-    /// What is in use after everything was in use once, and nobody asks.
+    /// Idle resource usage, after everything was in use once.
     #[track_caller]
     fn counts(&mut self) -> BTreeMap<String, u64> {
         self.serves("at first");
@@ -147,7 +147,7 @@ fn leave(mut stream: TcpStream, how: Leave) {
         Leave::Close => {}
         Leave::Reset => set_socket_linger(&stream, Some(Duration::ZERO)).expect("the host lets one reset"),
         Leave::Half => {
-            // A server that has ended the connection is done with it.
+            // The server has closed the connection.
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let _ = stream.set_read_timeout(Some(Duration::from_millis(5)));
             let _ = stream.read(&mut [0; 100]);
@@ -169,7 +169,7 @@ fn clients_end_in_each_state_of_their_requests() {
             }
             trial.serves(state);
         }
-        // The first round shows what is kept for good.
+        // The first round sets the baseline.
         if round > 0 {
             trial.steady(&before, "after clients ended");
         }
@@ -177,7 +177,7 @@ fn clients_end_in_each_state_of_their_requests() {
     trial.end();
 }
 
-/// What a client is told when who answers it ends: an answer with such a status, or the connection's end.
+/// Expected result at a client whose server or application ends: a response with such a status, or a closed connection.
 #[track_caller]
 fn is_told(mut stream: TcpStream, state: &str) {
     let mut all = Vec::new();
@@ -195,7 +195,7 @@ fn is_told(mut stream: TcpStream, state: &str) {
         }
         all.truncate(4096);
     }
-    // An answer that was begun is cut off.
+    // A started response is truncated.
     let text = String::from_utf8_lossy(&all);
     assert!(text.is_empty() || text.starts_with("HTTP/1.1 200") && !text.ends_with("\r\n0\r\n\r\n"), "{state}: {text}");
 }
@@ -209,8 +209,8 @@ fn is_killed(program: &str) {
         if round == 1 {
             before = trial.counts();
         }
-        // The server waits for the rest of a head; that is no state of the application. The first round shows what is
-        // kept for good, for which a few states are enough.
+        // Waiting for the rest of a head is not a state of the application. The first round sets the baseline, for which a
+        // few states are enough.
         for (state, request) in STATES.into_iter().skip(1).take(if round == 0 { 2 } else { STATES.len() }) {
             let stream = trial.ask(request, INTO[2]);
             trial.live.ask(&format!("kill {program}"));

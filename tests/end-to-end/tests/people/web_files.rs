@@ -1,4 +1,4 @@
-//! Files, folders and methods of the web server, as a client sees them that sends exactly what it wants.
+//! Files, folders and methods of the web server, with a client that sends raw requests.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -11,13 +11,13 @@ use end_to_end::{Format, Image, WebClient, WebTrial};
 
 test_needs::needs!(E2fsprogs);
 
-/// Letters of the file that ranges are asked of.
+/// Content of the file for range requests.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
-/// Bytes of a file that no socket takes in at once; holes, nearly all of them.
+/// Bytes of a sparse file larger than any socket buffer.
 const HUGE_BYTES: u64 = 100 << 20;
 
-/// How long it may take until what was answered is counted.
+/// Timeout until a response is counted.
 const COUNTED: Duration = Duration::from_secs(5);
 
 fn fill(root: &Path) -> std::io::Result<()> {
@@ -59,7 +59,7 @@ fn large() -> Vec<u8> {
     (0..1_000_000u32).flat_map(|number| [number as u8, (number >> 8) as u8, (number >> 16) as u8]).collect()
 }
 
-/// Bytes of chance, which no coding makes shorter.
+/// Incompressible bytes.
 fn noise() -> Vec<u8> {
     let mut state = 1u64;
     let step = |state: &mut u64| {
@@ -98,7 +98,7 @@ fn methods_are_told_apart() {
     }
     assert_eq!(client.ask("BREW", "/letters.txt", "", b"").status, 501);
     assert_eq!(client.ask("get", "/letters.txt", "", b"").status, 501);
-    // All that on one connection, which ends with what is refused.
+    // All on one connection, which the refused request closes.
     assert_eq!(client.ask("CONNECT", "test:80", "", b"").status, 501);
     client.ended();
     trial.end();
@@ -114,7 +114,7 @@ fn content_is_asked_for_where_it_is_wanted() {
     client.send("abc");
     let answer = client.answer(false).expect("an answer");
     assert_eq!((answer.status, answer.text().as_str()), (200, "abc"));
-    // Nobody wants the content of these, so that it is not asked for, and what follows cannot be told from it.
+    // The body of these is not awaited, so the connection cannot be reused.
     for path in ["/letters.txt", "/fault/unread"] {
         let mut client = WebClient::connect(trial.ordinary);
         client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"));
@@ -124,7 +124,7 @@ fn content_is_asked_for_where_it_is_wanted() {
     }
     let mut client = WebClient::connect(trial.ordinary);
     assert_eq!(client.get("/letters.txt", "Expect: a-miracle\r\n").status, 417);
-    // What has no content is not waited for.
+    // Without a body there is nothing to wait for.
     let mut client = WebClient::connect(trial.ordinary);
     assert_eq!(client.get("/letters.txt", "Expect: 100-continue\r\n").text(), LETTERS);
     let chunks = b"3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nTrailer: z\r\n\r\n";
@@ -209,7 +209,7 @@ fn conditions_are_kept() {
     let disk = disk();
     let trial = WebTrial::start(&disk.path());
     let mut client = WebClient::connect(trial.ordinary);
-    // A file that was written just now has a weak tag, as its time cannot tell it from what is written in that second.
+    // A recently written file has a weak tag: its time has a resolution of a second.
     let (tag, date) = loop {
         let answer = client.get("/letters.txt", "");
         let tag = answer.field("etag").expect("a tag").to_string();
@@ -258,7 +258,7 @@ fn folders_and_names_are_served_as_they_are_and_no_others() {
     assert_eq!((moved.status, moved.field("location")), (301, Some("/with%20index/")));
     let moved = client.get("/with%20index?a=1&b=%20", "");
     assert_eq!((moved.status, moved.field("location")), (301, Some("/with%20index/?a=1&b=%20")));
-    // What redirects must not lead to another host.
+    // Redirects must not lead to another host.
     assert_ne!(client.get("//names", "").field("location"), Some("//names/"));
     let page = client.get("/names/", "").text();
     assert!(!page.contains("<script"), "a name became a tag:\n{page}");
@@ -304,7 +304,7 @@ fn folders_and_names_are_served_as_they_are_and_no_others() {
     trial.end();
 }
 
-/// Links are the file system's matter: they lead anywhere below the folder that was opened to be served.
+/// The file system resolves links; they lead anywhere below the served folder.
 #[test]
 fn links_stay_within_what_is_served() {
     let disk = disk();
@@ -313,21 +313,21 @@ fn links_stay_within_what_is_served() {
     for path in ["/up", "/far-up", "/far-up/", "/far-up/volumes", "/absolute"] {
         assert_eq!(client.get(path, "").status, 404, "{path}");
     }
-    // The other server serves the folder above, and there the same link has an end.
+    // The other server serves the parent folder, where the link resolves.
     let mut client = WebClient::connect(trial.ordinary);
     assert_eq!(client.get("/strict/up", "").text(), "outside of what is served");
     assert_eq!(client.get("/strict/far-up", "").status, 404);
     trial.end();
 }
 
-/// Small texts are sent shorter to whom takes that, as another form of the same thing with a tag of its own.
+/// Small texts are compressed for clients that accept it, with a tag of their own.
 #[test]
 fn texts_are_sent_compressed_to_whom_takes_it() {
     let disk = disk();
     let mut trial = WebTrial::start(&disk.path());
     let mut client = WebClient::connect(trial.ordinary);
     let asks = "Accept-Encoding: br, gzip\r\n";
-    // A file that was written just now may still change, and is sent as it is.
+    // A recently written file may still change, and is not compressed.
     let coded = loop {
         let answer = client.get("/long.txt", asks);
         if answer.field("content-encoding").is_some() {
@@ -353,13 +353,13 @@ fn texts_are_sent_compressed_to_whom_takes_it() {
     }
     let head = client.ask("HEAD", "/long.txt", asks, b"");
     assert_eq!(head.field("content-length"), Some(coded.content.len().to_string().as_str()));
-    // Ranges are of the content as it is.
+    // Ranges refer to the uncompressed content.
     let part = client.get("/long.txt", &format!("{asks}Range: bytes=0-9\r\n"));
     assert_eq!((part.status, part.field("content-encoding"), part.content.len()), (206, None, 10));
     for fields in ["", "Accept-Encoding: br\r\n", "Accept-Encoding: gzip;q=0\r\n", "Accept-Encoding: identity\r\n"] {
         assert_eq!(client.get("/long.txt", fields).field("content-encoding"), None, "{fields}");
     }
-    // What is short, or large, or no text is sent as it is.
+    // Short, large and non-text files are not compressed.
     for path in ["/letters.txt", "/large.bin"] {
         let answer = client.get(path, asks);
         assert_eq!((answer.field("content-encoding"), answer.field("vary")), (None, None), "{path}");
@@ -369,8 +369,7 @@ fn texts_are_sent_compressed_to_whom_takes_it() {
     trial.end();
 }
 
-/// Texts that the coding makes no shorter are sent as they are also to whom takes it, and whoever has one need not get
-/// it again.
+/// Incompressible texts are sent uncompressed even to clients that accept compression, and can be revalidated.
 #[test]
 fn texts_that_cannot_be_compressed_are_not_sent_again() {
     let disk = disk();
@@ -384,14 +383,14 @@ fn texts_that_cannot_be_compressed_are_not_sent_again() {
             (noise(), false)
         );
         let tag = answer.fields.iter().find(|(name, _)| name == "etag").map(|(_, tag)| tag.clone()).expect("a tag");
-        // A file that was written just now may still change.
+        // A recently written file may still change.
         if !tag.starts_with("W/") {
             break tag;
         }
         thread::sleep(Duration::from_millis(100));
     };
     for pause in [Duration::ZERO, Duration::from_millis(1500)] {
-        // The file is opened anew after a second.
+        // The file is reopened after a second.
         thread::sleep(pause);
         assert_eq!(client.get("/noise.txt", &format!("{asks}If-None-Match: {tag}\r\n")).status, 304, "after {pause:?}");
         assert_eq!(client.get("/noise.txt", &format!("{asks}If-Match: {tag}\r\n")).status, 200, "after {pause:?}");
@@ -399,7 +398,7 @@ fn texts_that_cannot_be_compressed_are_not_sent_again() {
     trial.end();
 }
 
-/// What the server did can be read as a file, and by no one changed.
+/// The server's counters are a read-only file.
 #[test]
 fn the_server_tells_what_it_did() {
     let disk = disk();
@@ -410,7 +409,7 @@ fn the_server_tells_what_it_did() {
     {
         assert_eq!(client.get(path, "").status, status, "{path}");
     }
-    // The last request is counted a moment after its answer was sent.
+    // The last request is counted shortly after its response.
     let begin = Instant::now();
     let mut text = trial.shell("cat /status/web");
     while !text.contains("answers-5xx 1") && begin.elapsed() < COUNTED {
@@ -456,14 +455,14 @@ fn a_thousand_requests_can_wait_in_a_row() {
     trial.end();
 }
 
-/// Whoever asks for a file while it is written gets all of it as it was at one moment, or sees that it is cut.
+/// A client that reads a file while it is written gets a consistent version, or a detectable truncation.
 #[test]
 fn files_that_change_are_served_right_or_cut() {
     let disk = disk();
     let mut trial = WebTrial::start(&disk.path());
     let mut client = WebClient::connect(trial.ordinary);
     for (round, (size, letter)) in [(20_000, "b"), (10, "c"), (30_000, "d"), (1, "e")].into_iter().enumerate() {
-        // The cache has the file as it was.
+        // The cache holds the old version.
         let before = client.get("/letters.txt", "");
         assert_eq!(before.status, 200);
         trial.shell(&format!("echo {} > /fs/disk0/letters.txt", letter.repeat(size.min(60))));
@@ -475,7 +474,7 @@ fn files_that_change_are_served_right_or_cut() {
             assert!(is_new || text == before.text(), "round {round}: neither old nor new: {text}");
         }
     }
-    // A large one is under way when it changes: what was sent cannot be taken back, so that the rest does not come.
+    // A large response is in progress when the file changes: the rest is not sent.
     let mut reader = WebClient::connect(trial.ordinary);
     reader.send("GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n");
     reader.stream().peek(&mut [0]).expect("the answer begins");
@@ -484,7 +483,7 @@ fn files_that_change_are_served_right_or_cut() {
     assert!(answer.status == 200 && !answer.is_whole, "{} bytes came as if they were all", answer.content.len());
     assert_eq!(client.get("/huge.bin", "").text().trim_end(), "short");
     trial.shell("rm /fs/disk0/letters.txt");
-    // What the server keeps open is looked up again after a second.
+    // The server reopens files after a second.
     let begin = Instant::now();
     while client.get("/letters.txt", "").status != 404 {
         assert!(begin.elapsed() < Duration::from_secs(10), "a file that is gone is served");

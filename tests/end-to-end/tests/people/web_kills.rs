@@ -1,6 +1,6 @@
-//! Each part of a web server is killed while clients ask it without a pause: it serves again at once, nobody else ends,
-//! what was synced stays, and nothing is kept of those that ended. Over the host's sockets, and with a network stack and
-//! a driver of the system's own, in a network namespace.
+//! Each part of a web server is killed under continuous load: service resumes at once, no other process ends, synced
+//! data survives, and nothing leaks. Over the host's sockets, and with the system's own network stack and driver in a
+//! network namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,24 +16,24 @@ use end_to_end::{
 
 test_needs::needs!(E2fsprogs);
 
-/// Kinds of clients: small files that the server keeps, an application, and what only the disk has.
+/// Kinds of clients: small cached files, an application, and uncached data on disk.
 const FILES: usize = 0;
 const APPLICATION: usize = 1;
 const DISK: usize = 2;
 
-/// Who is killed, whose answers stop then, and who ends with it.
+/// Killed programs, the kind of client affected, and the programs that end with them.
 type Part = (&'static str, usize, &'static [&'static str]);
 
-/// What clients and server have between them.
+/// The network between clients and server.
 struct Between {
     system: &'static str,
     /// Interface of the namespace, if the system has a network stack of its own.
     tap: Option<&'static str>,
     address: Ipv4Addr,
-    /// How long clients wait: a network stack that was killed knows nothing of its connections, and while it is away
-    /// packets are lost, which Linux sends again after a second.
+    /// Timeout of clients: a restarted network stack has lost its connections, and Linux retransmits lost packets after a
+    /// second.
     patience: Duration,
-    /// Those that hold connections.
+    /// Programs that hold connections.
     stack: &'static [&'static str],
     parts: &'static [Part],
 }
@@ -69,27 +69,27 @@ const OWN_STACK: Between = Between {
     ],
 };
 
-/// Clients that ask for what an application answers, and for what the disk has; twice as many ask for small files.
+/// Clients of the application, and of the disk; twice as many request small files.
 const CLIENTS: usize = 3;
-/// How long the clients go on after a kill before it is looked at what they saw.
+/// Duration of the load after a kill.
 const AFTER: Duration = Duration::from_millis(150);
-/// What is wanted where nothing else keeps the machine busy.
+/// Target on an idle machine.
 const WANTED: Duration = Duration::from_millis(50);
-/// How long it may take in any case: the machine that tests run on is busy with other tests.
+/// Limit on a machine busy with other tests.
 const MOST: Duration = Duration::from_secs(2);
-/// Half of all times at most.
+/// Limit of the median.
 const MEDIAN: Duration = Duration::from_millis(250);
-/// How long until nobody has more than before: a connection that was being made when a part was killed is given up
-/// after 15 s, and one whose end was lost with the part a little later.
+/// Timeout for resources to be released: a handshake interrupted by a kill is given up after 15 s, a connection whose
+/// FIN was lost slightly later.
 const SETTLED: Duration = Duration::from_secs(40);
 
 const SMALL_FILES: usize = 64;
 const SMALL_BYTES: usize = 2000;
-/// More than the file system keeps in memory.
+/// More than the file system's cache.
 const LARGE_BYTES: usize = 48 << 20;
 const PART_BYTES: usize = 8 << 10;
 
-/// The byte at a place of a file with this number.
+/// The byte at an offset of the file with this number.
 fn byte(file: usize, at: usize) -> u8 {
     let word = (at / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ file << 1);
     (word >> 24) as u8 ^ at as u8
@@ -124,7 +124,7 @@ impl Question for Greeting {
     }
 }
 
-/// Parts of a file in no order, so that they come from the disk.
+/// Parts of a file in random order, so that they come from disk.
 struct Piece(usize);
 
 impl Question for Piece {
@@ -198,7 +198,7 @@ impl Site {
         load
     }
 
-    /// Writes a file that must be there at the end, whatever is killed.
+    /// Writes a file that must survive all kills.
     fn write_and_sync(&mut self) {
         let number = self.synced;
         let said = self.live.ask(&format!("echo kept {number} > /fs/disk1/kept/{number}; sync"));
@@ -206,7 +206,7 @@ impl Site {
         self.synced += 1;
     }
 
-    /// Kills a part under load: how long there was no good answer of the kind that needs it.
+    /// Kills a part under load; returns the time without a good response of the affected kind.
     fn kill(&mut self, load: &Load, (name, kind, with_it): Part) -> Duration {
         self.write_and_sync();
         let before = self.live.processes();
@@ -238,29 +238,29 @@ impl Site {
         gap
     }
 
-    /// What the system has in use when nobody asks anything, and each part has just been started again.
+    /// Idle resource usage, after each part has just restarted.
     fn counts(&mut self) -> (BTreeMap<String, u64>, usize) {
         for name in self.between.stack.iter().chain(&["web-server"]) {
             self.live.ask(&format!("kill {name}"));
             thread::sleep(AFTER);
         }
         self.load().end();
-        // Files that are open are closed a second after they were asked for.
+        // Open files are closed a second after their last request.
         thread::sleep(Duration::from_millis(2500));
         (self.live.counters(), self.live.open_files())
     }
 }
 
-/// Of what there must not be more than there was.
+/// Counters that must return to their baseline.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
-/// Blocks that server and file system may keep for use again, more than before: as many as were needed at once.
+/// Maximum additional blocks cached by server and file system: as many as were in use at once.
 const MAX_KEPT_BLOCKS: u64 = 32;
 
-/// Kills each part so many times in turn.
+/// Kills each part this many times in turn.
 #[track_caller]
 fn each_part_is_killed(times: usize, between: &'static Between) {
     let mut site = Site::start(between);
-    // What is there after the first use of each part is the baseline.
+    // The usage after the first use of each part is the baseline.
     let load = site.load();
     for part in between.parts {
         site.kill(&load, *part);
@@ -286,7 +286,7 @@ fn each_part_is_killed(times: usize, between: &'static Between) {
         );
         assert!(most <= MOST && median <= MEDIAN, "{name}: {gaps:.1?}");
     }
-    // Nobody may be told that a file is not there because a part was away.
+    // A missing part must not give 404.
     assert!(statuses.keys().all(|status| *status >= 500), "{statuses:?}");
     steady_again(&mut site, &before, files_before);
     let Site { live, files, log, synced, .. } = site;
@@ -304,7 +304,7 @@ fn each_part_is_killed(times: usize, between: &'static Between) {
     }
 }
 
-/// Waits until the system has in use what it had.
+/// Waits until resource usage is back at the baseline.
 #[track_caller]
 fn steady_again(site: &mut Site, before: &BTreeMap<String, u64>, files_before: usize) {
     let (mut after, mut files) = site.counts();
@@ -335,10 +335,10 @@ fn each_part_of_a_web_server_is_killed_100_times_and_it_serves_on() {
     each_part_is_killed(100, &HOST_SOCKETS);
 }
 
-/// Runs a test of this program in a network namespace of its own, which ends with it.
+/// Runs a test of this program in a temporary network namespace.
 #[track_caller]
 fn in_a_namespace(test: &str) {
-    // What it would build is built where the registries of packages can be reached.
+    // Build outside the namespace, where package registries are reachable.
     built_system(OWN_STACK.system);
     let mut command = Command::new("unshare");
     command.arg("--net").arg(std::env::current_exe().expect("this program has a path"));
@@ -361,7 +361,7 @@ fn each_part_with_a_network_stack_is_killed_100_times_and_it_serves_on() {
     in_a_namespace("a_hundred_times_child");
 }
 
-/// Not tests of their own: what the two above run in a namespace.
+/// Bodies of the two tests above, run in a namespace.
 #[test]
 #[ignore = "wants a network namespace"]
 fn five_times_child() {

@@ -1,4 +1,4 @@
-//! Clients that take more than their share of the web server: of its time, its memory and its connections.
+//! Clients that try to exhaust the web server's time, memory and connections.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,11 +20,11 @@ const WRITE_TIME: Duration = Duration::from_millis(1000);
 const CONNECTIONS: usize = 32;
 const HEADER_BYTES: usize = 4096;
 const BODY_BYTES: usize = 100_000;
-/// What a machine with other work may take longer.
+/// Tolerance on a busy machine.
 const GRACE: Duration = Duration::from_secs(5);
-/// Bytes that an idle connection may cost each of the processes on its way.
+/// Maximum bytes per idle connection in each process involved.
 const MAX_BYTES_EACH: u64 = 8192;
-/// Bytes of a file that no socket takes in at once.
+/// Bytes of a file larger than any socket buffer.
 const LARGE_BYTES: u64 = 40 << 20;
 
 fn disk() -> Image {
@@ -54,7 +54,7 @@ fn wait_for_rest(trial: &mut WebTrial, file: &str) {
     }
 }
 
-/// How long it takes until a connection has ended on which bytes trickle; and what was said at the end.
+/// Time until the server closes a connection on which bytes trickle, and its last response.
 fn trickle(port: u16, start: &str, byte: &str) -> (Duration, Option<u16>) {
     let mut client = WebClient::connect(port);
     let begin = Instant::now();
@@ -91,7 +91,7 @@ fn slow_clients_are_let_go() {
         [("Content-Length: 1000\r\n\r\n", "y"), ("Transfer-Encoding: chunked\r\n\r\n", "1\r\ny\r\n")]
             .map(|(fields, byte)| thread::spawn(move || trickle(port, &format!("{post}{fields}"), byte)))
             .into();
-    // Whoever is slow stops nobody else.
+    // Slow clients do not delay others.
     for _ in 0..20 {
         assert_eq!(WebClient::connect(port).get("/", "").text(), "<p>strict");
     }
@@ -103,10 +103,10 @@ fn slow_clients_are_let_go() {
     for trickle in contents {
         let (took, answered) = trickle.join().expect("the client ends");
         assert!(took < HEADER_TIME * 3 + GRACE, "content: the connection goes on after {took:?}");
-        // The application began its answer with the first piece, or tells what was wrong.
+        // The application has started its response with the first piece, or reports the error.
         assert!(matches!(answered, None | Some(200 | 400..=599)), "{answered:?}");
     }
-    // Whoever asks for much and takes none of it, or asks nothing more, is let go as well.
+    // Clients that do not read their response, or send no further request, are disconnected as well.
     let reader = {
         let mut client = WebClient::connect(port);
         client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -150,12 +150,12 @@ fn floods_are_refused() {
         client.finish();
         client.ended();
     }
-    // What is as long as it may be is served.
+    // Requests at the limits are served.
     let mut client = WebClient::connect(trial.strict);
     let content = vec![b'z'; BODY_BYTES];
     let answer = client.ask("POST", "/fault/echo", &format!("Content-Length: {BODY_BYTES}\r\n"), &content);
     assert!(answer.status == 200 && answer.content == content);
-    // Chunks that become too much are noticed when they do.
+    // A chunked body is refused when it exceeds the limit.
     let chunk = format!("{:x}\r\n{}\r\n", 10_000, "z".repeat(10_000));
     let mut client = WebClient::connect(trial.strict);
     client.send("POST /fault/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -168,7 +168,7 @@ fn floods_are_refused() {
     trial.end();
 }
 
-/// More connections than there may be wait; those that are there go on.
+/// Connections beyond the limit wait; existing ones proceed.
 #[test]
 fn too_many_connections_wait() {
     let disk = disk();
@@ -188,7 +188,7 @@ fn too_many_connections_wait() {
     trial.end();
 }
 
-/// Allows this process so many open files, if the system lets it.
+/// Raises this process's limit of open files, if permitted.
 fn may_open(files: u64) -> bool {
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= files);
@@ -197,7 +197,7 @@ fn may_open(files: u64) -> bool {
             || setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: limit.maximum }).is_ok())
 }
 
-/// Bytes of memory and of blocks of all processes of a program, as `ps` tells them.
+/// Memory and blocks in bytes of all processes of a program, from `ps`.
 fn memory(trial: &mut WebTrial, program: &str) -> u64 {
     let text = trial.shell("ps --json");
     let number = |line: &str, name: &str| -> u64 {
@@ -217,14 +217,14 @@ fn thousands_of_idle_connections_cost_little() {
     }
     let disk = disk();
     let mut trial = WebTrial::start(&disk.path());
-    // What the first requests bring about is no part of what a connection costs.
+    // Exclude allocations of the first requests.
     for _ in 0..10 {
         assert_eq!(WebClient::connect(trial.ordinary).get("/", "").text(), "<p>here");
     }
     wait_for_rest(&mut trial, "web");
     let programs = ["web-server", "host-sockets"];
     let before = programs.map(|program| memory(&mut trial, program));
-    // Memory is used again, so that as many once more cost nothing more.
+    // Memory is reused: the same number again costs nothing more.
     for round in 1..=2 {
         let begin = Instant::now();
         let mut idle = idle_connections(trial.ordinary, MANY);
@@ -247,7 +247,7 @@ fn thousands_of_idle_connections_cost_little() {
     trial.end();
 }
 
-/// Connections that were asked for something once each, and are kept.
+/// Persistent connections with one request each.
 fn idle_connections(port: u16, count: usize) -> Vec<TcpStream> {
     let mut idle: Vec<TcpStream> = Vec::with_capacity(count);
     for _ in 0..count {
@@ -264,8 +264,7 @@ fn idle_connections(port: u16, count: usize) -> Vec<TcpStream> {
     idle
 }
 
-/// Heads that are long and never whole, and answers that nobody takes, by the thousand: others are served meanwhile, by
-/// the same process.
+/// Thousands of incomplete heads and unread responses: other clients are served by the same process.
 #[test]
 #[ignore = "takes half a minute"]
 fn crowds_do_not_use_up_the_memory() {
@@ -285,7 +284,7 @@ fn crowds_do_not_use_up_the_memory() {
         let mut crowd = Vec::with_capacity(MANY);
         for number in 0..MANY {
             let stream = narrow_connection(trial.ordinary).expect("the server takes connections");
-            // Whoever is sent away at once is one less.
+            // Connections refused at once do not count.
             let _ = (&stream).write_all(first.as_bytes());
             crowd.push(stream);
             if number % 1000 == 999 {
@@ -306,7 +305,7 @@ fn crowds_do_not_use_up_the_memory() {
     trial.end();
 }
 
-/// A connection whose ends hold little of what is sent to the client, so that thousands do not fill the host's memory.
+/// A connection with small socket buffers, so that thousands do not fill the host's memory.
 fn narrow_connection(port: u16) -> rustix::io::Result<TcpStream> {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     set_socket_recv_buffer_size(&socket, 4096)?;
@@ -314,7 +313,7 @@ fn narrow_connection(port: u16) -> rustix::io::Result<TcpStream> {
     Ok(TcpStream::from(socket))
 }
 
-/// Somebody else is served.
+/// Asserts that another client is served.
 #[track_caller]
 fn check_served(trial: &WebTrial, when: &str) {
     let mut client = WebClient::connect(trial.ordinary);

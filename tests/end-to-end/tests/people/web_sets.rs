@@ -14,12 +14,12 @@ const SETS: [&str; 2] = [
     include_str!("../../../../lib/http/tests/conformance/llhttp.cases"),
     include_str!("../../../../lib/http/tests/conformance/gunicorn.cases"),
 ];
-/// What a request may be answered with that was understood: most of the paths are not there.
+/// Statuses of well-formed requests; most of the paths do not exist.
 const UNDERSTOOD: [u16; 7] = [200, 204, 301, 304, 404, 405, 501];
-/// Where the application answers that sends content back.
+/// Path of the application that echoes bodies.
 const ECHO: &str = "/fault/echo";
 
-/// Long enough that the server reads a piece by itself.
+/// Delay after which the server reads a piece separately.
 const PAUSE: Duration = Duration::from_millis(2);
 
 fn disk() -> Image {
@@ -29,7 +29,7 @@ fn disk() -> Image {
     Image::of(folder.path(), Format { mebibytes: 8, ..Format::default() })
 }
 
-/// Sends bytes on a connection of their own, in pieces with a pause after each, and gives all answers up to its end.
+/// Sends bytes on a new connection, in pieces with pauses, and returns all responses.
 fn answers(port: u16, case: &Case, bytes: &[u8], piece: usize, pause: Duration) -> Vec<WebAnswer> {
     let mut client = WebClient::connect(port);
     for piece in bytes.chunks(piece) {
@@ -48,7 +48,7 @@ fn answers(port: u16, case: &Case, bytes: &[u8], piece: usize, pause: Duration) 
     answers
 }
 
-/// What is wrong with the answers to a case.
+/// Returns what is wrong with the responses to a case.
 fn complaint(expected: &[Expected], answers: &[WebAnswer]) -> Option<String> {
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     let mut left = answers.iter();
@@ -60,7 +60,7 @@ fn complaint(expected: &[Expected], answers: &[WebAnswer]) -> Option<String> {
         let is_right = match (expected, answer) {
             (_, None) => false,
             (Expected::Refused(status), Some(answer)) => answer.status == *status && answer.closes(),
-            // Whatever the request asks for.
+            // Whatever the request is for.
             (Expected::ContentBad(_), Some(answer)) => answer.status >= 400 && answer.closes(),
             (_, Some(answer)) => UNDERSTOOD.contains(&answer.status) && answer.is_whole,
         };
@@ -87,7 +87,7 @@ fn requests_of_others_are_answered_as_they_must() {
     trial.end();
 }
 
-/// The content of each request comes to an application as it was sent, and content that is framed wrong does not.
+/// An application receives each body as it was sent, and no malformed body.
 #[test]
 fn content_of_others_requests_comes_to_applications() {
     let disk = disk();
@@ -105,7 +105,7 @@ fn content_of_others_requests_comes_to_applications() {
         let is_right = match (first, answers.as_slice()) {
             (Expected::Request(method, _), [answer]) if method == "HEAD" => answer.status == 200,
             (Expected::Request(_, count), [answer]) => answer.status == 200 && answer.content.len() == *count,
-            // The head may have been answered when the content turned out to be wrong; then the answer is cut.
+            // The response may have started before the body turns out malformed; then it is truncated.
             (_, [answer]) => answer.status >= 400 && answer.closes() || !answer.is_whole,
             _ => false,
         };
@@ -119,7 +119,7 @@ fn content_of_others_requests_comes_to_applications() {
     trial.end();
 }
 
-/// The same request, for the application that sends its content back; none if its target is no plain path.
+/// The same request to the echo application; `None` if its target is not a plain path.
 fn to_echo(bytes: &[u8]) -> Option<Vec<u8>> {
     let line_end = bytes.windows(2).position(|window| window == b"\r\n").filter(|end| *end > 0)?;
     let line = std::str::from_utf8(&bytes[..line_end]).ok()?;

@@ -1,4 +1,4 @@
-//! The live page of the system in a real browser: it draws, and it draws again by itself.
+//! The live status page in a real browser: it draws, and refreshes itself.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use end_to_end::{Site, client};
 
 test_needs::needs!(Chromium);
 
-/// The page as it is after so many milliseconds of the browser's own time.
+/// The page after this many milliseconds of the browser's virtual time.
 #[track_caller]
 fn page(site: &Site, milliseconds: u32) -> String {
     let profile = tempfile::tempdir().expect("a folder");
@@ -26,13 +26,13 @@ fn page(site: &Site, milliseconds: u32) -> String {
     run.text()
 }
 
-/// The text of an element with this name.
+/// The text of the element with this name.
 fn text<'a>(page: &'a str, id: &str) -> &'a str {
     let rest = page.split_once(&format!("id=\"{id}\"")).and_then(|(_, rest)| rest.split_once('>'));
     rest.and_then(|(_, rest)| rest.split_once('<')).map_or("", |(text, _)| text)
 }
 
-/// Figures of a service that was started again and again stay in its box.
+/// Figures of a service with many restarts fit its box.
 #[test]
 fn long_figures_are_squeezed_into_their_box() {
     const MAX_FREE_CHARACTERS: usize = 24;
@@ -68,7 +68,7 @@ fn the_page_draws_the_system_and_goes_on() {
     let boxes = drawn.matches("class=\"box").count();
     assert_eq!(text(&drawn, "processes"), boxes.to_string(), "in the head, and drawn");
     assert_eq!(text(&drawn, "lost"), "");
-    // Each second of the browser's time has a look, which is a request.
+    // The page sends a request each second of the browser's time.
     let log = |site: &mut Site| site.live.ask("cat /fs/disk1/access.log").matches("/status/status.json").count();
     std::thread::sleep(Duration::from_millis(1500));
     let looks = log(&mut site);
