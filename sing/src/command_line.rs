@@ -199,7 +199,7 @@ pub enum Acceleration {
 /// An amount of memory, in whole mebibytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemorySize {
-    /// How many.
+    /// Number of them.
     pub mebibytes: u32,
 }
 

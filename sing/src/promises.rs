@@ -1,4 +1,4 @@
-//! Judges what a system promises of who reaches what, its `[[deny]]`, before anything of it is built.
+//! Checks a system's promises (`[[deny]]`) before anything is built.
 //!
 //! Manifests say all that this takes, so that a system that breaks a promise costs nobody a build. The rules are those of
 //! the crate `install`, by which changes of the built image are judged too. Deliberately not here: what else

@@ -1,6 +1,6 @@
 //! Uses wakers and futures on other threads, in other executors, and after their executor has ended.
 //!
-//! An executor lies on the stack of the thread that runs it; whoever reached it later would write to that stack.
+//! An executor is on the stack of the thread that runs it; a later access would write to that stack.
 #![no_std]
 #![forbid(unsafe_code)]
 
