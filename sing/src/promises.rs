@@ -87,7 +87,7 @@ mod tests {
         }
         let image = repository.output(&format!("systems/{}.system", repository.system_outputs(&mine)));
         assert!(!image.exists(), "{}", image.display());
-        // Who asks before building hears of it, too.
+        // A check before building reports it, too.
         let status = check(&repository, &CheckArguments { file: Some(mine), json: true }).expect("a system manifest");
         assert_eq!(status, 1);
     }

@@ -1,8 +1,8 @@
 //! Loans: which account a lent block counts against, and where it goes when its borrower gives it up.
 //!
 //! A loan is charged to its first lender, whoever holds it, so that no client can make a service pay by lending it
-//! something, or by leaving its replies unread. When that SIP closes the endpoint over which it lent the block, the next
-//! lender with an open endpoint pays, or else the holder.
+//! something, or by leaving its replies unread. When that SIP closes the endpoint over which it lent the block, the
+//! next lender with an open endpoint pays, or else the holder.
 //!
 //! When a borrower dies or drops a block, it goes to the endpoint of its last lender, to be handed over together with
 //! `ChannelClosed`; if that endpoint is closed, to the one before; and is freed when there is none.

@@ -47,7 +47,8 @@ fn run(kind: &str, disk: &str, limit: Duration, commands: &str) -> Run {
 #[track_caller]
 fn loop_of_kills(kind: &str, kills: usize, limit: Duration) {
     let disk = disk();
-    // The whole file fills the file system's caches before anything is counted. The processes of all others are the same before and after: no number changes.
+    // Reading the whole file fills the file system's caches before counting. The ids of all other processes must stay the
+    // same.
     let commands = format!(
         "function round\n\
          cat /fs/disk0/large | hash -a crc32 &\n\

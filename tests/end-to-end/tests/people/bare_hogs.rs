@@ -1,5 +1,6 @@
-//! A small machine and a program that takes all it can get: the program is ended and told why, and whoever sits
-//! at the shell notices nothing else, but perhaps that a program was refused memory at that very moment. (The paper on ext2 tells how the first Singularity hung here.)
+//! A small machine and a program that exhausts its memory: the program is ended with a reason; the shell's user notices
+//! nothing else, except perhaps a program that is refused memory at that moment. (The first Singularity hung here, as
+//! the paper on ext2 reports.)
 
 use end_to_end::BareMachine;
 

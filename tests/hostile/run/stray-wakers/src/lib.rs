@@ -129,7 +129,7 @@ fn begin<T>(mut future: Boxed<T>) -> Boxed<T> {
     begun.expect("it was put there")
 }
 
-/// A wait that began in one executor goes on in another, which runs when the first has ended.
+/// A wait that began in one executor continues in another, after the first has ended.
 fn in_another_executor() {
     let (client, server) = conversation();
     let waiting = begin(Box::pin(receive_async(server)));
