@@ -57,7 +57,7 @@ pub const SENDER_BYTES: usize = NAME_BYTES;
 pub const READABLE: u64 = 1;
 /// In an event: there is room to write, or the connection stands.
 pub const WRITABLE: u64 = 2;
-/// In an event: no more than what is there will come, or the connection has ended.
+/// In an event: no more than what is there will come, or the connection is closed.
 pub const ENDING: u64 = 4;
 
 numbered! {
@@ -120,7 +120,7 @@ numbered! {
         /// The other end, or a host on the way, ended the connection.
         Reset = 6, "the connection was reset";
         /// No answer came in time.
-        TimedOut = 7, "no answer came in time";
+        TimedOut = 7, "timed out";
         /// There is no way to it.
         Unreachable = 8, "there is no way to it";
         /// The socket is finished or was never connected.

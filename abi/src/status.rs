@@ -49,7 +49,7 @@ statuses! {
     /// A quota of the SIP's manifest is used up.
     QuotaExceeded = 7, "a quota of the manifest is used up";
     /// Nothing has that name or number.
-    NotFound = 8, "nothing has that name";
+    NotFound = 8, "not found";
     /// The machine has no more of it.
     Exhausted = 9, "the machine has no more of it";
     /// It is in use.

@@ -98,19 +98,19 @@ impl fmt::Display for NetError {
                 formatter.write_str("this system has no network stack; `ls /service` shows what it has")
             }
             NetError::Access(AccessError::ServerEnded) => {
-                formatter.write_str("the network stack ended in the middle; try again, it is being restarted")
+                formatter.write_str("the network stack ended; try again, it is being restarted")
             }
             NetError::Access(error) => error.fmt(formatter),
             NetError::Tcp(error) => formatter.write_str(tcp_text(*error)),
             NetError::Dns(error) => formatter.write_str(dns_text(*error)),
             NetError::Ip(error) => formatter.write_str(ip_text(*error)),
             NetError::Address(error) => error.fmt(formatter),
-            NetError::Silent => formatter.write_str("nothing came in time; try again, or allow more time"),
+            NetError::Silent => formatter.write_str("timed out; try again, or allow more time"),
         }
     }
 }
 
-const UNREACHABLE: &str = "there is no way to it, or it is not there; `route` shows the ways there are";
+const UNREACHABLE: &str = "no route to the host, or the host is down; `route` shows the routes";
 
 fn tcp_text(error: TcpError) -> &'static str {
     match error {
@@ -119,12 +119,12 @@ fn tcp_text(error: TcpError) -> &'static str {
              machine, of which ports below 1024 may need more rights"
         }
         TcpError::BadAddress => "the address is not one of this machine's, or cannot be used; `ipconfig` shows them",
-        TcpError::AddressInUse => "somebody else listens at that port; `netstat` shows who, or take another one",
-        TcpError::ConnectionRefused => "nobody listens there; check the port, and that the server runs",
-        TcpError::Reset => "the other end broke the connection off; try again",
-        TcpError::TimedOut => "no answer came in time; check the address, and `ping` it",
+        TcpError::AddressInUse => "the port is in use; `netstat` shows by whom",
+        TcpError::ConnectionRefused => "connection refused; check the port, and that the server runs",
+        TcpError::Reset => "connection reset by peer; try again",
+        TcpError::TimedOut => "connection timed out; check the address, and `ping` it",
         TcpError::Unreachable => UNREACHABLE,
-        TcpError::Closed => "the connection has ended",
+        TcpError::Closed => "the connection is closed",
         TcpError::Exhausted => "the network stack has no memory, ports or sockets left; close some connections",
         TcpError::DeviceError => "the network interface failed; `log` may tell more",
     }
@@ -132,8 +132,8 @@ fn tcp_text(error: TcpError) -> &'static str {
 
 fn dns_text(error: DnsError) -> &'static str {
     match error {
-        DnsError::BadName => "this cannot be a name; it has letters, digits, `-` and `.`, 253 bytes at most",
-        DnsError::NotFound => "there is no such name, or it has no such address; check its spelling",
+        DnsError::BadName => "invalid name; names have letters, digits, `-` and `.`, at most 253 bytes",
+        DnsError::NotFound => "unknown host, or it has no such address; check the spelling",
         DnsError::NoServer => "no name server is known; `ipconfig --dns ADDRESS` sets one, or give an address",
         DnsError::TimedOut => {
             "no name server answered in time; `ipconfig` shows which are asked, `ping` whether they are there"
@@ -151,15 +151,15 @@ fn ip_text(error: IpError) -> &'static str {
         IpError::NotPermitted => {
             "this program may not do that: the network rules, `cat /status/audit` tells which, or the machine, which may need more rights for it"
         }
-        IpError::NotFound => "there is no such interface, address or route; `ipconfig` and `route` show them",
-        IpError::AlreadyExists => "it is there already",
-        IpError::BadAddress => "the address or the number of bits makes no sense for this",
+        IpError::NotFound => "no such interface, address or route; `ipconfig` and `route` show them",
+        IpError::AlreadyExists => "it exists already",
+        IpError::BadAddress => "invalid address or prefix length",
         IpError::NotSupported => {
             "this network stack cannot do that; where the host's network is used, change it on the host"
         }
         IpError::Unreachable => UNREACHABLE,
-        IpError::TimedOut => "no answer came in time",
-        IpError::Exhausted => "there is no room for more; take something away first",
+        IpError::TimedOut => "timed out",
+        IpError::Exhausted => "the limit is reached; remove something first",
     }
 }
 
@@ -409,7 +409,7 @@ mod tests {
     fn errors_say_what_to_do() {
         assert_eq!(
             NetError::from(TcpError::ConnectionRefused).to_string(),
-            "nobody listens there; check the port, and that the server runs"
+            "connection refused; check the port, and that the server runs"
         );
         assert!(NetError::from(AccessError::from(NameError::NotFound)).to_string().contains("no network stack"));
         assert!(NetError::from(DnsError::NoServer).to_string().contains("ipconfig --dns"));

@@ -35,7 +35,7 @@ fn somebody_on_the_link_answers() {
 #[test]
 fn without_such_devices_one_sentence_says_so() {
     let run = BareMachine::new("microvm").run("nic");
-    assert!(run.errors.starts_with("nic: /dev/net0: nothing has that name"), "{run}");
+    assert!(run.errors.starts_with("nic: /dev/net0: not found"), "{run}");
     assert_eq!((run.errors.lines().count(), run.status), (1, Some(1)), "{run}");
 }
 

@@ -118,20 +118,20 @@ fn a_mistake_in_a_script_is_shown_with_its_place() {
 #[test]
 fn a_file_that_is_not_there() {
     let run = run("cat /no/file");
-    run.refused(&["cat: /no/file", "nothing has that name", "ls"]);
+    run.refused(&["cat: /no/file", "not found", "ls"]);
     assert_eq!((run.status, run.errors.lines().count()), (Some(1), 1), "{run}");
 }
 
 #[test]
 fn output_goes_nowhere_without_a_file_system() {
     for (commands, parts) in [
-        ("echo a > /no/file", ["/no/file", "nothing has that name"]),
+        ("echo a > /no/file", ["/no/file", "not found"]),
         ("echo a > /dev/file", ["/dev/file", "lies in no file system"]),
         ("echo a > /service", ["/service", ""]),
-        ("pwd >> /no/file", ["/no/file", "nothing has that name"]),
+        ("pwd >> /no/file", ["/no/file", "not found"]),
         ("echo a > x > y", ["`>` cannot stand there", "leave one out"]),
         ("echo a > x | cat", ["its output goes to the `|`", "last command"]),
-        ("cat < /no/file", ["/no/file", "nothing has that name"]),
+        ("cat < /no/file", ["/no/file", "not found"]),
         ("echo < /no/file", ["echo", "reads no standard input"]),
         ("pwd < /no/file", ["pwd", "reads no input"]),
     ] {
@@ -144,19 +144,19 @@ fn programs_for_files_say_what_is_wrong_and_go_on() {
     for (commands, parts) in [
         ("cp a", ["cp", "at least two paths"]),
         ("cp /no/a /no/b /no/c", ["/no/c", "an existing folder"]),
-        ("mv /no/a /no/b", ["/no/a", "nothing has that name"]),
-        ("rm /no/a", ["/no/a", "nothing has that name"]),
+        ("mv /no/a /no/b", ["/no/a", "not found"]),
+        ("rm /no/a", ["/no/a", "not found"]),
         ("rm -r /", ["rm: /", "no file or folder of a volume"]),
         ("rm -r /dev/console", ["/dev/console", "stop"]),
         ("mkdir /dev", ["mkdir: /dev", ""]),
         ("mkdir /foo", ["mkdir: /foo", "lies in no file system"]),
         ("mkdir /fs/foo", ["mkdir: /fs/foo", "lies in no file system"]),
-        ("rmdir /no/a", ["/no/a", "nothing has that name"]),
+        ("rmdir /no/a", ["/no/a", "not found"]),
         ("ln /no/a /no/b", ["/no/b", ""]),
         ("ln /status/measurement /b", ["/b", "lies in no file system"]),
         ("ln -s measurement /b", ["/b", "lies in no file system"]),
         ("touch --time yesterday a", ["`yesterday` is not a time", "2026-11-21 03:06:38"]),
-        ("touch /no/a", ["/no/a", "nothing has that name"]),
+        ("touch /no/a", ["/no/a", "not found"]),
         ("tail -n x a", ["`x` is not a number of lines", "`+5`"]),
         ("grep '[' a", ["unmatched `[`", "bracket"]),
         ("grep -E '(' a", ["invalid pattern `(`", "-F"]),
@@ -169,22 +169,22 @@ fn programs_for_files_say_what_is_wrong_and_go_on() {
         ("echo a | xargs -n 0", ["`-n 0`", "1 or more"]),
         ("echo \"'\" | xargs", ["unterminated quote", "-d"]),
         ("echo a | xargs no-such-program", ["cannot run `no-such-program`", ""]),
-        ("diff /no/a /no/b", ["/no/a", "nothing has that name"]),
+        ("diff /no/a /no/b", ["/no/a", "not found"]),
         ("edit /dev", ["edit: /dev", "folder"]),
         ("edit a", ["no terminal", "write"]),
-        ("less /no/a", ["less: /no/a", "nothing has that name"]),
+        ("less /no/a", ["less: /no/a", "not found"]),
         ("find / --exec no-such-program --name dev", ["no-such-program", "no such program"]),
-        ("echo x | tee /no/x", ["tee: /no/x", "nothing has that name"]),
+        ("echo x | tee /no/x", ["tee: /no/x", "not found"]),
         ("head -n -1 a", ["`-1` is not a number of lines", "0 or more"]),
         ("tail -c x a", ["`x` is no amount", "64k"]),
         ("hash -a md5", ["unknown algorithm `md5`", "blake3"]),
         ("find --type x", ["unknown kind `x`", "f for files"]),
         ("find --size x", ["`x` is no amount", ""]),
-        ("find --newer /no/a", ["/no/a", "nothing has that name"]),
+        ("find --newer /no/a", ["/no/a", "not found"]),
         ("dd --block-bytes 0", ["16 MiB", ""]),
-        ("dd --from /no/a", ["/no/a", "nothing has that name"]),
-        ("sync /no/a", ["/no/a", "nothing has that name"]),
-        ("du /no/a", ["/no/a", "nothing has that name"]),
+        ("dd --from /no/a", ["/no/a", "not found"]),
+        ("sync /no/a", ["/no/a", "not found"]),
+        ("du /no/a", ["/no/a", "not found"]),
     ] {
         run(commands).refused(&parts);
     }

@@ -86,12 +86,12 @@ fn requests_to_a_server_that_does_not_answer_end_with_an_error() {
     for line in &asked {
         let of_file = ["read after", "write after", "append after", "ask again after"];
         let contract = if of_file.iter().any(|words| line.starts_with(words)) { "File" } else { "Directory" };
-        let said = format!("the process that serves it has not answered a {contract} request for 120 s");
+        let said = format!("its server has not answered a {contract} request for 120 s");
         assert!(line.contains(&said), "{line}\n{run}");
     }
     for (word, said) in [
-        ("disk\n", "/check/mute-disk: the process that serves it has not answered a Disk request for 30 s"),
-        ("interface\n", "/check/mute-nic: the process that serves it has not answered a NicDevice request for 10 s"),
+        ("disk\n", "/check/mute-disk: its server has not answered a Disk request for 30 s"),
+        ("interface\n", "/check/mute-nic: its server has not answered a NicDevice request for 10 s"),
         ("provider\n", "/check/mute-provider: its provider has taken no client for 30 s"),
     ] {
         assert!(text.contains(word) && run.errors.contains(said), "{said}\n{run}");

@@ -163,7 +163,7 @@ fn what_goes_wrong_is_said_in_words() {
         ("http://", &["no host"]),
         ("http://a:b@localhost/", &["before the `@`"]),
         ("http://localhost:x/", &["the port is no number"]),
-        ("http://127.0.0.1:1/", &["nobody listens there"]),
+        ("http://127.0.0.1:1/", &["connection refused"]),
         ("http://no-such-name.invalid/", &["no-such-name.invalid", "name"]),
         ("http://localhost/ --redirects -1", &["--redirects -1", "from 0"]),
         ("http://localhost/ --header nonsense", &["--header nonsense", "Name: value"]),

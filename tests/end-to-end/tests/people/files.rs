@@ -128,7 +128,7 @@ fn copies_replace_files_and_nothing_is_copied_onto_itself() {
         ("cp -r folder a", ["cp: a", "no folder"]),
         ("mkdir c; mkdir c/a; cp a c", ["cp: c/a", "a folder has that name"]),
         ("cp a none b numbers", ["numbers", "an existing folder"]),
-        ("mkdir into; cp none a into; cat into/a; false", ["cp: none", "nothing has that name"]),
+        ("mkdir into; cp none a into; cat into/a; false", ["cp: none", "not found"]),
     ] {
         machine(&[&image]).run(&format!("cd /fs/disk0; {commands}")).refused(&parts);
         image.check();
@@ -184,10 +184,10 @@ fn folders_and_files_are_made_and_removed() {
     for (commands, parts) in [
         ("mkdir m", ["mkdir: m", "taken"]),
         ("mkdir -p a/b", ["mkdir: a/b", "not a folder"]),
-        ("rmdir m", ["rmdir: m", "names in that folder"]),
+        ("rmdir m", ["rmdir: m", "not empty"]),
         ("rmdir a", ["rmdir: a", "not a folder"]),
         ("rm m", ["rm: m", "rm -r"]),
-        ("rm none a; ls", ["rm: none", "nothing has that name"]),
+        ("rm none a; ls", ["rm: none", "not found"]),
         ("rm -r /fs/disk0", ["rm: /fs/disk0", "umount"]),
     ] {
         let run = machine(&[&image]).run(&format!("cd /fs/disk0; {commands}; exit $?"));

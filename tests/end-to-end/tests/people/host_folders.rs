@@ -86,10 +86,10 @@ fn folders_and_files_are_made_moved_and_removed() {
     for (commands, parts) in [
         ("mkdir m", ["mkdir: m", "taken"]),
         ("mkdir -p b/c", ["mkdir: b/c", "not a folder"]),
-        ("rmdir m", ["rmdir: m", "names in that folder"]),
+        ("rmdir m", ["rmdir: m", "not empty"]),
         ("rmdir b", ["rmdir: b", "not a folder"]),
         ("rm m", ["rm: m", "rm -r"]),
-        ("rm none", ["rm: none", "nothing has that name"]),
+        ("rm none", ["rm: none", "not found"]),
         ("mv m m/n", ["mv: m", "into itself"]),
     ] {
         run(folder.path(), commands).refused(&parts);
@@ -165,7 +165,7 @@ fn what_is_no_file_is_listed_and_refused_without_waiting() {
     assert_eq!(on(&folder, "ls -l | grep -c '^[?]'"), "2\n");
     for name in ["pipe", "socket"] {
         run(folder.path(), &format!("cat {name}")).refused(&[name, "neither a file nor a folder"]);
-        run(folder.path(), &format!("echo x > {name}")).refused(&[name, "cannot do this"]);
+        run(folder.path(), &format!("echo x > {name}")).refused(&[name, "does not support this"]);
         assert_eq!(on(&folder, &format!("rm {name}")), "");
         assert!(!folder.path().join(name).exists());
     }

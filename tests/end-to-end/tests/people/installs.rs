@@ -138,7 +138,7 @@ fn a_program_is_installed_upgraded_and_taken_out_and_stays_so() {
     told(&trial.run("upgrade greedy.package"), &["I200", "power"]);
     assert!(trial.run("verify").succeeded().contains("`greeter` as it is kept in /fs/disk0/system"));
 
-    trial.run("install nothing.package").refused(&["nothing.package: nothing has that name"]);
+    trial.run("install nothing.package").refused(&["nothing.package: not found"]);
     let unknown = trial.run("uninstall nobody").text();
     assert!(unknown.contains("no program `nobody` is installed; name one of: acl, "), "{unknown}");
 

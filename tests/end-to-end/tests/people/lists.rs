@@ -51,7 +51,7 @@ fn what_cannot_be_done_is_told_with_what_can() {
         ("setacl /service/dns", &["give entries in quotes"]),
         ("setacl /service/dns -r 1", &["no entry 1", "`acl` shows"]),
         ("setacl /service/dns 'allow read **'", &["would lock", "--force"]),
-        ("setacl /service/none 'allow all **'", &["/service/none", "nothing has that name"]),
+        ("setacl /service/none 'allow all **'", &["/service/none", "not found"]),
         ("acl /service --who stat", &["`stat` is not a principal", "name.publisher"]),
     ] {
         Machine::new().run(commands).refused(parts);
