@@ -69,7 +69,7 @@ mod tests {
     fn what_is_no_list_says_so() {
         for text in ["", "0", "a", "3-2", "-", "1,,2", "1-2-3"] {
             let error = Ranges::parse(text).expect_err("it is no list");
-            assert!(error.contains("is no list of parts"), "{error}");
+            assert!(error.contains("is not a list"), "{error}");
         }
     }
 }

@@ -161,6 +161,6 @@ mod tests {
     fn what_is_no_pattern_says_why() {
         let error = Matcher::new(&["(a".into()], Syntax::Extended, Extent::Part, Case::Distinct).err();
         let error = error.unwrap_or_default();
-        assert!(error.contains("`(a` is no pattern: ") && error.contains("-F"), "{error}");
+        assert!(error.contains("invalid pattern `(a`: ") && error.contains("-F"), "{error}");
     }
 }

@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said() {
         for (pattern, part) in
-            [("a\\", "ends in"), ("[a", "no `]`"), (r"\(a\)\1", "of a group again"), ("[[:a", "no `]`")]
+            [("a\\", "ends in"), ("[a", "unmatched `["), (r"\(a\)\1", "back-references"), ("[[:a", "unmatched `[")]
         {
             let error = translate(pattern, Syntax::Basic).expect_err("it is no pattern");
             assert!(error.contains(part), "{error}");

@@ -159,7 +159,7 @@ mod tests {
         for (entries, add, remove, none, words) in [
             (&one[..0], false, 0, false, "give entries"),
             (&one[..0], true, 0, false, "-a needs entries"),
-            (&one[..0], false, -1, false, "counted from 1"),
+            (&one[..0], false, -1, false, "numbered from 1"),
             (&one[..], false, 1, false, "choose one"),
             (&one[..], false, 0, true, "choose one"),
             (&one[..0], false, 1, true, "choose one"),

@@ -228,7 +228,7 @@ mod tests {
         let numeric = Options { numeric: true, ..Options::default() };
         assert_eq!(Key::parse("2n", reverse).map(|key| key.options), Ok(numeric));
         for text in ["", "0", "1.0", "x", "1x", "1,", "1,0", ",2"] {
-            assert!(Key::parse(text, reverse).is_err_and(|error| error.contains("is no key")), "{text}");
+            assert!(Key::parse(text, reverse).is_err_and(|error| error.contains("invalid key")), "{text}");
         }
     }
 }
