@@ -143,13 +143,13 @@ mod tests {
             event(7, 1_499_000_000, TraceKind::QuotaExceeded, 2, 0),
             event(8, 62_000_000_000, TraceKind::Ended, EpitaphKind::Exited as u64, 3),
         ];
-        let expected = "  (3 events before these are not kept)\n\
+        let expected = "  (3 earlier events are not kept)\n\
                         \x20    1.500 s  was created by shell (process 7)\n\
                         \x20    1.501 s  sent message 5 on endpoint 1, 2 times\n\
                         \x20    1.501 s  received message 1 on endpoint 2\n\
                         \x20    1.501 s  closed endpoint 1\n\
                         \x20    1.502 s  stopped cat (process 9)\n\
-                        \x20    1.502 s  used up its quota of threads\n\
+                        \x20    1.502 s  exceeded its quota of threads\n\
                         \x20   62.000 s  exited with status 3\n";
         assert_eq!(tell(&events, &names), expected);
     }
@@ -158,7 +158,7 @@ mod tests {
     fn what_is_not_known_is_told_as_that() {
         let names = Names::new(core::iter::empty());
         let strange = TraceRecord { sequence: 0, kind: 999, a: 0, b: 0, time_ns: 0 };
-        assert!(tell(&[strange], &names).contains("does not know (999)"));
+        assert!(tell(&[strange], &names).contains("unknown event (999)"));
         let text = tell(&[event(0, 0, TraceKind::Created, 0, 0), event(1, 0, TraceKind::Ended, 999, 0)], &names);
         assert!(text.contains("was created by the kernel") && text.contains("(999)"), "{text}");
         assert_eq!(tell(&[], &names), "");
