@@ -119,7 +119,7 @@ numbered! {
         /// Connection reset by the peer, or by a host on the path.
         Reset = 6, "the connection was reset";
         /// Timed out.
-        TimedOut = 7, "no answer came in time";
+        TimedOut = 7, "timed out";
         /// No route.
         Unreachable = 8, "there is no way to it";
         /// The socket is shut down or was never connected.

@@ -48,7 +48,7 @@ statuses! {
     /// A quota of the SIP's manifest is exhausted.
     QuotaExceeded = 7, "a quota of the manifest is used up";
     /// No such name or number.
-    NotFound = 8, "nothing has that name";
+    NotFound = 8, "not found";
     /// The machine is out of it.
     Exhausted = 9, "the machine has no more of it";
     /// In use.

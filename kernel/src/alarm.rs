@@ -92,7 +92,7 @@ pub fn set(words: &impl Words, deadline: u64, wait: u32) -> bool {
     words.place() > deadline
 }
 
-/// The thread's wait is over. What the queue saw before serves nobody: the number of the wait is used up.
+/// Ends the thread's wait. Earlier tickets in queues are stale, as the wait's number is used up.
 #[inline(always)]
 pub fn clear(words: &impl Words) {
     words.set_deadline(NEVER);

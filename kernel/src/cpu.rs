@@ -43,7 +43,7 @@ pub struct Cpu {
     pub left: AtomicRef<Slot<Thread>>,
     /// Cycle counter when cycles were last charged to a thread, or when it stopped idling if that was later.
     pub since: AtomicU64,
-    /// Cycles before that which nobody was charged yet.
+    /// Earlier cycles not yet charged.
     pub uncharged: AtomicU64,
     /// The monotonic clock, in nanoseconds, when `since` was set.
     pub tick_ns: AtomicU64,
@@ -67,7 +67,7 @@ const PROCESSORS_MAX: usize = 64;
 /// Every block, by the processor's number.
 static MADE: [AtomicRef<Cpu>; PROCESSORS_MAX] = [const { AtomicRef::none() }; PROCESSORS_MAX];
 
-/// How often each processor has switched between threads, by its number.
+/// Number of thread switches of each processor, by processor number.
 pub fn switches() -> impl Iterator<Item = u64> {
     MADE.iter().map_while(AtomicRef::get).map(|cpu| cpu.switches.load(Ordering::Relaxed))
 }

@@ -83,7 +83,7 @@ pub struct Block {
     pub links: Links,
     /// First of the blocks attached to it, last attached first.
     first_child: AtomicU32,
-    /// How many are attached to it.
+    /// Number of attached blocks.
     children: AtomicU32,
     /// Next in the chain of attached blocks or of blocks that wait for their lender.
     pub next: AtomicU32,
@@ -178,7 +178,7 @@ pub fn allocate_with(process: ProcessRef, bytes: &[u8], type_tag: u64) -> Result
     Ok(block)
 }
 
-/// A block that counts against a SIP's quota and is nobody's yet.
+/// A block that is charged to a SIP and not yet owned.
 fn allocate_unowned(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<BlockRef, Status> {
     let room = bytes.max(1).checked_next_multiple_of(BLOCK_ALIGN).ok_or(Status::BadArgument)?;
     let charge =
@@ -283,7 +283,7 @@ pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<
     Ok([address, block.size() as u64, block.type_tag.load(Ordering::Relaxed), u64::from(block.is_lent())])
 }
 
-/// Gives a block that nobody else can see to a SIP, which pays for it from now on unless it is a loan ([`payment`]).
+/// Gives an unshared block to a SIP, which pays for it unless it is a loan ([`payment`]).
 #[inline(always)]
 pub fn give_to(process: ProcessRef, block: BlockRef) {
     pass(process, block);
@@ -296,7 +296,7 @@ pub fn give_back(process: ProcessRef, block: BlockRef) {
     give_to(process, block);
 }
 
-/// Puts a block that nobody else can see into a SIP's list.
+/// Adds an unshared block to a SIP's list.
 #[inline(always)]
 pub fn hand_to(process: ProcessRef, block: BlockRef) {
     let mut blocks = process.blocks.lock();

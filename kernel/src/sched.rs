@@ -69,7 +69,7 @@ impl Queue {
         self.count.store(self.count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
     }
 
-    /// How many.
+    /// Number of them.
     pub fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ struct Shared {
 }
 
 static SHARED: SpinLock<Shared> = SpinLock::new(Shared { inbox: Queue::new(), preempted: Queue::new() });
-/// How many threads are in the shared queues: read without the lock.
+/// Number of threads in the shared queues; read without the lock.
 static SHARED_COUNT: AtomicU32 = AtomicU32::new(0);
 /// Processors that idle, a bit each.
 static IDLE: AtomicU64 = AtomicU64::new(0);
@@ -384,7 +384,7 @@ pub fn sleep(cpu: &'static Cpu, until: impl FnOnce() -> Option<u64>) {
     IDLE.fetch_and(!bit, Ordering::AcqRel);
 }
 
-/// How many processors idle.
+/// Number of idle processors.
 pub fn idle_processors() -> u32 {
     IDLE.load(Ordering::Relaxed).count_ones()
 }

@@ -254,7 +254,7 @@ impl<K: Charged> List<K> {
 }
 
 impl<K: Listed> List<K> {
-    /// How many.
+    /// Number of them.
     pub fn count(&self) -> u32 {
         self.count
     }

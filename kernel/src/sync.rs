@@ -141,7 +141,7 @@ pub enum SyncKind {
     DebugSink,
 }
 
-/// Closes an object of this kind that nobody holds or waits for.
+/// Closes an object of this kind without holders and waiters.
 pub fn close(caller: ProcessRef, sync: SyncRef, kind: SyncKind) -> Result<(), Status> {
     let mut inner = sync.lock()?;
     let found = match inner.state {
@@ -280,7 +280,7 @@ pub fn wait_at(sync: SyncRef, ticket: Ticket) -> Result<bool, Status> {
     if poll_inner(&mut inner)? {
         return Ok(true);
     }
-    // What is ready stays so until somebody takes it.
+    // What is ready stays so until it is taken.
     ticket.thread.handed.refuse();
     inner.waiters.add(ticket);
     Ok(false)
@@ -314,7 +314,7 @@ pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(),
     taken.map(|_| ())
 }
 
-/// The key that tells of an alert.
+/// The key that reports an alert.
 const ALERT: u64 = u64::MAX;
 
 /// Waits for an endpoint of the set; its key. [`ALERT`] where something else happened.
@@ -345,7 +345,7 @@ pub fn alert(sync: SyncRef) -> Result<(), Status> {
     Ok(())
 }
 
-/// Waits until `take` finds something, or somebody hands it over.
+/// Waits until `take` succeeds, or a waker hands the result over.
 #[inline(always)]
 fn wait_until(
     sync: SyncRef,
@@ -380,7 +380,7 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
     let own = sync.slot.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
     match &mut sync.lock()?.state {
         State::WaitSet { ready, members, .. } if own => {
-            // An endpoint that has something may be added again and again, and is announced each time.
+            // A ready endpoint may be added repeatedly, and is reported each time.
             if *members >= caller.handle_quota().min(MEMBERS) {
                 return Err(Status::QuotaExceeded);
             }

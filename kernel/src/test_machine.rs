@@ -60,7 +60,7 @@ pub fn count_pause() {
     PAUSES.set(PAUSES.get() + 1);
 }
 
-/// How often long work of the calling test could have been preempted.
+/// Number of preemption points that long work of the calling test has passed.
 pub fn pauses() -> usize {
     PAUSES.get()
 }

@@ -23,7 +23,7 @@ pub fn next() -> u64 {
     NEXT.load(Ordering::Acquire)
 }
 
-/// Has the wait end at the deadline. Its thread calls this, and [`disarm`] when it goes on.
+/// Arms the wait's deadline. The waiting thread calls this, and [`disarm`] when it resumes.
 #[inline(always)]
 pub fn arm(deadline: u64, ticket: Ticket) {
     if alarm::set(&ticket.thread.alarm, deadline, ticket.state) {
@@ -42,7 +42,7 @@ fn insert(deadline: u64, ticket: Ticket) {
     let (alarm, index) = (&ticket.thread.alarm, ticket.thread.index());
     let mut places = PLACES.lock();
     let before = alarm.place();
-    // It may have been given one meanwhile.
+    // A concurrent call may have set one.
     if before <= deadline {
         return;
     }

@@ -130,7 +130,7 @@ pub fn begin() -> Ticket {
     Ticket { thread, state: wait_word::begin(&thread.state) }
 }
 
-/// Gives the wait up, without blocking. False if somebody has used the ticket: then the thread is in
+/// Cancels the wait, without blocking. False if a waker has used the ticket: then the thread is in
 /// a run queue and must [`block`].
 #[inline(always)]
 pub fn cancel(ticket: Ticket) -> bool {
@@ -186,7 +186,7 @@ const KEPT_TICKETS: usize = 16;
 static LATER: SpinLock<VecDeque<Waiters>> = SpinLock::new(VecDeque::new());
 static HAVE_LATER: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody is to be woken by [`wake_later`].
+/// Whether there are threads to wake by [`wake_later`].
 pub fn has_later() -> bool {
     HAVE_LATER.load(Ordering::Acquire)
 }
@@ -249,7 +249,7 @@ impl Waiters {
         None
     }
 
-    /// Wakes the first that still waits and hands it this. True if it accepts that; false if it polls or nobody waits.
+    /// Wakes the first waiter and hands it this. True if it accepts; false if it polls or there is no waiter.
     #[inline(always)]
     pub fn hand_to_one(&mut self, what: u64) -> bool {
         while let Some(ticket) = self.queue.pop_front() {
@@ -290,7 +290,7 @@ impl Waiters {
         self.queue.clear();
     }
 
-    /// Whether nobody waits.
+    /// Whether there are no waiters.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

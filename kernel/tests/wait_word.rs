@@ -70,7 +70,7 @@ fn a_claim_on_an_old_wait_does_nothing() {
 fn a_message_that_comes_while_the_receiver_goes_to_sleep_is_not_missed() {
     loom::model(|| {
         let word = running();
-        // The channel: whether a message is there, and the ticket of who waits for one.
+        // The channel: whether there is a message, and the waiter's ticket.
         let channel = Arc::new(Mutex::new((false, None)));
         let sender = {
             let (word, channel) = (word.clone(), channel.clone());

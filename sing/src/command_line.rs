@@ -14,7 +14,7 @@ use crate::system_list::SystemsArguments;
 #[derive(Debug, Parser)]
 #[command(name = "sing", bin_name = "cargo sing", version, disable_help_subcommand = true)]
 pub struct CommandLine {
-    /// Install no packages of this host: say what is missing instead, or leave tests out
+    /// Do not install host packages: report what is missing, or skip tests
     #[arg(long, global = true)]
     pub no_install: bool,
     /// What to do.
@@ -41,7 +41,7 @@ pub enum Command {
     Check(CheckArguments),
     /// Show what a program's package was made of
     Bill(BillArguments),
-    /// Begin a program: the files of an app, a service, a driver or a web application
+    /// Create a program: an app, a service, a driver or a web application
     New(NewArguments),
     /// Print the JSON Schema of manifests, for editors
     Schema(SchemaArguments),
@@ -51,29 +51,29 @@ pub enum Command {
     Contract(ContractArguments),
     /// Write the package file of a program, for others to install
     Package(PackageArguments),
-    /// List the systems there are: where they lie, which is the default, and what is in them
+    /// List systems, their locations and contents, and which is the default
     Systems(SystemsArguments),
-    /// Install a package into a system, if everything that is checked holds
+    /// Install a package into a system, after all checks
     Install(InstallArguments),
-    /// Let a newer version take the place of an installed program
+    /// Replace an installed program with a newer version
     Upgrade(UpgradeArguments),
-    /// Take a program out of a system
+    /// Remove a program from a system
     Uninstall(UninstallArguments),
-    /// Check a whole system image again
+    /// Verify a system image
     Verify(VerifyArguments),
-    /// Say what an installed program is, who signed it and what it can reach
+    /// Show an installed program's version, signer and reach
     Explain(ExplainArguments),
-    /// Make, certify, trust and revoke keys; alone: show the key that what is built here is signed with
+    /// Create, certify, trust and revoke keys; alone: show the key that signs builds here
     Key(KeyArguments),
-    /// Print what kernel and system should be measured as
+    /// Print the expected measurements of kernel and system
     Measure(MeasureArguments),
-    /// Say where the documentation is, building that of the crates; or print a page of it
+    /// Build the documentation and print its location, or print a page
     Docs(DocsArguments),
-    /// List what the images depend on, in the form of the audited list
+    /// List dependencies of the images, in the format of the audited list
     Dependencies,
     /// Count the trusted computing base: lines and uses of `unsafe`, crate by crate
     Base(XtaskArguments),
-    /// Become another program, which ends when the one that started it does
+    /// Execute another program, which ends with its parent
     #[command(hide = true)]
     Attached(AttachedArguments),
 }
@@ -87,50 +87,49 @@ pub struct RunArguments {
     /// What to run it on [default: hosted, or qemu for a debugger]
     #[arg(long, value_enum)]
     pub machine: Option<MachineName>,
-    /// Disk image, mounted at /fs/disk0, the next at /fs/disk1; FILE:ro for read only
+    /// Disk image, mounted at /fs/disk0, the next at /fs/disk1; FILE:ro: read only
     #[arg(long, value_name = "FILE")]
     pub disk: Vec<PathBuf>,
-    /// Folder of this host, found at /fs/ and its name; with `:ro` at its end it is never changed, with `:follow` links
-    /// in it are followed wherever they lead
+    /// Host folder, mounted at /fs/NAME; `:ro`: read only; `:follow`: follows links out of it
     #[arg(long, value_name = "[NAME=]PATH")]
     pub folder: Vec<std::ffi::OsString>,
-    /// Processors of the machine
+    /// Number of processors
     #[arg(long, visible_alias = "smp", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub processors: Option<u16>,
     /// Memory of a bare machine, such as 64M or 1G [default: 256M, and 8M for each folder]
     #[arg(long, value_name = "SIZE")]
     pub mem: Option<MemorySize>,
-    /// What executes a bare machine's instructions [default: auto]
+    /// Accelerator of a bare machine [default: auto]
     #[arg(long, value_enum)]
     pub accel: Option<Acceleration>,
-    /// Pages that a bare machine's memory is mapped with [default: largest]
+    /// Page size of a bare machine's memory mappings [default: largest]
     #[arg(long, value_enum)]
     pub pages: Option<Pages>,
     /// Give a bare machine a network card
     #[arg(long)]
     pub net: bool,
-    /// Serve this folder, or what is on this disk image, over HTTP
+    /// Serve this folder or disk image over HTTP
     #[arg(long, value_name = "FOLDER_OR_IMAGE")]
     pub web: Option<PathBuf>,
-    /// Port of this host that is served [default: 8080]
+    /// Host port to listen on [default: 8080]
     #[arg(long, value_name = "N", requires = "web", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
     /// Address of this host that is served at: 0.0.0.0 for all, :: for those of IPv6 as well [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", requires = "web", conflicts_with = "tap")]
     pub listen: Option<IpAddr>,
-    /// Log each answer to this file of the host, in a folder that is there [default: a file on the machine's second disk]
+    /// Access log: a host file in an existing folder [default: a file on the machine's second disk]
     #[arg(long, value_name = "FILE", requires = "web")]
     pub access_log: Option<PathBuf>,
-    /// Let the demo applications answer, too: at /hello, and at /spec, where visitors can post
+    /// Serve the demo applications, too: /hello, and /spec, which accepts posts
     #[arg(long, requires = "web")]
     pub demo: bool,
-    /// Let a web application answer for a path; options for it behind a space, as in '/shop=my-shop currency=EUR'
+    /// Serve a path by a web application, with its options after a space: '/shop=my-shop currency=EUR'
     #[arg(long, value_name = "/PATH=PROGRAM", requires = "web")]
     pub app: Vec<String>,
-    /// Serve until SIGTERM or Ctrl-C, without a shell; so it is, too, where there is no standard input
+    /// Serve until SIGTERM or Ctrl-C, without a shell; implied without a standard input
     #[arg(long, conflicts_with = "commands")]
     pub service: bool,
-    /// How the log of a service is written [default: text]
+    /// Log format of a service [default: text]
     #[arg(long, value_enum, value_name = "FORM")]
     pub log: Option<LogForm>,
     /// Connect the machine's network card to this TAP interface of the host; with `:plain` at its end the host does
@@ -138,10 +137,10 @@ pub struct RunArguments {
     /// dhcp=true` gives it another
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
-    /// A further argument for QEMU, which runs bare machines
+    /// Additional QEMU argument
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub qemu: Vec<std::ffi::OsString>,
-    /// Run these shell commands and shut down; the exit status is the last command's
+    /// Run shell commands and shut down, with the exit status of the last one
     #[arg(short = 'c', value_name = "COMMANDS")]
     pub commands: Option<String>,
     /// Parameter for the first program
@@ -150,12 +149,12 @@ pub struct RunArguments {
     /// Accept test programs that declare `unsafe-for-tests`
     #[arg(long)]
     pub allow_unsafe_tests: bool,
-    /// Let the hosted machine's process keep all that Linux gives it, for debuggers: no seccomp, no Landlock
+    /// Do not confine the hosted machine by seccomp and Landlock, for debuggers
     #[arg(long)]
     pub unconfined: bool,
 }
 
-/// What a system runs on.
+/// Kind of machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum MachineName {
     /// A process of this host
@@ -163,44 +162,44 @@ pub enum MachineName {
     /// A PC with PCI, in QEMU
     #[value(alias = "q35")]
     Qemu,
-    /// QEMU's machine of few devices, which starts fastest
+    /// QEMU's minimal machine, which boots fastest
     Microvm,
 }
 
-/// How the log of a service is written.
+/// Log format of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogForm {
-    /// Lines with time, program and text
+    /// Lines of time, program and text
     Text,
-    /// A JSON object a line, with `time`, `program` and `text`
+    /// One JSON object per line, with `time`, `program` and `text`
     Json,
 }
 
-/// Pages that memory is mapped with.
+/// Page size of memory mappings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Pages {
-    /// The largest that the processor has and that fit
+    /// The largest supported that fit
     Largest,
-    /// 4 KiB pages alone
+    /// 4 KiB only
     #[value(name = "4k")]
     Small,
 }
 
-/// What executes the instructions of a machine in QEMU.
+/// Accelerator of QEMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Acceleration {
-    /// KVM where it works, else TCG
+    /// KVM if it works, otherwise TCG
     Auto,
-    /// QEMU itself
+    /// QEMU's translator
     Tcg,
-    /// The processor
+    /// Hardware virtualisation
     Kvm,
 }
 
 /// An amount of memory, in whole mebibytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemorySize {
-    /// How many.
+    /// Number of them.
     pub mebibytes: u32,
 }
 
@@ -240,16 +239,16 @@ impl RunArguments {
 /// `sing build`.
 #[derive(Debug, Args)]
 pub struct BuildArguments {
-    /// Programs to build; all of them when none is named
+    /// Programs to build; default: all
     #[arg(value_name = "PROGRAM")]
     pub programs: Vec<String>,
-    /// Build what this system manifest needs, and its system image
+    /// Build a system image and the programs in its manifest
     #[arg(long, value_name = "FILE", conflicts_with = "programs")]
     pub system: Option<PathBuf>,
     /// Accept test programs that declare `unsafe-for-tests`
     #[arg(long)]
     pub allow_unsafe_tests: bool,
-    /// List what was built as JSON
+    /// Print a list as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -260,10 +259,10 @@ pub struct DebugArguments {
     /// The machine and what runs on it.
     #[command(flatten)]
     pub run: RunArguments,
-    /// With the source lines of this program, which is built once more for them; any number of times
+    /// Rebuild this program with line tables, for source lines; may be repeated
     #[arg(long, value_name = "PROGRAM")]
     pub lines: Vec<String>,
-    /// A command for gdb, or several on lines; gdb then asks nothing and ends after the last one
+    /// Commands for gdb, one per line; gdb runs non-interactively and exits after them
     #[arg(long, value_name = "COMMANDS")]
     pub batch: Vec<String>,
 }
@@ -271,16 +270,16 @@ pub struct DebugArguments {
 /// `sing image`.
 #[derive(Debug, Args)]
 pub struct ImageArguments {
-    /// Write the image here
+    /// Output file
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: PathBuf,
     /// System manifest: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE", default_value = "bare")]
     pub system: PathBuf,
-    /// How the image is to be booted
+    /// Boot method
     #[arg(long, value_enum, default_value = "iso")]
     pub format: ImageFormat,
-    /// Run these shell commands and shut down
+    /// Run shell commands and shut down
     #[arg(short = 'c', value_name = "COMMANDS")]
     pub commands: Option<String>,
     /// Parameter for the first program
@@ -288,20 +287,20 @@ pub struct ImageArguments {
     pub parameter: Vec<String>,
 }
 
-/// How an image is booted.
+/// Boot method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ImageFormat {
-    /// As an optical disc, or written to a memory stick
+    /// Optical disc or USB stick
     Iso,
 }
 
 /// `sing test`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// Run the tests that take minutes too
+    /// Run long tests, too
     #[arg(long)]
     pub long: bool,
-    /// Run only tests whose name contains this; or one tier: unit, conformance, end-to-end, fuzzing; or TIER:NAME
+    /// Run only tests whose names contain this, or one tier: unit, conformance, end-to-end, fuzzing; or TIER:NAME
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
 }
@@ -318,10 +317,10 @@ pub struct XtaskArguments {
 /// `sing check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// A .contract file, a folder of them, a manifest, or a system: its manifest, name or image; everything when not given
+    /// A .contract file or a folder of them, a manifest, or a system's name, manifest or image; default: everything
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// List what was checked as JSON
+    /// Print a list as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -329,10 +328,10 @@ pub struct CheckArguments {
 /// `sing bill`.
 #[derive(Debug, Args)]
 pub struct BillArguments {
-    /// A program of the repository, which is built, or a package file
+    /// A program to build, or a package file
     #[arg(value_name = "PROGRAM_OR_FILE")]
     pub program: String,
-    /// As a CycloneDX document, in JSON
+    /// Print CycloneDX JSON
     #[arg(long)]
     pub cyclonedx: bool,
 }
@@ -340,12 +339,12 @@ pub struct BillArguments {
 /// `sing new`.
 #[derive(Debug, Args)]
 pub struct NewArguments {
-    /// What the program is
+    /// Kind of program
     #[arg(value_enum)]
     pub kind: crate::new::Kind,
-    /// What it is called
+    /// Name
     pub name: String,
-    /// Who makes it
+    /// Publisher
     #[arg(long, value_name = "NAME", default_value = "singularity")]
     pub publisher: String,
 }
@@ -353,10 +352,10 @@ pub struct NewArguments {
 /// `sing schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArguments {
-    /// Of which manifests
+    /// Kind of manifest
     #[arg(value_enum, default_value = "program")]
     pub of: SchemaSubject,
-    /// Write it here; standard output when not given
+    /// Output file; default: standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -376,13 +375,13 @@ pub struct PackageArguments {
     /// The program
     #[arg(value_name = "PROGRAM")]
     pub name: String,
-    /// Sign it with this key of yours and its certificates [default: the development key]
+    /// Sign with this key and its certificates [default: the development key]
     #[arg(long, value_name = "NAME")]
     pub key: Option<String>,
     /// Accept a test program that declares `unsafe-for-tests`
     #[arg(long)]
     pub allow_unsafe_tests: bool,
-    /// Write it here [default: PROGRAM.package]
+    /// Output file [default: PROGRAM.package]
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -393,10 +392,10 @@ pub struct InstallArguments {
     /// The package file
     #[arg(value_name = "PACKAGE")]
     pub package: PathBuf,
-    /// Start an instance of it with the system
+    /// Start an instance of it at boot
     #[arg(long)]
     pub at_boot: bool,
-    /// Let it bind these paths: `*` stands for a name, `**` for any path
+    /// Paths that it may bind: `*` is a name, `**` any path
     #[arg(long, value_name = "PATH")]
     pub allow: Vec<String>,
     /// The system, and how to tell.
@@ -410,7 +409,7 @@ pub struct UpgradeArguments {
     /// The package file of the newer version
     #[arg(value_name = "PACKAGE")]
     pub package: PathBuf,
-    /// Agree to permissions, devices and endpoints that the older version has not
+    /// Allow permissions, devices and endpoints that the old version lacks
     #[arg(long)]
     pub more: bool,
     /// The system, and how to tell.
@@ -460,7 +459,7 @@ pub struct MeasureArguments {
     /// System manifest: a file, or the name of one in systems/ [default: hosted, or bare on a bare machine]
     #[arg(value_name = "SYSTEM")]
     pub system: Option<PathBuf>,
-    /// What it runs on
+    /// Kind of machine
     #[arg(long, value_enum, default_value = "hosted")]
     pub machine: MachineName,
 }
@@ -476,47 +475,47 @@ pub struct KeyArguments {
 /// The commands of `sing key`. Keys are in ~/.config/singularity/keys, or where SING_KEYS says.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Make a key of your own
+    /// Create a key
     New {
-        /// What you call it
+        /// Name
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// List the keys there are, the roots you trust, and what you have revoked
+    /// List your keys, trusted roots and revocations
     List,
-    /// Show the public half of a key of yours, and its certificates
+    /// Show the public half of one of your keys, and its certificates
     Show {
-        /// What you call it
+        /// Name
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Trust a key from now on, in all systems that you build
+    /// Trust a key in all systems that you build
     Trust {
         /// The name of a key of yours, a key, or a file with one; never a secret half
         #[arg(value_name = "FILE")]
         file: String,
-        /// For whose programs: a publisher, `name-*`, or `*`
+        /// Publisher that it may sign for: a name, `name-*`, or `*`
         #[arg(long = "for", value_name = "PUBLISHERS")]
         publishers: String,
-        /// It may sign whole systems too
+        /// Allow signing systems, too
         #[arg(long)]
         systems: bool,
-        /// It may publish native code, which runs in the kernel's own domain, and certify others for that
+        /// Allow publishing native code, which runs in the kernel's domain, and certifying others for it
         #[arg(long)]
         native: bool,
     },
-    /// Say with a key of yours that another key may sign for a publisher
+    /// Certify with one of your keys that another key may sign for a publisher
     Certify(CertifyArguments),
-    /// Keep the certificates that somebody issued for a key of yours
+    /// Import certificates issued for one of your keys
     Import {
-        /// What you call the key
+        /// Name of the key
         #[arg(value_name = "NAME")]
         name: String,
-        /// What `sing key certify` wrote
+        /// Output of `sing key certify`
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Take nothing any more that a certificate or key stands for, in all systems that you build
+    /// Revoke a certificate or key in all systems that you build
     Revoke {
         /// Serial number of the certificate, or the key
         #[arg(value_name = "SERIAL_OR_KEY")]
@@ -530,19 +529,19 @@ pub struct CertifyArguments {
     /// The key to certify: the name of one of yours, a key, or a file with one; never a secret half
     #[arg(value_name = "KEY")]
     pub key: String,
-    /// The key of yours that says so
+    /// Your key that signs the certificate
     #[arg(long, value_name = "NAME")]
     pub with: String,
-    /// For whose programs: a publisher, or `name-*` for all whose names begin so
+    /// Publisher that it may sign for: a name, or `name-*`
     #[arg(long = "for", value_name = "PUBLISHERS")]
     pub publishers: String,
-    /// It may certify others, and signs no packages itself
+    /// Allow certifying others instead of signing packages
     #[arg(long)]
     pub certifier: bool,
-    /// It may publish native code, which runs in the kernel's own domain; without this, scripts only
+    /// Allow publishing native code, which runs in the kernel's domain; default: scripts only
     #[arg(long)]
     pub native: bool,
-    /// Write the certificates here; standard output when not given
+    /// Output file; default: standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -550,16 +549,16 @@ pub struct CertifyArguments {
 /// `sing graph`.
 #[derive(Debug, Args)]
 pub struct GraphArguments {
-    /// Write the SVG here; standard output when not given
+    /// Output file; default: standard output
     #[arg(short = 'o', long = "output", value_name = "FILE.svg")]
     pub output: Option<PathBuf>,
     /// System: its manifest or image, or the name of one in systems/
     #[arg(long, value_name = "FILE|NAME", default_value = "hosted")]
     pub system: PathBuf,
-    /// Start the system and draw the SIPs and channels it then has
+    /// Start the system and draw its SIPs and channels
     #[arg(long)]
     pub running: bool,
-    /// Draw what `channels --json` printed in a running system; `-` is standard input
+    /// Draw the output of `channels --json` of a running system; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "running")]
     pub from: Option<PathBuf>,
 }
@@ -570,10 +569,10 @@ pub struct ContractArguments {
     /// Name of the contract, such as Directory
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value = "svg")]
     pub format: ContractFormat,
-    /// Write it here; standard output when not given
+    /// Output file; default: standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -4,7 +4,7 @@
 //! symbols, and by their order into the code. Here it becomes one that depends on what is compiled alone, so that the
 //! same sources give the same image in every folder. Nothing is compiled but crates that were judged, because what cargo
 //! compiles it may also run. Of each crate of the repository a record is kept of what rustc read ([`crate::readings`]).
-//! Deliberately not here: any other change of what rustc is told.
+//! Deliberately not here: any other change of rustc's arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +22,7 @@ use crate::readings::{self, DepInfo};
 const MARK: &str = "SING_IS_RUSTC";
 /// A file with the folders of all crates that may be compiled, one a line.
 const JUDGED: &str = "SING_JUDGED";
-/// What cargo tells of the crate by variables.
+/// The crate, from cargo's environment variables.
 const CRATE: [&str; 2] = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
 const CRATE_FOLDER: &str = "CARGO_MANIFEST_DIR";
 /// Characters of a crate's mark, as cargo's have.
@@ -33,7 +33,7 @@ const ENDED: u8 = 101;
 /// Lets a cargo command run this tool in the place of rustc, for crates in the folders that the file `judged` lists.
 pub fn stand_in(command: &mut Command, workspaces: &[PathBuf], judged: &Path) {
     let Ok(tool) = crate::tool::path() else { return };
-    // One that was built anew since it began has no path any more.
+    // The path of a running program that was rebuilt is gone.
     let tool = if tool.exists() { tool } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
     let mut mark = OsString::new();
     for workspace in workspaces {
@@ -75,7 +75,7 @@ fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ENDED))
 }
 
-/// Refuses a crate that nobody has judged: cargo found it by other rules than those by which it was asked.
+/// Refuses a crate that was not judged: cargo resolved it differently than in the query.
 fn expect_judged(folder: &Path, list: &Path) -> Outcome<()> {
     let judged = std::fs::read_to_string(list).map_err(|error| Failure::file("read", list, &error))?;
     if judged.lines().any(|line| Path::new(line) == folder) {

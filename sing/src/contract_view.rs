@@ -36,7 +36,7 @@ pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// SVG, which nobody reads.
+    /// SVG, which is not readable text.
     Picture,
     /// What a person reads.
     Text,

@@ -64,7 +64,7 @@ impl ContractUnits {
         }
         let details: Vec<String> =
             broken.iter().map(|unit| unit.render(terminal::colours(&std::io::stderr()))).collect();
-        Err(Failure::new("the contracts have errors").details(details.join("\n")).remedy("mend what is shown above"))
+        Err(Failure::new("the contracts have errors").details(details.join("\n")).remedy("fix the errors above"))
     }
 
     /// Returns the contracts that the manifest of the crate in `folder` can name.

@@ -17,10 +17,10 @@ const VOLUME_BYTES: u64 = 32 << 20;
 /// The moment that everything on the disk carries, so that the same disk is made everywhere:
 /// 2007-04-01, when the Singularity paper appeared.
 const MADE: u32 = 1_175_385_600;
-/// Changes when the content does, so that an old disk is made anew.
+/// Version of the content; stale disks are rebuilt.
 const EDITION: &str = "3";
 
-/// The demo disk, made now if it is not there.
+/// Returns the demo disk's path; creates it if missing.
 ///
 /// # Errors
 /// The image cannot be written.

@@ -55,7 +55,7 @@ impl Failure {
         self
     }
 
-    /// What a person reads: details, then the sentence after the name of who says it.
+    /// Formats for the terminal: details, then the sentence after the program's name.
     pub fn told_by(&self, name: &str) -> String {
         let sentence = Failure { details: None, ..self.clone() };
         match &self.details {

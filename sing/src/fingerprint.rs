@@ -94,7 +94,7 @@ impl Fingerprint {
     }
 }
 
-/// Adds a line for each file at or below `path`, in order of names. What is not there adds nothing.
+/// Adds a line for each file at or below `path`, sorted by name; none if it does not exist.
 fn add(path: &Path, lines: &mut Vec<String>) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
     // A link is not followed to a folder: one to its own would have no end.

@@ -16,7 +16,7 @@ const NAME_BYTES: usize = 31;
 /// A folder as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// What it is called below `/fs`.
+    /// Name below `/fs`.
     pub name: String,
     /// Where it is.
     pub path: PathBuf,

@@ -102,7 +102,7 @@ fn exit_code(outcome: Outcome<u8>) -> ExitCode {
     outcome.map_or_else(failed, ExitCode::from)
 }
 
-/// Ends the tool where whoever reads its output has gone, as `head` has: Rust's `print` panics then.
+/// Ends the tool quietly on a broken pipe, for which Rust's `print` panics.
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {

@@ -1,4 +1,4 @@
-//! Images with line tables, for those who read them: the debugger, and the count of what is in the images.
+//! Images with line tables, for the debugger and for counting lines.
 //!
 //! They have the same code as the images that run, in an output folder of their own, and are never loaded.
 

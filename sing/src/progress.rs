@@ -45,7 +45,7 @@ impl Progress {
         Progress::with(what, expected, building(what))
     }
 
-    /// Progress of copying so many bytes of `what`.
+    /// Progress of copying this many bytes of `what`.
     pub fn of_copying(what: &str, bytes: u64) -> Progress {
         let expected = usize::try_from(bytes.div_ceil(MEBIBYTE)).unwrap_or(usize::MAX);
         Progress::with(what, expected, format!("copying {what}, {expected} MiB"))

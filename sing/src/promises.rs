@@ -1,4 +1,4 @@
-//! Judges what a system promises of who reaches what, its `[[deny]]`, before anything of it is built.
+//! Checks a system's promises (`[[deny]]`) before anything is built.
 //!
 //! Manifests say all that this takes, so that a system that breaks a promise costs nobody a build. The rules are those of
 //! the crate `install`, by which changes of the built image are judged too. Deliberately not here: what else
@@ -37,7 +37,7 @@ pub fn hold(catalogue: &Catalogue, system: &SystemManifest) -> Outcome<()> {
     let lines: Vec<String> = findings.into_iter().map(told).collect();
     Err(Failure::new(format!("the system `{}` does not keep what it promises of who reaches what", system.name))
         .details(lines.join("\n"))
-        .remedy("mend what is shown above"))
+        .remedy("fix the errors above"))
 }
 
 /// A finding as `sing verify` shows it.
@@ -81,13 +81,13 @@ mod tests {
             "refused I230 `fetch.singularity` must not reach /service/tcp",
             "promised for `..fetch.singularity`), and could: ",
             "take one of these steps from it, or the promise out of the system manifest",
-            "the system `mine` does not keep what it promises of who reaches what; mend what is shown above.",
+            "the system `mine` does not keep what it promises of who reaches what; fix the errors above.",
         ] {
             assert!(told.contains(part), "{part}:\n{told}");
         }
         let image = repository.output(&format!("systems/{}.system", repository.system_outputs(&mine)));
         assert!(!image.exists(), "{}", image.display());
-        // Who asks before building hears of it, too.
+        // A check before building reports it, too.
         let status = check(&repository, &CheckArguments { file: Some(mine), json: true }).expect("a system manifest");
         assert_eq!(status, 1);
     }

@@ -113,7 +113,7 @@ impl Catalogue {
             details.push(diagnostics.render(terminal::colours(&std::io::stderr())));
             Failure::new(format!("the system manifest {shown} has errors"))
                 .details(details.join("\n\n"))
-                .remedy("mend what is shown above")
+                .remedy("fix the errors above")
         })
     }
 }
@@ -132,7 +132,7 @@ pub fn check_manifest(
     manifest::program(&shown, &read_text(path)?, Some(&units.visible_from(folder))).map_err(|diagnostics| {
         Failure::new(format!("the manifest {shown} has errors"))
             .details(diagnostics.render(terminal::colours(&std::io::stderr())))
-            .remedy("mend what is shown above")
+            .remedy("fix the errors above")
     })
 }
 

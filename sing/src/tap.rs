@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::command_line::RunArguments;
 use crate::failure::{Failure, Outcome};
 
-/// The machine's address, where nobody says otherwise.
+/// The machine's default address.
 pub const MACHINE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 /// The bits that it has in common with the host's.
 const PREFIX_BITS: u8 = 24;

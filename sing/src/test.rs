@@ -6,6 +6,7 @@
 
 pub mod cargo_tests;
 mod long;
+pub mod needs;
 pub mod packages;
 
 use crate::command_line::TestArguments;

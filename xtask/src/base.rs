@@ -1,9 +1,9 @@
-//! `sing base`: the trusted computing base, crate by crate: what must be right for one program not to reach another.
+//! `sing base`: the trusted computing base, crate by crate: all code on which isolation between programs depends.
 //!
 //! A crate belongs to it if it is compiled into a machine (kernel, HAL, boot), if it is compiled into an image and may
 //! hold unsafe code, or if it runs while an image is built. Crates of an image that forbid unsafe code are what the
 //! isolation contains, so they are not listed. Counts are of whole crates; `--compiled` counts what is in the files
-//! that run. Deliberately not here: the judgement of a crate, which is the audited list's.
+//! that run. Deliberately not here: why a crate is trusted; see the audited list.
 
 mod line_table;
 mod sources;
@@ -67,7 +67,7 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     let system = catalogue.system(repository, &path)?;
     let selected: Vec<&Program> =
         system.programs().iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<_>>()?;
-    // What is refused is not measured either.
+    // Refused crates are not measured.
     let machines = match arguments.compiled {
         true => {
             let hosted = systems::prepare(repository, &path, Platform::Hosted, UnsafeTests::Refused)?;
@@ -90,7 +90,7 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     };
     let mut parts: BTreeMap<Part, Vec<Row>> = BTreeMap::new();
     for (package, part) in crates {
-        // What the builder runs is in no file that is looked at.
+        // Code that the builder runs is not in the measured files.
         let row = row(repository, package, compiled.as_ref().filter(|_| part != Part::Builder))?;
         // Safe crates of ours are checked by the compiler wherever they are linked into an image.
         if part != Part::Image || !row.is_ours || row.sources.unsafe_sites > 0 {
@@ -101,7 +101,7 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
     Ok(0)
 }
 
-/// The crates that may be trusted with something, each once.
+/// Candidate crates, without duplicates.
 fn trusted<'a>(
     of_stubs: &'a Metadata,
     of_workspace: &'a Metadata,

@@ -1,12 +1,10 @@
-//! `sing bench`: measures the system's operations and Linux's counterparts in the same run, and shows
-//! both beside what Singularity took in 2007 and what is to be reached.
+//! `sing bench`: measures the system's operations and Linux's counterparts in the same run, and shows both beside
+//! Singularity's figures of 2007 and the targets.
 //!
-//! Hosted, figures are cycles. The table is of a machine with one processor, and Linux is measured on one: with
-//! more, a yield finds nobody to yield to, and costs nothing. The second run, with every processor of the
-//! host, shows what is different there. In QEMU, whose time means nothing, they are instructions: each
-//! advances the guest's time-stamp counter by one. Both sides print lines `bench NAME FIGURE`, medians
-//! already. Deliberately not here: the measuring; SIPs in `benches/` measure the system, `benches/linux`
-//! measures Linux.
+//! Hosted figures are cycles, on one processor for both systems: with more, a yield has no other thread to switch to.
+//! A second run uses every processor of the host. Figures in QEMU are instructions, each of which advances the guest's
+//! time-stamp counter by one. Both sides print medians, as lines `bench NAME FIGURE`. Deliberately not here: the
+//! measurements, in `benches/` and, for Linux, `benches/linux`.
 
 pub mod bare;
 pub mod boot;
@@ -38,22 +36,20 @@ use sing::systems::{self, Platform};
 use bare::Machine;
 use table::{Figures, Unit, figures};
 
-/// A measurement that takes longer has hung.
+/// Timeout of a measurement.
 const LIMIT: Duration = Duration::from_secs(900);
-/// Memory of a machine in QEMU, ours and Linux's.
+/// Memory of a machine in QEMU, for both systems.
 const MEBIBYTES: u32 = 2048;
-/// SIPs among which a bare machine is measured; as many processes there are around Linux's measurement.
+/// Other live SIPs or Linux processes during measurements on bare machines.
 const BARE_CROWD: u32 = 10_000;
-/// Has the guest's counters advance by one nanosecond for each instruction, and by what is waited for when
-/// there is none to execute; and gives both guests the same processor. It copies eight bytes an
-/// instruction: with the string instructions that newer processors prefer, each byte would count as one.
+/// Guest time advances by one nanosecond per instruction, and skips idle time; both guests get the same processor
+/// model, which copies eight bytes per instruction: with fast string instructions each byte would count as one.
 const COUNTING: [&str; 4] = ["-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm"];
 
-/// `sing bench`. Returns 1 when an operation could not be measured; a missed target is no failure, but
-/// is shown.
+/// `sing bench`. Returns 1 if an operation could not be measured; a missed target is shown, but is not a failure.
 ///
 /// # Errors
-/// The system or the measuring program cannot be built or run, or an option is not one of what is measured.
+/// The system or the measuring program cannot be built or run, or an option does not apply to the subject.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     refuse_options_of_others(arguments)?;
     match arguments.what {
@@ -67,10 +63,10 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     }
 }
 
-/// What would change nothing is not left out in silence.
+/// Refuses options that have no effect on the subject.
 fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
     use BenchSubject::{Boot, Disk, Install, Links, Pairs, Table, Web};
-    // The disk says itself why it is measured on one machine alone.
+    // `disk` reports its own error for other machines.
     let given: [(&str, bool, &[BenchSubject]); 8] = [
         ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web]),
         ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web]),
@@ -123,7 +119,7 @@ fn measure_hosted(repository: &Repository, processors: usize) -> Outcome<Figures
     run_hosted(repository, processors as u32, "bench")
 }
 
-/// The figures that the commands print on the hosted machine.
+/// Runs the commands on the hosted machine and returns their figures.
 fn run_hosted(repository: &Repository, processors: u32, commands: &str) -> Outcome<Figures> {
     let manifest = repository.system_manifest("bench".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
@@ -145,7 +141,7 @@ fn bare_machine<'a>(kind: MachineName, processors: u32, qemu: &'a [&'a str], com
     Machine { kind, processors, mebibytes: MEBIBYTES, system: "bench-bare", parameters: &[], qemu, commands }
 }
 
-/// The figures that a machine has printed; `way` is how a person starts such a machine.
+/// Returns the figures in a machine's output; `way` is the command that reproduces the run.
 fn printed_figures(output: MachineOutput, way: &str) -> Outcome<Figures> {
     let figures = figures(&output.text);
     match output.problem {
@@ -166,7 +162,7 @@ fn measure_linux(repository: &Repository) -> Outcome<Figures> {
     Ok(figures(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The program that measures Linux, after it was built.
+/// Builds the program that measures Linux.
 fn linux_program(repository: &Repository) -> Outcome<PathBuf> {
     let mut command = cargo::command(repository);
     command.args(["build", "--release", "--package", "bench-linux", "--manifest-path"]);

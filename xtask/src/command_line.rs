@@ -1,5 +1,4 @@
-//! The command line, as clap reads it, and as far as `sing` leaves it to this program. The help texts are these
-//! definitions.
+//! The commands that `sing` passes on to this program, as clap parses them; these definitions are the help texts.
 
 use std::path::PathBuf;
 
@@ -11,10 +10,10 @@ use sing::command_line::{MachineName, TestArguments};
 #[derive(Debug, Parser)]
 #[command(name = "sing", bin_name = "cargo sing", version, disable_help_subcommand = true)]
 pub struct CommandLine {
-    /// The program that starts this one.
+    /// Path of the `sing` that started this program.
     #[arg(long, hide = true)]
     pub sing: Option<PathBuf>,
-    /// Install no packages of this host: say what is missing instead, or leave tests out
+    /// Do not install host packages: report what is missing, or skip tests
     #[arg(long, global = true)]
     pub no_install: bool,
     /// What to do.
@@ -33,7 +32,7 @@ pub enum Command {
     Base(BaseArguments),
 }
 
-/// How often disk and web are measured if nothing is said.
+/// Default number of rounds for disk and web.
 pub const ROUNDS: u16 = 3;
 
 /// `sing bench`.
@@ -42,32 +41,32 @@ pub struct BenchArguments {
     /// What to measure
     #[arg(value_enum, default_value = "table", value_name = "WHAT")]
     pub what: BenchSubject,
-    /// What to measure it on; bare machines count instructions
+    /// Kind of machine; bare machines count instructions
     #[arg(long, value_enum, default_value = "hosted")]
     pub machine: MachineName,
-    /// The Linux kernel to compare a bare machine with; Debian's for the cloud is fetched when not given
+    /// Linux kernel to compare a bare machine with; default: Debian's cloud kernel, which is fetched
     #[arg(long, value_name = "FILE")]
     pub linux_kernel: Option<PathBuf>,
-    /// Write the figures here as JSON
+    /// Output file for the figures, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// How often disk, web and links are measured; medians are shown
+    /// Rounds of disk, web and links; medians are shown
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
-    /// The system whose web server is measured, also over links, or that is installed into: a file, or the name of one in systems/
+    /// The system to measure the web server of, or to install into: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE")]
     pub system: Option<PathBuf>,
     /// Measure the web server over a TAP interface of this name, with a network stack of the system's own, in a
     /// network namespace that ends with the measurement
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
-    /// Tell, too, by which functions the web server's processor time is used, as `perf` of the host sees it
+    /// Profile the web server by function with the host's `perf`, too
     #[arg(long)]
     pub functions: bool,
-    /// Measure of disk, web or links only what has this in its name
+    /// Measure only figures of disk, web or links whose names contain this
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
-    /// Write charts of the disk's figures into this folder, as SVG
+    /// Output folder for SVG charts of the disk figures
     #[arg(long, value_name = "FOLDER")]
     pub charts: Option<PathBuf>,
 }
@@ -77,15 +76,15 @@ pub struct BenchArguments {
 pub enum BenchSubject {
     /// The operations of the papers' tables, beside Linux
     Table,
-    /// Pairs of SIPs that talk at the same time, on one to four processors
+    /// Concurrent pairs of SIPs on one to four processors
     Pairs,
-    /// Where the time goes from the kernel's entry to the prompt, and how large kernel and memory are
+    /// Boot time by step, kernel size and memory use
     Boot,
     /// Files of an ext2 disk, beside Linux with the same disk
     Disk,
     /// Requests to the web server, beside nginx with the same files
     Web,
-    /// A file of 3 MiB over links that lose, delay and disorder packets, beside nginx over Linux's TCP
+    /// A file of 3 MiB over links that lose, delay and reorder packets, beside nginx over Linux's TCP
     Links,
     /// Verifying and installing a package with an image of 500 KB
     Install,
@@ -97,7 +96,7 @@ pub struct BaseArguments {
     /// System manifest: a file, or the name of one in systems/
     #[arg(long, value_name = "FILE", default_value = "hosted")]
     pub system: PathBuf,
-    /// Count how many of the lines are in the machines and images, too; builds all of them once more, with line tables
+    /// Count the lines in machines and images, too; rebuilds them with line tables
     #[arg(long)]
     pub compiled: bool,
 }

@@ -1,8 +1,7 @@
-//! The tier `fuzzing` of `sing test`: each target of the workspace in `fuzz` is driven by libFuzzer for a while.
+//! The tier `fuzzing` of `sing test`: runs libFuzzer on each target of the workspace `fuzz` for a time.
 //!
-//! The instrumentation comes from flags of the stable compiler, so that no other toolchain and no further tool is
-//! needed. What a fuzzer learned is kept in the tool's output folder, and the next run goes on from there.
-//! Deliberately not here: what is asked of the targets' subjects; the targets know that.
+//! Instrumentation uses flags of the stable compiler; no nightly and no further tool is needed. The corpus is kept in
+//! the tool's output folder for the next run. Deliberately not here: the properties that are tested.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,15 +14,14 @@ use sing::process::run_machine;
 use sing::repository::Repository;
 use sing::test_output::Counts;
 
-/// A target, and what its fuzzer begins with.
+/// A fuzz target with its seeds.
 struct Target {
     name: &'static str,
-    /// The folder of inputs. What a fuzzer found is kept there too, and unit tests replay it.
+    /// Folder of seeds and findings, which unit tests replay.
     inputs: &'static str,
-    /// The longest input: longer ones only repeat themselves.
+    /// Maximum input length in bytes.
     max_bytes: u32,
-    /// How many inputs a process of the fuzzer is given at most, where what is tried keeps memory on purpose; then
-    /// another goes on.
+    /// Maximum inputs per fuzzer process, for subjects that leak memory by design.
     max_runs: Option<u32>,
 }
 
@@ -46,21 +44,21 @@ const TARGETS: [Target; 15] = [
     Target { max_runs: Some(50_000), ..target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs") },
     Target { max_runs: Some(50_000), ..target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs") },
 ];
-/// How long each target is driven.
+/// Duration for each target.
 const SHORT: Duration = Duration::from_secs(10);
-/// How long with `--long`.
+/// The same with `--long`.
 const LONG: Duration = Duration::from_secs(600);
-/// No process of a fuzzer is driven for less: none at all would be without end.
+/// Minimum duration of a fuzzer process: libFuzzer takes 0 as unlimited.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// One input that takes longer is a finding.
+/// Timeout of one input, after which it is a finding.
 const TIMEOUT_S: u32 = 20;
-/// The longest input of most targets.
+/// Maximum input length of most targets.
 const MAX_BYTES: u32 = 1024;
-/// How long a fuzzer may take to begin and to end, beside its own time.
+/// Allowance for start and end of a fuzzer.
 const GRACE: Duration = Duration::from_secs(120);
-/// Inputs grow faster than usual, as most targets want some tens of bytes before they do anything.
+/// Grow inputs faster than by default: most targets need some tens of bytes to do anything.
 const GROWTH: u32 = 20;
-/// The compiler's flags: coverage for libFuzzer, and checks on.
+/// Compiler flags: coverage for libFuzzer, debug checks.
 const FLAGS: [&str; 8] = [
     "--cfg=fuzzing",
     "-Cdebug-assertions=on",
@@ -71,11 +69,11 @@ const FLAGS: [&str; 8] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
-/// Has the allocator keep the memory of large images from one input to the next: that is most of the time otherwise.
+/// Makes the allocator keep memory of large images between inputs; returning it would dominate the run time.
 const ALLOCATOR: [(&str, &str); 2] =
     [("MALLOC_MMAP_THRESHOLD_", "1073741824"), ("MALLOC_TRIM_THRESHOLD_", "4294967296")];
 
-/// A target that needs no long inputs.
+/// A target with the default input length.
 const fn target(name: &'static str, inputs: &'static str) -> Target {
     Target { name, inputs, max_bytes: MAX_BYTES, max_runs: None }
 }
@@ -85,10 +83,10 @@ pub fn targets() -> impl Iterator<Item = &'static str> {
     TARGETS.iter().map(|target| target.name)
 }
 
-/// Drives every target, or those whose names contain `name`.
+/// Fuzzes every target, or those whose names contain `name`.
 ///
 /// # Errors
-/// The targets do not build, or a folder cannot be made.
+/// The targets do not build, or a folder cannot be created.
 pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<Counts> {
     let chosen = TARGETS.iter().filter(|target| name.is_none_or(|name| target.name.contains(name)));
     let chosen: Vec<_> = chosen.collect();
@@ -114,7 +112,7 @@ pub fn fuzz(repository: &Repository, name: Option<&str>, long: bool) -> Outcome<
     Ok(counts)
 }
 
-/// Builds the targets; gives the folder in which they are.
+/// Builds the targets; returns their folder.
 fn build(repository: &Repository, chosen: &[&Target]) -> Outcome<PathBuf> {
     let folder = repository.output("fuzz/target");
     let mut command = cargo::command(repository);
@@ -128,7 +126,7 @@ fn build(repository: &Repository, chosen: &[&Target]) -> Outcome<PathBuf> {
     Ok(folder.join(cargo::TARGET).join("release"))
 }
 
-/// Drives one target. Gives what it found, if it found something.
+/// Fuzzes one target. Returns the finding, if any.
 fn drive(repository: &Repository, program: &Path, target: &Target, time: Duration) -> Outcome<Option<String>> {
     let learned = repository.output("fuzz/learned").join(target.name);
     let findings = repository.output("fuzz/findings").join(target.name);
@@ -154,14 +152,13 @@ fn drive(repository: &Repository, program: &Path, target: &Target, time: Duratio
     Ok(Some(format!("{}\n    {kept}", account(&output.text, &problem))))
 }
 
-/// How many inputs a fuzzer says that it has tried.
+/// Number of inputs that a fuzzer reports.
 fn done(text: &str) -> u64 {
     let last = text.lines().rev().find_map(|line| line.strip_prefix("Done "));
     last.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
-/// How a fuzzer is run: what it learns goes to the first folder; what it found before is tried again, so that nothing
-/// is forgotten before it is mended.
+/// Returns the command of a fuzzer: the first folder is the corpus; earlier findings are retried until fixed.
 fn command(program: &Path, target: &Target, time: Duration, [learned, findings, inputs]: [&Path; 3]) -> Command {
     let mut command = Command::new(program);
     command.arg(format!("-max_total_time={}", time.as_secs()));
@@ -176,7 +173,7 @@ fn command(program: &Path, target: &Target, time: Duration, [learned, findings, 
     command
 }
 
-/// What a fuzzer says about what it found.
+/// Returns the fuzzer's description of a finding.
 fn account(text: &str, problem: &str) -> String {
     let is_telling = |line: &&str| {
         let marks = ["panicked at", "ERROR: libFuzzer", "Test unit written to"];

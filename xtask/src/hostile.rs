@@ -1,6 +1,6 @@
 //! The part of `sing test` that runs hostile programs: `tests/hostile/run`, in the system `hostile`.
 //!
-//! Deliberately not here: which programs there are and how each must end; `tests/hostile/check` knows.
+//! Deliberately not here: the programs and how each must end; see `tests/hostile/check`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -17,32 +17,32 @@ use sing::test_output::Counts;
 
 const SUITE: &str = "hostile";
 const PROCESSORS: u32 = 2;
-/// Memory of the machine on which most attempts are made.
+/// Memory of the machine for most attempts.
 const USUAL_MEMORY_MIB: u32 = 512;
-/// Those that take what memory there is are made on machines of each of these sizes.
+/// Memory sizes for attempts that exhaust memory.
 const MEMORY_MIB: [u32; 2] = [128, 1024];
 
-/// The program that calls the runtime in random order, and the seeds with which it does so each time.
+/// The fuzzer of the runtime, and its seeds in each run.
 const FUZZER: &str = "hostile-fuzzer";
 const FUZZED: &str = "fuzz 1 300";
-/// How long it does so with `--long`.
+/// Its duration with `--long`.
 const LONG_FUZZED_SECONDS: u32 = 3600;
 
-/// The program that writes lines which look like those of others, and the word that each of them has.
+/// The program that forges debug lines, and the word that marks them.
 const FORGER: &str = "hostile-forged-lines";
 const FORGED: &str = "forged";
-/// The program that writes more debug output than a pipe takes.
+/// The program that writes more debug output than a pipe holds.
 const FLOODER: &str = "hostile-flood";
-/// How long either may take; bare machines may be emulated.
+/// Timeout of either; bare machines may be emulated.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// One start of a machine: its memory, and the parameter that says which attempts are made.
+/// One start of a machine: its memory, and the parameter that selects attempts.
 struct Start {
     memory_mib: u32,
     parameter: String,
 }
 
-/// Runs the hostile programs, hosted and on a bare machine, unless there is no QEMU for one.
+/// Runs the hostile programs, hosted and, if there is QEMU, on a bare machine.
 ///
 /// # Errors
 /// The system does not build, or a machine cannot be started.
@@ -85,7 +85,7 @@ fn hosted(ready: &Ready, Start { memory_mib, parameter }: &Start) -> Command {
     command
 }
 
-/// Runs the program that forges lines, and reads the machine's output as a person would.
+/// Runs the program that forges lines, and checks the machine's output as seen on a terminal.
 fn forged_lines(command: Command, suite: &str, selection: &Selection<'_>) -> Outcome<Counts> {
     if selection.name.is_some_and(|name| !FORGER.contains(name)) {
         return Ok(Counts::default());
@@ -100,7 +100,7 @@ fn forged_lines(command: Command, suite: &str, selection: &Selection<'_>) -> Out
     Ok(one(&format!("{suite}: whoever wrote a line is seen"), problem))
 }
 
-/// Whether a line says who wrote it, and moves nothing on a terminal.
+/// Whether a line names its author and contains no control characters.
 fn is_of_forger(line: &str) -> bool {
     (line.starts_with(FORGER) || line.starts_with(&format!("hostile-check: test {FORGER} ")))
         && !line
@@ -108,7 +108,7 @@ fn is_of_forger(line: &str) -> bool {
             .any(|character| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{202e}'))
 }
 
-/// Runs the program that floods the debug output of a machine, which nobody reads.
+/// Runs the program that floods a machine's debug output while it is not read.
 fn unread(mut command: Command, suite: &str, selection: &Selection<'_>) -> Outcome<Counts> {
     if selection.name.is_some_and(|name| !FLOODER.contains(name)) {
         return Ok(Counts::default());
@@ -138,14 +138,14 @@ fn unread(mut command: Command, suite: &str, selection: &Selection<'_>) -> Outco
     Ok(one(&format!("{suite}: debug output that nobody reads stops nothing"), problem))
 }
 
-/// The count of one test, which is told if it failed.
+/// Counts one test, and prints its failure.
 fn one(name: &str, problem: Option<String>) -> Counts {
     let Some(problem) = problem else { return Counts { passed: 1, ..Counts::default() } };
     println!("  FAILED {name}: {problem}");
     Counts::failed((name.into(), format!("cargo sing test conformance:{SUITE}")))
 }
 
-/// Runs fuzzers on the hosted machine: always the same seeds, and with `--long` an hour of others.
+/// Runs fuzzers on the hosted machine: fixed seeds, and with `--long` an hour of others.
 fn fuzz(ready: &Ready, selection: &Selection<'_>) -> Outcome<Counts> {
     let mut counts = Counts::default();
     if selection.name.is_some_and(|name| !FUZZER.contains(name)) {
@@ -159,13 +159,13 @@ fn fuzz(ready: &Ready, selection: &Selection<'_>) -> Outcome<Counts> {
     Ok(counts)
 }
 
-/// What is started for the attempts with `name` in their names.
+/// Returns the machine starts for attempts whose names contain `name`.
 fn starts(name: &str) -> Vec<Start> {
     let sizes = MEMORY_MIB.map(|memory_mib| Start { memory_mib, parameter: format!("commands=memory {name}") });
     std::iter::once(usual(name)).chain(sizes).collect()
 }
 
-/// What the suite is asked for, on a machine of the usual size.
+/// The suite's parameter for a machine of the usual size.
 fn usual(request: &str) -> Start {
     Start { memory_mib: USUAL_MEMORY_MIB, parameter: format!("commands={request}") }
 }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use sing::repository::read_text;
 
-    /// A hostile program that no system installs or no attempt names would never run.
+    /// A hostile program without a system or attempt would never run.
     #[test]
     fn every_hostile_program_is_installed_and_attempted() {
         let repository = Repository::find().expect("tests run inside the repository");

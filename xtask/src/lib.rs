@@ -1,8 +1,8 @@
-//! What those who work on the system use beside the host tool: the tiers of its tests, benchmarks, fuzzing, and the count
-//! of the trusted base. `sing` builds it when it is first asked for, and becomes it.
+//! Developer commands of the host tool: test tiers, benchmarks, fuzzing, and the count of the trusted computing base.
+//! `sing` builds this program on first use and executes it.
 //!
-//! [`command_line`] says what it can be asked; each command is a module. Systems are built and described by `sing`, a
-//! library here. Deliberately not here: anything that a workspace of one's own needs.
+//! [`command_line`] defines the commands; each is a module. `sing`, used as a library, builds systems. Deliberately not
+//! here: anything that a separate workspace needs.
 #![forbid(unsafe_code)]
 
 mod base;
@@ -10,6 +10,7 @@ mod bench;
 pub mod command_line;
 mod fuzz;
 mod hostile;
+mod needs;
 mod test;
 
 use std::ffi::OsString;
@@ -20,7 +21,7 @@ use sing::failure::Outcome;
 use sing::repository::Repository;
 use sing::{host_tools, tool};
 
-/// Parses the words of the command line, does what they ask, and turns a failure into a sentence and an exit status.
+/// Parses the command line, executes the command, and reports a failure as a message and an exit status.
 pub fn main(words: &[OsString]) -> ExitCode {
     sing::carry_out(words, execute)
 }

@@ -1,4 +1,4 @@
-//! `xtask`: what `cargo sing test`, `bench` and `base` become.
+//! `xtask`: executes `cargo sing test`, `bench` and `base`.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

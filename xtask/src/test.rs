@@ -1,9 +1,9 @@
-//! `cargo sing test` in a clone: every tier of the system's tests, one after the other, with one line of counts at the end.
+//! `cargo sing test` in a clone: runs every tier of tests in turn and prints one line of counts at the end.
 //!
 //! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
-//! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (the tool as people
-//! use it), `fuzzing` (only when asked for, or for long). Tests that take minutes follow those of their tier. Only what
-//! the selected tests need is built and, where that is allowed, installed. Deliberately not here: the tests.
+//! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (the tool as users
+//! run it), `fuzzing` (only if named, or with `--long`). Long tests follow those of their tier. Only what the selected
+//! tests need is built and, where allowed, installed. Deliberately not here: the tests.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -24,53 +24,32 @@ use sing::test::{self, CONFORMANCE, END_TO_END, FUZZING, Selection, UNIT, again,
 use sing::test_output::{Counts, Verdict, verdict};
 use sing::tool;
 
-use crate::{fuzz, hostile};
+use crate::{fuzz, hostile, needs};
 
-/// Parts of the end-to-end tests that need Linux's own file system tools have this in their names.
-const NEEDS_E2FSPROGS: &str = "e2fsprogs";
-/// Likewise those that need its tools for FAT; also tests outside that crate.
-const NEEDS_DOSFSTOOLS: &str = "dosfstools";
-/// Likewise those that need its tool for partition tables.
-const NEEDS_SFDISK: &str = "sfdisk";
-/// Likewise those that need clients of web servers, or a server to try our own client with.
-const CLIENTS: [(&str, Tool); 8] = [
-    ("curl", Tool::CURL),
-    ("wget", Tool::WGET),
-    ("wrk", Tool::WRK),
-    ("python", Tool::PYTHON),
-    ("python_requests", Tool::REQUESTS),
-    ("chromium", Tool::CHROMIUM),
-    ("tshark", Tool::TSHARK),
-    ("dnsmasq", Tool::DNSMASQ),
-];
-/// Likewise those that make network namespaces.
-const NEEDS_NETNS: &str = "netns";
-/// Likewise those that need QEMU.
-const NEEDS_QEMU: &str = "qemu";
-/// A conformance run that takes longer has hung.
+/// Timeout of a conformance run.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
-/// The suite runs on machines of these sizes.
+/// Processors of the hosted machines that the suite runs on.
 const CONFORMANCE_PROCESSORS: [u32; 2] = [1, 2];
-/// And on bare machines of these kinds and sizes; the others take longer and show little more.
+/// Kinds and processors of the bare machines; the others, slower and little more revealing, run with `--long`.
 const BARE_CONFORMANCE: [(&str, u32); 2] = [("microvm", 1), ("microvm", 4)];
 const LONG_BARE_CONFORMANCE: [(&str, u32); 2] = [("qemu", 1), ("qemu", 4)];
-/// Sockets of the host, and whatever else the machine has open, where there are to be few.
+/// File descriptor limit of the run with few host sockets.
 const FEW_FILES: u32 = 200;
-/// One of so many requests for sockets fails, where they are to fail, and how often all is tried.
+/// Fault injection: one in N socket requests fails; and the number of rounds.
 const FAILING_SOCKETS: [(u32, u32); 4] = [(7, 60), (23, 60), (61, 60), (149, 60)];
 const LONG_FAILING_SOCKETS: [(u32, u32); 3] = [(31, 3000), (97, 3000), (211, 3000)];
-/// What the suite says of calls that kept their processor long.
+/// Marks the suite's lines about the longest kernel calls.
 const LONGEST: &str = "longest stretch in ";
 /// Memory for the ten thousand processes of the suite.
 const BARE_MEMORY: &str = "1152M";
-/// Memory of the machine on which memory runs out.
+/// Memory of the machine that runs out of it.
 const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(2 * 3600);
 
 /// `cargo sing test`. Returns 1 when a test failed.
 ///
 /// # Errors
-/// No test is of the name that was given.
+/// No test matches the given name.
 pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let selection = Selection::read(arguments)?;
     let mut total = Counts::default();
@@ -91,7 +70,7 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     Ok(u8::from(total.failed > 0))
 }
 
-/// Whoever misspells the name of a fuzz target is told those that there are.
+/// Lists the fuzz targets if none matches the given name.
 fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()> {
     let Some(name) = selection.name.filter(|_| selection.tier == Some(FUZZING) && total.is_of_no_test()) else {
         return test::refuse_unknown_name(selection, total);
@@ -102,7 +81,7 @@ fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()>
         .remedy(spelling::part_meant(name, targets, otherwise)))
 }
 
-/// A suite of a tier that cannot run fails, so that the others still run.
+/// Counts a suite that cannot run as one failure, so that the others still run.
 pub fn suite(name: &str, outcome: Outcome<Counts>) -> Counts {
     outcome.unwrap_or_else(|failure| {
         println!("  FAILED {name}: {failure}");
@@ -119,20 +98,10 @@ fn unit_tests(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     if crates.is_empty() {
         return Ok(counts);
     }
-    let needs = |mark: &str| crates.iter().any(|tested| tested.may_need(selection.name, mark));
-    let left_out = without_dosfstools(needs, &mut counts);
+    let left_out = needs::left_out(&crates, selection, &mut counts)?;
     let tests = CargoTests { repository, tier: UNIT, metadata: &metadata, crates, tool: None, left_out };
     counts += tests.run(selection)?;
     Ok(counts)
-}
-
-/// What is in the names of tests that need Linux's tools for FAT, where those are not there.
-fn without_dosfstools(needs: impl Fn(&str) -> bool, counts: &mut Counts) -> Vec<&'static str> {
-    if !needs(NEEDS_DOSFSTOOLS) || host_tools::ensure(&Tool::MKFS_FAT) && host_tools::ensure(&Tool::MCOPY) {
-        return Vec::new();
-    }
-    *counts += skipped("tests of FAT disks", "install dosfstools and mtools to run them");
-    vec![NEEDS_DOSFSTOOLS]
 }
 
 fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
@@ -144,54 +113,23 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     if selection.name.is_some_and(|name| !tested.may_have(name)) {
         return Ok(counts);
     }
-    let needs = |mark: &str| tested.may_need(selection.name, mark);
-    let mut left_out = without_dosfstools(needs, &mut counts);
-    if needs(NEEDS_E2FSPROGS) && !host_tools::ensure(&Tool::MKE2FS) {
-        counts += skipped("end-to-end tests on disks made by mke2fs", "install e2fsprogs to run them");
-        left_out.push(NEEDS_E2FSPROGS);
-    }
-    if needs(NEEDS_SFDISK) && !host_tools::ensure(&Tool::SFDISK) {
-        counts += skipped("end-to-end tests of partitions", &host_tools::remedy(&Tool::SFDISK));
-        left_out.push(NEEDS_SFDISK);
-    }
-    for (name, tool) in CLIENTS.into_iter().filter(|(name, _)| needs(name)) {
-        let is_there = match name {
-            "python_requests" => host_tools::ensure_requests(),
-            "chromium" => host_tools::find(tool.program).is_some(),
-            _ => host_tools::ensure(&tool),
-        };
-        if !is_there {
-            counts += skipped(&format!("end-to-end tests with {name}"), &host_tools::remedy(&tool));
-            left_out.push(name);
-        }
-    }
-    if needs(NEEDS_NETNS) && !host_tools::can_make_networks() {
-        counts +=
-            skipped("end-to-end tests with Linux's network stack", "run them as root, on a host with TAP interfaces");
-        left_out.push(NEEDS_NETNS);
-    }
-    if needs(NEEDS_QEMU)
-        && let Err(failure) = host_tools::require(&Tool::QEMU)
-    {
-        counts += skipped("end-to-end tests of bare machines", &failure.to_string());
-        left_out.push(NEEDS_QEMU);
-    }
     let tool = this_tool()?;
     let crates = vec![tested];
+    let left_out = needs::left_out(&crates, selection, &mut counts)?;
     let tests = CargoTests { repository, tier: END_TO_END, metadata: &metadata, crates, tool: Some(&tool), left_out };
     counts += tests.run(selection)?;
     Ok(counts)
 }
 
-/// Where the program `sing` is.
+/// Returns the path of `sing`.
 ///
 /// # Errors
-/// The host does not tell.
+/// It cannot be determined.
 pub fn this_tool() -> Outcome<PathBuf> {
     tool::path().map_err(|error| Failure::new(format!("the tool cannot be found: {error}")))
 }
 
-/// Runs all suites that are SIPs; one whose system does not build does not keep the others from running.
+/// Runs all suites of SIPs; one that does not build does not stop the others.
 fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     let mut counts = suite(CONFORMANCE, hosted_conformance(repository, selection));
     let qemu = host_tools::require(&Tool::QEMU);
@@ -216,7 +154,7 @@ fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Out
         command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
         command.arg("--simulated-device");
         if processors == 1 {
-            // On one processor whatever keeps it keeps everybody.
+            // On one processor a long call delays every thread.
             command.args(["--parameter", "measure-calls=1"]);
         }
         if selection.long {
@@ -237,7 +175,7 @@ fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Out
     Ok(counts)
 }
 
-/// Runs the same suite on machines in QEMU.
+/// Runs the conformance suite on machines in QEMU.
 fn bare_conformance(selection: &Selection<'_>) -> Outcome<Counts> {
     let tool = this_tool()?;
     let long: &[_] = if selection.long { &LONG_BARE_CONFORMANCE } else { &[] };
@@ -276,8 +214,7 @@ fn services_check(repository: &Repository, selection: &Selection<'_>) -> Outcome
     Ok(counts)
 }
 
-/// Runs the suite of network stacks over the host's sockets: with as many as there are, with few, and with some that
-/// fail.
+/// Runs the network suite over the host's sockets: without limits, with few descriptors, and with injected failures.
 fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     const SUITE: &str = "network-check";
     let manifest = repository.system_manifest(SUITE.as_ref())?;
@@ -308,7 +245,7 @@ fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<
     Ok(counts)
 }
 
-/// Runs the suite of what is refused.
+/// Runs the suite of refused operations.
 fn adversary_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     const SUITE: &str = "adversary-check";
     let manifest = repository.system_manifest(SUITE.as_ref())?;
@@ -323,7 +260,7 @@ fn adversary_check(repository: &Repository, selection: &Selection<'_>) -> Outcom
     Ok(counts)
 }
 
-/// One run of a suite, whose verdicts are counted.
+/// Runs a suite once and counts its verdicts.
 ///
 /// # Errors
 /// The machine cannot be started.

@@ -29,7 +29,7 @@ pub fn main(startup: Startup) -> i32 {
     let show = match (&startup.who, startup.entries) {
         (Some(who), _) => {
             if let Err(error) = Principal::parse(who) {
-                report::error(format_args!("`{who}` is no principal: {error}; `ps` shows those that run"));
+                report::error(format_args!("`{who}` is not a principal: {error}; `ps` shows the running ones"));
                 return 2;
             }
             Show::RightsOf(who)
@@ -69,8 +69,8 @@ fn text(full: &str, found: Option<&NameAcl>, show: &Show<'_>) -> Result<String, 
     let Some(NameAcl { text, inherited_from }) = found else {
         return Ok(match show {
             Show::Entries => String::new(),
-            Show::RightsOf(_) => format!("{name}: no list narrows what the rules of the system allow\n"),
-            Show::Everything => format!("{name}: no list; the rules of the system decide alone\n"),
+            Show::RightsOf(_) => format!("{name}: no list; the system rules apply\n"),
+            Show::Everything => format!("{name}: no list; only the system rules apply\n"),
         });
     };
     let acl = Acl::parse(text)?;

@@ -64,9 +64,7 @@ pub fn main(startup: Startup) -> i32 {
         Err(Error::NoReader) => 1,
         Err(Error::At(path, error)) => output.finish_with(report::path_error(&path, &error)),
         Err(Error::NoTask(task)) => {
-            report::error(format_args!(
-                "{task} is no task; there are all, read, random, latency, write, files and tree"
-            ));
+            report::error(format_args!("unknown task {task}; use all, read, random, latency, write, files or tree"));
             output.finish_with(2)
         }
     }

@@ -23,12 +23,12 @@ pub fn main(startup: Startup) -> i32 {
     let mut events = match subscribe(&mut namespace, &full) {
         Ok(events) => events,
         Err(AccessError::Name(NameError::NotSupported)) => {
-            report::error(format_args!("{full}: its file system does not notify; folders of the host and services do"));
+            report::error(format_args!("{full}: its file system has no notifications; host folders and services have"));
             return 1;
         }
         Err(AccessError::Name(NameError::Exhausted)) => {
             report::error(format_args!(
-                "{full}: too much lies below it, or too many watch; give a folder further down"
+                "{full}: too many names below it, or too many watchers; choose a deeper folder"
             ));
             return 1;
         }

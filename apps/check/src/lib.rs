@@ -43,7 +43,7 @@ pub fn main(startup: Startup) -> i32 {
             output.write(text.as_bytes()).map_or(NOT_CHECKED, |()| output.finish_with(status))
         }
         Err(error) if error.error() == Some(VolumeError::NotRecognised) && startup.type_.is_none() => {
-            report::path_error(&disk, &"no file system that is known here is on it; `format` puts one on it");
+            report::path_error(&disk, &"no known file system; `format` creates one");
             NOT_CHECKED
         }
         Err(error) => {
@@ -68,10 +68,10 @@ fn check(
         Ok((manager.kind().to_string(), outcome, lines))
     })?;
     let remedy = match (outcome, mode) {
-        (CheckOutcome::Faulty, CheckMode::Look) => "there are faults; `check --mend` mends what costs nothing",
-        (CheckOutcome::Faulty, CheckMode::Mend) => "there are still faults; `check --repair` takes out what is wrong",
-        (CheckOutcome::Faulty, CheckMode::Repair) => "there are still faults; copy away what can be read",
-        (CheckOutcome::Mended, _) => "everything that was wrong is mended",
+        (CheckOutcome::Faulty, CheckMode::Look) => "there are errors; `check --mend` makes the safe repairs",
+        (CheckOutcome::Faulty, CheckMode::Mend) => "errors remain; `check --repair` repairs everything",
+        (CheckOutcome::Faulty, CheckMode::Repair) => "errors remain; copy off what is readable",
+        (CheckOutcome::Mended, _) => "all errors repaired",
         (CheckOutcome::Clean, _) => "no fault",
     };
     let mut text: String = lines.lines().map(|line| printable(line.as_bytes()) + "\n").collect();

@@ -62,10 +62,10 @@ fn parts(startup: &Startup) -> Result<Parts, String> {
         (Some(list), None, None) => (Unit::Fields, list),
         (None, Some(list), None) => (Unit::Characters, list),
         (None, None, Some(list)) => (Unit::Bytes, list),
-        _ => return Err(String::from("say which parts with one of -f, -c and -b: `cut -d , -f 2`")),
+        _ => return Err(String::from("give one of -f, -c and -b: `cut -d , -f 2`")),
     };
     if unit != Unit::Fields && (startup.delimiter.is_some() || startup.only_delimited) {
-        return Err(String::from("-d and -s belong to -f; leave them out"));
+        return Err(String::from("-d and -s need -f"));
     }
     let delimiter = startup.delimiter.clone().unwrap_or_else(|| String::from("\t"));
     if delimiter.chars().count() != 1 {

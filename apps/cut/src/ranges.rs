@@ -14,7 +14,7 @@ pub struct Ranges {
 impl Ranges {
     /// Parses a list. An error is a sentence.
     pub fn parse(text: &str) -> Result<Ranges, String> {
-        let problem = || format!("`{text}` is no list of parts; write it like 2, 1,3, 2-4, 3- or -2, from 1 on");
+        let problem = || format!("`{text}` is not a list; write it like 2, 1,3, 2-4, 3- or -2, from 1");
         let number = |word: &str| word.parse::<usize>().ok().filter(|number| *number > 0).ok_or_else(problem);
         let mut ranges = Vec::new();
         for part in text.split(',') {
@@ -69,7 +69,7 @@ mod tests {
     fn what_is_no_list_says_so() {
         for text in ["", "0", "a", "3-2", "-", "1,,2", "1-2-3"] {
             let error = Ranges::parse(text).expect_err("it is no list");
-            assert!(error.contains("is no list of parts"), "{error}");
+            assert!(error.contains("is not a list"), "{error}");
         }
     }
 }

@@ -50,7 +50,7 @@ type Root = Option<directory::Imp<directory::states::Ready>>;
 
 fn set(root: Root, text: &str) -> Result<i64, String> {
     let seconds = Moment::parse(text).and_then(|moment| moment.to_unix());
-    let seconds = seconds.ok_or_else(|| format!("`{text}` is no time; write it like `2026-11-21 03:06:38`"))?;
+    let seconds = seconds.ok_or_else(|| format!("`{text}` is not a time; write it like `2026-11-21 03:06:38`"))?;
     match wait(open(root)?.set_time(seconds), DEVICE_LIMIT).map_err(path_text)? {
         real_time_clock::ImpReadyAfterSetTime::Done { .. } => Ok(seconds),
         real_time_clock::ImpReadyAfterSetTime::Failed { error, .. } => Err(clock_text(error).into()),
@@ -82,7 +82,7 @@ fn path_text(error: AccessError) -> String {
     match error {
         // A hosted system uses the host's clock.
         AccessError::Name(NameError::NotFound) => {
-            String::from("this machine has no clock of its own that can be asked or set; its host keeps the time")
+            String::from("this machine has no hardware clock; its host keeps the time")
         }
         error => format!("{CLOCK}: {error}"),
     }
@@ -90,9 +90,9 @@ fn path_text(error: AccessError) -> String {
 
 fn clock_text(error: ClockError) -> &'static str {
     match error {
-        ClockError::NoTime => "the clock tells no time: it has lost its power; set it with `date --set`",
-        ClockError::OutOfRange => "the clock cannot tell this time; it begins with the year 1970",
-        ClockError::DeviceError => "the clock does not answer, or does not keep what it is told",
-        ClockError::Exhausted => "the clock's driver takes no more clients; try again later",
+        ClockError::NoTime => "the clock has lost its power; set it with `date --set`",
+        ClockError::OutOfRange => "the clock cannot hold this time; it begins in 1970",
+        ClockError::DeviceError => "the clock does not respond, or does not keep the time set",
+        ClockError::Exhausted => "the clock's driver has too many clients; try again later",
     }
 }

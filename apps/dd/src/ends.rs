@@ -37,19 +37,16 @@ impl fmt::Display for Error {
         match self {
             Error::Access { path, error } => write!(formatter, "{path}: {error}"),
             Error::DiskFull { path, size_bytes } => {
-                write!(formatter, "{path}: the disk ends after {size_bytes} bytes; what came before is written")
+                write!(formatter, "{path}: the disk ends after {size_bytes} bytes; data up to there is written")
             }
             Error::Mounted { path, point } => {
-                write!(
-                    formatter,
-                    "{path}: it is mounted at {point}; `umount {point}` first, or the volume would be lost"
-                )
+                write!(formatter, "{path}: mounted at {point}; `umount {point}` first")
             }
-            Error::Input(broken) => write!(formatter, "standard input was cut off: {broken}"),
+            Error::Input(broken) => write!(formatter, "standard input ended early: {broken}"),
             Error::NoInput => {
-                formatter.write_str("nothing feeds the standard input; name a file or disk with --from PATH")
+                formatter.write_str("standard input is not connected; name a file or disk with --from PATH")
             }
-            Error::NoReader => formatter.write_str("the reader of the output has ended"),
+            Error::NoReader => formatter.write_str("broken pipe"),
         }
     }
 }

@@ -85,14 +85,14 @@ fn copy(mut from: From, mut to: To, mut progress: Progress, extent: &Extent) -> 
 fn extent(block_bytes: &str, count: Option<i64>, skip: i64, seek: i64) -> Result<Extent, String> {
     let bytes = parse_bytes(block_bytes).ok_or_else(|| not_an_amount(block_bytes))?;
     if bytes == 0 || bytes > MAX_BLOCK_BYTES {
-        return Err(alloc::format!("a block has from 1 byte to 16 MiB, not {bytes}"));
+        return Err(alloc::format!("invalid block size {bytes}; use 1 byte to 16 MiB"));
     }
     let blocks = |number: i64, what: &str| {
         let blocks = u64::try_from(number).ok();
-        blocks.ok_or_else(|| alloc::format!("{what} {number} blocks makes no sense; write 0 or more"))
+        blocks.ok_or_else(|| alloc::format!("{what} {number} blocks: use 0 or more"))
     };
     let in_bytes = |number: i64, what: &str| {
-        blocks(number, what)?.checked_mul(bytes).ok_or_else(|| alloc::format!("{what} {number} blocks leads too far"))
+        blocks(number, what)?.checked_mul(bytes).ok_or_else(|| alloc::format!("{what} {number} blocks is out of range"))
     };
     Ok(Extent {
         block_bytes: bytes as usize,

@@ -52,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     }
     let text = match (startup.json, buses.is_empty()) {
         (true, _) => json(&buses),
-        (false, true) => String::from("no PCI bus here, and no virtio-mmio bus\n"),
+        (false, true) => String::from("no PCI bus and no virtio-mmio bus\n"),
         (false, false) => table(&buses, startup.ranges),
     };
     let mut output = Output::new(startup.output);

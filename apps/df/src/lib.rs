@@ -33,10 +33,7 @@ pub fn main(startup: Startup) -> i32 {
             let full = path::absolute(&startup.working_folder, asked);
             match namespace.attributes(&full).and_then(|_| volume_of(&mut namespace, &full)) {
                 Ok(point) if point == "/" => {
-                    return report::path_error(
-                        asked,
-                        &"it is on no volume, but in the memory of the directory service",
-                    );
+                    return report::path_error(asked, &"not on a volume, but in the memory of the directory service");
                 }
                 Ok(point) => Some(point),
                 Err(error) => return report::path_error(asked, &error),
@@ -52,7 +49,7 @@ pub fn main(startup: Startup) -> i32 {
         }
     };
     if let Some(point) = only.filter(|_| volumes.is_empty() && status == 0) {
-        return report::path_error(&point, &"no volume manager has mounted it, so nobody knows its numbers");
+        return report::path_error(&point, &"not mounted by a volume manager, so its usage is unknown");
     }
     let text = match (startup.json, startup.caches, startup.long) {
         (true, ..) => json(&volumes),

@@ -158,10 +158,7 @@ impl Differ {
             Ok(Some(text)) => Some(text),
             Ok(None) => {
                 let limit = MAX_BYTES >> 20;
-                self.fail(
-                    asked,
-                    &format_args!("it has more than {limit} MiB; `hash` tells whether large files differ"),
-                );
+                self.fail(asked, &format_args!("larger than {limit} MiB; compare large files with `hash`"));
                 None
             }
             Err(Error::File(error)) => {

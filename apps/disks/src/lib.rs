@@ -62,8 +62,8 @@ fn ask(namespace: &mut Namespace, disk: &str, look_again: bool) -> Result<Result
 
 fn sentence(error: PartitionError) -> &'static str {
     match error {
-        PartitionError::NotFound => "no disk has that name; `ls /dev` shows which there are",
-        PartitionError::DeviceError => "the disk cannot be read; its partitions stay as they were",
-        PartitionError::Exhausted => "the service of partitions has no memory left; try again later",
+        PartitionError::NotFound => "no such disk; `ls /dev` lists disks",
+        PartitionError::DeviceError => "cannot read the disk; its partitions are unchanged",
+        PartitionError::Exhausted => "the partition service is out of memory; try again later",
     }
 }

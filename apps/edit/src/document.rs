@@ -44,23 +44,20 @@ impl Document {
         };
         let stamp = stamp_of(&mut file).map_err(|error| error.to_string())?;
         if stamp.size_bytes > MAX_BYTES as u64 {
-            return Err(format!(
-                "it has more than {} MiB, which is too much to edit; `less` shows it",
-                MAX_BYTES >> 20
-            ));
+            return Err(format!("larger than {} MiB, too large to edit; `less` shows it", MAX_BYTES >> 20));
         }
         let mut bytes = Vec::new();
         let mut pieces = file.pieces();
         while let Some(piece) = pieces.next().map_err(|error| error.to_string())? {
             bytes.extend_from_slice(piece);
             if bytes.len() > MAX_BYTES {
-                return Err(format!("it grew past {} MiB while it was read; `less` shows it", MAX_BYTES >> 20));
+                return Err(format!("grew past {} MiB while being read; `less` shows it", MAX_BYTES >> 20));
             }
         }
         match String::from_utf8(bytes) {
             Ok(text) => Ok((document(Some(stamp)), Some(text))),
             Err(error) => Err(format!(
-                "it is no text: byte {} is not UTF-8, and saving it would change it",
+                "not text: byte {} is not UTF-8, and saving would change it",
                 error.utf8_error().valid_up_to()
             )),
         }

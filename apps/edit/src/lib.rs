@@ -34,7 +34,7 @@ pub fn main(startup: Startup) -> i32 {
     let screen = match Screen::open(&mut namespace) {
         Ok(Some(screen)) => screen,
         Ok(None) => {
-            report::error(format_args!("there is no terminal to edit on; `write` and `>` write files without one"));
+            report::error(format_args!("no terminal; `write` and `>` write files without one"));
             return 1;
         }
         Err(error) => return report::path_error("/dev/console", &error),

@@ -95,7 +95,7 @@ impl Session {
             Ok(()) => {}
             Err(ShowError::Gone) => return 1,
             Err(ShowError::Busy) => {
-                report::error(format_args!("another program uses the terminal; bring this one to the front first"));
+                report::error(format_args!("another program has the terminal; bring this one to the foreground first"));
                 return 1;
             }
         }
@@ -131,7 +131,7 @@ impl Session {
         let name = format!("{}.save", self.document.name);
         self.document.rename(&name, &path::absolute(&self.working_folder, &name));
         match self.document.write(&mut self.namespace, self.editor.text.lines()) {
-            Ok(()) => report::error(format_args!("the terminal is gone; what was not saved is in {name}")),
+            Ok(()) => report::error(format_args!("the terminal is gone; unsaved changes are in {name}")),
             Err(error) => report::error(format_args!("the terminal is gone, and {name} cannot be written: {error}")),
         }
         1
@@ -185,8 +185,8 @@ impl Session {
             Question::Find => format!("find (Enter: {}): ", self.wanted),
             Question::Line => "line: ".into(),
             Question::SaveAs => "save as: ".into(),
-            Question::Quit => "save what was changed? y: yes, n: no, ^C: go on editing ".into(),
-            Question::Overwrite(_) => "another program wrote the file meanwhile; write over that? y or n ".into(),
+            Question::Quit => "save changes? y: yes, n: no, ^C: cancel ".into(),
+            Question::Overwrite(_) => "the file has changed on disk; overwrite? y or n ".into(),
         }
     }
 
@@ -212,7 +212,7 @@ impl Session {
             _ if self.editor.text.bytes() >= MAX_BYTES
                 && matches!(key, Key::Char(_) | Key::Enter | Key::Control('Y')) =>
             {
-                self.message = format!("a file of more than {} MiB is too much here", MAX_BYTES >> 20);
+                self.message = format!("files larger than {} MiB cannot be edited", MAX_BYTES >> 20);
             }
             _ => drop(self.editor.press(key)),
         }
@@ -257,7 +257,7 @@ impl Session {
             }
             Question::Line => match answer.trim().parse::<usize>() {
                 Ok(line) => self.editor.go_to(Place { line: line.saturating_sub(1), byte: 0 }),
-                Err(_) => self.message = format!("`{answer}` is not the number of a line"),
+                Err(_) => self.message = format!("`{answer}` is not a line number"),
             },
             Question::SaveAs if !answer.is_empty() => {
                 self.document.rename(&answer, &path::absolute(&self.working_folder, &answer));
@@ -273,7 +273,7 @@ impl Session {
             return self.ask(Question::Find);
         }
         if !self.editor.find(&self.wanted) {
-            self.message = format!("`{}` is not in the text", self.wanted);
+            self.message = format!("`{}` not found", self.wanted);
         }
     }
 

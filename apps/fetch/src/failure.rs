@@ -53,46 +53,46 @@ impl fmt::Display for Failure {
         match self {
             Failure::Url(error) => error.fmt(formatter),
             Failure::Net(NetError::Silent) => {
-                formatter.write_str("the server is silent; try again, or allow more time with --wait")
+                formatter.write_str("the server timed out; try again, or allow more time with --wait")
             }
             Failure::Net(error) => error.fmt(formatter),
             Failure::Response(error) => error.fmt(formatter),
-            Failure::Framing => formatter.write_str("the content is not framed as HTTP wants it; it is not whole"),
+            Failure::Framing => formatter.write_str("malformed HTTP body; the content is incomplete"),
             Failure::CutShort { came, announced: Some(announced) } => {
-                write!(formatter, "the content was cut off after {} of {}; try again", bytes(*came), bytes(*announced))
+                write!(formatter, "truncated after {} of {}; try again", bytes(*came), bytes(*announced))
             }
             Failure::CutShort { came, announced: None } => {
-                write!(formatter, "the content was cut off after {}; try again", bytes(*came))
+                write!(formatter, "truncated after {}; try again", bytes(*came))
             }
-            Failure::NoAnswer => formatter.write_str("the server ended the connection without an answer; try again"),
+            Failure::NoAnswer => formatter.write_str("the server closed the connection without a response; try again"),
             Failure::Status(status, reason) => {
                 let reason = printable(reason);
                 let blank = if reason.is_empty() { "" } else { " " };
-                write!(formatter, "the server answers {status}{blank}{reason}{}", remedy(*status))
+                write!(formatter, "HTTP status {status}{blank}{reason}{}", remedy(*status))
             }
             Failure::Redirect(to) => {
-                write!(formatter, "it is at {} now; --redirects 1 goes there", printable(to.as_bytes()))
+                write!(formatter, "moved to {}; --redirects 1 follows", printable(to.as_bytes()))
             }
             Failure::TooManyRedirects(most) => {
-                write!(formatter, "the server points on after {most} redirects; --redirects allows more")
+                write!(formatter, "more than {most} redirects; --redirects allows more")
             }
-            Failure::BadRedirect(to, error) => write!(formatter, "it points to {}: {error}", printable(to.as_bytes())),
-            Failure::Limit => formatter.write_str("it took longer than --limit allows"),
+            Failure::BadRedirect(to, error) => write!(formatter, "redirect to {}: {error}", printable(to.as_bytes())),
+            Failure::Limit => formatter.write_str("--limit exceeded"),
             Failure::File(path, error) => write!(formatter, "{path}: {error}"),
-            Failure::Shrunk(path) => write!(formatter, "{path}: it became shorter while it was sent; try again"),
-            Failure::Output => formatter.write_str("nobody reads the output any more"),
+            Failure::Shrunk(path) => write!(formatter, "{path}: the file shrank during the upload; try again"),
+            Failure::Output => formatter.write_str("broken pipe"),
         }
     }
 }
 
 fn remedy(status: u16) -> &'static str {
     match status {
-        401 | 403 => "; it is not for everybody",
+        401 | 403 => "; access denied",
         404 => "; check the path",
-        405 => "; it takes no such request there",
-        413 => "; the file is too long for it",
+        405 => "; method not allowed",
+        413 => "; the file is too large",
         429 | 503 => "; try again later",
-        500..=599 => "; the fault is on its side",
+        500..=599 => "; server error",
         _ => "",
     }
 }

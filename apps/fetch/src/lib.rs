@@ -88,19 +88,19 @@ struct Plan {
 impl Plan {
     fn new(startup: &Startup) -> Result<Plan, String> {
         let request = match (&startup.post, startup.head) {
-            (Some(_), true) => return Err("--head asks for no content, and --post sends some; give one of them".into()),
+            (Some(_), true) => return Err("--head and --post exclude each other".into()),
             (Some(path), false) => Request::Post(path.clone()),
             (None, true) => Request::Head,
             (None, false) => Request::Get,
         };
         let redirects = startup.redirects;
         let redirects =
-            u64::try_from(redirects).map_err(|_| format!("`--redirects {redirects}`: write a number from 0 on"))?;
+            u64::try_from(redirects).map_err(|_| format!("`--redirects {redirects}`: use a number from 0"))?;
         if let Some(wrong) = startup.headers.iter().find(|field| !is_field(field)) {
-            return Err(format!("`--header {wrong}`: write it as `Name: value`, in one line"));
+            return Err(format!("`--header {wrong}`: write `Name: value` on one line"));
         }
         if !is_field(&format!("a: {}", startup.content_type)) {
-            return Err(format!("`--type {}`: this is no type of content", startup.content_type));
+            return Err(format!("`--type {}`: not a content type", startup.content_type));
         }
         Ok(Plan {
             request,

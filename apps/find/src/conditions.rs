@@ -44,7 +44,7 @@ impl Conditions {
             Some("d") => Some(Kind::Folder),
             Some("l") => Some(Kind::Link),
             Some(other) => {
-                return Err(format!("`{other}` is no kind; write f for files, d for folders, l for links"));
+                return Err(format!("unknown kind `{other}`; use f for files, d for folders, l for links"));
             }
         };
         let size = size.map(parse_size).transpose()?;

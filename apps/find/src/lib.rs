@@ -89,7 +89,7 @@ impl Command {
         let line = with_word(&self.text, path);
         if line.len() > MAX_COMMAND_BYTES {
             let limit = MAX_COMMAND_BYTES >> 10;
-            return Err(RunError::Failed(format!("the command for {path} has more than {limit} KiB; shorten it")));
+            return Err(RunError::Failed(format!("the command for {path} is longer than {limit} KiB")));
         }
         let status = self.runner.run(&mut self.namespace, &line, output)?;
         output.flush().map_err(RunError::NoReader)?;

@@ -24,11 +24,11 @@ pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let disk = disk_path(&startup.working_folder, &startup.disk);
     let number = |value: i64, flag: &str| {
-        u32::try_from(value).map_err(|_| format!("{flag} is {value}; it takes a number from 0 to {}", u32::MAX))
+        u32::try_from(value).map_err(|_| format!("{flag} {value}: use a number from 0 to {}", u32::MAX))
     };
     let options = || {
         if startup.label.len() > LABEL_BYTES {
-            return Err(format!("the label has {} bytes; at most {LABEL_BYTES} fit", startup.label.len()));
+            return Err(format!("the label has {} bytes; the maximum is {LABEL_BYTES}", startup.label.len()));
         }
         Ok(FormatOptions {
             block_bytes: number(startup.block_bytes, "--block-bytes")?,
@@ -62,11 +62,11 @@ pub fn main(startup: Startup) -> i32 {
 fn warning(namespace: &mut Namespace, disk: &str) -> String {
     let shown = printable(disk.as_bytes());
     let Ok((folder, name)) = path::split_last(disk).ok_or(()) else {
-        return format!("{shown}: it is no path of a disk");
+        return format!("{shown}: not a disk");
     };
     let names = namespace.names(folder).unwrap_or_default();
     if !names.iter().any(|other| other.name == name.as_bytes()) {
-        return format!("{shown}: there is no such disk; `ls /dev` shows what disks there are");
+        return format!("{shown}: no such disk; `ls /dev` lists disks");
     }
     let is_partition = |other: &&client::namespace::Name| {
         let number = other.name.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"p"));
@@ -79,10 +79,10 @@ fn warning(namespace: &mut Namespace, disk: &str) -> String {
         _ => format!(", with its partitions {}", partitions.join(", ")),
     };
     let mounted = match mounted_at(namespace, disk) {
-        Some(point) => format!(" It is mounted at {point}, and has to be unmounted first."),
+        Some(point) => format!(" It is mounted at {point}; unmount it first."),
         None => String::new(),
     };
-    format!("everything on {shown}{with} would be lost; if that is wanted, say it again with `--yes`.{mounted}")
+    format!("this erases {shown}{with}; confirm with `--yes`.{mounted}")
 }
 
 fn mounted_at(namespace: &mut Namespace, disk: &str) -> Option<String> {

@@ -37,7 +37,7 @@ pub fn main(mut startup: Startup) -> i32 {
         Some(pattern) if patterns.is_empty() => patterns.push(pattern),
         Some(path) => paths.insert(0, path),
         None if patterns.is_empty() => {
-            report::error(format_args!("no pattern is given; usage: grep PATTERN [PATH...]"));
+            report::error(format_args!("no pattern; usage: grep PATTERN [PATH...]"));
             return STATUS_FAILED;
         }
         None => {}
@@ -53,7 +53,7 @@ pub fn main(mut startup: Startup) -> i32 {
     if paths.is_empty() && (startup.recursive || startup.input.is_none()) {
         if !startup.recursive {
             let usage = "grep PATTERN PATH...";
-            report::error(format_args!("no file is named and nothing feeds the standard input; usage: {usage}"));
+            report::error(format_args!("no file is named and standard input is not connected; usage: {usage}"));
             return STATUS_FAILED;
         }
         paths.push(String::from("."));
@@ -118,7 +118,7 @@ fn shown_of(startup: &Startup) -> Result<Shown, String> {
 }
 
 fn number_problem(name: &str, asked: i64) -> String {
-    alloc::format!("`{name} {asked}`: {asked} is not a number of lines; write 0 or more")
+    alloc::format!("`{name} {asked}`: not a number of lines; use 0 or more")
 }
 
 struct Grep {
@@ -220,7 +220,7 @@ fn say(shown: &str, error: Error) {
         Error::File(error) => {
             report::path_error(shown, &error);
         }
-        Error::Input(broken) => report::error(format_args!("standard input was cut off: {broken}")),
+        Error::Input(broken) => report::error(format_args!("standard input ended early: {broken}")),
         Error::NoReader => {}
     }
 }

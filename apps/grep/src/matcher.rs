@@ -110,13 +110,13 @@ fn explain(patterns: &[&str], error: &regex::Error) -> String {
     let shown = patterns.join("` or `");
     match error {
         regex::Error::CompiledTooBig(_) => {
-            format!("`{shown}` is too large a pattern: more than {} MiB when compiled", PROGRAM_BYTES >> 20)
+            format!("pattern `{shown}` is too large: more than {} MiB when compiled", PROGRAM_BYTES >> 20)
         }
         other => {
             let text = other.to_string();
             let reason =
                 text.lines().rev().find_map(|line| line.strip_prefix("error: ")).unwrap_or("it cannot be read");
-            format!("`{shown}` is no pattern: {reason}; -F takes it as plain text")
+            format!("invalid pattern `{shown}`: {reason}; -F takes it as plain text")
         }
     }
 }
@@ -161,6 +161,6 @@ mod tests {
     fn what_is_no_pattern_says_why() {
         let error = Matcher::new(&["(a".into()], Syntax::Extended, Extent::Part, Case::Distinct).err();
         let error = error.unwrap_or_default();
-        assert!(error.contains("`(a` is no pattern: ") && error.contains("-F"), "{error}");
+        assert!(error.contains("invalid pattern `(a`: ") && error.contains("-F"), "{error}");
     }
 }

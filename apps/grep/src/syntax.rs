@@ -75,7 +75,7 @@ impl Translated {
             (Syntax::Basic, '(' | '|') => self.put(escaped.encode_utf8(&mut [0; 4]), true),
             (Syntax::Basic, '+' | '?') if self.begins => self.literal(escaped),
             (Syntax::Basic, '{') if self.begins => {
-                return Err(String::from("there is nothing before `\\{` that could be repeated"));
+                return Err(String::from("nothing to repeat before `\\{`"));
             }
             (Syntax::Basic, ')' | '+' | '?' | '{' | '}') => self.put(escaped.encode_utf8(&mut [0; 4]), false),
             (_, 'w' | 'W' | 's' | 'S' | 'b' | 'B' | '<' | '>') => {
@@ -86,7 +86,7 @@ impl Translated {
                 }
             }
             (_, '1'..='9') => {
-                return Err(format!("`\\{escaped}`, the text of a group again, is not known here"));
+                return Err(format!("back-references such as `\\{escaped}` are not supported"));
             }
             _ => self.literal(escaped),
         }
@@ -101,7 +101,7 @@ impl Translated {
         }
         let mut is_first = true;
         loop {
-            let open = || String::from("a `[` has no `]`; write `\\[` for a bracket");
+            let open = || String::from("unmatched `[`; write `\\[` for a bracket");
             let character = rest.next().ok_or_else(open)?;
             match character {
                 ']' if !is_first => break,
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said() {
         for (pattern, part) in
-            [("a\\", "ends in"), ("[a", "no `]`"), (r"\(a\)\1", "of a group again"), ("[[:a", "no `]`")]
+            [("a\\", "ends in"), ("[a", "unmatched `["), (r"\(a\)\1", "back-references"), ("[[:a", "unmatched `[")]
         {
             let error = translate(pattern, Syntax::Basic).expect_err("it is no pattern");
             assert!(error.contains(part), "{error}");

@@ -23,7 +23,7 @@ pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let algorithm = startup.algorithm.as_str();
     if Checksum::named(algorithm).is_none() {
-        report::error(format_args!("there is no algorithm `{algorithm}`; use sha256, blake3 or crc32"));
+        report::error(format_args!("unknown algorithm `{algorithm}`; use sha256, blake3 or crc32"));
         return 1;
     }
     let feed = Feed {

@@ -88,13 +88,10 @@ impl Changes {
             None => None,
             Some("on") => Some(true),
             Some("off") => Some(false),
-            Some(other) => return Err((other.into(), "write `--dhcp on` or `--dhcp off`".into())),
+            Some(other) => return Err((other.into(), "use `--dhcp on` or `--dhcp off`".into())),
         };
         if let Some(text) = add.as_deref().filter(|text| !text.contains('/')) {
-            return Err((
-                text.into(),
-                "say how many of its first bits the network has in common, as in 192.0.2.5/24".into(),
-            ));
+            return Err((text.into(), "the prefix length is missing; write it like 192.0.2.5/24".into()));
         }
         let mut found = Vec::new();
         for text in servers {
@@ -145,7 +142,7 @@ fn as_it_is(stack: &mut IpStack, interface: u32, address: Network) -> Result<Net
 fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Error> {
     let interfaces = stack.interfaces().map_err(Error::about("the interfaces"))?;
     if let Some(name) = name {
-        let why = "there is no interface of that name; `ipconfig` shows those there are";
+        let why = "no such interface; `ipconfig` lists them";
         let found = interfaces.into_iter().find(|record| padded(&record.name) == name);
         return found.ok_or_else(|| Error { what: name.into(), why: why.into() });
     }
@@ -153,8 +150,8 @@ fn chosen(stack: &mut IpStack, name: Option<&str>) -> Result<InterfaceRecord, Er
     let (first, second) = (others.next(), others.next());
     let why = match (first, second) {
         (Some(record), None) => return Ok(record),
-        (None, _) => "there is none that can be changed",
-        (Some(_), Some(_)) => "there are several; say which, as in `ipconfig eth0 --add 192.0.2.5/24`",
+        (None, _) => "no interface can be changed",
+        (Some(_), Some(_)) => "several interfaces; name one, as in `ipconfig eth0 --add 192.0.2.5/24`",
     };
     Err(Error { what: "the interface".into(), why: why.into() })
 }

@@ -53,7 +53,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn may_end_others(namespace: &mut Namespace) -> Result<(), String> {
-    services::ask_control(namespace).map_err(|error| format!("it is not a program of this shell's, and {error}"))
+    services::ask_control(namespace).map_err(|error| format!("not started by this shell, and {error}"))
 }
 
 fn parent_of(processes: &[ProcessRecord], id: u64) -> u64 {

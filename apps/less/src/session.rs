@@ -102,7 +102,7 @@ impl Session {
                 Ok(()) => {}
                 Err(ShowError::Gone) => return Ok(End::Quit),
                 Err(ShowError::Busy) if is_first => {
-                    return Err("another program uses the terminal; bring this one to the front first".into());
+                    return Err("another program has the terminal; bring this one to the foreground first".into());
                 }
                 Err(ShowError::Busy) => {}
             }
@@ -183,7 +183,7 @@ impl Session {
         let at_end = self.pager.is_at_end();
         status += &match &self.state {
             State::Failed(Error::File(error)) => format!(" {error}"),
-            State::Failed(_) => " (cut off: its program ended)".into(),
+            State::Failed(_) => " (truncated: its program ended)".into(),
             State::CutOff if at_end => format!(" (the first {} MiB; there is more)", MAX_BYTES >> 20),
             State::Ended if at_end => " (END)".into(),
             State::Reading => format!(" line {} (reading)", self.pager.top_line()),
@@ -234,7 +234,7 @@ impl Session {
     fn say_unless(&mut self, found: bool) {
         if !found {
             self.message = String::from(match self.state {
-                State::Reading => "not found in what was read so far",
+                State::Reading => "not found so far",
                 _ => "not found",
             });
         }

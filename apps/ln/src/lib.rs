@@ -41,7 +41,7 @@ fn symbolic_link(namespace: &mut Namespace, from: &Place, to: &Place) -> bool {
     match namespace.make_link(&to.full, &from.shown) {
         Ok(()) => return true,
         Err(AccessError::Name(NameError::NotSupported)) => {
-            report::path_error(&to.shown, &"its file system has no links; `cp` makes a copy");
+            report::path_error(&to.shown, &"its file system has no links; use `cp`");
         }
         Err(error) => {
             report::path_error(&to.shown, &error);
@@ -69,11 +69,11 @@ fn why_not_supported(namespace: &mut Namespace, from: &Place, to: &Place) {
     let (from_volume, to_volume) = (volumes::volume_of(namespace, &from.full), volumes::volume_of(namespace, &to.full));
     match (from_volume, to_volume) {
         (_, None) => report::path_error(&to.shown, &AccessError::NoFileSystem),
-        (None, _) => report::path_error(&from.shown, &"it is no file of a volume; only those have further names"),
+        (None, _) => report::path_error(&from.shown, &"not on a volume, so it cannot be linked"),
         (Some(from_volume), Some(to_volume)) if from_volume != to_volume => {
-            let why = format!("{} lies on another volume, {from_volume}; `cp` makes a copy", from.shown);
+            let why = format!("{} is on another volume, {from_volume}; use `cp`", from.shown);
             report::path_error(&to.shown, &why)
         }
-        _ => report::path_error(&to.shown, &"its file system has one name for each file; `cp` makes a copy"),
+        _ => report::path_error(&to.shown, &"its file system has no hard links; use `cp`"),
     };
 }

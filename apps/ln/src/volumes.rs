@@ -30,7 +30,7 @@ pub fn misleads(namespace: &mut Namespace, target: &str, link: &str) -> Option<S
              as it is seen from the link's folder"
         )
     } else {
-        format!("{meant} lies outside of the volume {volume}, and no link leads out of one; `cp` makes a copy")
+        format!("{meant} is outside the volume {volume}; links stay within one; use `cp`")
     })
 }
 

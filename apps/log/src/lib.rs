@@ -64,8 +64,8 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn tell(target: Option<&str>, namespace: &mut Namespace) -> Result<String, String> {
-    let lines =
-        sip::diagnostics::epitaphs().map_err(|status| format!("the ends cannot be listed: {}", status.text()))?;
+    let lines = sip::diagnostics::epitaphs()
+        .map_err(|status| format!("ended processes cannot be listed: {}", status.text()))?;
     let ends: Vec<End<'_>> = lines.lines().filter_map(End::parse).collect();
     let Some(target) = target else { return Ok(table(&ends)) };
     let processes =
@@ -108,7 +108,7 @@ impl System<'_> {
         };
         let ends: Vec<&End<'_>> = self.ends.iter().filter(is_meant).collect();
         if running.is_empty() && ends.is_empty() && service.is_none() {
-            return Err(none(target) + ", and `log` the ends of others");
+            return Err(none(target) + ", and `log` lists processes that ended");
         }
         for end in &ends {
             out += &format!("{} (process {}): {} at {}\n", end.program, end.id, end.text, seconds(end.time_ns));
@@ -118,7 +118,7 @@ impl System<'_> {
             out += &self.trace_of(process.id)?;
         }
         if let ([], Some(last)) = (running.as_slice(), ends.last()) {
-            out += &format!("\nwhat process {} did last:\n", last.id);
+            out += &format!("\nlast events of process {}:\n", last.id);
             out += &self.trace_of(last.id)?;
         }
         Ok(out)
@@ -139,7 +139,7 @@ impl System<'_> {
     fn trace_of(&self, id: u64) -> Result<String, String> {
         match sip::diagnostics::trace(id) {
             Ok(events) => Ok(self.told(&events)),
-            Err(Status::NotFound) => Ok(String::from("  what it did is not kept any more\n")),
+            Err(Status::NotFound) => Ok(String::from("  its events are no longer kept\n")),
             Err(status) => Err(format!("the trace of process {id} cannot be read: {}", status.text())),
         }
     }

@@ -53,7 +53,7 @@ pub fn seconds(nanoseconds: u64) -> String {
 pub fn tell(events: &[TraceRecord], names: &Names) -> String {
     let mut out = String::new();
     if let Some(first) = events.first().filter(|first| first.sequence > 0) {
-        out += &format!("  ({} events before these are not kept)\n", count(first.sequence));
+        out += &format!("  ({} earlier events are not kept)\n", count(first.sequence));
     }
     let mut latest_ns = 0;
     let mut endpoints = Endpoints::default();
@@ -73,7 +73,7 @@ pub fn tell(events: &[TraceRecord], names: &Names) -> String {
 fn words(event: &TraceRecord, names: &Names, endpoints: &mut Endpoints) -> String {
     let TraceRecord { a, b, .. } = *event;
     let Some(kind) = TraceKind::from_number(event.kind) else {
-        return format!("did something that this program does not know ({})", event.kind);
+        return format!("unknown event ({})", event.kind);
     };
     match kind {
         TraceKind::Created => format!("was created by {}", names.title(a)),
@@ -88,14 +88,14 @@ fn words(event: &TraceRecord, names: &Names, endpoints: &mut Endpoints) -> Strin
         TraceKind::ThreadEnded => String::from("ended a thread"),
         TraceKind::ChildCreated => format!("created {}", names.title(a)),
         TraceKind::ChildStopped => format!("stopped {}", names.title(a)),
-        TraceKind::MemoryAllocated => format!("took {b} pages of memory"),
-        TraceKind::MemoryFreed => format!("gave {b} pages of memory back"),
-        TraceKind::QuotaExceeded => format!("used up its quota of {}", quota(a)),
+        TraceKind::MemoryAllocated => format!("allocated {b} pages of memory"),
+        TraceKind::MemoryFreed => format!("freed {b} pages of memory"),
+        TraceKind::QuotaExceeded => format!("exceeded its quota of {}", quota(a)),
         TraceKind::Note => format!("noted {a}, {b}"),
         TraceKind::Ended => match EpitaphKind::from_number(a) {
             Some(EpitaphKind::Exited) => format!("exited with status {}", b as i64),
             Some(kind) => String::from(end(kind)),
-            None => format!("ended in a way that this program does not know ({a})"),
+            None => format!("ended for an unknown reason ({a})"),
         },
         TraceKind::CameHome => String::from("got a lent block back"),
     }
@@ -106,7 +106,7 @@ fn end(kind: EpitaphKind) -> &'static str {
         EpitaphKind::Exited => "exited",
         EpitaphKind::Panicked => "panicked",
         EpitaphKind::Faulted => "faulted",
-        EpitaphKind::StackOverflow => "used up a stack",
+        EpitaphKind::StackOverflow => "overflowed a stack",
         EpitaphKind::Stopped => "was stopped",
         EpitaphKind::ContractViolation => "violated a contract",
         EpitaphKind::Orphaned => "ended with its parent",
@@ -143,13 +143,13 @@ mod tests {
             event(7, 1_499_000_000, TraceKind::QuotaExceeded, 2, 0),
             event(8, 62_000_000_000, TraceKind::Ended, EpitaphKind::Exited as u64, 3),
         ];
-        let expected = "  (3 events before these are not kept)\n\
+        let expected = "  (3 earlier events are not kept)\n\
                         \x20    1.500 s  was created by shell (process 7)\n\
                         \x20    1.501 s  sent message 5 on endpoint 1, 2 times\n\
                         \x20    1.501 s  received message 1 on endpoint 2\n\
                         \x20    1.501 s  closed endpoint 1\n\
                         \x20    1.502 s  stopped cat (process 9)\n\
-                        \x20    1.502 s  used up its quota of threads\n\
+                        \x20    1.502 s  exceeded its quota of threads\n\
                         \x20   62.000 s  exited with status 3\n";
         assert_eq!(tell(&events, &names), expected);
     }
@@ -158,7 +158,7 @@ mod tests {
     fn what_is_not_known_is_told_as_that() {
         let names = Names::new(core::iter::empty());
         let strange = TraceRecord { sequence: 0, kind: 999, a: 0, b: 0, time_ns: 0 };
-        assert!(tell(&[strange], &names).contains("does not know (999)"));
+        assert!(tell(&[strange], &names).contains("unknown event (999)"));
         let text = tell(&[event(0, 0, TraceKind::Created, 0, 0), event(1, 0, TraceKind::Ended, 999, 0)], &names);
         assert!(text.contains("was created by the kernel") && text.contains("(999)"), "{text}");
         assert_eq!(tell(&[], &names), "");

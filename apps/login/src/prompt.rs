@@ -162,7 +162,7 @@ impl Prompt {
         self.all_mistakes = self.all_mistakes.saturating_add(1);
         if !self.is_terminal && self.all_mistakes >= MISTAKES_OF_A_STREAM {
             self.say(&format!("{sentence}\n"));
-            return Asked::Hopeless(String::from("too many mistakes, and no person to think again"));
+            return Asked::Hopeless(String::from("too many failed attempts"));
         }
         let wait_ms = self.mistakes.note(known);
         self.say(&format!("{sentence} The next try is in {} s.\n", wait_ms / 1000));
@@ -206,7 +206,7 @@ impl Prompt {
                 self.told = left_out;
             }
             Err(AccessError::Name(NameError::NotFound) | AccessError::File(FileError::NotFound)) => {}
-            Err(error) => stdio::report::error(format_args!("{path}: {error}; nobody of it may log in")),
+            Err(error) => stdio::report::error(format_args!("{path}: {error}; its accounts are ignored")),
         }
         if people.is_empty() {
             return Err(format!(
@@ -292,16 +292,16 @@ fn name_of(typed: &str) -> &str {
 fn admit(people: &People, typed: &str, passphrase: &[u8]) -> Result<Entered, &'static str> {
     let (name, role) = (name_of(typed), typed.split_once(IN_ROLE).map(|(_, role)| role));
     let refused = |rule: &str| {
-        let shown = if people.find(name).is_some() { name } else { "a name that nobody has" };
+        let shown = if people.find(name).is_some() { name } else { "unknown name" };
         audit::refused(&principal::own(), "login", shown, rule);
     };
     let Some(person) = people.admit(name, passphrase) else {
         refused("wrong name or passphrase");
-        return Err("Name and passphrase do not belong together.");
+        return Err("Wrong name or passphrase.");
     };
     let Some(role) = person.role(role) else {
         refused("not one of the person's roles");
-        return Err("That is no role of yours.");
+        return Err("That is not one of your roles.");
     };
     Ok(Entered { name: name.to_string(), role: role.to_string() })
 }

@@ -19,12 +19,12 @@ pub fn shell(namespace: &mut Namespace, program: &str, role: &str, commands: Opt
     let manifest = client::programs::manifests()
         .filter_map(|bytes| Manifest::decode(&bytes).ok())
         .find(|manifest| manifest.name == program)
-        .ok_or_else(|| format!("{program}: no program has that name"))?;
-    let failed = |status: Status| format!("{program}: it cannot be started: {}", status.text());
-    let lacks = |what: &str| format!("{program}: it has no {what}, so it is no shell");
+        .ok_or_else(|| format!("{program}: no such program"))?;
+    let failed = |status: Status| format!("{program}: cannot start: {}", status.text());
+    let lacks = |what: &str| format!("{program}: it has no {what}, so it is not a shell");
     let slot = |name: &str| manifest.endpoint(name).map(|(slot, _)| slot).ok_or_else(|| lacks(name));
     let mut child = process::create(program)
-        .map_err(|error| format!("{program}: it cannot be started: {error}"))?
+        .map_err(|error| format!("{program}: cannot start: {error}"))?
         .invoke_in_role(role)
         .map_err(failed)?;
     let root = namespace.open_directory("/").map_err(|error| error.to_string())?;

@@ -46,7 +46,7 @@ pub fn main(startup: Startup) -> i32 {
         }
         Err(error) if error.error() == Some(VolumeError::NotRecognised) && startup.type_.is_none() => {
             let disk = startup.disk.unwrap_or_default();
-            report::path_error(&disk, &"no file system that is known here is on it; `format` puts one on it")
+            report::path_error(&disk, &"no known file system; `format` creates one")
         }
         Err(error) => failed(&error),
     }

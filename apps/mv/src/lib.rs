@@ -33,8 +33,8 @@ impl fmt::Display for MoveError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MoveError::Access(error) => error.fmt(formatter),
-            MoveError::Remove(error) => write!(formatter, "it is copied, but still here as well: {error}"),
-            MoveError::NotCopied => formatter.write_str("it stays where it is, because its copy is not whole"),
+            MoveError::Remove(error) => write!(formatter, "copied, but the source could not be removed: {error}"),
+            MoveError::NotCopied => formatter.write_str("not moved, because the copy is incomplete"),
         }
     }
 }

@@ -114,11 +114,11 @@ fn of_counters(counters: &NetCounters) -> String {
         (counters.tcp_sockets, "TCP sockets there are"),
         (counters.tcp_connected, "connections made"),
         (counters.tcp_accepted, "connections accepted"),
-        (counters.tcp_overflowed, "connections refused or forgotten because too many waited"),
-        (counters.tcp_reset, "connections that ended by a reset"),
-        (counters.tcp_retransmitted, "segments sent once more"),
-        (counters.malformed, "packets malformed or with a wrong checksum"),
-        (counters.udp_overflowed, "datagrams that found their socket full"),
+        (counters.tcp_overflowed, "connections dropped because the backlog was full"),
+        (counters.tcp_reset, "connections reset"),
+        (counters.tcp_retransmitted, "segments retransmitted"),
+        (counters.malformed, "packets malformed or with a bad checksum"),
+        (counters.udp_overflowed, "datagrams dropped because the receive buffer was full"),
     ] {
         table.row([count(number), what.into()]);
     }

@@ -31,7 +31,7 @@ pub fn main(startup: Startup) -> i32 {
             match ask(&mut namespace, &startup.interface, own, address, deadline) {
                 Ok(Some(mac)) => Ok(format!("{wanted} is at {}\n", text_of(mac))),
                 Ok(None) => {
-                    report::error(format_args!("{wanted}: nobody on the link of {} answers", startup.interface));
+                    report::error(format_args!("{wanted}: no ARP reply on {}", startup.interface));
                     return 1;
                 }
                 Err(error) => Err(error),
@@ -50,7 +50,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 fn no_address(text: &str) -> i32 {
-    report::error(format_args!("{text}: this is no IPv4 address; one is four numbers up to 255, as 10.0.2.2"));
+    report::error(format_args!("{text}: not an IPv4 address such as 10.0.2.2"));
     2
 }
 

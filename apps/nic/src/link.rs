@@ -36,9 +36,7 @@ impl fmt::Display for LinkError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::Access(error) => error.fmt(formatter),
-            LinkError::Refused => {
-                formatter.write_str("its driver takes neither packets nor buffers of this program's size")
-            }
+            LinkError::Refused => formatter.write_str("its driver does not take packets or buffers of this size"),
         }
     }
 }

@@ -53,7 +53,7 @@ fn make(namespace: &mut Namespace, name: &str, roles: Vec<String>) -> Result<Per
     let (first, console) = read(console, "Passphrase: ")?;
     let (second, _console) = read(console, "Once more: ")?;
     if first != second {
-        return Err(String::from("the two are not the same; nothing was made"));
+        return Err(String::from("the passphrases differ; nothing was printed"));
     }
     Person::new(name, roles, &first, salt, Cost::USUAL).map_err(|error| error.to_string())
 }
@@ -92,8 +92,8 @@ fn read(console: Console, prompt: &str) -> Result<(Vec<u8>, Console), String> {
     let prompt = ExVec::from_slice(prompt.as_bytes()).map_err(|status| status.text().to_string())?;
     match console.read_line(LineKind::Secret, prompt).receive() {
         console::ImpReading::Line { text, next } => Ok((text.to_vec(), next)),
-        console::ImpReading::Failed { .. } => Err(format!("{CONSOLE}: somebody else reads there")),
+        console::ImpReading::Failed { .. } => Err(format!("{CONSOLE}: in use by another reader")),
         // A passphrase has no completion.
-        _ => Err(String::from("given up; nothing was made")),
+        _ => Err(String::from("cancelled; nothing was printed")),
     }
 }

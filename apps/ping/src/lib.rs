@@ -32,7 +32,7 @@ const MAX_BYTES: i64 = 65_535 - 40 - 8;
 
 /// Advice if the stack cannot send echo requests: it is then the host's own.
 const NO_ECHOES: &str =
-    "the host's users may not ask; on Linux, `sysctl net.ipv4.ping_group_range='0 2147483647'` lets them";
+    "the host does not permit ping; on Linux, `sysctl net.ipv4.ping_group_range='0 2147483647'` does";
 
 /// Sends the requests, prints a line for each, and sums up.
 pub fn main(startup: Startup) -> i32 {
@@ -81,7 +81,7 @@ pub fn main(startup: Startup) -> i32 {
                     report::path_error(
                         &startup.host,
                         &format_args!(
-                            "{bytes} bytes do not go there in one packet; --size sends fewer, and `ipconfig` shows how many go (mtu)"
+                            "{bytes} bytes do not fit one packet on this path; use a smaller --size (`ipconfig` shows the mtu)"
                         ),
                     )
                 }
@@ -116,7 +116,7 @@ struct Plan {
 
 impl Plan {
     fn new(count: i64, bytes: i64, interval: Duration, wait: Duration) -> Result<Plan, String> {
-        let count = u64::try_from(count).map_err(|_| format!("`--count {count}`: write a number from 0 on"))?;
+        let count = u64::try_from(count).map_err(|_| format!("`--count {count}`: use a number from 0"))?;
         let in_range = u32::try_from(bytes).ok().filter(|_| bytes <= MAX_BYTES);
         let bytes = in_range.ok_or_else(|| format!("`--size {bytes}`: write a number from 0 to {MAX_BYTES}"))?;
         let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).clamp(1, u32::MAX - 1);
@@ -131,7 +131,7 @@ impl Plan {
         tally: &mut Tally,
     ) -> Result<(), Ending> {
         let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
-        output.write(format!("asking {address} with {} bytes\n", self.bytes).as_bytes())?;
+        output.write(format!("PING {address}: {} data bytes\n", self.bytes).as_bytes())?;
         let mut number: u64 = 0;
         while self.count.is_none_or(|count| number < count) {
             number += 1;
@@ -155,17 +155,17 @@ impl Plan {
                 tally.note(Some(pong.round_trip_ns));
                 let hops = match pong.hop_limit {
                     0 => String::new(),
-                    hops => format!(", {hops} hops left"),
+                    hops => format!(", ttl {hops}"),
                 };
-                Ok(format!("{number}: {} answers after {}{hops}\n", pong.address, duration(pong.round_trip_ns)))
+                Ok(format!("{number}: reply from {} in {}{hops}\n", pong.address, duration(pong.round_trip_ns)))
             }
             Err(NetError::Ip(IpError::TimedOut)) => {
                 tally.note(None);
-                Ok(format!("{number}: no answer within {}\n", duration(u64::from(self.wait_ms) * 1_000_000)))
+                Ok(format!("{number}: no reply within {}\n", duration(u64::from(self.wait_ms) * 1_000_000)))
             }
             Err(NetError::Ip(IpError::Unreachable)) => {
                 tally.note(None);
-                Ok(format!("{number}: there is no way to {address}, or it is not there\n"))
+                Ok(format!("{number}: {address} is unreachable\n"))
             }
             Err(error) => Err(Ending::Stack(error)),
         }

@@ -46,14 +46,14 @@ impl Tally {
     }
 }
 
-/// Formats as `4 asked, 4 answered, 0 lost (0 %); least 0.1 ms, median 0.2 ms, most 0.3 ms`.
+/// Formats as `4 packets transmitted, 4 received, 0 lost (0 %); rtt min/median/max 0.1 ms/0.2 ms/0.3 ms`.
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lost = self.sent - self.answered;
         let percent = (lost * 100).checked_div(self.sent).unwrap_or(0);
         write!(
             formatter,
-            "{} asked, {} answered, {} lost ({percent} %)",
+            "{} packets transmitted, {} received, {} lost ({percent} %)",
             count(self.sent),
             count(self.answered),
             count(lost)
@@ -62,7 +62,7 @@ impl fmt::Display for Tally {
             None => Ok(()),
             Some(least) => write!(
                 formatter,
-                "; least {}, median {}, most {}",
+                "; rtt min/median/max {}/{}/{}",
                 duration(least),
                 duration(self.median_ns()),
                 duration(self.max_ns)
@@ -80,13 +80,13 @@ mod tests {
     #[test]
     fn a_series_is_summed_up() {
         let mut tally = Tally::default();
-        assert_eq!(tally.to_string(), "0 asked, 0 answered, 0 lost (0 %)");
+        assert_eq!(tally.to_string(), "0 packets transmitted, 0 received, 0 lost (0 %)");
         for taken in [Some(300_000), None, Some(100_000), Some(200_000)] {
             tally.note(taken);
         }
         assert_eq!(
             tally.to_string(),
-            "4 asked, 3 answered, 1 lost (25 %); least 100.0 us, median 200.0 us, most 300.0 us"
+            "4 packets transmitted, 3 received, 1 lost (25 %); rtt min/median/max 100.0 us/200.0 us/300.0 us"
         );
     }
 

@@ -28,7 +28,7 @@ pub fn main(startup: Startup) -> i32 {
     };
     let Some(action) = Action::new(&startup.action, wanted.network) else {
         report::error(format_args!(
-            "`{}`: write `route`, `route add NETWORK GATEWAY` or `route remove NETWORK`",
+            "`{}`: use `route`, `route add NETWORK GATEWAY` or `route remove NETWORK`",
             startup.action
         ));
         return 2;
@@ -89,7 +89,7 @@ impl Wanted<'_> {
         let is_version_6 = gateway.unwrap_or(network.address).is_ipv6();
         let is_default = network.prefix_bits == 0;
         if !is_default && gateway.is_some_and(|gateway| gateway.is_ipv6() != network.address.is_ipv6()) {
-            return Err((network_text.into(), "it and its gateway are of different versions of IP".into()));
+            return Err((network_text.into(), "network and gateway have different IP versions".into()));
         }
         let interface = self.interface_number(stack)?;
         let route = RouteRecord {
@@ -102,10 +102,10 @@ impl Wanted<'_> {
         };
         stack.add_route(route).map_err(|error| match (error, self.gateway) {
             (NetError::Ip(IpError::BadAddress), None) => {
-                (network_text.into(), "say the next host on the way, too: `route add NETWORK GATEWAY`".into())
+                (network_text.into(), "the gateway is missing: `route add NETWORK GATEWAY`".into())
             }
             (NetError::Ip(IpError::BadAddress), Some(gateway)) => {
-                (gateway.into(), "it is in no network of this machine's addresses; `ipconfig` shows them".into())
+                (gateway.into(), "not on a network of this machine; `ipconfig` shows them".into())
             }
             (error, _) => about(network_text)(error),
         })

@@ -42,14 +42,16 @@ pub fn main(startup: Startup) -> i32 {
 fn sequence(words: &[String], width: Width) -> Result<Sequence, String> {
     let number = |word: &String| {
         Decimal::parse(word).ok_or_else(|| {
-            alloc::format!("`{word}` is no number; write it like 7, -2 or 0.25, with at most 18 and 9 digits")
+            alloc::format!(
+                "`{word}` is not a number like 7, -2 or 0.25, with at most 18 digits before and 9 after the point"
+            )
         })
     };
     let (first, step, last) = match words {
         [last] => (Decimal::ONE, Decimal::ONE, number(last)?),
         [first, last] => (number(first)?, Decimal::ONE, number(last)?),
         [first, step, last] => (number(first)?, number(step)?, number(last)?),
-        _ => return Err(String::from("that are too many numbers; usage: seq [FIRST [STEP]] LAST")),
+        _ => return Err(String::from("too many numbers; usage: seq [FIRST [STEP]] LAST")),
     };
-    Sequence::new(first, step, last, width).ok_or_else(|| String::from("a step of 0 leads nowhere"))
+    Sequence::new(first, step, last, width).ok_or_else(|| String::from("the step must not be 0"))
 }

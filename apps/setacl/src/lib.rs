@@ -62,9 +62,7 @@ pub fn main(startup: Startup) -> i32 {
         && !startup.force
         && !list.decide(&own, Right::SetAcl).allowed
     {
-        let why = format!(
-            "after that, {own} could not set the list again; allow it set-acl, or say --force if that is meant"
-        );
+        let why = format!("this would lock {own} out of the list; allow it set-acl, or use --force");
         return report::path_error(&startup.path, &why);
     }
     let text = list.map(|list| list.text()).unwrap_or_default();
@@ -79,10 +77,10 @@ fn choose(entries: &[String], add: bool, remove: i64, none: bool) -> Result<Chan
         (false, false, 0, false) => Ok(Change::Replace(entries)),
         (false, true, 0, false) => Ok(Change::PutBefore(entries)),
         (true, false, 0, true) => Ok(Change::TakeAway),
-        (true, false, number @ 1.., false) => usize::try_from(number)
-            .map(Change::Remove)
-            .map_err(|_| "entries are counted from 1 on, as `acl` shows them"),
-        (true, false, ..=-1, false) => Err("entries are counted from 1 on, as `acl` shows them"),
+        (true, false, number @ 1.., false) => {
+            usize::try_from(number).map(Change::Remove).map_err(|_| "entries are numbered from 1, as `acl` shows them")
+        }
+        (true, false, ..=-1, false) => Err("entries are numbered from 1, as `acl` shows them"),
         (true, false, 0, false) => Err("give entries in quotes, such as 'allow read **', or -r NUMBER, or --none"),
         (true, true, ..) => Err("-a needs entries to add, in quotes, such as 'deny write **'"),
         _ => Err("choose one: entries, -a with entries, -r NUMBER, or --none"),
@@ -110,10 +108,10 @@ fn changed(current: Option<&NameAcl>, change: &Change<'_>) -> Result<Option<Acl>
             let mut list = now()?;
             if number.checked_sub(1).and_then(|index| list.remove(index)).is_none() {
                 let count = list.entries().len();
-                return Err(format!("there is no entry {number}; `acl` shows the {count} that there are"));
+                return Err(format!("no entry {number}; `acl` shows the {count} entries"));
             }
             if list.is_empty() {
-                return Err("a list without entries is none; say --none to take it away".to_string());
+                return Err("an empty list; use --none to remove it".to_string());
             }
             Ok(Some(list))
         }
@@ -161,7 +159,7 @@ mod tests {
         for (entries, add, remove, none, words) in [
             (&one[..0], false, 0, false, "give entries"),
             (&one[..0], true, 0, false, "-a needs entries"),
-            (&one[..0], false, -1, false, "counted from 1"),
+            (&one[..0], false, -1, false, "numbered from 1"),
             (&one[..], false, 1, false, "choose one"),
             (&one[..], false, 0, true, "choose one"),
             (&one[..0], false, 1, true, "choose one"),

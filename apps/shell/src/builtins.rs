@@ -37,58 +37,52 @@ pub struct Builtin {
 }
 
 /// The `help` builtin.
-pub const HELP: &Builtin =
-    &Builtin { name: "help", usage: "help [NAME]", summary: "tells what there is, or of one command", action: help };
+pub const HELP: &Builtin = &Builtin {
+    name: "help",
+    usage: "help [NAME]",
+    summary: "lists programs and commands, or describes one",
+    action: help,
+};
 
 /// All builtins, sorted by name.
 pub const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "bg",
         usage: "bg [NUMBER]",
-        summary: "lets a stopped job go on beside the shell",
+        summary: "resumes a stopped job in the background",
         action: job_commands::bg,
     },
     Builtin {
         name: "cd",
         usage: "cd [FOLDER|-]",
-        summary: "makes a folder the one that paths start from; `-` is the one before",
+        summary: "changes the working folder; `-` is the previous one",
         action: cd,
     },
     Builtin { name: "exit", usage: "exit [STATUS]", summary: "ends the shell or script", action: exit },
     Builtin { name: "false", usage: "false", summary: "fails", action: |_, _| Ok(Flow::Status(1)) },
-    Builtin {
-        name: "fg",
-        usage: "fg [NUMBER]",
-        summary: "gives a job the console and waits for it",
-        action: job_commands::fg,
-    },
+    Builtin { name: "fg", usage: "fg [NUMBER]", summary: "brings a job to the foreground", action: job_commands::fg },
     *HELP,
     Builtin {
         name: "history",
         usage: "history [COUNT]",
-        summary: "lists the lines that were given; `!NUMBER`, `!!` and `!BEGINNING` recall one",
+        summary: "lists earlier lines; `!NUMBER`, `!!` and `!BEGINNING` recall one",
         action: history,
     },
-    Builtin {
-        name: "jobs",
-        usage: "jobs",
-        summary: "lists what runs beside the shell or was stopped",
-        action: job_commands::jobs,
-    },
-    Builtin { name: "pwd", usage: "pwd", summary: "prints the folder that paths start from", action: pwd },
+    Builtin { name: "jobs", usage: "jobs", summary: "lists background and stopped jobs", action: job_commands::jobs },
+    Builtin { name: "pwd", usage: "pwd", summary: "prints the working folder", action: pwd },
     Builtin { name: "read", usage: "read NAME", summary: "reads a line into a variable", action: read },
     Builtin { name: "run", usage: "run FILE [WORD...]", summary: "runs a script", action: run_script },
     Builtin { name: "set", usage: "set", summary: "lists the variables", action: set },
     Builtin { name: "test", usage: "test CONDITION", summary: "succeeds if the condition holds", action: test },
     Builtin { name: "true", usage: "true", summary: "succeeds", action: |_, _| Ok(Flow::Status(0)) },
-    Builtin { name: "unset", usage: "unset NAME...", summary: "forgets variables and functions", action: unset },
+    Builtin { name: "unset", usage: "unset NAME...", summary: "removes variables and functions", action: unset },
     Builtin {
         name: "wait",
         usage: "wait [NUMBER]",
-        summary: "waits for what runs beside the shell; Ctrl-C ends the wait",
+        summary: "waits for background jobs; Ctrl-C ends the wait",
         action: job_commands::wait,
     },
-    Builtin { name: "which", usage: "which NAME...", summary: "tells what a name runs", action: which },
+    Builtin { name: "which", usage: "which NAME...", summary: "shows what a name runs", action: which },
 ];
 
 /// Returns the builtin of this name.
@@ -125,10 +119,7 @@ fn describe(builtin: &Builtin) -> String {
 /// Returns the usage error of a builtin.
 pub fn misused(name: &str) -> Error {
     let usage = find(name).map_or("", |builtin| builtin.usage);
-    Error {
-        status: crate::shell::STATUS_MISTAKE,
-        message: format!("{name}: that is not how it is called; usage: {usage}"),
-    }
+    Error { status: crate::shell::STATUS_MISTAKE, message: format!("{name}: wrong arguments; usage: {usage}") }
 }
 
 fn done() -> Result<Flow, Error> {
@@ -140,7 +131,7 @@ fn cd(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
         [] => "/",
         [word] if word == "-" => {
             let before = shell.previous_folder().map(String::from);
-            let before = before.ok_or_else(|| Error::new("cd: there was no folder before this one".into()))?;
+            let before = before.ok_or_else(|| Error::new("cd: no previous folder".into()))?;
             call.out.extend_from_slice(format!("{before}\n").as_bytes());
             &before.clone()
         }
@@ -163,7 +154,7 @@ fn exit(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
         [] => Ok(Flow::Exit(shell.last_status())),
         [status] => match status.parse::<u8>() {
             Ok(status) => Ok(Flow::Exit(i32::from(status))),
-            Err(_) => Err(Error::new(format!("exit: `{status}` is no status; write a number from 0 to 255"))),
+            Err(_) => Err(Error::new(format!("exit: invalid status `{status}`; use 0 to 255"))),
         },
         _ => Err(misused("exit")),
     }
@@ -176,7 +167,7 @@ fn help(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
             (Some(builtin), _) => describe(builtin),
             (None, Some(manifest)) => help::program(&manifest),
             (None, None) => {
-                let message = format!("help: no command is called `{name}`; `help` alone lists them");
+                let message = format!("help: no command `{name}`; `help` lists them");
                 return Err(Error { status: STATUS_NOT_FOUND, message });
             }
         },
@@ -230,7 +221,7 @@ impl Shell {
             (None, None) => return,
         };
         if self.is_interactive() {
-            self.report(&format!("the function {name} hides the {hidden} of that name; `unset {name}` forgets it"));
+            self.report(&format!("the function {name} hides the {hidden} of that name; `unset {name}` removes it"));
         }
     }
 }
@@ -249,7 +240,7 @@ fn which(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
                 format!("{name}: the program {}, version {}\n", manifest.principal(), manifest.version)
             }
             (None, None, None) => {
-                shell.error(&format!("which: no command is called `{name}`; `help` lists them"));
+                shell.error(&format!("which: no command `{name}`; `help` lists them"));
                 status = 1;
                 continue;
             }

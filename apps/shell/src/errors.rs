@@ -163,7 +163,7 @@ impl Lines {
             }
             SinkText::Lost { bytes } => {
                 self.end(out);
-                let line = format!("{SHELL}: {bytes} bytes of errors are missing here: they came too fast\n");
+                let line = format!("{SHELL}: {bytes} bytes of errors dropped: they came too fast\n");
                 out.extend_from_slice(line.as_bytes());
             }
         }
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_where_it_is_missing() {
-        let missing = "shell: 7 bytes of errors are missing here: they came too fast\n";
+        let missing = "shell: 7 bytes of errors dropped: they came too fast\n";
         assert_eq!(shown(&[(1, "a"), (0, ""), (1, "b\n")]), format!("p1: a\n{missing}p1: b\n"));
     }
 }

@@ -15,8 +15,10 @@ pub fn overview(programs: &Programs) -> String {
     text.push_str(&list(BUILTINS.iter().map(|builtin| (builtin.usage, builtin.summary))));
     text.push_str("\nPrograms:\n");
     text.push_str(&list(programs.for_people().map(|manifest| (manifest.name.as_str(), manifest.summary.as_str()))));
-    text.push_str("\n`help NAME`, `NAME -?` or `NAME --help` tells more. `a | b` joins programs, `a &` runs one beside the shell.\n");
-    text.push_str("Ctrl-C ends what runs, Ctrl-Z takes the console from it: `fg` gives it back, `bg` its output alone. `time a` measures.\n");
+    text.push_str(
+        "\n`help NAME`, `NAME -?` or `NAME --help` tells more. `a | b` makes a pipe, `a &` a background job.\n",
+    );
+    text.push_str("Ctrl-C ends the foreground job, Ctrl-Z stops it; `fg` and `bg` resume it. `time a` measures.\n");
     text.push_str(
         "`a > FILE` puts output into a file, `a >> FILE` behind what is in it, `a < FILE` gives it as input;\n\
          `a 2> FILE` puts errors into a file, `a 2>&1` where the output goes.\n",

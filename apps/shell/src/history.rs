@@ -51,7 +51,7 @@ impl History {
         };
         Some(match found {
             Some(line) => Ok(format!("{line}{rest}")),
-            None => Err(format!("no line that was given is `!{which}`; `history` lists those that can be recalled")),
+            None => Err(format!("no earlier line matches `!{which}`; `history` lists them")),
         })
     }
 

@@ -23,7 +23,7 @@ pub fn fg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
         Some(position) => position,
         None => last_stopped(shell)
             .or(shell.jobs.len().checked_sub(1))
-            .ok_or_else(|| Error::new("fg: nothing runs beside the shell; `a &` or Ctrl-Z makes a job".into()))?,
+            .ok_or_else(|| Error::new("fg: no jobs; `a &` or Ctrl-Z makes one".into()))?,
     };
     let job = shell.jobs.remove(position);
     Ok(shell.bring_to_foreground(job))
@@ -34,11 +34,11 @@ pub fn bg(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
     let position = match asked(shell, "bg", &call)? {
         Some(position) => position,
         None => last_stopped(shell)
-            .ok_or_else(|| Error::new("bg: no job is stopped; Ctrl-Z stops the one in the foreground".into()))?,
+            .ok_or_else(|| Error::new("bg: no stopped job; Ctrl-Z stops the one in the foreground".into()))?,
     };
     let job = &shell.jobs[position];
     if !job.is_stopped() {
-        return Err(Error::new(format!("bg: job {} is not stopped; it runs already", job.number)));
+        return Err(Error::new(format!("bg: job {} is already running", job.number)));
     }
     job.set_access(Access::Output);
     let line = job.line();
@@ -77,9 +77,7 @@ fn asked(shell: &Shell, name: &str, call: &Call<'_, '_>) -> Result<Option<usize>
     };
     let number = word.strip_prefix('%').unwrap_or(word).parse::<usize>().ok();
     let position = number.and_then(|number| shell.jobs.iter().position(|job| job.number == number));
-    position
-        .map(Some)
-        .ok_or_else(|| Error::new(format!("{name}: nothing with the number `{word}` runs; `jobs` lists what does")))
+    position.map(Some).ok_or_else(|| Error::new(format!("{name}: no job `{word}`; `jobs` lists them")))
 }
 
 fn last_stopped(shell: &Shell) -> Option<usize> {

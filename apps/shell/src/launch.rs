@@ -262,14 +262,13 @@ impl Shell {
         errors: Option<&Unread>,
     ) -> Result<Child, Error> {
         let manifest = &call.manifest;
-        let failed =
-            |status: sip::Status| Error::new(format!("{}: it cannot be started: {}", manifest.name, status.text()));
+        let failed = |status: sip::Status| Error::new(format!("{}: cannot start: {}", manifest.name, status.text()));
         let mut child = process::create(&manifest.name)
-            .map_err(|error| Error::new(format!("{}: it cannot be started: {error}", manifest.name)))?;
+            .map_err(|error| Error::new(format!("{}: cannot start: {error}", manifest.name)))?;
         // Requests of the child are made for the person at this shell; set before the child gets anything.
         child = child.invoke().map_err(|status| match status {
             sip::Status::TooLarge => Error::new(format!(
-                "{}: it cannot be started: too many programs have started one another; leave one of the shells with `exit`",
+                "{}: cannot start: too many programs have started one another; leave one of the shells with `exit`",
                 manifest.name
             )),
             status => failed(status),
@@ -348,7 +347,7 @@ fn check_sizes(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> Result<(),
         return Ok(());
     };
     Err(Error::new(format!(
-        "{}: it cannot be started: {what} would be {size} bytes, and may be {limit}; give it less at a time: \
+        "{}: cannot start: {what} would be {size} bytes, and may be {limit}; give it less at a time: \
          `for f in ...; do {} $f; end`, or its input by a pipe",
         manifest.name, manifest.name
     )))
@@ -399,7 +398,7 @@ fn start(
                 // Fails only if the child has already ended.
                 let _ = one.child.stop(StopReason::Requested);
             }
-            return Err(Error::new(format!("{name}: it cannot be started: {}", status.text())));
+            return Err(Error::new(format!("{name}: cannot start: {}", status.text())));
         }
     }
     Ok(running)
@@ -457,8 +456,8 @@ pub fn stage<'a>(shell: &Shell, command: &'a Command) -> Result<Stage<'a>, Error
         None => Err(Error {
             status: STATUS_NOT_FOUND,
             message: match familiar::here(name) {
-                Some(here) => format!("{name}: no program has that name; here it is {here}"),
-                None => format!("{name}: no program has that name; `help` lists those that are installed"),
+                Some(here) => format!("{name}: no such program; here it is {here}"),
+                None => format!("{name}: no such program; `help` lists those that are installed"),
             },
         }),
     }

@@ -13,7 +13,7 @@ sip::startup!();
 /// Sends the request to the service manager. This program ends with all others, so it returns only on failure.
 pub fn main(startup: Startup) -> i32 {
     let Ok(exit_status) = u8::try_from(startup.status) else {
-        report::error(format_args!("{} is no exit status; use 0 to 255", startup.status));
+        report::error(format_args!("invalid exit status {}; use 0 to 255", startup.status));
         return 1;
     };
     let mut namespace = Namespace::new(startup.namespace);

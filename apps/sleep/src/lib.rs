@@ -21,7 +21,7 @@ pub fn main(startup: Startup) -> i32 {
         None => {
             let asked = &startup.duration;
             report::error(format_args!(
-                "`{asked}` is no duration; write seconds (1.5), or a number with ms, s, m or h"
+                "`{asked}` is not a duration; use seconds (1.5), or a number with ms, s, m or h"
             ));
             1
         }

@@ -42,7 +42,7 @@ impl Key {
 
     /// Parses a key: `2`, `2,2`, `3.2nr,4`. A key without options uses `inherited`. An error is a sentence.
     pub fn parse(text: &str, inherited: Options) -> Result<Key, String> {
-        let problem = || format!("`{text}` is no key; write it like 2, 2,2 or 3.1nr,4, from 1 on, with n, r, f or b");
+        let problem = || format!("invalid key `{text}`; write it like 2, 2,2 or 3.1nr,4, from 1 on, with n, r, f or b");
         let (from, to) = match text.split_once(',') {
             Some((from, to)) => (from, Some(to)),
             None => (text, None),
@@ -228,7 +228,7 @@ mod tests {
         let numeric = Options { numeric: true, ..Options::default() };
         assert_eq!(Key::parse("2n", reverse).map(|key| key.options), Ok(numeric));
         for text in ["", "0", "1.0", "x", "1x", "1,", "1,0", ",2"] {
-            assert!(Key::parse(text, reverse).is_err_and(|error| error.contains("is no key")), "{text}");
+            assert!(Key::parse(text, reverse).is_err_and(|error| error.contains("invalid key")), "{text}");
         }
     }
 }

@@ -88,7 +88,7 @@ fn hold(feed: Feed) -> Result<(Held, bool), NoReader> {
         let outcome = for_each_line(name, reader, |line, _| {
             if !failed && held.push(line).is_err() {
                 report::error(format_args!(
-                    "there is more to sort than fits into {} MiB; sort parts of it, such as those `head -n`, `tail -n` or `grep` give",
+                    "the input exceeds {} MiB; sort parts of it, as from `head -n`, `tail -n` or `grep`",
                     MAX_BYTES >> 20
                 ));
                 failed = true;

@@ -106,7 +106,7 @@ impl Followed {
         let size = open.attributes()?.size_bytes;
         let mut at = file.printed.unwrap_or(0);
         if size < at {
-            report::error(format_args!("{}: it was cut off; what is written now follows", file.asked));
+            report::error(format_args!("{}: file truncated", file.asked));
             at = 0;
         }
         let mut block = new_block().map_err(AccessError::System)?;

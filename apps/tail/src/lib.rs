@@ -91,9 +91,7 @@ fn wanted(lines: &str, bytes: Option<&str>) -> Result<Wanted, i32> {
         return Ok(Wanted::From(first));
     }
     let Ok(lines) = lines.parse::<i64>() else {
-        report::error(format_args!(
-            "`{lines}` is not a number of lines; write 0 or more, or `+5` for all from line 5 on"
-        ));
+        report::error(format_args!("`{lines}` is not a number of lines; use 0 or more, or `+5` for all from line 5"));
         return Err(2);
     };
     Part::new(lines, bytes).map(Wanted::Last).map_err(|error| {
@@ -156,9 +154,7 @@ fn print_end_of_input(reader: &mut Reader, part: Part, output: &mut Output) -> R
     let mut kept = Kept::new(part);
     while let Some((block, count)) = reader.block()? {
         if kept.push(&block[..count]).is_err() {
-            report::error(format_args!(
-                "the end of the input is too long to be kept; write it to a file and name that"
-            ));
+            report::error(format_args!("the end of the input is too long to keep; write it to a file first"));
             return Ok(1);
         }
         reader.recycle(block);

@@ -22,7 +22,7 @@ pub fn main(startup: Startup) -> i32 {
         None => i64::try_from(sip::time::wall() / 1_000_000_000).unwrap_or(0),
         Some((_, Some(moment))) => moment.to_unix().unwrap_or(0),
         Some((text, None)) => {
-            report::error(format_args!("`{text}` is no time; write it like 2026-11-21 03:06:38"));
+            report::error(format_args!("`{text}` is not a time; write it like 2026-11-21 03:06:38"));
             return 2;
         }
     };

@@ -28,7 +28,7 @@ pub fn main(startup: Startup) -> i32 {
         match unmounted {
             Ok(()) => {}
             Err(error) if error.error() == Some(VolumeError::NotMounted) => {
-                status = report::path_error(asked, &"nothing is mounted there; `mount` lists what is mounted");
+                status = report::path_error(asked, &"not a mount point; `mount` lists mounts");
             }
             Err(error) => {
                 report::error(format_args!("{error}"));

@@ -35,7 +35,7 @@ struct Shown {
 /// Prints the first line of each run.
 pub fn main(startup: Startup) -> i32 {
     let Ok(skip_fields) = usize::try_from(startup.skip_fields) else {
-        report::error(format_args!("`-f {}` is not a number of fields; write 0 or more", startup.skip_fields));
+        report::error(format_args!("`-f {}` is not a number of fields; use 0 or more", startup.skip_fields));
         return 2;
     };
     if startup.paths.len() > 1 {

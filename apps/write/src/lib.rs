@@ -23,7 +23,7 @@ pub fn main(startup: Startup) -> i32 {
         (false, Some(input)) => Some(Input::new(input)),
         (false, None) => {
             report::error(format_args!(
-                "no text is given and nothing feeds the standard input; usage: write PATH TEXT..."
+                "no text is given and standard input is not connected; usage: write PATH TEXT..."
             ));
             return 2;
         }
@@ -53,7 +53,7 @@ fn write_input(mut input: Input, writer: &mut FileWriter) -> Result<i32, AccessE
             }
             Ok(None) => return Ok(0),
             Err(broken) => {
-                report::error(format_args!("standard input was cut off: {broken}"));
+                report::error(format_args!("standard input ended early: {broken}"));
                 return Ok(1);
             }
         }

@@ -39,7 +39,7 @@ pub fn main(mut startup: Startup) -> i32 {
         }
     };
     let Some(input) = startup.input.take() else {
-        report::error(format_args!("nothing feeds the standard input; usage: ... | xargs COMMAND"));
+        report::error(format_args!("standard input is not connected; usage: ... | xargs COMMAND"));
         return 2;
     };
     let mut runs = Runs {
@@ -79,7 +79,7 @@ fn settings(startup: &Startup) -> Result<Settings, String> {
         Some(most) => usize::try_from(most)
             .ok()
             .filter(|most| *most > 0)
-            .ok_or_else(|| alloc::format!("`-n {most}` is not a number of words; write 1 or more"))?,
+            .ok_or_else(|| alloc::format!("`-n {most}` is not a number of words; use 1 or more"))?,
     };
     let between = match (&startup.delimiter, startup.null, &startup.replace) {
         (None, true, _) => Between::Byte(0),
@@ -124,7 +124,7 @@ struct Runs {
 impl Runs {
     fn read(&mut self, mut input: Input) -> Result<(), RunError> {
         let mut words = Words::new(self.settings.between);
-        let cut_off = |broken| RunError::Failed(alloc::format!("standard input was cut off: {broken}"));
+        let cut_off = |broken| RunError::Failed(alloc::format!("standard input ended early: {broken}"));
         while let Some(block) = input.block().map_err(cut_off)? {
             for &byte in block.iter() {
                 if let Some(word) = words.push(byte) {
@@ -138,9 +138,9 @@ impl Runs {
         match words.finish() {
             Ok(None) => Ok(()),
             Ok(Some(word)) => self.add(word),
-            Err(_) => Err(RunError::Failed(String::from(
-                "a quote in the input has no end; `-d '\\n'` takes each line as it is",
-            ))),
+            Err(_) => {
+                Err(RunError::Failed(String::from("unterminated quote in the input; `-d '\\n'` takes lines literally")))
+            }
         }
     }
 
@@ -187,7 +187,7 @@ impl Runs {
         self.output.flush().map_err(RunError::NoReader)?;
         if status == STATUS_CANNOT_RUN || status == STATUS_CANNOT_RUN + 1 {
             self.status = status;
-            return Err(RunError::Failed(alloc::format!("`{}` cannot be run, so no more is", words[0])));
+            return Err(RunError::Failed(alloc::format!("cannot run `{}`; giving up", words[0])));
         }
         if status != 0 {
             self.status = STATUS_FAILED;
@@ -197,8 +197,5 @@ impl Runs {
 }
 
 fn too_long() -> RunError {
-    RunError::Failed(alloc::format!(
-        "a command would have more than {} KiB, and no process takes more; give it fewer or shorter words",
-        LINE_BYTES >> 10
-    ))
+    RunError::Failed(alloc::format!("a command would exceed {} KiB; give it fewer or shorter words", LINE_BYTES >> 10))
 }

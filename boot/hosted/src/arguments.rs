@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME[:plain]", value_parser = tap)]
     pub tap: Option<TapSpecification>,
 
-    /// How many processors the system has [default: as many as the host]
+    /// Number of processors [default: as many as the host]
     #[arg(long, value_name = "N")]
     pub processors: Option<usize>,
 
@@ -43,7 +43,7 @@ pub struct Arguments {
     #[arg(long)]
     pub simulated_device: bool,
 
-    /// Lets one of so many requests to the host's sockets fail, for tests of what becomes of them
+    /// Fault injection: fails one of this many requests to the host's sockets
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub failing_sockets: Option<u32>,
 

@@ -1,4 +1,4 @@
-//! The process as a whole: its end, by itself or by a signal, and its restart.
+//! The process as a whole: exit, termination by a signal, and restart.
 //!
 //! A termination signal presses the power button (`power_button`): the system inside shuts down and
 //! powers the machine off. After [`SHUTDOWN_LIMIT`], or on a second signal, the process ends without

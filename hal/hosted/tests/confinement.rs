@@ -1,5 +1,5 @@
 //! System calls still possible in a confined machine's process: attempted by libraries of the process,
-//! as an attacker would who broke out and found them.
+//! like an attacker after a break-out.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Closing, and what becomes of what was under way.
+//! Closing channels, with messages in flight.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -112,7 +112,7 @@ pub fn trim() {
     }
 }
 
-/// Ends the blocks of a message that nobody will receive, and collects its endpoints to be closed.
+/// Frees the blocks of an undeliverable message, and collects its endpoints to be closed.
 pub(super) fn drop_message(message: &Monitored, words: &[u64], endpoints: &mut Vec<EndpointRef>) {
     let mut at = message.shape.scalar_words as usize;
     for _ in &message.shape.blocks {

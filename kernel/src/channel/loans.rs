@@ -1,14 +1,14 @@
 //! Loans: which account a lent block counts against, and where it goes when its borrower gives it up.
 //!
-//! A loan counts against the SIP that lent it first, whoever has it, so that nobody can make a service pay by lending
-//! it something, or by leaving its answers unread. When that SIP closes the endpoint over which it lent the block, the
-//! next lender pays whose endpoint is open; when there is none, whoever has the block.
+//! A loan is charged to its first lender, whoever holds it, so that no client can make a service pay by lending it
+//! something, or by leaving its replies unread. When that SIP closes the endpoint over which it lent the block, the
+//! next lender with an open endpoint pays, or else the holder.
 //!
 //! When a borrower dies or drops a block, it goes to the endpoint of its last lender, to be handed over together with
 //! `ChannelClosed`; if that endpoint is closed, to the one before; and is freed when there is none.
 //!
-//! A SIP that ends may leave blocks that count against it: loans that others have, and blocks in messages that nobody
-//! has received. Others pay for those from then on ([`disinherit_blocks`]); nobody would be held to account otherwise.
+//! A SIP that ends may leave blocks charged to it: loans held by others, and blocks in unread messages. From then on
+//! others pay for those ([`disinherit_blocks`]); otherwise they would be free.
 
 use core::sync::atomic::Ordering;
 

@@ -48,7 +48,7 @@ use crate::wait::{Ticket, Woken};
 pub static CHANNELS: Slab<Channel> = Slab::new();
 
 const NO_BLOCK: u32 = u32::MAX;
-/// A queue of at most so many words stays with a free slot for the slot's next channel.
+/// Maximum words of a queue that a free slot keeps for its next channel.
 const KEPT_WORDS: usize = 64;
 
 /// Where an endpoint is.
@@ -232,7 +232,7 @@ impl Side {
         self.loans_out = 0;
     }
 
-    /// Gives it a queue of so many words; false if there is no memory for that.
+    /// Allocates its queue of this many words; false if memory is short.
     #[inline(always)]
     fn fit_queue(&mut self, words: usize) -> bool {
         // Stale words of the slot's last channel are never read: a message is read as far as it was written.
@@ -350,7 +350,7 @@ pub fn endpoint_at(channel: &'static Slot<Channel>, index: u32) -> EndpointRef {
     EndpointRef { channel, side, generation: channel.generation() }
 }
 
-/// Gives an endpoint that is in nobody's list to a SIP.
+/// Gives an endpoint that is in no SIP's list to a SIP.
 pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     let mut speaker = process.principal();
     let mut speaker_bytes = 0;

@@ -121,7 +121,7 @@ fn take_block(
         if block.lender() == Some(endpoint.peer().handle()) {
             block.pop_loan();
             let lender = &mut inner.sides[endpoint.side.peer() as usize];
-            // One that was closed meanwhile has forgotten what it lent.
+            // One closed meanwhile has no record of its loans.
             lender.loans_out = lender.loans_out.saturating_sub(1);
             None
         } else {

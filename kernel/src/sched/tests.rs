@@ -1,4 +1,4 @@
-//! Tests of the two lists, of tickets, and of whom a switch charges.
+//! Tests of the two lists, of tickets, and of charging at switches.
 
 extern crate std;
 
@@ -42,7 +42,7 @@ fn sip() -> ProcessRef {
 /// A place for the ticket of a thread that waits.
 type Held = Rc<Cell<Option<Ticket>>>;
 
-/// A thread that waits as often as it is said, with its ticket where others find it, and logs each end of a wait.
+/// A thread that waits this many times, publishes its ticket, and logs the end of each wait.
 fn waiter(process: ProcessRef, name: &'static str, times: usize, log: &Log) -> Held {
     let held = Held::default();
     let (ticket, log) = (held.clone(), log.clone());

@@ -48,7 +48,7 @@ pub enum Found {
         process_id: u64,
         /// Name of its program.
         name: &'static str,
-        /// How many.
+        /// Number of them.
         bytes: usize,
     },
     /// So many bytes did not fit in here.

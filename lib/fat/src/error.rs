@@ -87,7 +87,7 @@ impl fmt::Display for Error {
             Error::NotSupported => "this kind of FAT volume is not supported",
             Error::Disk(error) => return error.fmt(f),
             Error::Damaged(what) => return write!(f, "the volume is damaged: {what}"),
-            Error::NotFound => "nothing has that name",
+            Error::NotFound => "not found",
             Error::AlreadyExists => "the name is taken",
             Error::NotADirectory => "a component of the path is not a folder",
             Error::IsADirectory => "it is a folder",

@@ -337,7 +337,7 @@ impl Manager {
     pub(crate) fn disk(&self, requested: &[u8]) -> Result<String, Error> {
         let shown = text::printable(requested);
         let Some(disk) = places::canonical(requested) else {
-            let explanation = format!("{shown}: it is no path of a disk; `ls /dev` shows what disks there are");
+            let explanation = format!("{shown}: not a disk; `ls /dev` lists disks");
             return Err(Error::new(VolumeError::BadRequest, explanation));
         };
         match self.namespace.borrow_mut().own_attributes(&disk) {
@@ -347,7 +347,7 @@ impl Manager {
                 Err(Error::new(VolumeError::BadRequest, explanation))
             }
             Err(_) => {
-                let explanation = format!("{shown}: there is no such disk; `ls /dev` shows what disks there are");
+                let explanation = format!("{shown}: no such disk; `ls /dev` lists disks");
                 Err(Error::new(VolumeError::NotFound, explanation))
             }
         }

@@ -1,4 +1,4 @@
-//! Debug text on its way to standard error, which may be a pipe that nobody reads: the machine must not wait for it.
+//! Queue of debug text for standard error, which may be a pipe without a reader: the machine must not wait for it.
 //!
 //! A thread writes; what it has not written waits in a queue, and when that is full, lines are dropped and counted. The
 //! hosted machine does the same by itself.
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 /// Pieces of text that wait, each of some KiB at most; a busy machine may give them byte by byte.
 const PIECES: usize = 4096;
-/// How long the end waits for a reader that takes nothing.
+/// Timeout at the end for a stalled reader.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// How often the end looks.
+/// Polling interval at the end.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A stream that never waits. Dropping it waits for what is queued, as long as somebody reads.
+/// A stream that never blocks. Dropping it drains the queue as long as the reader makes progress.
 pub struct DebugQueue {
     pieces: Option<SyncSender<Vec<u8>>>,
     writer: JoinHandle<()>,

@@ -1,4 +1,4 @@
-//! The disks of a machine: who may write them, and that no other machine does meanwhile.
+//! The disks of a machine: write access, and locks against other machines.
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};

@@ -54,7 +54,7 @@ pub fn write(repository: &Repository, arguments: &ImageArguments) -> Outcome<u8>
     Ok(0)
 }
 
-/// What the system is told. Who will sit at the serial line is not known; what it shows then is what every
+/// Boot parameters. The terminal at the serial line is unknown; what it shows then is what every
 /// terminal can.
 fn offered(arguments: &ImageArguments) -> Vec<(&'static str, String)> {
     match &arguments.commands {

@@ -36,7 +36,7 @@ impl Drop for RawTerminal {
     }
 }
 
-/// What the machine is told of the terminal: boot parameters by name.
+/// Boot parameters that describe the terminal.
 pub fn parameters() -> Vec<(&'static str, String)> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return vec![("terminal", "none".into())];

@@ -141,7 +141,7 @@ pub struct ChangeArguments {
     /// System image to change, or the name of a system in systems/
     #[arg(long, value_name = "FILE|NAME", default_value = "hosted")]
     pub system: PathBuf,
-    /// Say what there is to be said, and change nothing
+    /// Dry run: show the verdict and change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Print the report as JSON

@@ -120,7 +120,7 @@ mod tests {
         disk.bytes()
     }
 
-    /// What is said to who wants such an image served.
+    /// Error message for such an image.
     fn told(bytes: &[u8]) -> Result<(), String> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("image");

@@ -35,7 +35,7 @@ pub struct CargoTests<'a> {
     /// The tool, for tests that start it.
     pub tool: Option<&'a Path>,
     /// Substrings of the names of tests to skip.
-    pub left_out: Vec<&'static str>,
+    pub left_out: Vec<String>,
 }
 
 impl CargoTests<'_> {

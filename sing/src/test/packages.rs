@@ -11,6 +11,8 @@ use crate::cargo::Metadata;
 use crate::failure::Outcome;
 use crate::repository::Repository;
 
+use super::needs::{self, Needs};
+
 /// A crate of the workspace, with the sources that its tests' names come from.
 #[derive(Debug)]
 pub struct TestedCrate {
@@ -42,16 +44,13 @@ impl TestedCrate {
         words(name).all(|word| self.files.iter().any(|(path, text)| mentions(path, text, word)))
     }
 
-    /// Whether a test that may have `name` in its name also has `mark`: a test's host requirements are part of its
-    /// name.
-    pub fn may_need(&self, name: Option<&str>, mark: &str) -> bool {
-        let is_of_name =
+    /// Adds what tests that may have `name` in their names need of the host.
+    pub fn needs(&self, name: Option<&str>, needs: &mut Needs) {
+        let may_have =
             |path: &Path, text: &str| name.is_none_or(|name| words(name).all(|word| mentions(path, text, word)));
-        let is_marked = |path: &Path, text: &str| {
-            path.to_string_lossy().contains(mark)
-                || text.lines().any(|line| line.trim_start().starts_with("fn ") && line.contains(mark))
-        };
-        self.files.iter().any(|(path, text)| is_marked(path, text) && is_of_name(path, text))
+        for (path, text) in self.files.iter().filter(|(path, text)| may_have(path, text)) {
+            needs::read(path, text, needs);
+        }
     }
 }
 
@@ -126,7 +125,7 @@ mod tests {
     fn a_crate_is_built_only_if_it_may_have_the_test() {
         let tested = crate_of(&[
             ("/r/lang/src/check/flow.rs", "mod tests {\n #[test]\n fn a_cycle_has_both() {}\n}"),
-            ("/r/lang/tests/disks_e2fsprogs.rs", "#[test]\nfn are_read() {}"),
+            ("/r/lang/tests/disks.rs", "needs!(E2fsprogs);\n#[test]\nfn are_read() {}"),
         ]);
         for name in ["a_cycle_has_both", "flow::tests::a_cycle", "cycle", "src/check/flow.rs - flow (line 12)"] {
             assert!(tested.may_have(name), "{name}");
@@ -134,8 +133,13 @@ mod tests {
         for name in ["a_cycle_has_none", "flow::other", "graph"] {
             assert!(!tested.may_have(name), "{name}");
         }
-        assert!(tested.may_need(None, "e2fsprogs") && tested.may_need(Some("are_read"), "e2fsprogs"));
-        assert!(!tested.may_need(Some("a_cycle"), "e2fsprogs") && !tested.may_need(None, "dosfstools"));
+        let needs = |name| {
+            let mut needs = Needs::new();
+            tested.needs(name, &mut needs);
+            needs.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!((needs(None), needs(Some("are_read"))), (vec!["E2fsprogs".into()], vec!["E2fsprogs".into()]));
+        assert!(needs(Some("a_cycle")).is_empty());
     }
 
     #[test]

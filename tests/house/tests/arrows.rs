@@ -71,6 +71,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/task-sync", &[]),
     ("lib/tcp", &[]),
     ("lib/terminal", &["lib/command-language", "lib/line-editor"]),
+    ("lib/test-needs", &[]),
     ("lib/text", &["abi"]),
     ("lib/uart-16550", &["lib/layout"]),
     ("lib/virtio-bus", &["lib/layout"]),
@@ -112,7 +113,7 @@ const LEGAL: &[(&str, &[&str])] = &[
         ],
     ),
     ("sing/start", &[]),
-    ("xtask", &["sing", "lib/package-check", "lib/install", "lib/ext2"]),
+    ("xtask", &["sing", "lib/package-check", "lib/install", "lib/ext2", "lib/test-needs"]),
     ("benches/linux", &[]),
     ("tests/house", &["abi"]),
     (

@@ -77,11 +77,11 @@ impl fmt::Display for AccessError {
             AccessError::File(error) => formatter.write_str(file_text(*error)),
             AccessError::NoFileSystem => formatter.write_str(NO_FILE_SYSTEM),
             AccessError::ServerEnded => {
-                formatter.write_str("its server ended during the request; try again, it is being restarted")
+                formatter.write_str("its server ended in the middle; try again, it is being restarted")
             }
             AccessError::NoAnswer { contract, limit_s } => write!(
                 formatter,
-                "the process that serves it has not answered a {contract} request for {limit_s} s; `ps` and `log` show \
+                "its server has not answered a {contract} request for {limit_s} s; `ps` and `log` show \
                  what it waits for, and `stop` and `start`, or `umount` and `mount`, start it again"
             ),
             AccessError::System(status) => write!(formatter, "the kernel refused: {}", status.text()),
@@ -89,7 +89,7 @@ impl fmt::Display for AccessError {
     }
 }
 
-const NOT_FOUND: &str = "nothing has that name; look at the folder above it with `ls`";
+const NOT_FOUND: &str = "not found; look at the folder above it with `ls`";
 const NO_FILE_SYSTEM: &str =
     "it lies in no file system, so nothing can be made there; choose a path below a mounted volume (`df` lists them)";
 const NOT_PERMITTED: &str =
@@ -98,9 +98,9 @@ const UNAVAILABLE: &str = "its server is not running; see `ps` and `log`, `start
 const BELOW_ENDED: &str = "the driver of its disk ended during the request; try again, it is being restarted";
 const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";
 const IS_A_DIRECTORY: &str = "it is a folder; `ls` shows what is in it";
-const BAD_PATH: &str = "invalid path: parts are UTF-8 of at most 255 bytes, without `..`";
-const TOO_MANY_LINKS: &str = "its symbolic links form a loop";
-const DEVICE: &str = "the device failed; see `log`";
+const BAD_PATH: &str = "it is no path: parts are UTF-8 of at most 255 bytes, without `..`";
+const TOO_MANY_LINKS: &str = "too many levels of symbolic links";
+const DEVICE: &str = "the device below failed; `log` may tell more";
 const DAMAGED: &str = "the file system is damaged there; unmount it and run `check --repair` on its disk";
 const READ_ONLY: &str = "its volume is mounted read only; `df` shows which are";
 const NO_SPACE: &str = "its volume has no room left; remove something from it (`df` and `du` show what takes room)";
@@ -111,13 +111,13 @@ fn name_text(error: NameError) -> &'static str {
         NameError::NotFound => NOT_FOUND,
         NameError::NotPermitted => NOT_PERMITTED,
         NameError::Unavailable => UNAVAILABLE,
-        NameError::WrongContract => "its provider does not support this contract",
+        NameError::WrongContract => "its provider speaks another contract",
         NameError::NotADirectory => NOT_A_DIRECTORY,
         NameError::IsADirectory => IS_A_DIRECTORY,
         NameError::BadPath => BAD_PATH,
         NameError::TooManyLinks => TOO_MANY_LINKS,
         NameError::AlreadyExists => "the name is taken",
-        NameError::NotSupported => "its file system does not support this",
+        NameError::NotSupported => "its server does not support this",
         NameError::DeviceError => DEVICE,
         NameError::Damaged => DAMAGED,
         NameError::Exhausted => EXHAUSTED,

@@ -86,7 +86,7 @@ impl Feed {
         if self.paths.is_empty() {
             let Some(input) = self.input.take() else {
                 let usage = self.usage;
-                report::error(format_args!("no file is named and nothing feeds the standard input; usage: {usage}"));
+                report::error(format_args!("no file is named and standard input is not connected; usage: {usage}"));
                 return Ok(1);
             };
             return judge(INPUT_NAME, each(INPUT_NAME, Reader::of_input(Input::new(input))));
@@ -130,7 +130,7 @@ fn judge(asked: &str, outcome: Result<(), Error>) -> Result<i32, NoReader> {
         Ok(()) => Ok(0),
         Err(Error::File(error)) => Ok(report::path_error(asked, &error)),
         Err(Error::Input(broken)) => {
-            report::error(format_args!("standard input was cut off: {broken}"));
+            report::error(format_args!("standard input ended early: {broken}"));
             Ok(1)
         }
         Err(Error::NoReader) => Err(NoReader),

@@ -98,19 +98,19 @@ impl fmt::Display for NetError {
                 formatter.write_str("this system has no network stack; `ls /service` shows what it has")
             }
             NetError::Access(AccessError::ServerEnded) => {
-                formatter.write_str("the network stack ended during the request; try again, it is being restarted")
+                formatter.write_str("the network stack ended; try again, it is being restarted")
             }
             NetError::Access(error) => error.fmt(formatter),
             NetError::Tcp(error) => formatter.write_str(tcp_text(*error)),
             NetError::Dns(error) => formatter.write_str(dns_text(*error)),
             NetError::Ip(error) => formatter.write_str(ip_text(*error)),
             NetError::Address(error) => error.fmt(formatter),
-            NetError::Silent => formatter.write_str("timed out; try again, or with a longer timeout"),
+            NetError::Silent => formatter.write_str("timed out; try again, or allow more time"),
         }
     }
 }
 
-const UNREACHABLE: &str = "there is no route to it, or it does not answer; `route` shows the routes";
+const UNREACHABLE: &str = "no route to the host, or the host is down; `route` shows the routes";
 
 fn tcp_text(error: TcpError) -> &'static str {
     match error {
@@ -119,12 +119,12 @@ fn tcp_text(error: TcpError) -> &'static str {
              machine, of which ports below 1024 may need more rights"
         }
         TcpError::BadAddress => "the address is not one of this machine's, or cannot be used; `ipconfig` shows them",
-        TcpError::AddressInUse => "the port is in use; `netstat` shows by which program, or choose another one",
+        TcpError::AddressInUse => "the port is in use; `netstat` shows by whom",
         TcpError::ConnectionRefused => "connection refused; check the port, and that the server runs",
-        TcpError::Reset => "connection reset by the peer; try again",
+        TcpError::Reset => "connection reset by peer; try again",
         TcpError::TimedOut => "connection timed out; check the address, and `ping` it",
         TcpError::Unreachable => UNREACHABLE,
-        TcpError::Closed => "the connection has ended",
+        TcpError::Closed => "the connection is closed",
         TcpError::Exhausted => "the network stack has no memory, ports or sockets left; close some connections",
         TcpError::DeviceError => "the network interface failed; see `log`",
     }
@@ -132,8 +132,8 @@ fn tcp_text(error: TcpError) -> &'static str {
 
 fn dns_text(error: DnsError) -> &'static str {
     match error {
-        DnsError::BadName => "not a valid name: letters, digits, `-` and `.`, 253 bytes at most",
-        DnsError::NotFound => "there is no such name, or it has no such address; check its spelling",
+        DnsError::BadName => "invalid name; names have letters, digits, `-` and `.`, at most 253 bytes",
+        DnsError::NotFound => "unknown host, or it has no such address; check the spelling",
         DnsError::NoServer => "no name server is known; `ipconfig --dns ADDRESS` sets one, or give an address",
         DnsError::TimedOut => "the name servers timed out; `ipconfig` lists them, `ping` checks them",
         DnsError::ServerFailed => "the name server refused or failed; try again later",
@@ -149,15 +149,15 @@ fn ip_text(error: IpError) -> &'static str {
         IpError::NotPermitted => {
             "the network rules (see `cat /status/audit`) or the machine do not let this program do that"
         }
-        IpError::NotFound => "there is no such interface, address or route; `ipconfig` and `route` show them",
+        IpError::NotFound => "no such interface, address or route; `ipconfig` and `route` show them",
         IpError::AlreadyExists => "it exists already",
-        IpError::BadAddress => "the address or the prefix length is invalid here",
+        IpError::BadAddress => "invalid address or prefix length",
         IpError::NotSupported => {
             "this network stack cannot do that; where the host's network is used, change it on the host"
         }
         IpError::Unreachable => UNREACHABLE,
         IpError::TimedOut => "timed out",
-        IpError::Exhausted => "the limit is reached; remove one first",
+        IpError::Exhausted => "the limit is reached; remove something first",
     }
 }
 

@@ -38,7 +38,7 @@ impl Compiled {
         self.add(path)
     }
 
-    /// How many images were added.
+    /// Number of images added.
     pub fn images(&self) -> usize {
         self.images
     }
@@ -61,7 +61,7 @@ impl Compiled {
         self.files.iter().filter(|(file, _)| of_crate(file)).map(|(_, lines)| lines.len()).sum()
     }
 
-    /// Distinct lines of `core`, `alloc`, `std` and what they come with.
+    /// Distinct lines of `core`, `alloc`, `std` and their dependencies.
     pub fn lines_of_rust(&self) -> usize {
         self.files.iter().filter(|(file, _)| file.starts_with("/rustc/")).map(|(_, lines)| lines.len()).sum()
     }
@@ -85,7 +85,7 @@ impl Compiled {
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     fn add_units(&mut self, dwarf: &Dwarf<Reader<'_>>) -> gimli::Result<usize> {
         let mut count = 0;
         let mut headers = dwarf.units();

@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use sing::cargo::Package;
 use sing::failure::{Failure, Outcome};
 
-/// Words of code that the compiler does not vouch for. `asm!` stands in an `unsafe` block anyway.
+/// Macros for code that the compiler does not check. `asm!` needs an `unsafe` block anyway.
 const UNSAFE_WORDS: [&str; 2] = ["unsafe", "global_asm"];
 
 /// Counts of a crate's sources.
@@ -47,7 +47,7 @@ impl Sources {
             }
         }
         for folder in &folders {
-            // A folder inside another of them is counted with that.
+            // A nested folder is counted with its parent.
             if !folders.iter().any(|other| folder != other && folder.starts_with(other)) {
                 sources = [sources, of_folder(folder)?].into_iter().sum();
             }
@@ -85,7 +85,7 @@ fn count(source: &str) -> Sources {
             let unsafe_sites = walk(tokens, &mut lines);
             Sources { lines: lines.len(), unsafe_sites }
         }
-        // What is not Rust by itself, as a fragment for `include!`, is counted by its text.
+        // Fragments for `include!` do not parse as Rust, so their text is counted.
         Err(_) => Sources {
             lines: source.lines().filter(|line| !line.trim().is_empty()).count(),
             unsafe_sites: source

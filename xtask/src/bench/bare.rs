@@ -1,4 +1,4 @@
-//! A bare machine that measures, as `sing run` starts it.
+//! A bare machine for a measurement, started like `sing run`.
 
 use std::process::Command;
 
@@ -10,10 +10,10 @@ use sing::process::{MachineOutput, run_machine};
 use sing::repository::Repository;
 use sing::systems::{self, Platform};
 
-/// A machine and what it is to do.
+/// A machine and its commands.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine<'a> {
-    /// Its kind; not the hosted one.
+    /// Not `hosted`.
     pub kind: MachineName,
     /// Its processors.
     pub processors: u32,
@@ -25,12 +25,12 @@ pub struct Machine<'a> {
     pub parameters: &'a [&'a str],
     /// Further arguments for QEMU.
     pub qemu: &'a [&'a str],
-    /// What its shell does.
+    /// Commands for its shell.
     pub commands: &'a str,
 }
 
 impl Machine<'_> {
-    /// Runs it to its end. The system is built before: no build runs within the time that the machine has.
+    /// Builds the system, then runs the machine to its end; the timeout covers the run only.
     ///
     /// # Errors
     /// The system does not build, or the machine cannot be started.
@@ -52,12 +52,12 @@ impl Machine<'_> {
         run_machine(command, LIMIT)
     }
 
-    /// How a person starts it, behind the tool's name.
+    /// Arguments of `sing` that start it.
     pub fn way(&self) -> String {
         format!("run --machine {} --system {} -c '{}'", self.word(), self.system, self.commands)
     }
 
-    /// Its kind as the command line calls it.
+    /// The value of `--machine`.
     pub fn word(&self) -> &'static str {
         match self.kind {
             MachineName::Hosted => "hosted",

@@ -1,11 +1,9 @@
-//! Where the time goes from the kernel's entry to the shell's prompt and to its first command, and what a small system
-//! needs of memory.
+//! `sing bench boot`: time from kernel entry to the shell's prompt and first command, by step, and memory use of a
+//! small system.
 //!
-//! Kernel and shell say at which moments of the guest's time they are (`boot-mark NAME NANOSECONDS`, asked
-//! for by a boot parameter). Guest time goes on while the host does something else, so the fastest of several
-//! starts is shown; beside it a start whose clock is the count of instructions, one a nanosecond, which is always
-//! the same.
-//! Deliberately not here: what the moments mean; who marks them knows.
+//! A boot parameter makes kernel and shell print marks in guest time (`boot-mark NAME NANOSECONDS`). Guest time
+//! advances while the host is busy, so the fastest of several starts is shown, beside a start that counts
+//! instructions, which is deterministic. Deliberately not here: the meaning of the marks.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +18,10 @@ use sing::command_line::MachineName;
 use sing::failure::{Failure, Outcome};
 use sing::repository::{Repository, write_whole};
 
-/// Starts of which the fastest counts.
+/// Number of starts; the fastest counts.
 const STARTS: usize = 7;
-/// The shell leaves two notes, which have the program's name: when it takes commands, and when the first one runs,
-/// because the rest of the system has been started.
+/// The shell sets two marks with the program's name: at its prompt, and at its first command, after which all services
+/// run.
 const SHELL: &str = "shell";
 const PROMPT: &str = "prompt";
 const FIRST_COMMAND: &str = "first-command";
@@ -32,23 +30,23 @@ const PROMPT_NS_MAX: u64 = 150_000_000;
 const COMMAND_NS_MAX: u64 = 300_000_000;
 const KERNEL_BYTES_MAX: u64 = 1 << 20;
 const MEMORY_BYTES_MAX: u64 = 24 << 20;
-/// The counter of all memory that is not free.
+/// Counter of memory in use.
 const MEMORY: &str = "memory bytes in use";
 const MEBIBYTES: u32 = 256;
 
-/// Moments in the order in which they came, in nanoseconds since the kernel was entered.
+/// Marks in order, in nanoseconds since kernel entry.
 type Marks = Vec<(String, u64)>;
 
-/// A start, and what the system told of itself at its first command.
+/// A start: its marks, and the system's counters at the first command.
 struct Start {
     marks: Marks,
     counters: BTreeMap<String, u64>,
 }
 
-/// `sing bench boot`. Returns 1 when something is more than it is to be.
+/// `sing bench boot`. Returns 1 if a limit is exceeded.
 ///
 /// # Errors
-/// The machine is the hosted one, cannot be built or run, or does not come to its first command.
+/// The machine is the hosted one, cannot be built or run, or does not reach its first command.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     if arguments.machine == MachineName::Hosted {
         return Err(Failure::new("starts are measured on bare machines, and this is the hosted one")
@@ -121,7 +119,7 @@ fn start(repository: &Repository, kind: MachineName, qemu: &[&str]) -> Outcome<S
     }
 }
 
-/// The moments up to the first command.
+/// The marks up to the first command.
 fn marks(text: &str) -> Marks {
     let mark = |line: &str| {
         let mut words = line.split_once("boot-mark ")?.1.split_whitespace();
@@ -158,7 +156,7 @@ impl Start {
     }
 }
 
-/// Something that is to be at most so much.
+/// A measured value with an upper limit.
 struct Need {
     what: &'static str,
     unit: &'static str,
@@ -178,7 +176,7 @@ impl Need {
     }
 }
 
-/// A line for each step: until when it took, how long, and in how many instructions.
+/// A line for each step: end, duration and instructions.
 fn table(timed: &Marks, counted: &Marks) -> String {
     let mut text =
         format!("{:<34} {:>10} {:>10} {:>14}\n", "from the kernel's entry to", "at, ms", "took, ms", "instructions");
@@ -187,7 +185,7 @@ fn table(timed: &Marks, counted: &Marks) -> String {
         marks.iter().zip(before).map(|((_, at), before)| at.saturating_sub(before)).collect()
     };
     let milliseconds = |nanoseconds: u64| nanoseconds as f64 / 1e6;
-    // The steps of both are the same ones, but for what several SIPs do at the same time.
+    // Both starts have the same steps, up to the order of concurrent SIPs.
     let instructions: BTreeMap<&str, u64> = counted.iter().map(|(name, _)| name.as_str()).zip(steps(counted)).collect();
     for ((name, at), took) in timed.iter().zip(steps(timed)) {
         let counted = instructions.get(name.as_str()).map_or("-".to_string(), |count| grouped(*count));

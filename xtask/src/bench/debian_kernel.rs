@@ -1,5 +1,5 @@
-//! Debian's Linux kernel for virtual machines: fetched when it is first asked for, with apt, which checks
-//! its signature; nothing is installed on the host.
+//! Debian's Linux kernel for virtual machines, fetched on first use with apt, which verifies its signature. Nothing is
+//! installed on the host.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,9 +8,9 @@ use sing::failure::{Failure, Outcome};
 use sing::host_tools;
 use sing::repository::{Repository, write_whole};
 
-/// The package that always depends on the newest kernel.
+/// Metapackage of the newest kernel.
 const NEWEST: &str = "linux-image-cloud-amd64";
-/// Modules that a network card of virtio needs, in the order in which they are loaded.
+/// Modules for virtio-net, in load order.
 const NETWORK_MODULES: [&str; 8] = [
     "drivers/virtio/virtio_ring",
     "drivers/virtio/virtio",
@@ -21,10 +21,10 @@ const NETWORK_MODULES: [&str; 8] = [
     "drivers/net/net_failover",
     "drivers/net/virtio_net",
 ];
-/// How the packages of one kernel are called, before its version.
+/// Package name prefix of a kernel.
 const PREFIX: &str = "linux-image-";
 
-/// Where the kernel lies: the one that is given, one that was fetched before, or one fetched now.
+/// Returns the path of the kernel: the given one, a cached one, or one fetched now.
 ///
 /// # Errors
 /// It cannot be fetched; the failure says what to do.
@@ -45,8 +45,7 @@ pub fn find(repository: &Repository, given: Option<&Path>) -> Outcome<PathBuf> {
     fetch(&folder)
 }
 
-/// The folder with the fetched kernel's modules for a network card of virtio, whose names are in the order in which
-/// they are loaded.
+/// Returns the folder of the fetched kernel's virtio-net modules, whose names sort in load order.
 ///
 /// # Errors
 /// They cannot be fetched.
@@ -54,7 +53,7 @@ pub fn network_modules(repository: &Repository) -> Outcome<PathBuf> {
     let kernel = find(repository, None)?;
     let place = modules_beside(&kernel);
     if !place.is_dir() {
-        // It was fetched before anybody asked for modules.
+        // An earlier fetch was without modules.
         fetch(&repository.output("bench"))?;
     }
     Ok(place)
@@ -77,7 +76,7 @@ fn fetch(folder: &Path) -> Outcome<PathBuf> {
     let package = match newest_package() {
         Some(package) => package,
         None => {
-            // The lists of packages may be old or missing; without the right to renew them this changes nothing.
+            // The package lists may be stale or missing; without privileges this has no effect.
             let _ = apt_get(&["update"], folder);
             let unknown = || Failure::new(format!("apt knows no package {NEWEST} on this host")).remedy(OWN);
             newest_package().ok_or_else(unknown)?
@@ -91,7 +90,7 @@ fn fetch(folder: &Path) -> Outcome<PathBuf> {
         unpack_modules(&download, &package, &modules_beside(&path))?;
         unpack(&download, &package, &format!("./boot/vmlinuz-{}", version(&package)))
     });
-    // What was unpacked is kept; the rest only takes room.
+    // Only the unpacked files are kept.
     let _ = std::fs::remove_dir_all(&download);
     write_whole(&path, &fetched?)?;
     Ok(path)
@@ -139,7 +138,7 @@ fn unpack_modules(folder: &Path, package: &str, place: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// A file in the package that lies in the folder.
+/// Extracts a file of the package in the folder.
 fn unpack(folder: &Path, package: &str, member: &str) -> Outcome<Vec<u8>> {
     let files = std::fs::read_dir(folder).map_err(|error| Failure::file("read the folder", folder, &error))?;
     let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
@@ -156,7 +155,7 @@ fn unpack(folder: &Path, package: &str, member: &str) -> Outcome<Vec<u8>> {
         .map_err(cannot)?;
     let archive = reader.stdout.take().map_or_else(Stdio::null, Stdio::from);
     let kernel = Command::new("tar").args(["-xO", member]).stdin(archive).output().map_err(cannot);
-    // Once tar has ended, nobody needs the rest of the archive.
+    // After tar has ended, the rest of the archive is not needed.
     let _ = reader.wait();
     let kernel = kernel?;
     if !kernel.status.success() || kernel.stdout.is_empty() {

@@ -1,12 +1,9 @@
-//! `sing bench disk`: how fast files of an ext2 disk are read and written, beside Linux's ext2 with the same image
-//! in the same run.
+//! `sing bench disk`: throughput and latency of files on ext2, beside Linux's ext2 with the same image in the same run.
 //!
-//! Each task is done by a machine that was just started, and by Linux on a volume that was just mounted, by turns the
-//! one or the other first; after both, the next round begins, so that what else the host does falls on both. The host
-//! reads the image once before all, because what lies below it may keep some in memory. Before each turn it gives up
-//! what it holds of the image: the first time that a task is done is cold, the others are warm.
-//! Both sides print lines `bench NAME NANOSECONDS`. Deliberately not here: the tasks themselves; they are in
-//! `apps/bench-disk` and `benches/linux`, and ask the same of their systems.
+//! In each round a freshly started machine and a freshly mounted Linux volume run each task, in alternating order, so
+//! that other load of the host affects both. The image is read once in advance to warm caches below the host, and
+//! dropped from the host's page cache before each turn: a task's first run is cold, the others are warm. Both sides
+//! print lines `bench NAME NANOSECONDS`. Deliberately not here: the tasks, in `apps/bench-disk` and `benches/linux`.
 
 mod charts;
 mod image;
@@ -32,7 +29,7 @@ use linux::Linux;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// Buffers for reading the large file.
+/// Buffer sizes for reading the large file, in bytes.
 const READ_BLOCKS: [u64; 7] = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 16 * MIB, 96 * MIB];
 const WRITE_BLOCKS: [u64; 5] = [4 * KIB, 16 * KIB, 64 * KIB, MIB, 16 * MIB];
 const WRITTEN_MIB: u64 = 256;
@@ -43,32 +40,32 @@ const TIMED_READS: u64 = 2_000;
 const TIMED_BLOCK: u64 = 16 * KIB;
 /// Once cold, then warm.
 const READ_ROUNDS: u64 = 10;
-/// At least as fast as Linux.
+/// Target ratio: as fast as Linux.
 const AS_FAST: f64 = 1.0;
-/// At least half as fast.
+/// Target ratio: half as fast.
 const HALF: f64 = 0.5;
-/// From buffers of this size on, reading and writing is to be as fast as in Linux.
+/// Minimum buffer size, in bytes, from which the target is Linux's speed.
 const AS_FAST_FROM: u64 = 16 * KIB;
 
-/// Something that both systems do.
+/// A task that both systems run.
 #[derive(Debug, Clone, Copy)]
 pub struct Task {
-    /// As the programs call it.
+    /// The benchmark programs' name of it.
     pub name: &'static str,
-    /// Below the root of the volume.
+    /// Relative to the root of the volume.
     pub path: &'static str,
-    /// Bytes of a request.
+    /// Bytes per request.
     pub block_bytes: u64,
-    /// How much is written.
+    /// MiB to write.
     pub size_mib: u64,
-    /// How many requests or files.
+    /// Number of requests or files.
     pub count: u64,
-    /// How often in a row.
+    /// Repetitions.
     pub rounds: u64,
 }
 
 impl Task {
-    /// What a person calls it.
+    /// Display name.
     pub fn label(&self) -> String {
         match self.name {
             "read" => format!("read {}", size_text(self.block_bytes)),
@@ -78,20 +75,20 @@ impl Task {
     }
 }
 
-/// Nanoseconds of each turn, by name; the middle one, where a turn measured something several times.
+/// Nanoseconds of each turn, by name; the median if a turn measured a figure several times.
 pub type Samples = BTreeMap<String, Vec<u64>>;
 
-/// What both systems took.
+/// Times of both systems.
 #[derive(Default)]
 pub struct Measured {
     here: Samples,
     linux: Samples,
 }
 
-/// `sing bench disk`. Returns 1 when something could not be measured; a missed target is no failure, but is shown.
+/// `sing bench disk`. Returns 1 if something could not be measured; a missed target is shown, but is not a failure.
 ///
 /// # Errors
-/// The image or the system cannot be made or run.
+/// The image or the system cannot be built or run.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     if arguments.machine != MachineName::Hosted {
         return Err(Failure::new("the disk is measured on the hosted machine, beside Linux with the same image")
@@ -101,7 +98,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let image = image::path(repository)?;
     let manifest = repository.system_manifest("bench-disk".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
-    // An earlier run may have been cut off.
+    // An earlier run may have been interrupted.
     mend(&image)?;
     let program = linux_program(repository)?;
     let linux = Linux::new(program.clone(), &image, repository.output("bench-disk.mount"))?;
@@ -110,7 +107,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     for round in 1..=arguments.rounds {
         for task in &tasks {
             eprintln!("sing: round {round} of {}: {}", arguments.rounds, task.label());
-            // What lies below the host has caches as well, which serve who comes second.
+            // Caches below the host favour the second reader.
             for is_here in [round % 2 == 1, round % 2 == 0] {
                 linux::forget(&program, &image)?;
                 if is_here {
@@ -132,7 +129,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     Ok(u8::from(rows.iter().any(|row| row.here.is_none())))
 }
 
-/// Has what lies below the host, a disk with memory or a machine that runs this one, hold the image as far as it will.
+/// Warms caches below the host (disk cache, hypervisor) with the image.
 fn read_once(image: &Path) -> Outcome<()> {
     let copied = std::fs::File::open(image).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
     copied.map(drop).map_err(|error| Failure::file("read", image, &error))
@@ -142,10 +139,10 @@ fn task(name: &'static str, path: &'static str) -> Task {
     Task { name, path, block_bytes: 64 * KIB, size_mib: WRITTEN_MIB, count: 1, rounds: 1 }
 }
 
-/// The tasks that have `part` in their names.
+/// Returns the tasks whose names contain `part`.
 ///
 /// # Errors
-/// There is none.
+/// None matches.
 fn tasks_named(part: &str) -> Outcome<Vec<Task>> {
     let (named, others): (Vec<Task>, Vec<Task>) = tasks().into_iter().partition(|task| task.label().contains(part));
     if named.is_empty() {
@@ -172,7 +169,7 @@ fn tasks() -> Vec<Task> {
     tasks
 }
 
-/// A machine that does the task and ends.
+/// Runs the task on a machine.
 fn measure_here(ready: &Ready, image: &Path, task: &Task) -> Outcome<Figures> {
     let commands = format!(
         "bench-disk /fs/disk0/{} --task {} --block-bytes {} --size-mib {} --count {} --rounds {} --figures",
@@ -180,7 +177,7 @@ fn measure_here(ready: &Ready, image: &Path, task: &Task) -> Outcome<Figures> {
     );
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--disk").arg(image);
-    // One client and its server take turns, as on Linux's side, which is one thread.
+    // Client and server alternate, as Linux's side is one thread.
     command.args(["--processors", "1"]);
     command.arg("--parameter").arg(format!("commands={commands}"));
     let way = format!("run --system bench-disk --disk {} -c '{commands}'", image.display());
@@ -189,13 +186,12 @@ fn measure_here(ready: &Ready, image: &Path, task: &Task) -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// A machine that ended without unmounting leaves what the next mount mends, be it here; Linux's ext2 leaves
-/// that to e2fsck.
+/// Repairs the volume of a machine that ended without unmounting: our mount does so itself, Linux's ext2 needs e2fsck.
 fn mend(image: &Path) -> Outcome<()> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("e2fsck");
     command.env("PATH", format!("{path}:/usr/sbin:/sbin")).arg("-p").arg(image);
-    // Where there is no such program, Linux is the one that says so.
+    // If e2fsck is missing, Linux's mount fails with a message.
     let Ok(output) = command.output() else { return Ok(()) };
     match output.status.code() {
         Some(0 | 1) => Ok(()),
@@ -204,7 +200,7 @@ fn mend(image: &Path) -> Outcome<()> {
     }
 }
 
-/// Adds what one turn measured: a figure of the first round is cold.
+/// Adds the figures of a turn; those of the first round are cold.
 fn add(samples: &mut Samples, task: &Task, figures: &Figures) {
     let mut rounds: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (name, nanoseconds) in figures {
@@ -217,11 +213,11 @@ fn add(samples: &mut Samples, task: &Task, figures: &Figures) {
     }
 }
 
-/// The name of a figure among all.
+/// Returns the key of a figure.
 fn key(task: &Task, figure: &str, first: bool) -> String {
     match task.name {
         "read" => format!("read {} {}", task.block_bytes, temperature(first)),
-        // Writing is never warm: the file is cut before.
+        // Writing is never warm: the file is truncated first.
         "write" => format!("write {}", task.block_bytes),
         "files" => figure.to_string(),
         _ => format!("{figure} {}", temperature(first)),
@@ -232,20 +228,19 @@ fn temperature(first: bool) -> &'static str {
     if first { "cold" } else { "warm" }
 }
 
-/// Bytes as people say them.
+/// Formats an amount of bytes.
 fn size_text(bytes: u64) -> String {
     if bytes >= MIB { format!("{} MiB", bytes / MIB) } else { format!("{} KiB", bytes / KIB) }
 }
 
-/// The middle one.
+/// Median.
 fn median(samples: &Samples, key: &str) -> Option<u64> {
     let mut all = samples.get(key)?.clone();
     all.sort_unstable();
     all.get(all.len() / 2).copied()
 }
 
-/// How many times as fast as Linux: the middle one of the ratios of turns that followed one another, since what else the
-/// host does changes from turn to turn.
+/// Speed relative to Linux: the median of the ratios of adjacent turns, since the host's other load varies.
 fn ratio(measured: &Measured, key: &str) -> Option<f64> {
     let pairs = measured.here.get(key)?.iter().zip(measured.linux.get(key)?);
     let mut all: Vec<f64> = pairs.map(|(here, linux)| *linux as f64 / (*here).max(1) as f64).collect();
@@ -271,7 +266,7 @@ mod tests {
     #[test]
     fn turns_that_followed_one_another_are_compared() {
         let of = |turns: [u64; 3]| Samples::from([("tree warm".to_string(), turns.into())]);
-        // The host was busy in the second turn of both, and slept in the third here.
+        // The host was busy in the second turn of both, and idle in the third of ours.
         let measured = Measured { here: of([10, 100, 90]), linux: of([20, 200, 30]) };
         assert_eq!(ratio(&measured, "tree warm"), Some(2.0));
         assert_eq!(ratio(&measured, "tree cold"), None);

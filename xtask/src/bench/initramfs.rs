@@ -1,4 +1,4 @@
-//! The first files of a Linux system, as one archive that its kernel unpacks into memory.
+//! An initramfs: files that the Linux kernel unpacks into memory at boot.
 //!
 //! The format is `newc` of cpio (Linux, `Documentation/driver-api/early-userspace/buffer-format.rst`):
 //! for each file a header of 13 numbers of 8 hexadecimal digits each behind the magic `070701`, the name
@@ -7,15 +7,15 @@
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
-/// The device that Linux gives its first program as standard streams: major and minor number.
+/// Major and minor number of the console, the standard streams of init.
 const CONSOLE: (u32, u32) = (5, 1);
 
-/// An archive of what one program needs that runs as the first and only one.
+/// Returns an archive with one program as init.
 pub fn of_one_program(program: &[u8]) -> Vec<u8> {
     Archive::of(program).end()
 }
 
-/// An archive that grows.
+/// An archive under construction.
 #[derive(Default)]
 pub struct Archive {
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// With the first program and what Linux needs to start it.
+    /// Creates an archive with the init program and the console device.
     pub fn of(program: &[u8]) -> Archive {
         let mut archive = Archive::default();
         for folder in ["dev", "proc", "sys"] {
@@ -35,7 +35,7 @@ impl Archive {
         archive
     }
 
-    /// Adds a folder; what lies in it comes after it.
+    /// Adds a folder, which must precede its contents.
     pub fn folder(&mut self, name: &str) {
         self.add(name, DIRECTORY | 0o755, (0, 0), &[]);
     }

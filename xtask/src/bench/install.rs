@@ -1,7 +1,7 @@
-//! `sing bench install`: how long it takes to verify a package with an image of 500 KB and to install it into a system
-//! image of this repository, from the bytes of both to the new file on the disk.
+//! `sing bench install`: time to verify a package with an image of 500 KB and to install it into a system image, from
+//! the bytes of both to the new file on disk.
 //!
-//! Deliberately not here: how long a running system takes, which verifies with the same code.
+//! Deliberately not here: installing into a running system, which verifies with the same code.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +15,18 @@ use sing::install::{change_file, sample};
 use sing::repository::{Repository, write_whole};
 use sing::systems::{self, Platform};
 
-/// The longest that it may take.
+/// Target.
 const TARGET: Duration = Duration::from_millis(50);
-/// How often it is done; the median is shown.
+/// Rounds, of which the median is shown.
 const TURNS: usize = 21;
-/// `sing bench install`. Returns 1 when the target is missed.
+/// `sing bench install`. Returns 1 if the target is missed.
 ///
 /// # Errors
 /// The system cannot be built, or the package is refused.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     let system = arguments.system.as_deref().unwrap_or("hosted".as_ref());
     let manifest = repository.system_manifest(system)?;
-    // Of an image that is there already nothing is to be built, and nothing is started.
+    // An existing image is neither built nor started.
     let image = if manifest.extension().is_some_and(|extension| extension == "system") {
         manifest
     } else {
@@ -76,7 +76,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     Ok(status)
 }
 
-/// What is said of the time that it took, and the exit status.
+/// Returns the report and the exit status.
 fn verdict(whole: Duration) -> (&'static str, u8) {
     if whole <= TARGET { ("ok", 0) } else { ("missed", 1) }
 }

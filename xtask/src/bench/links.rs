@@ -1,8 +1,8 @@
-//! `sing bench links`: how long a file of 3 MiB takes over bad links, from the web server over a network stack of the
-//! system's own, beside nginx over Linux's, in the same run.
+//! `sing bench links`: time to transfer 3 MiB over impaired links, from the web server over the system's TCP and from
+//! nginx over Linux's, in the same run.
 //!
 //! Each side has a link of its own between two network namespaces that end with the measurement, and `wire.py` of the
-//! tests is the link: not every kernel has `tc netem`. The sides take turns, so what else the host does falls on both.
+//! tests is the link: not every kernel has `tc netem`. The sides alternate, so that the host's other load affects both.
 //! Deliberately not here: the namespaces and the servers (`network`).
 
 mod network;
@@ -20,7 +20,7 @@ use sing::systems::{self, Platform};
 
 use network::Network;
 
-/// What links do to packets, and what people call it.
+/// Impairments and their display names.
 const LINKS: [(&str, &str); 5] = [
     ("nothing", ""),
     ("5 % lost", "loss=0.05"),
@@ -28,27 +28,27 @@ const LINKS: [(&str, &str); 5] = [
     ("a quarter 1 to 5 ms late", "reorder=0.25"),
     ("all of that", "loss=0.05 delay=50 reorder=0.25"),
 ];
-/// What is fetched.
+/// Path of the fetched file.
 const FILE_BYTES: usize = 3 << 20;
-/// Times of a round; one that meets the loss of a beginning takes a second longer, and says nothing of the rest.
+/// Fetches per round. One whose SYN is lost takes a second longer and is not representative.
 const FETCHES: usize = 5;
-/// A fetch may take so many times Linux's time.
+/// Target: maximum ratio to Linux's time.
 const WANTED: f64 = 2.0;
 const SYSTEM: &str = "web-tap";
 const NEEDED: [(&str, &str); 4] =
     [("ip", "iproute2"), ("python3", "python3"), ("curl", "curl"), ("nginx", "nginx-light")];
 
-/// The seconds that fetches over one link took.
+/// Times of fetches over one link, in seconds.
 struct Measured {
     name: &'static str,
     here: Vec<f64>,
     linux: Vec<f64>,
 }
 
-/// `sing bench links`. A missed target is no failure, but is shown.
+/// `sing bench links`. A missed target is shown, but is not a failure.
 ///
 /// # Errors
-/// A tool is missing, this user may make no namespaces, a server does not serve, or a file arrives damaged.
+/// A tool is missing, this user may not create namespaces, a server does not respond, or a file arrives damaged.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     for (program, package) in NEEDED {
         if host_tools::find(program).is_none() {
@@ -57,7 +57,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
             );
         }
     }
-    // Before there are namespaces, which have no way to what a build may have to fetch.
+    // Built in advance: inside the namespaces a build could not download anything.
     let manifest = repository.system_manifest(arguments.system.as_deref().unwrap_or(SYSTEM.as_ref()))?;
     systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let folder = repository.output("bench/links");
@@ -88,12 +88,12 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     Ok(0)
 }
 
-/// Bytes of which no two stretches are alike.
+/// Pseudo-random bytes, so that no two stretches are alike.
 fn content() -> Vec<u8> {
     (0..FILE_BYTES as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// The links that have `part` in their names.
+/// Returns the links whose names contain `part`.
 fn links_named(part: &str) -> Outcome<Vec<(&'static str, &'static str)>> {
     let named: Vec<_> = LINKS.into_iter().filter(|(name, _)| name.contains(part)).collect();
     if named.is_empty() {

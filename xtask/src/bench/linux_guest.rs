@@ -1,7 +1,6 @@
-//! Linux in a virtual machine that counts instructions: Debian's kernel, and the measuring program as the
-//! first and only one.
+//! Linux in a virtual machine that counts instructions: Debian's kernel, with the measuring program as init.
 //!
-//! Deliberately not here: the kernel's way to this host (`debian_kernel`).
+//! Deliberately not here: fetching the kernel (`debian_kernel`).
 
 use std::path::Path;
 use std::process::Command;
@@ -14,16 +13,16 @@ use sing::failure::{Failure, Outcome};
 use sing::process::run_machine;
 use sing::repository::{Repository, write_if_changed};
 
-/// What the counter shows for a thousand instructions when it counts instructions.
+/// Counter increment of a thousand instructions, if it counts instructions.
 const THOUSAND: u64 = 1_000;
-/// A reset instead of a power-off ends QEMU too, so that a Linux that fails does not start again.
+/// A reset ends QEMU, too, so that a failing Linux does not reboot.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1";
 
-/// Measures Linux; `more` are the arguments by which QEMU counts instructions.
+/// Measures Linux; `more` are QEMU's arguments for counting instructions.
 ///
 /// # Errors
-/// The kernel cannot be had, the program not be built, or QEMU not be started; Linux gives no figures; or
-/// the counter does not count instructions.
+/// The kernel cannot be fetched, the program not built or QEMU not started; Linux prints no figures; or the counter
+/// does not count instructions.
 pub fn measure(repository: &Repository, kernel: Option<&Path>, more: &[&str]) -> Outcome<Figures> {
     let qemu = qemu::find()?;
     let kernel = debian_kernel::find(repository, kernel)?;
@@ -51,13 +50,13 @@ pub fn measure(repository: &Repository, kernel: Option<&Path>, more: &[&str]) ->
     }
 }
 
-/// The measuring program, with all that it needs in it.
+/// Builds the measuring program, statically linked.
 ///
 /// # Errors
 /// It cannot be built.
 pub fn program(repository: &Repository) -> Outcome<Vec<u8>> {
     let mut command = cargo::command(repository);
-    // The target is named, though it is the host's own: so that the flags leave build scripts alone.
+    // An explicit target keeps the flags away from build scripts.
     command.args(["build", "--release", "--package", "bench-linux", "--target", cargo::TARGET, "--manifest-path"]);
     command.arg(repository.base().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
     let flags = ["-Ctarget-feature=+crt-static", "-Cstrip=symbols"];

@@ -1,13 +1,9 @@
-//! What a machine with several processors gets done: independent pairs of SIPs, each of which sends a
-//! number to and fro without end.
+//! `sing bench pairs`: scaling over processors, with independent pairs of SIPs that exchange a number continuously.
 //!
-//! With QEMU counting instructions, one thread of the host executes all processors in turn. The
-//! instructions of a round trip are then exact, and show whether processors hinder each other; and the
-//! switches of each processor show whether it had its share. What the machine would do if its processors ran
-//! at the same time, each an instruction a nanosecond, follows: a processor that had work gets done as many
-//! round trips as it has instructions for. Without counting, and on the hosted machine, as many processors run
-//! at the same time as the host has, and time is the host's: that is measured, not derived, but only as good as
-//! the host is idle.
+//! While QEMU counts instructions, one host thread executes all processors in turn. Instructions per round trip are
+//! exact and show contention; switches per processor show the balance. The throughput of truly parallel processors, at
+//! one instruction per nanosecond each, is derived from both. Without counting, and on the hosted machine, processors
+//! run in parallel and throughput is measured in host time, which needs an idle host.
 
 use serde_json::{Value, json};
 
@@ -18,13 +14,13 @@ use sing::command_line::MachineName;
 use sing::failure::Outcome;
 use sing::repository::{Repository, write_whole};
 
-/// Pairs and processors go from one to this.
+/// Maximum number of pairs and processors.
 const MOST: u32 = 4;
-/// A processor with less than this part of all switches only started something and handed it on.
+/// A processor with a smaller share of all switches counts as idle.
 const SHARE_OF_A_BUSY_PROCESSOR: f64 = 0.02;
 const BAR_CELLS: f64 = 40.0;
 
-/// So many pairs on so many processors.
+/// A number of pairs on a number of processors.
 struct Point {
     processors: u32,
     pairs: u32,
@@ -71,7 +67,7 @@ fn measure(repository: &Repository, kind: MachineName, processors: u32, qemu: &[
     Ok(points(processors, &figures))
 }
 
-/// The points among the figures of a machine with so many processors.
+/// Returns the points in the figures of a machine with this number of processors.
 fn points(processors: u32, figures: &Figures) -> Vec<Point> {
     let point = |pairs: u32| {
         let figure = |name: &str| figures.get(&format!("pairs_{pairs}_{name}")).copied();
@@ -93,25 +89,24 @@ impl Point {
         self.ticks as f64 / self.round_trips.max(1) as f64
     }
 
-    /// Each processor's part of all switches.
+    /// Each processor's share of all switches.
     fn shares(&self) -> Vec<f64> {
         let all = self.switches.iter().sum::<u64>().max(1) as f64;
         self.switches.iter().map(|&switches| switches as f64 / all).collect()
     }
 
-    /// Processors that had work at the same time: the two of a pair take turns, so a pair that moved from one
-    /// processor to another was still on one at a time.
+    /// Number of processors busy at the same time; the two SIPs of a pair alternate, so a pair uses one at a time.
     fn busy(&self) -> usize {
         let worked = self.shares().iter().filter(|&&share| share >= SHARE_OF_A_BUSY_PROCESSOR).count();
         worked.min(self.pairs as usize)
     }
 
-    /// Round trips in a second in which each busy processor executes a thousand million instructions.
+    /// Round trips per second, at 10^9 instructions per second on each busy processor.
     fn derived_rate(&self) -> f64 {
         self.busy() as f64 * 1e9 / self.ticks_per_round_trip()
     }
 
-    /// Round trips in a second of the guest.
+    /// Round trips per second of guest time.
     fn measured_rate(&self) -> f64 {
         self.round_trips as f64 * 1e9 / self.nanoseconds.max(1) as f64
     }

@@ -1,5 +1,4 @@
-//! The table of the benchmark: what was measured, beside Linux, Singularity of 2007 and what is to be
-//! reached.
+//! The benchmark's table: figures beside Linux, Singularity of 2007 and the targets.
 //!
 //! Deliberately not here: where the figures come from.
 
@@ -7,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-/// How much dearer an operation may be among many.
+/// Maximum slowdown of an operation among many SIPs.
 const CROWDED_TIMES: f64 = 1.5;
 
-/// What the figures count.
+/// Unit of the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Cycles of the processor's time-stamp counter.
@@ -28,12 +27,12 @@ impl Unit {
     }
 }
 
-/// What is to be reached.
+/// Target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Target {
-    /// At most so many cycles; of instructions it says nothing.
+    /// Maximum in cycles; does not apply to instructions.
     Cycles(u64),
-    /// At most so many times the figure of another operation.
+    /// Maximum as a multiple of another operation.
     Times(f64, &'static str),
 }
 
@@ -52,7 +51,7 @@ const fn row(name: &'static str, operation: &'static str, singularity: &'static 
     Row { name, here: name, operation, singularity, target }
 }
 
-/// The costs to reach, beside the figures that the Singularity papers give.
+/// The targets, beside the figures of the Singularity papers.
 const ROWS: [Row; 13] = [
     row("abi_call", "ABI call", "80-91", Target::Cycles(15)),
     row("thread_yield", "thread yield", "346-365", Target::Cycles(120)),
@@ -72,7 +71,7 @@ const ROWS: [Row; 13] = [
 /// Figures by name.
 pub type Figures = BTreeMap<String, u64>;
 
-/// The figures in lines `bench NAME FIGURE`; other lines are not for this program.
+/// Parses lines `bench NAME FIGURE`; ignores others.
 pub fn figures(text: &str) -> Figures {
     let figure = |line: &str| {
         let mut words = line.trim().strip_prefix("bench ")?.split_whitespace();
@@ -81,13 +80,13 @@ pub fn figures(text: &str) -> Figures {
     text.lines().filter_map(figure).collect()
 }
 
-/// Operations that have no figure here.
+/// Operations without a figure.
 pub fn missing(ours: &Figures) -> Vec<&'static str> {
     ROWS.iter().filter(|row| row.here == row.name && !ours.contains_key(row.here)).map(|row| row.name).collect()
 }
 
 impl Row {
-    /// The target as a figure; none when there is none, or the operation it is measured by has no figure.
+    /// The target as a figure; `None` if there is none, or if the reference operation has no figure.
     fn target_figure(&self, unit: Unit, ours: &Figures) -> Option<u64> {
         match (self.target, unit) {
             (Target::Cycles(cycles), Unit::Cycles) => Some(cycles),
@@ -124,7 +123,7 @@ pub fn table(unit: Unit, ours: &Figures, linux: &Figures) -> String {
         Unit::Cycles => "faster",
         Unit::Instructions => "fewer",
     };
-    // What the papers say are cycles, also beside instructions.
+    // The papers' figures are cycles, even beside instructions.
     let singularity = match unit {
         Unit::Cycles => "Singularity 2007",
         Unit::Instructions => "2007, cycles",
@@ -149,7 +148,7 @@ pub fn table(unit: Unit, ours: &Figures, linux: &Figures) -> String {
     text
 }
 
-/// Each figure beside the same among many SIPs and channels, which is to be within one and a half times.
+/// Compares each figure with that among many SIPs and channels, which may be up to 1.5 times as large.
 pub fn crowded(figures: &Figures, processors: usize) -> String {
     let mut text = format!(
         "\nwith {processors} processor{}, and among {} SIPs and {} channels (target: within {CROWDED_TIMES}x)\n",
@@ -162,7 +161,7 @@ pub fn crowded(figures: &Figures, processors: usize) -> String {
             continue;
         };
         if name == "thread_yield" && processors > 1 {
-            // The partner runs elsewhere, so this would be the figure of a yield to nobody.
+            // The partner runs on another processor, so this yield would not switch.
             continue;
         }
         let times = *crowded as f64 / (*alone).max(1) as f64;
@@ -194,7 +193,7 @@ pub fn json_list(unit: Unit, ours: &Figures, linux: &Figures) -> String {
     format!("{:#}\n", serde_json::Value::from(list))
 }
 
-/// A number with commas.
+/// Formats a number with thousands separators.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,11 +1,9 @@
-//! `sing bench web`: how many requests a second the web server answers, beside nginx with the same files and the same
-//! client, in the same run.
+//! `sing bench web`: requests per second of the web server, beside nginx with the same files and client in the same
+//! run.
 //!
-//! Both sides run all the time, on one processor of the host, and are asked in short turns one after the other while
-//! the client asks from another processor: so what else the host does falls on both, and who is not asked uses nothing.
-//! Requests a second are those of one processor, and what counts is their number for each second of processor time
-//! used. On a bare machine Linux runs in the same QEMU, and the processor time is QEMU's. Deliberately not here: what
-//! is asked for (`files`).
+//! Both servers run throughout on one host processor; the client on another processor loads them in short alternating
+//! turns, so that the host's other load affects both. The metric is requests per second of processor time used. On a
+//! bare machine Linux runs in the same QEMU, and processor time is QEMU's. Deliberately not here: requests (`files`).
 
 mod client;
 mod files;
@@ -37,35 +35,35 @@ use guest::Guest;
 use here::Here;
 use nginx::Nginx;
 
-/// How long one side is asked for one mix in a round.
+/// Duration of a turn: one side, one mix.
 const SECONDS: u32 = 3;
-/// Before the first turn with a mix: caches fill, applications start.
+/// Warm-up before the first turn of a mix.
 const WARM_UP_SECONDS: u32 = 1;
 const SERVERS_PROCESSOR: &str = "0";
 const CLIENTS_PROCESSOR: &str = "1";
 
-/// What one side did in one round.
+/// Result of one turn.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// As the client saw it.
+    /// The client's figures.
     pub seen: Seen,
-    /// Processor time used meanwhile by the servers, seconds of each second.
+    /// Processor time of the servers, in seconds per second.
     pub processors: f64,
-    /// What of it which part used.
+    /// The same by part.
     pub parts: Vec<Part>,
 }
 
-/// A process of a side, or all of a program, and its processor time; in a unit that is the same for all of the side.
+/// A process or program of a side and its processor time, in a unit common to that side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// How much it has used.
+    /// Processor time used so far.
     pub used: f64,
 }
 
 impl Turn {
-    /// Requests for each second of processor time.
+    /// Requests per second of processor time.
     pub fn for_each_processor(&self) -> f64 {
         self.seen.requests_per_s / self.processors.max(0.01)
     }
@@ -73,20 +71,20 @@ impl Turn {
 
 /// The turns of both sides with one mix.
 pub struct Measured {
-    /// What was asked for.
+    /// The mix of requests.
     pub mix: Mix,
     /// This system's.
     pub here: Vec<Turn>,
     /// nginx's.
     pub linux: Vec<Turn>,
-    /// Where this system's processor time went by function, in a turn that does not count; empty if nobody asked.
+    /// This system's processor time by function, from an extra turn; empty without `--functions`.
     pub functions: Vec<Part>,
 }
 
-/// `sing bench web`. Returns 1 when something could not be measured; a missed target is no failure, but is shown.
+/// `sing bench web`. Returns 1 if something could not be measured; a missed target is shown, but is not a failure.
 ///
 /// # Errors
-/// The files cannot be written, or a server or the client not be run.
+/// The files cannot be written, or a server or the client cannot be run.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     if !client::is_here() {
         return Err(Failure::new("this host has no wrk, the client").remedy("`apt-get install wrk`"));
@@ -150,10 +148,10 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     Ok(u8::from(measured.iter().any(|one| one.here.is_empty())))
 }
 
-/// The mixes that have `part` in their names.
+/// Returns the mixes whose names contain `part`.
 ///
 /// # Errors
-/// There is none.
+/// None matches.
 fn mixes_named(part: &str) -> Outcome<Vec<Mix>> {
     let named: Vec<Mix> = Mix::ALL.into_iter().filter(|mix| mix.name().contains(part)).collect();
     if named.is_empty() {
@@ -167,24 +165,24 @@ fn mixes_named(part: &str) -> Outcome<Vec<Mix>> {
     Ok(named)
 }
 
-/// A server while it runs; it ends when this is dropped.
+/// A running server, stopped on drop.
 trait Server {
-    /// Seconds of processor time used so far.
+    /// Processor time used so far, in seconds.
     fn processor_seconds(&self) -> f64;
 
-    /// How its processor time so far is split, as far as that is known.
+    /// Processor time used so far by part, as far as known.
     fn parts(&self) -> Vec<Part>;
 
-    /// Processes of the host whose functions can be told apart; none where that says nothing.
+    /// Host processes to profile; empty if a profile would be meaningless.
     fn processes(&self) -> Vec<u32> {
         Vec::new()
     }
 }
 
-/// An address, and who serves there.
+/// An address and its server.
 type Serving = (SocketAddr, Box<dyn Server>);
 
-/// Starts either side on the machine that is measured.
+/// Starts either side on the measured machine.
 struct Sides<'a> {
     repository: &'a Repository,
     arguments: &'a BenchArguments,
@@ -198,7 +196,7 @@ impl Sides<'_> {
         let machine = machine.unwrap_or_default();
         let mut options = vec!["--machine".into(), machine.into()];
         if self.arguments.machine != MachineName::Hosted {
-            // As the Linux beside it.
+            // As for Linux.
             options.extend(["--accel".into(), "tcg".into(), "--mem".into(), guest::MEMORY.into()]);
         }
         if let Some(system) = &self.arguments.system {
@@ -212,7 +210,7 @@ impl Sides<'_> {
         Ok(Box::new(started))
     }
 
-    /// None where this host has no nginx.
+    /// `None` if the host has no nginx.
     fn linux(&self, port: u16) -> Outcome<Option<Box<dyn Server>>> {
         if self.arguments.machine == MachineName::Hosted {
             let behind = linux_program(self.repository)?;
@@ -241,13 +239,13 @@ fn turn(script: &Path, (address, server): &Serving) -> Outcome<Turn> {
     Ok(Turn { seen, processors, parts: used_since(&parts, server.parts()) })
 }
 
-/// What each part has used since an earlier look; a process that was not there then has used all of it since.
+/// Usage by part since an earlier sample; new processes count in full.
 fn used_since(before: &[Part], now: Vec<Part>) -> Vec<Part> {
     let earlier = |name: &str| before.iter().find(|part| part.name == name).map_or(0.0, |part| part.used);
     now.into_iter().map(|part| Part { used: (part.used - earlier(&part.name)).max(0.0), ..part }).collect()
 }
 
-/// A port that nobody has at present.
+/// Returns a free port.
 fn free_port() -> Outcome<u16> {
     let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
     address.map(|address| address.port()).map_err(|error| Failure::new(format!("this host has no free port: {error}")))

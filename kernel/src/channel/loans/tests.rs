@@ -1,4 +1,4 @@
-//! Tests of who pays, on the test machine.
+//! Tests of payment for loans, on the test machine.
 
 extern crate std;
 

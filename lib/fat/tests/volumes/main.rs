@@ -1,18 +1,16 @@
-//! Volumes in use, with faults, and under repair, on disks in memory.
-//!
-//! Tests that need Linux's FAT tools are in modules with `dosfstools` in their names.
+//! Volumes on disks in memory, in use, in error and under repair.
 #![forbid(unsafe_code)]
 
 mod channels;
-mod check_dosfstools;
-mod crash_dosfstools;
+mod check;
+mod crash;
 mod damaged;
 mod disk;
-mod faults_dosfstools;
+mod faults;
 mod fuzzed;
 mod machine;
-mod operations_dosfstools;
+mod operations;
 mod player;
-mod random_dosfstools;
+mod random;
 mod support;
 mod trial;

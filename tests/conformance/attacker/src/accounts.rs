@@ -1,4 +1,4 @@
-//! An act that calls one function of the ABI so often that what the kernel keeps for that shows.
+//! An act that calls one function of the ABI so often that the kernel's memory for it shows.
 //!
 //! Every function has a row here: how it is called in each way that may take memory. A function without one fails the
 //! test, so that whoever adds a function says how it is to be measured.
@@ -199,7 +199,7 @@ fn send_many() {
     }
 }
 
-/// An endpoint with a message is added again and again, and others once.
+/// An endpoint with a message is added repeatedly, and others once.
 fn into_set(function: &str) {
     let set = must("wait_set_create", &[]);
     for key in 0..500 {
@@ -296,7 +296,7 @@ fn pages() {
 const OBJECTS: u64 = 32;
 
 extern "C" fn wait_for_many(events: u64) -> ! {
-    // SAFETY: the address of words that are never freed, which nobody writes any more.
+    // SAFETY: the address of words that are never freed and no longer written.
     let events = unsafe { &*core::ptr::with_exposed_provenance::<[u64; OBJECTS as usize]>(events as usize) };
     loop {
         set_words(events);

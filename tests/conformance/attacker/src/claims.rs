@@ -125,7 +125,7 @@ fn mutex() -> i32 {
     0
 }
 
-/// A mutex that nobody can release any more is nobody else's to release.
+/// A mutex whose owner cannot release it cannot be released by others.
 fn mutex_of_dead_thread() -> i32 {
     let mutex = must("mutex_create", &[]);
     let holder = thread::spawn(move || must("mutex_acquire", &[mutex, 0]));
@@ -202,7 +202,7 @@ fn wait_set_closed_full() -> i32 {
     0
 }
 
-/// Alerts are one until they are told, and cost nothing however many there are.
+/// Alerts coalesce until they are reported, and cost nothing however many there are.
 fn wait_set_alerts() -> i32 {
     let set = must("wait_set_create", &[]);
     let (importer, exporter) = channel("Errand");
@@ -244,7 +244,7 @@ fn wait_set_many_waiters() -> i32 {
                 turn += 1;
                 let deadline = || Deadline::at(sip::time::monotonic() + turn * 7_919 % 300_000).as_ns();
                 set_words(&[set]);
-                // Who waits for several things finds it ready, and takes it if nobody was faster.
+                // A thread that waits for several objects finds it ready, and takes it unless another was faster.
                 let until = match turn % 3 {
                     0 if abi("wait_any", &[1, deadline()]).is_ok() => 0,
                     _ => deadline(),

@@ -14,7 +14,7 @@ const COULD: i32 = 0;
 const REFUSED: i32 = 1;
 
 const NOT_PERMITTED: i64 = -1;
-/// Linux numbers up to so many errors.
+/// Maximum error number of Linux.
 const ERRORS: i64 = 4096;
 const MISSING: &core::ffi::CStr = c"/no/such/file";
 const EXIT_GROUP: u64 = 231;

@@ -157,7 +157,7 @@ fn ask(client: u64, question: u64) -> u64 {
     crate::raw::word(0)
 }
 
-/// Tells the handles of its objects to whoever asks, then whether they are as they were.
+/// Reports the handles of its objects on request, then whether they are unchanged.
 fn inform() -> i32 {
     let own = Own::make();
     must("heap_describe", &[own.of(Kind::Block)]);

@@ -24,7 +24,7 @@ pub(crate) fn parent(mut stage: Stage) -> i32 {
         .and_then(process::Child::start)
         .expect("the second child starts");
     let created_only = process::create(SELF).expect("a child that is never started");
-    // Tells that everybody is there.
+    // Report that all are running.
     if let Some(client) = stage.client.take() {
         drop(client.call(1));
     }
@@ -33,7 +33,7 @@ pub(crate) fn parent(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Gives a running child's handle up and ends; the child goes on by itself.
+/// Drops a running child's handle and ends; the child runs on.
 pub(crate) fn released_child(mut stage: Stage) -> i32 {
     let server = stage.server();
     let child = process::create(SELF).expect("a child");

@@ -1,4 +1,4 @@
-//! Acts about who speaks: saying it, invoking others, passing endpoints on.
+//! Acts about principals: reporting them, invoking others, passing endpoints on.
 
 use conformance_contract::errand;
 use errand::{ExpReady, ImpReadyAfterGive, states};
@@ -13,7 +13,7 @@ const ACT: usize = 0;
 const NUMBER: usize = 1;
 const CLIENT: usize = 0;
 
-/// Says over its client endpoint who it is.
+/// Reports its principal over its client endpoint.
 pub(crate) fn say(mut stage: Stage) -> i32 {
     let text = ExVec::from_slice(principal::own().as_bytes()).expect("room for its name");
     match stage.client().give(text).receive() {

@@ -21,7 +21,7 @@ pub(crate) fn spin_in_kernel() -> ! {
     }
 }
 
-/// Blocks of a chain: as many as the quota allows, or so many.
+/// Maximum blocks of a chain, unless the quota is smaller.
 const CHAIN: usize = 200_000;
 /// How often a chain is freed.
 const ROUNDS: usize = 12;

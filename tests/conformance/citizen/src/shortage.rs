@@ -1,4 +1,4 @@
-//! Acts of programs that take without end, and of one that started them and goes on.
+//! Acts of programs that exhaust a resource, and of a parent that survives them.
 
 use alloc::vec::Vec;
 
@@ -72,7 +72,7 @@ fn pause() {
     thread::sleep(Deadline::after_ms(1));
 }
 
-/// Pages, as many as there are and then again and again.
+/// Allocates all pages, and then retries forever.
 pub(crate) fn memory(_: Stage) -> i32 {
     let mut hoard: Vec<Vec<u8>> = Vec::with_capacity(100_000);
     loop {

@@ -19,7 +19,7 @@ const NUMBER: usize = 1;
 /// Bytes of each line of [`log`].
 const LINE_BYTES: usize = 12;
 
-/// Writes so many lines.
+/// Writes this many lines.
 pub(crate) fn log(stage: Stage) -> i32 {
     for number in 0..stage.number {
         sip::log!("line {number:06}");
@@ -35,7 +35,7 @@ pub(crate) fn log_below(stage: Stage) -> i32 {
     0
 }
 
-/// Writes a line when it is told to, and sleeps.
+/// Writes a line on request, and sleeps.
 pub(crate) fn log_when_asked(mut stage: Stage) -> i32 {
     let conformance_contract::errand::ExpReady::Call { value, next } = stage.server().receive() else { return 1 };
     sip::log!("a line after its sink was closed");
@@ -100,7 +100,7 @@ pub(crate) fn debug_sink(_: Stage) -> i32 {
     0
 }
 
-/// Of a child that writes more than fits in while nobody reads.
+/// A child writes more than fits without a reader.
 fn flooded(sink: &Sink) {
     const LINES: usize = 3 * DEBUG_SINK_BYTES / LINE_BYTES;
     let child = started("log", LINES as u64, sink);

@@ -80,7 +80,7 @@ pub(crate) fn events(_: Stage) -> i32 {
     0
 }
 
-/// A join gives the thread's value, after its end, whoever is first.
+/// A join returns the thread's value after its end, whichever comes first.
 pub(crate) fn join(_: Stage) -> i32 {
     for round in 0..500u64 {
         let quick = thread::spawn(move || round * 2).expect("a thread");

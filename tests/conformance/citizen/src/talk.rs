@@ -78,7 +78,7 @@ pub(crate) fn hold_channels(mut stage: Stage) -> i32 {
     0
 }
 
-/// Sends three messages that nobody has received yet, and ends.
+/// Sends three messages and ends before they are received.
 pub(crate) fn send_three(mut stage: Stage) -> i32 {
     let _sent = stage.client().first(patterned(4096, 7)).second(2).third(3);
     stage.end()
@@ -90,7 +90,7 @@ pub(crate) fn send_block(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Never receives what is sent to it, leaves a message of its own under way, and ends when told.
+/// Never receives, leaves a message of its own in flight, and ends on request.
 pub(crate) fn receive_nothing(mut stage: Stage) -> i32 {
     let _server = stage.server();
     let _client = stage.client().give(patterned(70_000, 1));

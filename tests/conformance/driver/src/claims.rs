@@ -1,4 +1,4 @@
-//! Devices that the manifest fixes, and who may have what.
+//! Devices fixed by the manifest, and exclusive claims.
 
 use conformance_contract::errand::ImpReadyAfterCall;
 use sip::Status;

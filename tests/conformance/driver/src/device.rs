@@ -109,7 +109,7 @@ pub(crate) fn interrupt_killed(mut stage: Stage) -> i32 {
     panic!("nothing fired, and yet: {waited:?}");
 }
 
-/// Fires without end: the kernel silences the line, and the driver is told.
+/// Interrupt storm: the kernel masks the line and notifies the driver.
 pub(crate) fn storm(stage: Stage) -> i32 {
     let (hardware, registers) = open();
     let (interrupt, line) = (interrupt(&hardware), stage.number as u32);

@@ -10,9 +10,9 @@ use sip::{Deadline, diagnostics, thread};
 use crate::job::{attacker, channel, end_of};
 use crate::{Body, Outcome, Test, check};
 
-/// Growth that is nobody's: chunks of free slots, the suite's own blocks, stacks of what is measured.
+/// Uncharged growth: chunks of free slots, the suite's own blocks, stacks of measured threads.
 const SLACK_BYTES: u64 = 400 * 1024;
-/// What may be missing of each so many bytes.
+/// Tolerance: one in this many bytes.
 const PART: u64 = 20;
 /// How long nothing changes in a system that has settled, and how long that is waited for.
 const SETTLED_MS: u64 = 10;

@@ -1,4 +1,4 @@
-//! Hardware: what a driver reaches and what not, and who keeps what when a driver or a bus ends.
+//! Hardware: the reach of drivers, and ownership after the end of a driver or a bus.
 //!
 //! The hardware is the hosted machine's simulated bus; on a machine without it there are no such tests.
 
@@ -254,7 +254,7 @@ fn bus_ends_first(_: &Settings) -> Outcome {
     let lender = still_away(lender)?;
     bus.silence(A)?.end()?;
     come_home(lender, PATTERN)?;
-    // The driver goes on while the bus starts again.
+    // The driver runs on while the bus restarts.
     let bus = Bus::start()?;
     let (held, lender) = hold_dma(0)?;
     bus.end()?;

@@ -85,7 +85,7 @@ impl Job {
         let act = self.act.clone();
         let say = |what: &str, status: Status| format!("{act}: {what}: {}", status.text());
         let child = self.create()?;
-        child.start().map_err(|status| say("it cannot be started", status))
+        child.start().map_err(|status| say("cannot start", status))
     }
 
     /// Creates it without starting it.

@@ -9,7 +9,7 @@ use sip::diagnostics;
 
 /// What the kernel puts before the name of a function.
 const PREFIX: &str = "ns ";
-/// Functions that are told of.
+/// Number of functions reported.
 const SHOWN: usize = 8;
 
 /// A line for each of the functions that kept a processor longest.

@@ -1,4 +1,4 @@
-//! Messages when somebody ends: what was sent arrives, then the end shows, and nothing is lost.
+//! Messages when a process ends: sent ones arrive, then the end is reported, and nothing is lost.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -17,7 +17,7 @@ use crate::job::{Job, channel, citizen, end_of, stop};
 use crate::messages::{ENDINGS, finish};
 use crate::{Outcome, Settings, Test, check, function};
 
-/// The suite's own principal, which nobody invoked.
+/// The suite's own principal, without an invoker.
 const SUITE: &str = "conformance.singularity";
 /// The safe program's, alone.
 const CITIZEN: &str = "conformance-citizen.singularity";
@@ -176,7 +176,7 @@ fn ended_at_every_point(_: &Settings) -> Outcome {
     Ok(())
 }
 
-/// Sends an endpoint to a citizen that calls over it; whom it speaks for then.
+/// Sends an endpoint to a citizen that calls over it; returns the principal it then speaks for.
 fn called_by(end: errand::Imp<states::Ready>, stays: errand::Exp<states::Ready>, expected: &str) -> Outcome {
     let (carrier, its_server) = channel()?;
     let carrier = carrier.pass(end);
@@ -259,7 +259,7 @@ fn not_replayed(_: &Settings) -> Outcome {
     let waiting = into.pass(end);
     let ExpReady::Pass { end, next } = out.receive() else { return Err("it did not pass the endpoint on".into()) };
     peer_is(&stays, SUITE)?;
-    // The next owner speaks for itself alone, whoever had it before.
+    // The next owner speaks for itself alone, whoever the previous owner was.
     called_by(end, stays, CITIZEN)?;
     drop((waiting, next));
     finish(&child, "wait")

@@ -1,4 +1,4 @@
-//! What happens when memory runs out: whoever took it ends, and nobody else. On a machine that has little.
+//! Memory exhaustion on a small machine: the program that took the memory ends, and no other.
 
 use alloc::string::String;
 use alloc::vec::Vec;

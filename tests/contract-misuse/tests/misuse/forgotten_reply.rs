@@ -1,4 +1,4 @@
-//! A server goes on to the next request without an answer to the last.
+//! A server proceeds to the next request without a reply to the last.
 
 use contract_misuse::store;
 

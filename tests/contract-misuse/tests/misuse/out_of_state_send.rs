@@ -1,4 +1,4 @@
-//! A client asks again before it has heard the answer.
+//! A client sends another request before it has received the reply.
 
 use contract_misuse::store;
 

@@ -1,5 +1,5 @@
-//! Contracts, manifests, system manifests, packages and system images with something wrong in them: one
-//! clear sentence, a status other than 0, and nothing started.
+//! Invalid contracts, manifests, system manifests, packages and system images: one clear message, a non-zero status,
+//! and nothing is started.
 
 use std::process::Command;
 use std::time::Duration;
@@ -133,7 +133,7 @@ fn parameters_of_the_first_program_that_it_cannot_take() {
     Machine::new().parameter("web-pot=1").run("true").refused(&["has no parameter web-pot"]);
 }
 
-/// The program `echo` is doctored: running it is refused with a sentence, or the whole image is.
+/// A tampered `echo`: running it, or the whole image, is refused with a message.
 #[track_caller]
 fn refused(doctor: Doctor<'_>, parts: &[&str]) {
     let run = boot(&reseal(&hosted(), "echo", &doctor), "echo this must not be printed");
@@ -167,7 +167,7 @@ fn a_wrong_signature() {
         }),
         &["echo", "signature"],
     );
-    // The public key of somebody else: the signed head of the image stands for that, too.
+    // Another publisher's key: the signed head of the image covers it, too.
     refused(
         Doctor::Raw(&|bytes| {
             let key = bytes.len() - 96;
@@ -182,7 +182,7 @@ fn an_abi_version_that_the_kernel_does_not_have() {
     refused(Doctor::Resealed(&|manifest: &mut Manifest, _| manifest.abi = 77), &["echo", "77"]);
 }
 
-/// Begin and fields of the ELF file's program headers.
+/// Offset and fields of the ELF file's program headers.
 fn program_headers(image: &[u8]) -> impl Iterator<Item = usize> {
     let number = |offset: usize, size: usize| {
         image[offset..offset + size].iter().rev().fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
@@ -213,13 +213,13 @@ fn a_writable_code_segment() {
     );
 }
 
-/// Puts instructions where the program begins.
+/// Overwrites the code at the entry point.
 pub fn begin_with(image: &mut [u8], instructions: &[u8]) {
     let number = |offset: usize| {
         image[offset..offset + 8].iter().rev().fold(0_usize, |value, &byte| value << 8 | usize::from(byte))
     };
     let header = code_header(image);
-    // From the address of the entry to its place in the file.
+    // Map the entry's address to its file offset.
     let entry = number(24) - number(header + 16) + number(header + 8);
     image[entry..entry + instructions.len()].copy_from_slice(instructions);
 }
@@ -233,7 +233,7 @@ fn a_system_call_in_the_code() {
 #[test]
 fn a_package_of_noise() {
     refused(Doctor::Raw(&|bytes| bytes.fill(0xA5)), &["package"]);
-    // It says that its manifest is longer than the file.
+    // The manifest's length exceeds the file.
     refused(Doctor::Raw(&|bytes| bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes())), &["package", "cut short"]);
 }
 
@@ -241,14 +241,14 @@ fn a_package_of_noise() {
 fn no_permission_to_bind() {
     let run = Machine::new().run("cat /service/service-manager");
     run.refused(&["cat: /service/service-manager"]);
-    // Raw disks are for file systems alone.
+    // Only file systems may use raw disks.
     let run = Machine::new().run_by_tool("cat /dev/disk0");
     run.refused(&["cat: /dev/disk0", "may not", "[[bind]]"]);
 }
 
 #[test]
 fn no_permission_to_kill() {
-    // The same image with a manifest that gives it no permissions.
+    // The same image with a manifest without permissions.
     let system =
         reseal(&hosted(), "kill", &Doctor::Resealed(&|manifest: &mut Manifest, _| manifest.permissions.clear()));
     let run = boot(&system, "kill answer");

@@ -1,4 +1,4 @@
-//! What the environment and the configuration of whoever builds leave as it is: packages.
+//! Packages are independent of the builder's environment and configuration.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use end_to_end::{finish, repository, sing, target};
 
-/// Where it fails, everything that an image is made of is compiled anew.
+/// Timeout that covers a full rebuild.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// Builds a program from a folder; gives its package.
+/// Builds a program with this working folder; returns its package.
 #[track_caller]
 fn package(name: &str, here: &Path, variables: &[(&str, &str)]) -> Vec<u8> {
     let mut command = Command::new(sing());
@@ -23,7 +23,7 @@ fn package(name: &str, here: &Path, variables: &[(&str, &str)]) -> Vec<u8> {
 #[test]
 fn the_environment_of_the_builder_is_not_in_packages() {
     let usual = package("echo", repository(), &[]);
-    // Cargo reads the configuration of the folder that it is started in, and of those above.
+    // Cargo reads the configuration of its working folder and the folders above.
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join(".cargo")).expect("a folder");
     let configuration =
@@ -40,7 +40,7 @@ fn the_environment_of_the_builder_is_not_in_packages() {
     assert!(usual == package("echo", folder.path(), &variables), "the builder's settings are in the package");
 }
 
-/// Lines and uses of `unsafe` of a crate in what `sing base` printed.
+/// Lines and uses of `unsafe` of a crate in the output of `sing base`.
 fn counts(report: &str, name: &str) -> Option<(usize, usize)> {
     let line = report.lines().find(|line| line.starts_with(&format!("  {name} ")))?;
     let mut numbers = line.split_whitespace().rev().map(str::parse);

@@ -1,4 +1,4 @@
-//! Commands given with `-c`: what is printed, and the exit status.
+//! Commands given with `-c`: output and exit status.
 
 use end_to_end::{Machine, Run};
 
@@ -47,16 +47,16 @@ fn the_exit_status_is_the_last_commands() {
 #[test]
 fn an_unknown_program_is_named_with_what_to_do() {
     let run = run("no-such-program");
-    run.refused(&["no-such-program", "no program has that name", "help"]);
+    run.refused(&["no-such-program", "no such program", "help"]);
     assert_eq!(run.status, Some(127), "{run}");
 }
 
 #[test]
 fn commands_of_unix_are_answered_with_what_does_that_here() {
     for (command, here) in [("vi x", "`edit`"), ("curl http://localhost", "`fetch`"), ("man ls", "`help`")] {
-        run(command).refused(&["no program has that name; here it is ", here]);
+        run(command).refused(&["no such program; here it is ", here]);
     }
-    // What is offered in the place of another is there.
+    // Suggested replacements exist.
     let source = include_str!("../../../../apps/shell/src/familiar.rs");
     let table = source.split("= &[").nth(1).and_then(|rest| rest.split("];").next()).expect("the table");
     let help = run("help").succeeded();
@@ -70,7 +70,7 @@ fn commands_of_unix_are_answered_with_what_does_that_here() {
     }
 }
 
-/// A volume in memory, with a file of twelve lines.
+/// A RAM disk with a file of twelve lines.
 const VOLUME: &str = "format ram0 --type ext2 --yes; mount ram0 /fs/ram; seq 12 > /fs/ram/f";
 
 #[test]
@@ -118,20 +118,20 @@ fn a_mistake_in_a_script_is_shown_with_its_place() {
 #[test]
 fn a_file_that_is_not_there() {
     let run = run("cat /no/file");
-    run.refused(&["cat: /no/file", "nothing has that name", "ls"]);
+    run.refused(&["cat: /no/file", "not found", "ls"]);
     assert_eq!((run.status, run.errors.lines().count()), (Some(1), 1), "{run}");
 }
 
 #[test]
 fn output_goes_nowhere_without_a_file_system() {
     for (commands, parts) in [
-        ("echo a > /no/file", ["/no/file", "nothing has that name"]),
+        ("echo a > /no/file", ["/no/file", "not found"]),
         ("echo a > /dev/file", ["/dev/file", "lies in no file system"]),
         ("echo a > /service", ["/service", ""]),
-        ("pwd >> /no/file", ["/no/file", "nothing has that name"]),
+        ("pwd >> /no/file", ["/no/file", "not found"]),
         ("echo a > x > y", ["`>` cannot stand there", "leave one out"]),
         ("echo a > x | cat", ["its output goes to the `|`", "last command"]),
-        ("cat < /no/file", ["/no/file", "nothing has that name"]),
+        ("cat < /no/file", ["/no/file", "not found"]),
         ("echo < /no/file", ["echo", "reads no standard input"]),
         ("pwd < /no/file", ["pwd", "reads no input"]),
     ] {
@@ -144,47 +144,47 @@ fn programs_for_files_say_what_is_wrong_and_go_on() {
     for (commands, parts) in [
         ("cp a", ["cp", "at least two paths"]),
         ("cp /no/a /no/b /no/c", ["/no/c", "an existing folder"]),
-        ("mv /no/a /no/b", ["/no/a", "nothing has that name"]),
-        ("rm /no/a", ["/no/a", "nothing has that name"]),
-        ("rm -r /", ["rm: /", "not a file or folder of a volume"]),
+        ("mv /no/a /no/b", ["/no/a", "not found"]),
+        ("rm /no/a", ["/no/a", "not found"]),
+        ("rm -r /", ["rm: /", "no file or folder of a volume"]),
         ("rm -r /dev/console", ["/dev/console", "stop"]),
         ("mkdir /dev", ["mkdir: /dev", ""]),
         ("mkdir /foo", ["mkdir: /foo", "lies in no file system"]),
         ("mkdir /fs/foo", ["mkdir: /fs/foo", "lies in no file system"]),
-        ("rmdir /no/a", ["/no/a", "nothing has that name"]),
+        ("rmdir /no/a", ["/no/a", "not found"]),
         ("ln /no/a /no/b", ["/no/b", ""]),
         ("ln /status/measurement /b", ["/b", "lies in no file system"]),
         ("ln -s measurement /b", ["/b", "lies in no file system"]),
-        ("touch --time yesterday a", ["`yesterday` is no time", "2026-11-21 03:06:38"]),
-        ("touch /no/a", ["/no/a", "nothing has that name"]),
+        ("touch --time yesterday a", ["`yesterday` is not a time", "2026-11-21 03:06:38"]),
+        ("touch /no/a", ["/no/a", "not found"]),
         ("tail -n x a", ["`x` is not a number of lines", "`+5`"]),
-        ("grep '[' a", ["a `[` has no `]`", "bracket"]),
-        ("grep -E '(' a", ["`(` is no pattern", "-F"]),
-        ("sort -k 0 a", ["`0` is no key", "from 1 on"]),
+        ("grep '[' a", ["unmatched `[`", "bracket"]),
+        ("grep -E '(' a", ["invalid pattern `(`", "-F"]),
+        ("sort -k 0 a", ["invalid key `0`", "from 1 on"]),
         ("sort -t ab a", ["`ab` is not one byte", "-t :"]),
-        ("cut -f 3-1 a", ["`3-1` is no list", "from 1 on"]),
+        ("cut -f 3-1 a", ["`3-1` is not a list", "from 1"]),
         ("cut a", ["-f, -c and -b", "cut -d , -f 2"]),
-        ("seq 1 0 5", ["a step of 0", ""]),
-        ("seq x", ["`x` is no number", "0.25"]),
+        ("seq 1 0 5", ["must not be 0", ""]),
+        ("seq x", ["`x` is not a number", "0.25"]),
         ("echo a | xargs -n 0", ["`-n 0`", "1 or more"]),
-        ("echo \"'\" | xargs", ["a quote in the input has no end", "-d"]),
-        ("echo a | xargs no-such-program", ["`no-such-program` cannot be run", ""]),
-        ("diff /no/a /no/b", ["/no/a", "nothing has that name"]),
+        ("echo \"'\" | xargs", ["unterminated quote", "-d"]),
+        ("echo a | xargs no-such-program", ["cannot run `no-such-program`", ""]),
+        ("diff /no/a /no/b", ["/no/a", "not found"]),
         ("edit /dev", ["edit: /dev", "folder"]),
-        ("edit a", ["there is no terminal", "write"]),
-        ("less /no/a", ["less: /no/a", "nothing has that name"]),
-        ("find / --exec no-such-program --name dev", ["no-such-program", "no program has that name"]),
-        ("echo x | tee /no/x", ["tee: /no/x", "nothing has that name"]),
+        ("edit a", ["no terminal", "write"]),
+        ("less /no/a", ["less: /no/a", "not found"]),
+        ("find / --exec no-such-program --name dev", ["no-such-program", "no such program"]),
+        ("echo x | tee /no/x", ["tee: /no/x", "not found"]),
         ("head -n -1 a", ["`-1` is not a number of lines", "0 or more"]),
         ("tail -c x a", ["`x` is no amount", "64k"]),
-        ("hash -a md5", ["there is no algorithm `md5`", "blake3"]),
-        ("find --type x", ["`x` is no kind", "f for files"]),
+        ("hash -a md5", ["unknown algorithm `md5`", "blake3"]),
+        ("find --type x", ["unknown kind `x`", "f for files"]),
         ("find --size x", ["`x` is no amount", ""]),
-        ("find --newer /no/a", ["/no/a", "nothing has that name"]),
+        ("find --newer /no/a", ["/no/a", "not found"]),
         ("dd --block-bytes 0", ["16 MiB", ""]),
-        ("dd --from /no/a", ["/no/a", "nothing has that name"]),
-        ("sync /no/a", ["/no/a", "nothing has that name"]),
-        ("du /no/a", ["/no/a", "nothing has that name"]),
+        ("dd --from /no/a", ["/no/a", "not found"]),
+        ("sync /no/a", ["/no/a", "not found"]),
+        ("du /no/a", ["/no/a", "not found"]),
     ] {
         run(commands).refused(&parts);
     }

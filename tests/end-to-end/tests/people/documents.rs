@@ -1,11 +1,11 @@
-//! The pages as a book.
+//! Building the documentation as a book.
 
 use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{finish, repository, sing, target};
 
-/// mdBook may have to be installed first.
+/// Timeout that covers installing mdBook.
 const LIMIT: Duration = Duration::from_secs(900);
 
 #[test]

@@ -1,4 +1,4 @@
-//! How things end: services that crash again and again, readers that go away, signals from the host.
+//! Ends: services that crash repeatedly, readers that close early, signals from the host.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -13,12 +13,12 @@ use crate::bad_input::{begin_with, boot, hosted};
 
 /// An instruction that faults.
 const FAULT: [u8; 2] = [0x0f, 0x0b];
-/// One that does nothing.
+/// A no-op.
 const NOTHING: u8 = 0x90;
 
-/// Makes an image crash as soon as it runs, though all its code can still be decoded.
+/// Makes an image crash at its entry; all its code can still be decoded.
 fn crash_at_once(image: &mut Vec<u8>) {
-    // The last instruction that is written over may not be cut in two, so as many follow that do nothing.
+    // Pad with no-ops up to the end of the last overwritten instruction.
     for length in FAULT.len()..24 {
         let mut instructions = FAULT.to_vec();
         instructions.resize(length, NOTHING);
@@ -32,7 +32,7 @@ fn crash_at_once(image: &mut Vec<u8>) {
     panic!("the begin of the program cannot be written over");
 }
 
-/// The hosted system with a service `answer` that crashes as soon as it runs.
+/// The hosted system with a service `answer` that crashes at its entry.
 #[track_caller]
 fn with_crashing_answer(backoff_ms: u32, limit: Option<u32>, commands: &str) -> Run {
     let doctor = |manifest: &mut Manifest, image: &mut Vec<u8>| {
@@ -52,7 +52,7 @@ fn with_crashing_answer(backoff_ms: u32, limit: Option<u32>, commands: &str) -> 
 fn answer(run: &Run) -> (String, u32) {
     let text = run.text();
     let line = text.lines().find(|line| line.starts_with("answer ")).unwrap_or_default();
-    // A state may be two words; columns are two blanks apart.
+    // A state may be two words; columns are separated by two blanks.
     let words: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
     assert!(words.len() > 4, "`services` has no line of answer:\n{run}");
     (words[2].into(), words[4].parse().unwrap_or_else(|_| panic!("no number of restarts in `{line}`:\n{run}")))
@@ -93,7 +93,7 @@ fn a_reader_that_goes_away_ends_who_writes_for_it() {
     run.orderly();
 }
 
-/// Starts a machine that sleeps, sends it the signal, and gives its exit status.
+/// Starts a machine that sleeps, sends it the signal, and returns its exit status.
 fn after_signal(signal: Signal) -> Option<i32> {
     let mut machine = Machine::new().command(Some("echo begun; sleep 100"));
     let mut child = machine.stdout(Stdio::piped()).spawn().expect("the machine starts");
@@ -107,7 +107,7 @@ fn after_signal(signal: Signal) -> Option<i32> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    // It may end by itself at this moment; the test fails all the same.
+    // It may end at this moment; the test fails anyway.
     let _ = child.kill();
     let _ = child.wait();
     panic!("{signal:?} does not end the machine");
@@ -139,7 +139,7 @@ fn what_is_said_about_a_name_is_one_line_that_moves_nothing() {
 
 #[test]
 fn errors_that_nobody_reads_stop_nothing() {
-    // More than a pipe of the host takes.
+    // More than a host pipe holds.
     let missing = format!("cat /{}\n", "missing".repeat(25)).repeat(800);
     let mut command = Machine::new().command(None);
     let mut child = command
@@ -154,7 +154,7 @@ fn errors_that_nobody_reads_stop_nothing() {
     child.stdout.take().expect("it is a pipe").read_to_string(&mut text).expect("the machine says text");
     assert_eq!(text, "still here\n");
     writer.join().expect("the writer ends").expect("the machine reads commands");
-    // What the pipe took is there, in whole lines.
+    // The pipe's content is complete lines.
     let mut errors = String::new();
     child.stderr.take().expect("it is a pipe").read_to_string(&mut errors).expect("the machine says text");
     let whole = errors.lines().filter(|line| line.starts_with("cat: /missing")).count();

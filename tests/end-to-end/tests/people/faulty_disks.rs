@@ -1,4 +1,4 @@
-//! Disks, drivers and servers that fail or fall silent, in the system that has some for that.
+//! Disks, drivers and servers that fail or hang, in a system with such test servers.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use end_to_end::{Image, Run, finish, repository, sing};
 
-/// Runs shell commands in that system. What has to be built counts.
+/// Runs shell commands in that system; the timeout covers building it.
 #[track_caller]
 fn run(disk: &Path, commands: &str) -> Run {
     let mut command = Command::new(sing());
@@ -26,13 +26,13 @@ fn blank(mebibytes: u64) -> Image {
     image
 }
 
-/// What a killed driver had asked of the machine is over before its successor is asked for anything.
+/// Requests of a killed driver have ended before its successor serves any.
 #[test]
 fn no_write_of_a_killed_driver_comes_after_those_of_the_next() {
     let image = blank(160);
     let run = run(&image.path(), &"late-writes /dev/disk0;".repeat(5));
     run.orderly();
-    // The tool may tell on standard error that it builds something first.
+    // The tool may report a build on standard error.
     assert_eq!(run.text(), "kept\n".repeat(5), "{run}");
 }
 
@@ -49,12 +49,12 @@ fn a_faulty_disk_fails_as_it_is_told() {
     assert!(text.contains("failed\n") && text.contains("done\n") && text.contains("is-off 1\n"), "{run}");
 }
 
-/// A disk that takes requests and answers them only after ten minutes.
+/// A disk that completes requests only after ten minutes.
 #[test]
 fn requests_to_a_disk_that_does_not_answer_end_with_an_error() {
     let image = blank(32);
     for system in ["ext2", "fat"] {
-        // The file has more lines than were read with the root folder.
+        // The file has cache pages that were not read with the root folder.
         let commands = format!(
             "format /dev/faulty0 --type {system} --yes && mount /dev/faulty0 /fs/faulty0; cd /fs/faulty0; \
              echo a line of some length that is doubled many times > a; i=0; \
@@ -70,8 +70,7 @@ fn requests_to_a_disk_that_does_not_answer_end_with_an_error() {
     }
 }
 
-/// A folder, a file, a disk and a network interface whose server runs and answers nothing, and a provider that takes no
-/// client.
+/// A folder, a file, a disk and a network interface whose server never responds, and a provider that accepts no client.
 #[test]
 fn requests_to_a_server_that_does_not_answer_end_with_an_error() {
     let image = blank(32);
@@ -87,12 +86,12 @@ fn requests_to_a_server_that_does_not_answer_end_with_an_error() {
     for line in &asked {
         let of_file = ["read after", "write after", "append after", "ask again after"];
         let contract = if of_file.iter().any(|words| line.starts_with(words)) { "File" } else { "Directory" };
-        let said = format!("the process that serves it has not answered a {contract} request for 120 s");
+        let said = format!("its server has not answered a {contract} request for 120 s");
         assert!(line.contains(&said), "{line}\n{run}");
     }
     for (word, said) in [
-        ("disk\n", "/check/mute-disk: the process that serves it has not answered a Disk request for 30 s"),
-        ("interface\n", "/check/mute-nic: the process that serves it has not answered a NicDevice request for 10 s"),
+        ("disk\n", "/check/mute-disk: its server has not answered a Disk request for 30 s"),
+        ("interface\n", "/check/mute-nic: its server has not answered a NicDevice request for 10 s"),
         ("provider\n", "/check/mute-provider: its provider has taken no client for 30 s"),
     ] {
         assert!(text.contains(word) && run.errors.contains(said), "{said}\n{run}");

@@ -1,4 +1,4 @@
-//! The program `fetch`, with servers of the host that say what is told, and with the system's own web server.
+//! The program `fetch`, with scripted servers on the host, and with the system's own web server.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use end_to_end::{Format, Image, Machine, Run, Site, Terminal};
 
-/// A server that gives each connection the next answer, after the request was read; gives the requests at its end.
+/// A server that sends each connection the next response after reading a request; returns the requests at its end.
 struct Server {
     port: u16,
     thread: JoinHandle<Vec<String>>,
@@ -27,7 +27,7 @@ impl Server {
             let answer = |answer: Vec<u8>| {
                 let (mut stream, _) = listener.accept().expect("a client");
                 let request = request(&mut stream);
-                // A client that has heard enough goes.
+                // The client may close early.
                 let _ = stream.write_all(&answer);
                 request
             };
@@ -46,7 +46,7 @@ impl Server {
     }
 }
 
-/// Reads a request with its content.
+/// Reads a request with its body.
 fn request(stream: &mut TcpStream) -> String {
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
     let mut bytes = Vec::new();
@@ -162,10 +162,10 @@ fn what_goes_wrong_is_said_in_words() {
         ("ftp://localhost/", &["only http://"]),
         ("http://", &["no host"]),
         ("http://a:b@localhost/", &["before the `@`"]),
-        ("http://localhost:x/", &["the port is not a number"]),
+        ("http://localhost:x/", &["the port is no number"]),
         ("http://127.0.0.1:1/", &["connection refused"]),
         ("http://no-such-name.invalid/", &["no-such-name.invalid", "name"]),
-        ("http://localhost/ --redirects -1", &["--redirects -1", "from 0 on"]),
+        ("http://localhost/ --redirects -1", &["--redirects -1", "from 0"]),
         ("http://localhost/ --header nonsense", &["--header nonsense", "Name: value"]),
         ("http://localhost/ --head --post a", &["--head", "--post"]),
     ] {
@@ -180,10 +180,10 @@ fn what_goes_wrong_is_said_in_words() {
     answered(b"HTTP/1.1 503 \x1b[2J\r\n\r\n", "", &["does not speak HTTP"]);
     answered(b"HTTP/1.1 503 Busy\r\n\r\n", "", &["503 Busy", "try again later"]);
     answered(b"SSH-2.0-OpenSSH_9\r\n", "", &["does not speak HTTP"]);
-    answered(b"", "", &["without an answer"]);
-    answered(b"HTTP/1.1 200 OK\r\nContent-Length: 2048\r\n\r\nabc", "", &["cut off after 3 B of 2.0 KiB"]);
-    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", "", &["cut off after 3 B"]);
-    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n", "", &["not framed"]);
+    answered(b"", "", &["without a response"]);
+    answered(b"HTTP/1.1 200 OK\r\nContent-Length: 2048\r\n\r\nabc", "", &["truncated after 3 B of 2.0 KiB"]);
+    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", "", &["truncated after 3 B"]);
+    answered(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n", "", &["malformed HTTP body"]);
     answered(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "", &["contradicts itself"]);
     let header = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(70_000));
     answered(header.as_bytes(), "", &["longer than it may be"]);
@@ -193,11 +193,11 @@ fn what_goes_wrong_is_said_in_words() {
 fn a_silent_server_is_waited_for_so_long_and_no_longer() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let url = format!("http://127.0.0.1:{}/", listener.local_addr().expect("it is bound").port());
-    run(&format!("fetch {url} --wait 300ms")).refused(&["the server is silent", "--wait"]);
-    run(&format!("fetch {url} --limit 300ms")).refused(&["longer than --limit allows"]);
-    // One that says a little now and then is not silent; the limit of all of it holds.
+    run(&format!("fetch {url} --wait 300ms")).refused(&["the server timed out", "--wait"]);
+    run(&format!("fetch {url} --limit 300ms")).refused(&["--limit exceeded"]);
+    // A trickle satisfies --wait, but not --limit.
     let drip = thread::spawn(move || {
-        // The two before are in line.
+        // The two earlier connections are in the backlog.
         let [_, _, (mut stream, _)] = [(); 3].map(|()| listener.accept().expect("a client"));
         request(&mut stream);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
@@ -205,7 +205,7 @@ fn a_silent_server_is_waited_for_so_long_and_no_longer() {
             thread::sleep(Duration::from_millis(50));
         }
     });
-    run(&format!("fetch {url} --wait 2s --limit 500ms")).refused(&["longer than --limit allows"]);
+    run(&format!("fetch {url} --wait 2s --limit 500ms")).refused(&["--limit exceeded"]);
     drip.join().expect("the server ends");
 }
 
@@ -226,7 +226,8 @@ fn both_kinds_of_addresses() {
 }
 
 #[test]
-fn files_are_written_and_sent_on_a_disk_of_e2fsprogs() {
+fn files_are_written_to_and_sent_from_a_disk() {
+    test_needs::needs!(E2fsprogs);
     let nothing = tempfile::tempdir().expect("a folder");
     let disk = Image::of(nothing.path(), Format { mebibytes: 16, ..Format::default() });
     let large = content(2_000_000);
@@ -267,9 +268,10 @@ fn files_are_written_and_sent_on_a_disk_of_e2fsprogs() {
     assert_eq!(fs::read(files.path().join("small")).unwrap_or_default(), b"HTTP");
 }
 
-/// A row tells how far it is, and is gone at the end.
+/// A progress line is shown, and erased at the end.
 #[test]
-fn a_person_sees_how_far_it_is_on_a_disk_of_e2fsprogs() {
+fn a_person_sees_how_far_it_is_on_a_disk() {
+    test_needs::needs!(E2fsprogs);
     let nothing = tempfile::tempdir().expect("a folder");
     let disk = Image::of(nothing.path(), Format { mebibytes: 16, ..Format::default() });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -281,7 +283,7 @@ fn a_person_sees_how_far_it_is_on_a_disk_of_e2fsprogs() {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\n").expect("it reads");
         stream.write_all(&[b'x'; 2048]).expect("it reads");
         let mut left = 2048;
-        // How far it is, is shown when something comes; so few bytes do not change what is said.
+        // Progress is redrawn as data arrives; so few bytes do not change it.
         while is_seen.recv_timeout(Duration::from_millis(500)) == Err(RecvTimeoutError::Timeout) {
             stream.write_all(b"x").expect("it reads");
             left -= 1;

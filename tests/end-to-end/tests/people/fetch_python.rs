@@ -1,4 +1,4 @@
-//! The program `fetch` with the web server that Python brings.
+//! The program `fetch` with Python's web server.
 
 use std::fs;
 use std::net::TcpStream;
@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use end_to_end::{Machine, free_port};
 
+test_needs::needs!(Python);
+
 /// Python's server of a folder.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It does not end by itself.
+        // It runs until killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -39,7 +41,7 @@ fn pythons_server_is_understood() {
     let url = format!("http://localhost:{port}");
     let run = Machine::new().run(&format!("fetch {url}/large"));
     assert!(run.status == Some(0) && run.output == large, "{} bytes:\n{}", run.output.len(), run.errors);
-    // It points on to the folder's name with a slash.
+    // It redirects to the folder's name with a slash.
     assert_eq!(Machine::new().run(&format!("fetch {url}/sub")).succeeded(), "below\n");
     Machine::new().run(&format!("fetch {url}/nothing")).refused(&["404", "check the path"]);
 }

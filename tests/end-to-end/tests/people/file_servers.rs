@@ -1,4 +1,4 @@
-//! What the contracts of folders and files promise holds at every file server: ext2, FAT, and folders of the host.
+//! Conformance of every file server to the contracts of folders and files: ext2, FAT, and host folders.
 
 use std::time::Duration;
 

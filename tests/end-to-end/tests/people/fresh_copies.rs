@@ -1,5 +1,4 @@
-//! What is built in copies of the repository, in folders of their own: packages that are the same wherever they are
-//! built, and programs made from templates.
+//! Builds in copies of the repository: reproducible packages, and programs made from templates.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use end_to_end::{Run, finish, repository, sing};
 use package::Package;
 
-/// Building from nothing takes so long on a small host.
+/// Timeout for building from scratch on a small host.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A copy of the repository's sources, with an output folder of its own.
@@ -28,7 +27,7 @@ impl Copy {
         finish(command, asked, LIMIT)
     }
 
-    /// What the tool does in the copy.
+    /// Runs the tool in the copy.
     #[track_caller]
     fn sing(&self, words: &[&str]) -> Run {
         let mut command = Command::new(sing());
@@ -59,7 +58,7 @@ impl Copy {
     }
 }
 
-/// Copies what is no output and no editor's or tool's own file.
+/// Copies sources, without build output and files of editors and tools.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder can be read").flatten() {
@@ -73,7 +72,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The keys of one copy in the other: packages differ by who signed them.
+/// Copies the keys, since packages depend on their signer.
 fn share_keys(from: &Copy, to: &Copy) {
     let keys = "target/sing/keys";
     std::fs::create_dir_all(to.root.join(keys)).expect("a folder");
@@ -92,7 +91,7 @@ fn the_same_source_gives_the_same_package_in_every_folder() {
     share_keys(&first, &second);
     assert!(package == second.package("echo"), "the packages differ: {}", folder.keep().display());
 
-    // A comment changes nothing but the bill of materials, which is of the source.
+    // A comment changes only the bill of materials, which hashes the source.
     second.change("apps/echo/src/lib.rs", |text| format!("{text}// The end.\n"));
     let changed = second.package("echo");
     assert!(package != changed);
@@ -100,7 +99,7 @@ fn the_same_source_gives_the_same_package_in_every_folder() {
     assert!(parsed[0].image_bytes == parsed[1].image_bytes && parsed[0].bill != parsed[1].bill);
 }
 
-/// A system that is soon built, with what the new programs need.
+/// A small system with what the new programs need.
 const SYSTEM: &str = r#"
 [system]
 name = "few"
@@ -153,7 +152,7 @@ fn programs_from_templates_build_pass_clippy_are_tested_and_run() {
         let said = copy.sing(&["new", kind, name]).text();
         assert!(said.contains(&format!("cargo sing run --system {name} ")), "{said}");
     }
-    // Manifests, contracts, and the systems that were made for them.
+    // Manifests, contracts, and their new systems.
     assert!(copy.sing(&["check"]).text().contains("all right"));
     let crates =
         ["tea-cup", "counter", "counter-contract", "ask-counter", "lamp", "lamp-contract", "ask-lamp", "tea-page"];

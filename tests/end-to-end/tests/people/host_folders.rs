@@ -1,5 +1,4 @@
-//! Folders of the host: what the programs of the system do with ext2 they do there, the host sees it, and what the host
-//! does is seen inside. What is asked of the programs is what `files_e2fsprogs` asks on a disk.
+//! Host folders: programs behave as on ext2, with the tests of `files`, and changes are visible in both directions.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -87,10 +86,10 @@ fn folders_and_files_are_made_moved_and_removed() {
     for (commands, parts) in [
         ("mkdir m", ["mkdir: m", "taken"]),
         ("mkdir -p b/c", ["mkdir: b/c", "not a folder"]),
-        ("rmdir m", ["rmdir: m", "the folder is not empty"]),
+        ("rmdir m", ["rmdir: m", "not empty"]),
         ("rmdir b", ["rmdir: b", "not a folder"]),
         ("rm m", ["rm: m", "rm -r"]),
-        ("rm none", ["rm: none", "nothing has that name"]),
+        ("rm none", ["rm: none", "not found"]),
         ("mv m m/n", ["mv: m", "into itself"]),
     ] {
         run(folder.path(), commands).refused(&parts);
@@ -250,7 +249,7 @@ fn what_the_host_changes_is_announced_to_who_asked_for_it() {
     let mut live = Live::start(machine.command(None));
     live.ask("changes /fs/work > /fs/out/all &");
     live.ask("changes /fs/work/a > /fs/out/one &");
-    // Subscribed when both wait for the first change.
+    // Both are subscribed and wait for the first change.
     thread::sleep(Duration::from_secs(1));
     let told = |file: &str, wanted: &[&str]| {
         let begin = std::time::Instant::now();
@@ -267,7 +266,7 @@ fn what_the_host_changes_is_announced_to_who_asked_for_it() {
     };
     fs::write(at("a"), "other\n").expect("written");
     assert_eq!(told("one", &["changed a"]), 1);
-    // The file has another name in the folder.
+    // The file has a second name in the folder.
     assert_eq!(told("all", &["changed a", "changed folder/hard"]), 2);
     fs::create_dir(at("made")).expect("a folder");
     fs::write(at("made/new"), "new\n").expect("written");
@@ -275,7 +274,7 @@ fn what_the_host_changes_is_announced_to_who_asked_for_it() {
     fs::remove_file(at("folder/below/x.txt")).expect("removed");
     let wanted = ["folder made", "changed made/new", "link way", "removed folder/below/x.txt"];
     assert_eq!(told("all", &wanted), 6);
-    // More changes than are announced one by one.
+    // More changes than are reported individually.
     for number in 0..100 {
         fs::write(at(&format!("made/{number}")), "").expect("written");
     }
@@ -288,7 +287,7 @@ fn what_the_host_changes_is_announced_to_who_asked_for_it() {
     for number in 0..1100 {
         fs::write(large.join(number.to_string()), "").expect("written");
     }
-    live.ask_what_says("changes /fs/work/large", "too much lies below it");
+    live.ask_what_says("changes /fs/work/large", "too many names below it");
     assert_eq!(live.end(), Some(0));
 }
 
@@ -298,7 +297,7 @@ fn a_name_that_begins_with_a_space_is_watched() {
     fs::write(folder.path().join(" spaced"), "").expect("written");
     let mut live = Live::start(machine(folder.path(), "").command(None));
     live.ask("changes '/fs/work/ spaced' > /fs/work/announced &");
-    // Subscribed when it waits for the first change.
+    // It is subscribed and waits for the first change.
     thread::sleep(Duration::from_secs(1));
     fs::write(folder.path().join(" spaced"), "changed\n").expect("written");
     let begin = std::time::Instant::now();
@@ -357,7 +356,7 @@ fn sixty_four_folders_are_served_and_cost_little_before_they_are_used() {
     assert_eq!(fs::read_to_string(root.path().join("d63/name")).expect("it is there"), "changed\n");
     let exchange = text.lines().find_map(|line| line.trim().strip_prefix("\"exchange bytes\": ")).expect("a counter");
     let exchange: u64 = exchange.trim_end_matches(',').parse().expect("a number");
-    // Each has used one or two blocks of 136 KiB.
+    // Each used one or two blocks of 136 KiB.
     assert!(exchange < 64 * 400_000, "{exchange}");
 }
 

@@ -1,9 +1,9 @@
-//! What an enemy sends to be built: `tests/hostile/build`, one folder for each way past the builder.
+//! Hostile sources for the builder: `tests/hostile/build`, one folder for each attempt.
 //!
-//! A folder holds files to lay over a copy of the repository in which the program `hostile` of `innocent` was put, and
-//! `expect.toml`: what it tries, and a part of the sentence with which it must be refused. `innocent` must build. None of
-//! them may run anything on the machine of the builder: whatever ran would leave a file `ran`. Most are refused before
-//! anything is compiled, and the copy and what was built in it stay for the next time.
+//! A folder holds files to overlay on a copy of the repository with the program `hostile` of `innocent`, and
+//! `expect.toml`: the attempt, and a part of the expected error. `innocent` must build. None may execute code on the
+//! builder's machine, which would leave a file `ran`. Most are refused before anything is compiled; the copy and its
+//! build output are kept for the next run.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use end_to_end::{Run, finish, repository, sing, target};
 
-/// Building the runtime from nothing takes so long on a small host.
+/// Timeout for building the runtime from scratch on a small host.
 const LIMIT: Duration = Duration::from_secs(1800);
-/// The program on which all others are put.
+/// The program that all cases modify.
 const INNOCENT: &str = "innocent";
 /// Its folder in the repository.
 const PROGRAM: &str = "apps/hostile";
 
-/// One way past the builder.
+/// An attempt to get past the builder.
 struct Case {
     name: String,
     files: Vec<PathBuf>,
@@ -46,7 +46,7 @@ impl Case {
     }
 }
 
-/// The files below a folder that belong to a repository, relative to it.
+/// Tracked files below a folder, relative to it.
 fn list(folder: &Path, within: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder.join(within)).expect("a folder can be read").flatten() {
         let (path, name) = (entry.path(), entry.file_name());
@@ -59,7 +59,7 @@ fn list(folder: &Path, within: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// A copy of the repository, which one run of the tests has at a time.
+/// A copy of the repository, locked by one test run at a time.
 struct Tree {
     root: PathBuf,
     output: PathBuf,
@@ -67,7 +67,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Brings the copy of the last time up to date.
+    /// Updates the copy of an earlier run.
     fn new() -> Tree {
         let folder = target().join("hostile");
         std::fs::create_dir_all(folder.join("tree")).expect("a folder");
@@ -87,7 +87,7 @@ impl Tree {
         tree
     }
 
-    /// Puts a file of a folder into the copy, unless it is there.
+    /// Copies a file unless it is unchanged.
     fn lay(&self, folder: &Path, file: &Path) {
         let content = std::fs::read(folder.join(file)).expect("a file can be read");
         let place = self.root.join(file);
@@ -113,7 +113,7 @@ impl Tree {
         let mut command = Command::new(sing());
         command.args(["build", "hostile"]).current_dir(self.root.join(case.text("from").unwrap_or(".")));
         command.env("CARGO_TARGET_DIR", &self.output);
-        // As from a shell: under these rustup asks no folder for its toolchain.
+        // As from a shell: with these variables rustup ignores toolchain files.
         command.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
         let run = finish(command, &format!("sing build hostile, as in {}", case.name), LIMIT);
         let mut files = Vec::new();
@@ -127,7 +127,7 @@ impl Tree {
     }
 }
 
-/// What is wrong with how the builder met a case.
+/// Returns how the builder's result differs from the expected one.
 fn mistake(case: &Case, run: &Run) -> Option<String> {
     let message = case.text("message");
     let is_right = match message {

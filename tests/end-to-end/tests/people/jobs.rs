@@ -1,4 +1,4 @@
-//! A person's shell: jobs, Ctrl-Z, the history, and what it tells of commands.
+//! The interactive shell: jobs, Ctrl-Z, history, and descriptions of commands.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ fn person() -> Terminal {
     terminal
 }
 
-/// Presses keys that end a command line, and waits until the line is shown.
+/// Enters a command line, and waits until it is shown.
 fn enter(terminal: &mut Terminal, line: &str) {
     terminal.press(&format!("{line}\r"));
     terminal.wait_for(&format!("{line}\n"));
@@ -23,7 +23,7 @@ fn ctrl_z_takes_the_console_from_a_reader_and_fg_gives_it_back() {
     enter(&mut terminal, "cat");
     enter(&mut terminal, "one");
     terminal.wait_for("one\n");
-    // Not in what is typed ahead of a line that `cat` reads.
+    // Not in type-ahead of a line that `cat` reads.
     thread::sleep(Duration::from_millis(200));
     terminal.press("half\x1a");
     terminal.wait_for("[1] stopped: cat");
@@ -41,7 +41,7 @@ fn ctrl_z_takes_the_console_from_a_reader_and_fg_gives_it_back() {
     enter(&mut terminal, "echo status $?");
     terminal.wait_for("status 0\n");
     enter(&mut terminal, "fg");
-    terminal.wait_for("fg: nothing runs beside the shell");
+    terminal.wait_for("fg: no jobs");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_stopped_line_is_given_up_and_its_job_can_be_waited_for() {
     terminal.press("\x1a");
     terminal.wait_for("[1] stopped: sleep 1");
     terminal.wait_for("[148] /> ");
-    // Nothing can halt another program's threads: one that uses no console goes on.
+    // Nothing can stop another program's threads: one that does not use the console runs on.
     enter(&mut terminal, "wait 1; echo waited");
     terminal.wait_for("waited\n");
     assert!(!terminal.screen().contains("\nnever"), "{}", terminal.screen());
@@ -144,7 +144,7 @@ fn a_shell_with_stopped_jobs_ends_when_it_is_told_twice() {
         terminal.wait_for("jobs are stopped, which would end with the shell");
         enter(&mut terminal, "echo still here");
         terminal.wait_for("still here\n");
-        // It was not told right before.
+        // The previous command was no `exit`.
         terminal.press(end);
         terminal.wait_for("jobs are stopped, which would end with the shell");
         terminal.wait_for("/> ");
@@ -172,7 +172,7 @@ fn a_function_that_hides_a_command_is_told_of_once_and_can_be_forgotten() {
     enter(&mut terminal, "function own; pwd; end; function echo; pwd; end; unset echo; echo mine");
     terminal.wait_for("mine\n");
     assert_eq!(terminal.screen().matches("hides").count(), 2, "{}", terminal.screen());
-    // Who writes a script knows.
+    // No warning in scripts.
     assert_eq!(Machine::new().run("function echo; pwd; end; echo a").succeeded(), "/\n");
 }
 
@@ -192,7 +192,7 @@ fn lines_are_recalled_by_number_and_beginning() {
     enter(&mut terminal, "history");
     terminal.wait_for("    1  echo first\n    2  pwd\n    3  echo first again\n    4  history\n");
     enter(&mut terminal, "!9");
-    terminal.wait_for("no line that was given is `!9`; `history` lists those");
+    terminal.wait_for("no earlier line matches `!9`; `history` lists them");
     terminal.wait_for("[1] /> ");
 }
 
@@ -224,14 +224,14 @@ fn blocks_read_and_write_files() {
 #[test]
 fn which_and_cd_and_time_tell_what_they_should() {
     assert_eq!(Machine::new().run("cd /dev; cd /fs; cd -; pwd; cd -; cd; cd -").succeeded(), "/dev\n/dev\n/fs\n/fs\n");
-    Machine::new().run("cd -").refused(&["cd: there was no folder before this one"]);
+    Machine::new().run("cd -").refused(&["cd: no previous folder"]);
     let run = Machine::new().run("function f; echo a; end; which f cd cat");
     assert_eq!(
         run.succeeded(),
         "f: a function\nfunction f; echo a; end\ncd: a command of the shell\n\
          cat: the program cat.singularity, version 0.1.0\n"
     );
-    Machine::new().run("which nothing").refused(&["which: no command is called `nothing`", "`help`"]);
+    Machine::new().run("which nothing").refused(&["which: no command `nothing`", "`help`"]);
     let run = Machine::new().run("time sleep 0.3");
     let line = run.errors.trim();
     let seconds: f64 = line.trim_start_matches("shell: ").split(' ').next().unwrap_or("").parse().unwrap_or(0.0);
@@ -254,7 +254,7 @@ fn a_comparison_without_quotes_says_what_it_would_be() {
 #[test]
 fn what_is_too_large_is_told_with_its_limit() {
     let run = Machine::new().run("x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do x=$x$x; end; echo $x");
-    run.refused(&["echo: it cannot be started: its argument", "131073 bytes, and may be 65536", "for f in"]);
+    run.refused(&["echo: cannot start: its argument", "131073 bytes, and may be 65536", "for f in"]);
 }
 
 #[test]

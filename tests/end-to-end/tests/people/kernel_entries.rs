@@ -1,4 +1,4 @@
-//! The kernel's entries as they were compiled: what they put on a caller's stack before they check it.
+//! Compiled kernel entries: what they push on a caller's stack before they check it.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use elf::endian::LittleEndian;
 use end_to_end::{bare_system, machine_program, target};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 
-/// The kernel takes a fault on the guard in so many bytes of an entry for the caller's (`MAX_PROLOGUE_BYTES`).
+/// A fault on the guard page within this many bytes of an entry is the caller's (`MAX_PROLOGUE_BYTES`).
 const PROLOGUE_BYTES: u64 = 48;
-/// Bytes of an entry that are decoded at most; its check lies far before that.
+/// Maximum bytes decoded of an entry; the check comes far earlier.
 const DECODED_BYTES: usize = 256;
 
 #[test]
@@ -23,7 +23,7 @@ fn bare_entries_check_the_stack_first() {
     check_entries(&target().join("x86_64-unknown-linux-gnu/release/singularity-x86_64"));
 }
 
-/// Looks at each function of the ABI, and at its measured twin.
+/// Checks each function of the ABI, and its measuring variant.
 #[track_caller]
 fn check_entries(program: &Path) {
     let file = std::fs::read(program).expect("the built program");
@@ -45,11 +45,11 @@ fn check_entries(program: &Path) {
         }
         entries += 1;
     }
-    // A function whose twin does the same may share its code.
+    // Identical functions may share code.
     assert!(entries >= abi::FUNCTIONS.len(), "{entries} entries, {} functions", abi::FUNCTIONS.len());
 }
 
-/// The function of the ABI that a symbol of the kernel's is an entry of.
+/// The ABI function of a kernel symbol that is its entry.
 fn entry_of(symbol: &str) -> Option<&'static str> {
     let path = symbol.strip_prefix("_ZN6kernel5entry")?;
     let path = path.strip_prefix("8measured").unwrap_or(path);
@@ -57,8 +57,8 @@ fn entry_of(symbol: &str) -> Option<&'static str> {
     abi::FUNCTIONS.iter().map(|function| function.name).find(is_entry)
 }
 
-/// Whether the code puts nothing on the stack before its first branch but within its first bytes, compares with the reserve
-/// right before that branch, and calls nothing until then.
+/// Whether the code pushes only within its first bytes before the first branch, compares with the reserve right before
+/// that branch, and makes no call until then.
 fn check_entry(code: &[u8]) -> Result<(), String> {
     let mut compared = false;
     for instruction in Decoder::with_ip(64, code, 0, DecoderOptions::NONE) {
@@ -80,7 +80,7 @@ fn compares_with_reserve(instruction: &Instruction) -> bool {
         instruction.code(),
         Code::Cmp_EAX_imm32 | Code::Cmp_RAX_imm32 | Code::Cmp_rm32_imm32 | Code::Cmp_rm64_imm32
     );
-    // A little less if the test is made for greater, a little more in a measured twin.
+    // Slightly less for a `greater` comparison, slightly more in a measuring variant.
     let reserve = abi::limits::STACK_RESERVE_BYTES as u64;
     compares && instruction.op0_kind() == OpKind::Register && instruction.immediate(1).abs_diff(reserve) <= 256
 }

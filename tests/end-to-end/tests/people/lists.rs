@@ -2,7 +2,7 @@
 
 use end_to_end::Machine;
 
-/// The list that most of these tests set: what everybody may but one program.
+/// The list of most tests: everyone but one program.
 const SET: &str = "setacl /service/dns 'deny read,connect ..stat.singularity' 'allow all **'";
 
 fn lines(commands: &str) -> Vec<String> {
@@ -17,7 +17,7 @@ fn a_list_is_set_shown_changed_and_taken_away() {
     let added = list("setacl /service/dns -a 'deny write **'; ");
     assert_eq!(added[1..], ["   1  deny write **", "   2  deny read,connect ..stat.singularity", "   3  allow all **"]);
     assert_eq!(list("setacl /service/dns -r 1; "), [own, "   1  allow all **"]);
-    let none = "/service/dns: no list; the rules of the system decide alone";
+    let none = "/service/dns: no list; only the system rules apply";
     assert_eq!(list("setacl /service/dns --none; "), [none]);
     let inherited = lines("setacl /service 'allow all **'; acl /service/dns; acl -e /service/dns");
     assert_eq!(inherited, ["/service/dns: the list of /service", "   1  allow all **", "allow all **"]);
@@ -50,15 +50,15 @@ fn what_cannot_be_done_is_told_with_what_can() {
         ("setacl /service/dns 'allow read the shell'", &["no part of a ` + `", "a space on both sides"]),
         ("setacl /service/dns", &["give entries in quotes"]),
         ("setacl /service/dns -r 1", &["no entry 1", "`acl` shows"]),
-        ("setacl /service/dns 'allow read **'", &["could not set the list again", "--force"]),
-        ("setacl /service/none 'allow all **'", &["/service/none", "nothing has that name"]),
-        ("acl /service --who stat", &["`stat` is no principal", "name.publisher"]),
+        ("setacl /service/dns 'allow read **'", &["would lock", "--force"]),
+        ("setacl /service/none 'allow all **'", &["/service/none", "not found"]),
+        ("acl /service --who stat", &["`stat` is not a principal", "name.publisher"]),
     ] {
         Machine::new().run(commands).refused(parts);
     }
 }
 
-/// Not even the shell gets another view of the namespace then, to give to what it starts.
+/// Not even the shell can then open the namespace for its children.
 #[test]
 fn who_locks_everybody_out_is_locked_out_and_the_system_ends_in_order() {
     let run = Machine::new().run("setacl / --force 'deny all **'; acl /; ls /; echo never");

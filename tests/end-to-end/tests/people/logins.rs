@@ -1,4 +1,4 @@
-//! Who is there: logging in, and what is seen of it.
+//! Logging in.
 
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -6,13 +6,13 @@ use std::sync::OnceLock;
 
 use end_to_end::{Machine, Terminal, built_system};
 
-/// The system in which people log in.
+/// The system with `login`.
 pub(crate) fn machine() -> Machine {
     static SYSTEM: OnceLock<std::path::PathBuf> = OnceLock::new();
     Machine::new().system(SYSTEM.get_or_init(|| built_system("login")))
 }
 
-/// Gives a machine its whole input at once.
+/// Runs a machine with all input at once.
 fn feed(commands: Option<&str>, input: &str) -> Output {
     feed_to(&machine(), commands, input)
 }
@@ -67,7 +67,7 @@ fn mistakes_let_nobody_in_and_are_noted() {
     assert_eq!(output.status.code(), Some(1));
     let output = feed(None, "open sesame\nguest\nadmin\nsingularity\ncat /status/audit\n");
     let shown = text(&output.stdout);
-    assert!(shown.contains("refused login on a name that nobody has (wrong name or passphrase)\n"), "{shown}");
+    assert!(shown.contains("refused login on unknown name (wrong name or passphrase)\n"), "{shown}");
     assert!(!shown.contains("sesame"), "what was typed as a name may be a passphrase: {shown}");
 }
 
@@ -84,7 +84,7 @@ fn a_person_logs_in_out_and_in_again() {
     terminal.wait_for("\nguest\n");
     terminal.press("exit\r");
     terminal.wait_for("Name: ");
-    // Given up, and begun again.
+    // Cancelled and retried.
     terminal.press("nobody\r");
     terminal.wait_for("Passphrase: ");
     terminal.press("\x03");
@@ -137,7 +137,7 @@ fn a_new_person_gets_a_line() {
     terminal.press("one passphrase\r");
     terminal.wait_for("Once more: ");
     terminal.press("another one\r");
-    terminal.wait_for("not the same");
+    terminal.wait_for("the passphrases differ");
     terminal.press("exit 0\r");
     assert_eq!(terminal.end(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! The programs for networks with what a person may type, on the host's own network.
+//! Network programs with typical input, on the host's network.
 
 use end_to_end::{Machine, Run};
 
@@ -25,9 +25,9 @@ fn what_there_is_is_shown() {
 #[test]
 fn what_makes_no_sense_is_refused_in_words() {
     for (commands, parts) in [
-        ("ipconfig nope", ["ipconfig: nope", "no interface of that name"]),
-        ("ipconfig lo --add x/8", ["ipconfig: x/8", "not an address"]),
-        ("ipconfig lo --add 192.0.2.9", ["192.0.2.9: say how many", "as in 192.0.2.5/24"]),
+        ("ipconfig nope", ["ipconfig: nope", "no such interface"]),
+        ("ipconfig lo --add x/8", ["ipconfig: x/8", "this is no address"]),
+        ("ipconfig lo --add 192.0.2.9", ["192.0.2.9: the prefix length is missing", "192.0.2.5/24"]),
         ("ipconfig lo --add 1.2.3.4/33", ["1.2.3.4/33", "at most 32"]),
         ("ipconfig lo --dhcp maybe", ["maybe", "--dhcp on"]),
         ("ipconfig --dns 1.1.1", ["1.1.1", "not an address"]),
@@ -43,15 +43,15 @@ fn what_makes_no_sense_is_refused_in_words() {
         ("dns no-such-name.invalid", ["no-such-name.invalid", "name"]),
         ("ping 'a b'", ["`a b`", "neither an address nor a name"]),
         ("ping localhost:80", ["`localhost:80`", "neither an address nor a name"]),
-        ("ping localhost --count -1", ["--count -1", "from 0 on"]),
+        ("ping localhost --count -1", ["--count -1", "from 0"]),
         ("ping localhost --size 99999", ["--size 99999", "65487"]),
         ("ping ::1 --ipv4", ["::1", "no such address"]),
     ] {
         run(commands).refused(&parts);
     }
-    // Brackets, which an address with a port needs, are in nobody's way.
+    // Brackets, needed for an address with a port, are accepted.
     assert_eq!(run("dns '[::1]'").succeeded(), "::1\n");
-    // One name that cannot be resolved keeps no other from it.
+    // An unresolvable name does not affect the others.
     let both = run("dns nope.invalid 127.0.0.1; echo $?");
     assert_eq!(both.text(), "127.0.0.1  127.0.0.1\n1\n", "{both}");
 }

@@ -1,4 +1,4 @@
-//! Programs as their manifests describe them: help for each, and those that are scripts.
+//! Programs as described by their manifests: help, and scripts.
 
 use end_to_end::{Machine, Run, repository};
 
@@ -7,7 +7,7 @@ fn run(commands: &str) -> Run {
     Machine::new().run(commands)
 }
 
-/// The programs that every system has, by the list in its manifest.
+/// Programs of every system, from its manifest.
 fn installed() -> Vec<String> {
     let text = std::fs::read_to_string(repository().join("systems/common.toml")).expect("a file of the repository");
     let list = text.split_once("installed = [").and_then(|(_, rest)| rest.split_once(']')).expect("a list").0;
@@ -39,7 +39,7 @@ fn help_can_be_asked_for_in_several_ways_and_piped() {
         assert!(text.ends_with(&by_name), "{words}:\n{text}");
     }
     assert!(run("cd -h; pwd --help").succeeded().contains("usage: cd [FOLDER|-]"));
-    // Beside other words it is an option that there is not.
+    // With other arguments it is an unknown option.
     run("cat /fs --help").refused(&["cat", "there is no option `--help`", "usage: cat"]);
 }
 
@@ -73,7 +73,7 @@ fn random_bytes_are_those_of_the_host() {
     assert_ne!(lines[0], lines[1], "{run}");
     let is_hexadecimal = |line: &str| line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
     assert!(lines[..2].iter().all(|line| is_hexadecimal(line)), "{run}");
-    // 32 bytes a line, each as two digits.
+    // 32 bytes per line, as two digits each.
     assert_eq!(lines[2].trim(), (65_536 * 2 + 65_536 / 32).to_string(), "{run}");
     assert!(run.errors.starts_with("random: 65537: ") && run.status == Some(2), "{run}");
 }

@@ -1,11 +1,11 @@
-//! What systems promise of who reaches what, judged on the systems as they are built.
+//! Promises (`[[deny]]`) of systems, verified on the built systems.
 
 use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{finish, repository, sing};
 
-/// The systems with a web server, and how many promises each has.
+/// Systems with a web server, and the number of their promises.
 const SYSTEMS: [(&str, usize); 3] = [("web", 4), ("web-tap", 5), ("web-bare", 5)];
 
 #[test]

@@ -1,14 +1,14 @@
-//! `2>`: errors of programs, of what those start, of the shell itself and of scripts go where the line says.
+//! `2>` redirects errors of programs, their children, the shell itself and scripts.
 
 use std::thread;
 use std::time::Duration;
 
 use end_to_end::{Machine, Terminal};
 
-/// Makes a volume at /fs/ram0.
+/// Creates a volume at /fs/ram0.
 const VOLUME: &str = "x=$(format ram0 --yes); mount ram0";
 
-/// Runs commands in a folder that can be written; standard output. Nothing may come on standard error.
+/// Runs commands in a writable folder and returns standard output; standard error must be empty.
 #[track_caller]
 fn printed(commands: &str) -> String {
     let run = Machine::new().run(&format!("{VOLUME}; cd /fs/ram0; {commands}"));
@@ -18,7 +18,7 @@ fn printed(commands: &str) -> String {
     text.to_string()
 }
 
-/// What a command says of an error that nobody redirects.
+/// Standard error of a command without redirection.
 #[track_caller]
 fn said(command: &str) -> String {
     let errors = Machine::new().run(command).errors;
@@ -61,7 +61,7 @@ fn blocks_functions_scripts_and_jobs_have_errors_as_programs_do() {
     assert_eq!(printed("write s 'cat /no'; run s 2> e; shell s 2>> e; cat e"), twice);
     assert_eq!(printed("cat /no 2> e & wait; cat e"), no);
     assert_eq!(printed("function f; cat /no; end; f 2> e & wait; cat e"), no);
-    // What a program starts in turn.
+    // A grandchild.
     assert_eq!(printed("echo /no | xargs cat 2> e; grep -c 'cat: /no' e"), "1\n");
 }
 
@@ -75,7 +75,7 @@ fn the_shell_says_its_own_errors_there_too() {
     let mistake = printed("write s 'echo $nope'; run s 2> e; cat e");
     let is_named = |line: &str| line.starts_with("shell: ");
     assert!(mistake.starts_with("shell: s:1:6: ") && mistake.lines().all(is_named), "{mistake}");
-    // Of a program that another program started.
+    // From a program started by another.
     let panicked = printed("extensible-parent 2> e > f; cat e");
     assert!(panicked.starts_with("crashing-extension: panicked at "), "{panicked}");
 }
@@ -97,7 +97,7 @@ fn many_errors_come_whole_and_in_order() {
     let commands = "for i in $(seq 300); do echo /no/$i; end > names; \
                     cat $(cat names) 2> e; grep -c 'cat: /no/' e; head -n 1 e | cut -c 1-10; tail -n 1 e | cut -c 1-12";
     assert_eq!(printed(commands), "300\ncat: /no/1\ncat: /no/300\n");
-    // A reader that has seen enough stops nobody.
+    // A reader that closes early stops no writer.
     assert_eq!(
         printed("for i in $(seq 100); do cat /no; end 2>&1 | head -n 1; echo $?"),
         format!("{}0\n", said("cat /no"))
@@ -126,7 +126,7 @@ fn person() -> Terminal {
 fn jobs_with_redirected_errors_are_stopped_and_ended_as_others_are() {
     let mut terminal = person();
     let enter = |terminal: &mut Terminal, line: &str, wanted: &[&str]| {
-        // Keys that give signals need no end of a line.
+        // Signal keys need no line end.
         let end = if line.starts_with(char::is_control) { "" } else { "\r" };
         terminal.press(&format!("{line}{end}"));
         wanted.iter().for_each(|text| terminal.wait_for(text));

@@ -1,4 +1,4 @@
-//! One notion of a system: what was changed in it shows in every command.
+//! Changes in a system show in every command.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use end_to_end::{Run, finish, repository, sing};
 
-/// What it takes to build a system.
+/// Timeout for building a system.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// The tool with these words, and a system at their end.
+/// Runs the tool with these arguments and a system as the last.
 #[track_caller]
 fn tool(words: &[&str], system: &Path) -> Run {
     let mut command = Command::new(sing());
@@ -23,7 +23,7 @@ fn what_was_changed_in_a_system_shows_in_every_command() {
     let folder = tempfile::tempdir().expect("a folder");
     let system = folder.path().join("mine.toml");
     fs::write(&system, "[system]\nname = \"mine\"\nbase = \"hosted\"\n").expect("a system manifest");
-    // One is based on others of its folder.
+    // It is based on others of its folder.
     for entry in fs::read_dir(repository().join("systems")).expect("the systems").flatten() {
         fs::copy(entry.path(), folder.path().join(entry.file_name())).expect("a copy");
     }
@@ -33,7 +33,7 @@ fn what_was_changed_in_a_system_shows_in_every_command() {
     assert!(explains().succeeded().contains("greet.singularity"));
 
     assert!(tool(&["uninstall", "greet", "--system"], &system).succeeded().contains("is changed"));
-    assert!(greets().errors.contains("no program has that name"), "{}", greets());
+    assert!(greets().errors.contains("no such program"), "{}", greets());
     explains().refused(&["no program `greet` is installed"]);
     let drawn = tool(&["graph", "--system"], &system).succeeded();
     assert!(!drawn.contains("greet") && drawn.contains("shell"), "{drawn}");
@@ -41,9 +41,9 @@ fn what_was_changed_in_a_system_shows_in_every_command() {
     assert!(shown.contains("uninstalled greet") && !shown.contains("greet 0.1.0"), "{shown}");
     assert!(tool(&["check"], &system).succeeded().contains("all right"));
 
-    // A system that is built anew keeps what was changed in it.
+    // A rebuilt system keeps its changes.
     fs::write(&system, "[system]\nname = \"mine\"\nbase = \"hosted\"\n# Built anew.\n").expect("a system manifest");
-    assert!(greets().errors.contains("no program has that name"), "{}", greets());
+    assert!(greets().errors.contains("no such program"), "{}", greets());
 
     tool(&["systems", "--as-built"], &system).succeeded();
     assert_eq!(greets().succeeded(), "Hello, Ada.\n");

@@ -1,4 +1,4 @@
-//! A person at the terminal.
+//! An interactive terminal session.
 
 use end_to_end::{Machine, Terminal};
 
@@ -36,10 +36,10 @@ fn shutdown_ends() {
 #[test]
 fn a_line_is_edited_before_it_runs() {
     let mut terminal = person();
-    // Left twice, Backspace, a letter, End, more.
+    // Left twice, Backspace, a letter, End, more text.
     terminal.press("echo axcd\x1b[D\x1b[D\x7fb\x1b[F-end\r");
     terminal.wait_for("\nabcd-end\n");
-    // Ctrl-A and Ctrl-K: to the begin, and away with it all.
+    // Ctrl-A and Ctrl-K: to the start of the line, and delete it.
     terminal.press("nonsense\x01\x0becho clean\r");
     terminal.wait_for("\nclean\n");
 }
@@ -67,7 +67,7 @@ fn tab_completes_programs_and_paths() {
 #[test]
 fn ctrl_c_ends_what_runs_and_only_that() {
     let mut terminal = person();
-    // However soon it comes.
+    // However early it arrives.
     for pause_ms in [0, 0, 1, 2, 5, 200] {
         terminal.press("sleep 100\r");
         std::thread::sleep(std::time::Duration::from_millis(pause_ms));

@@ -1,4 +1,4 @@
-//! Keys of one's own, certificates, and systems that are not what their owner signed.
+//! User keys, certificates, and systems that differ from what was signed.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use manifest_model::{Manifest, Policy, Revoked};
 
 use crate::bad_input::{boot, hosted};
 
-/// `sing key` with a store of the test's own.
+/// `sing key` with a private key store.
 #[track_caller]
 fn key(store: &Path, words: &[&str]) -> Run {
     let mut command = Command::new(sing());
@@ -38,7 +38,7 @@ fn keys_are_made_certified_trusted_and_revoked() {
     let shown = key(&store, &["show", "daily"]).succeeded();
     let serial = shown.split("certificate ").nth(1).and_then(|rest| rest.get(..16)).expect("a certificate is shown");
     let root = made.lines().next().and_then(|line| line.strip_prefix("public key  ")).expect("the key is shown");
-    // What lies in the current folder under the name of a key is not that key.
+    // A file in the current folder with the name of a key is not that key.
     std::fs::write(folder.path().join("root"), "ab".repeat(32)).expect("a file");
     let mut trust = Command::new(sing());
     trust.args(["key", "trust", "root", "--for", "acme-*"]).current_dir(folder.path()).env("SING_KEYS", &store);
@@ -105,7 +105,7 @@ fn a_key_that_others_may_read_is_refused() {
     key(folder.path(), &["show", "mine"]).refused(&["other users may read", "chmod 600"]);
 }
 
-/// Where the package of a program lies in a system image.
+/// Position of a program's package in a system image.
 fn place(image: &[u8], program: &str) -> std::ops::Range<usize> {
     let system = package_check::verify_system(image).expect("a system image");
     let name = |bytes: &[u8]| package::Package::parse(bytes).expect("a package").manifest.name;
@@ -115,7 +115,7 @@ fn place(image: &[u8], program: &str) -> std::ops::Range<usize> {
     start..start + system.packages[index].len()
 }
 
-/// A package that is right by itself, and of the same publisher, but not the one that the system was signed with.
+/// A valid package of the same publisher, but not the one in the signed system.
 #[test]
 fn another_package_of_the_same_publisher_does_not_take_its_place() {
     let with_key = |summary: char| {
@@ -160,7 +160,7 @@ fn what_was_revoked_does_not_run() {
 fn a_system_says_what_it_should_be_measured_as() {
     let mut command = Command::new(sing());
     command.arg("measure").current_dir(repository());
-    // It may say that it builds something.
+    // It may report a build.
     let measured = finish(command, "sing measure", Duration::from_secs(600));
     let expected = measured.text();
     let shown = boot(&hosted(), "sysinfo").succeeded();

@@ -1,4 +1,4 @@
-//! File systems that fail or fall silent under the volume manager, in the system that has one which does.
+//! File systems that fail or hang under the volume manager.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn run(commands: &str) -> Run {
     run
 }
 
-/// The words of the line that begins with this mount point.
+/// Fields of the line for this mount point.
 #[track_caller]
 fn mounted<'a>(text: &'a str, point: &str) -> Vec<&'a str> {
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(point));
@@ -28,7 +28,7 @@ fn a_file_system_that_failed_too_often_is_given_up_with_a_report() {
     let (before, after) = text.split_once("below\n").expect("the script goes on");
     let line = mounted(before, "/fs/ram0");
     assert_eq!(line[1..3], ["/dev/ram0", "fat"], "{run}");
-    // It was started again as often as its manifest says, and no process is left of it.
+    // It was restarted up to the manifest's limit, and no process of it remains.
     assert_eq!(line[4..6], ["-", "3"], "{run}");
     assert!(before.contains("unreliable-fs exited with status 1; it failed too often"), "{run}");
     assert!(before.ends_with("restarted\n"), "its name is to be gone:\n{run}");

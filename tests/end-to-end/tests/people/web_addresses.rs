@@ -1,4 +1,4 @@
-//! At which addresses of the host a folder is served.
+//! Host addresses at which a folder is served.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use end_to_end::Site;
 
-/// An address of every host that no program serves unless it serves all of them.
+/// A loopback address that only servers on all addresses listen on.
 const ANOTHER: &str = "127.0.0.2";
 
 #[test]

@@ -1,4 +1,4 @@
-//! A folder that is served, asked by curl.
+//! A served folder, with curl as the client.
 
 use std::fs;
 use std::path::Path;
@@ -6,21 +6,23 @@ use std::time::Duration;
 
 use end_to_end::{Format, Image, Run, Site, client};
 
+test_needs::needs!(Curl);
+
 const LIMIT: Duration = Duration::from_secs(50);
 
-/// Lengths around the ends of blocks of the file system, and of pieces that are sent.
+/// File lengths around block sizes of the file system and sizes of sent pieces.
 const LENGTHS: [usize; 15] =
     [0, 1, 2, 511, 4095, 4096, 4097, 12_289, 65_535, 65_536, 65_537, 262_143, 262_144, 262_145, 1_048_577];
-/// The length of the large one.
+/// Length of the large file.
 const LARGE: usize = 64 << 20;
-/// A line of a file that is put into pages.
+/// A line of a file embedded in pages.
 const WRAPPED: &str = "the file itself\n";
 
 fn name(length: usize) -> String {
     format!("length-{length}")
 }
 
-/// Bytes that repeat at no length of a block.
+/// Bytes whose period is not a block size.
 fn content(length: usize) -> Vec<u8> {
     (0..length as u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 23) as u8).collect()
 }
@@ -48,7 +50,7 @@ fn fetch_all(site: &Site, lengths: &[usize]) {
     }
     let told = curl(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).succeeded();
     for (number, (line, length)) in told.lines().zip(lengths).enumerate() {
-        // The one connection is made for the first.
+        // The connection is made for the first file.
         assert_eq!(line, format!("200 {} {length}", usize::from(number == 0)), "file {number}:\n{told}");
         let found = fs::read(folder.path().join(name(*length))).unwrap_or_default();
         assert!(found == content(*length), "the file of {length} bytes came as {} others", found.len());
@@ -63,7 +65,7 @@ fn files_of_a_folder_arrive_whole_on_one_connection() {
     fill(folder.path(), &lengths);
     let mut site = Site::serve(folder.path());
     let paths = ["/length-1"];
-    // The server keeps blocks that it has used.
+    // The server caches blocks.
     fetch_all(&site, &lengths);
     let before = site.in_use(&paths);
     fetch_all(&site, &lengths);
@@ -71,9 +73,10 @@ fn files_of_a_folder_arrive_whole_on_one_connection() {
     site.end();
 }
 
-/// What `--web` makes of a folder is an image of its own; this one is `mke2fs`'s.
+/// An image made by `mke2fs`, in place of the one that `--web` makes of a folder.
 #[test]
-fn files_of_an_image_made_by_e2fsprogs_arrive_whole() {
+fn files_of_an_image_made_by_mke2fs_arrive_whole() {
+    test_needs::needs!(E2fsprogs);
     let folder = tempfile::tempdir().expect("a folder");
     fill(folder.path(), &LENGTHS);
     let image = Image::of(folder.path(), Format { mebibytes: 24, ..Format::default() });
@@ -129,12 +132,12 @@ fn parts_heads_and_conditions() {
     assert_eq!(status(&["--path-as-is", &site.url("/../../service/tcp")]), "400");
     let head = curl(&["--head", &url]).succeeded().to_lowercase();
     assert!(head.contains("content-length: 65537\r\n") && head.contains("\r\netag: "), "{head}");
-    // A client that takes compressed answers must see the same bytes.
+    // A client that accepts compression must see the same bytes.
     assert!(curl(&["--compressed", &url]).output == whole);
     site.end();
 }
 
-/// What is posted stands in the log, advertisements follow each other by cookie, and files are wrapped in pages.
+/// Posts are logged, advertisements rotate by cookie, and files are embedded in pages.
 #[test]
 fn the_dynamic_site() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -144,7 +147,7 @@ fn the_dynamic_site() {
     fs::write(folder.path().join(".hidden/secret"), "secret").expect("a file can be written");
     let mut site = Site::serve_with(folder.path(), &["--demo"]);
     dynamic(&site, folder.path());
-    // What stays open, and blocks that the server has used, are there from then on.
+    // Allocate everything that stays open or cached.
     let before = site.in_use(&["/spec/", "/hello", "/status/"]);
     dynamic(&site, folder.path());
     site.is_as_before(&before, &["/spec/", "/hello", "/status/"], 20);

@@ -1,19 +1,19 @@
-//! Web applications that fail in every way: each failure costs one answer, the next request is served, others notice
-//! nothing, and nothing is kept of what failed.
+//! Web applications that fail in every way: each failure costs one response, the next request is served, other clients
+//! notice nothing, and nothing leaks.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use end_to_end::{Load, Machine, Question, Site, WebClient, built_system, free_port};
 
-/// How long it may take until an application is back.
+/// Timeout until an application is back.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// What is asked again and again meanwhile.
+/// Load during the test.
 const GREETING: usize = 0;
-/// The same of the application that fails now and then.
+/// The same, on the failing application.
 const FAILING: usize = 1;
 
-/// Asks the application that does not fail.
+/// Requests a page of the healthy application.
 struct Greeting;
 
 impl Question for Greeting {
@@ -26,7 +26,7 @@ impl Question for Greeting {
     }
 }
 
-/// Asks the failing application for what it does well.
+/// Requests a good page of the failing application.
 struct Unread;
 
 impl Question for Unread {
@@ -45,7 +45,7 @@ fn site() -> Site {
     Site::start(machine.command(None), port)
 }
 
-/// Asks until the application is there again.
+/// Retries until the application is back.
 #[track_caller]
 fn is_back(site: &Site, after: &str) {
     let begin = Instant::now();
@@ -54,13 +54,13 @@ fn is_back(site: &Site, after: &str) {
         if answer.status == 200 {
             return assert_eq!(answer.text(), "not read\n", "after {after}");
         }
-        // Only one that fails again and again is waited for.
+        // Only repeated failures are delayed.
         assert!(answer.status == 503 && begin.elapsed() < TIMEOUT, "after {after}: {answer:?}");
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// The paths at which it fails, and with what status the client hears of it.
+/// Failing paths, and the status that the client receives.
 const FAILURES: [(&str, u16); 27] = [
     ("/fault/crash", 502),
     ("/fault/exit?status=3", 502),
@@ -99,7 +99,7 @@ fn each_failure_costs_one_answer_and_others_do_not_notice() {
     let load = Load::start(site.port, (0..6).map(|_| (GREETING, Box::new(Greeting) as Box<dyn Question>)).collect());
     for (path, status) in FAILURES {
         let seen = load.good(GREETING);
-        // The connection on which an application failed goes on.
+        // The connection survives a failed application.
         let mut client = WebClient::connect(site.port);
         let answer = client.get(path, "");
         assert_eq!((answer.status, answer.is_whole), (status, true), "{path}: {answer:?}");
@@ -147,7 +147,7 @@ fn answers_that_are_odd_and_allowed_arrive() {
     let sent: Vec<u8> = (0..300_000u32).map(|at| (at >> 3) as u8).collect();
     let echo = client.ask("POST", "/fault/echo", &format!("Content-Length: {}\r\n", sent.len()), &sent);
     assert!(echo.is_whole && echo.content == sent, "{} bytes came back", echo.content.len());
-    // Content that nobody reads is passed over; where it is long, the client is told that the connection ends.
+    // An unread body is skipped; if it is long, the response announces `Connection: close`.
     for (bytes, closes) in [(1000, false), (100_000, true)] {
         let mut client = WebClient::connect(site.port);
         let fields = format!("Content-Length: {bytes}\r\n");
@@ -157,13 +157,13 @@ fn answers_that_are_odd_and_allowed_arrive() {
             assert_eq!(client.get("/fault/unread", "").status, 200);
         }
     }
-    // A field of the server's own that an application gives changes nothing of how far the answer goes.
+    // An application's own framing header does not change the framing.
     let servers = WebClient::connect(site.port).get("/fault/bad-head?kind=servers", "");
     assert!(servers.status == 502 || servers.text() == "a bad head\n", "{servers:?}");
-    // One that is cut is seen to be cut, and the application goes on.
+    // A truncated response is detectable, and the application runs on.
     let cut = WebClient::connect(site.port).get("/fault/cut?bytes=1000", "");
     assert!(cut.status == 200 && !cut.is_whole, "{cut:?}");
-    // Who leaves in the middle of an answer without end leaves nothing behind.
+    // A client that leaves an endless response leaks nothing.
     for _ in 0..3 {
         let mut leaver = WebClient::connect(site.port);
         leaver.send("GET /fault/endless HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -175,7 +175,7 @@ fn answers_that_are_odd_and_allowed_arrive() {
     site.end();
 }
 
-/// One that only fails is not started without a pause, and is tried again after a while.
+/// An application that always fails is restarted with back-off.
 #[test]
 fn an_application_that_only_fails_is_let_rest() {
     let site = site();
@@ -199,8 +199,8 @@ fn an_application_that_only_fails_is_let_rest() {
     site.end();
 }
 
-/// One that has more to do than it can in the time of a request is let do it: those that wait too long to be taken are
-/// told so, and those under way are answered.
+/// An overloaded application is left running: requests that wait too long are refused, and those in progress are
+/// answered.
 #[test]
 fn an_application_with_much_to_do_is_not_ended() {
     let site = site();
@@ -222,14 +222,14 @@ fn an_application_with_much_to_do_is_not_ended() {
     site.end();
 }
 
-/// Who finds the queue of an application full is told so at once, and when to try again; it is counted.
+/// A full application queue gives 503 with `Retry-After` at once, and is counted.
 #[test]
 fn a_full_queue_is_answered_with_503_and_when_to_try_again() {
     let mut site = site();
     is_back(&site, "the start");
     let port = site.port;
     let ask = || thread::spawn(move || WebClient::connect(port).get("/fault/slow?ms=900", "Connection: close\r\n"));
-    // 64 are under way, and 128 wait.
+    // 64 in progress, 128 queued.
     let asked: Vec<_> = (0..300).map(|_| ask()).collect();
     let answers: Vec<_> = asked.into_iter().map(|client| client.join().expect("an answer")).collect();
     let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 503).collect();
@@ -244,7 +244,7 @@ fn a_full_queue_is_answered_with_503_and_when_to_try_again() {
     site.end();
 }
 
-/// Requests that are with an application when it fails have one answer each, and the others go on.
+/// Requests in an application that fails get one response each; the others proceed.
 #[test]
 fn requests_under_way_fail_with_the_application() {
     let mut site = site();

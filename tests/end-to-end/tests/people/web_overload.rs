@@ -1,4 +1,4 @@
-//! More clients than an application can answer at once.
+//! More clients than an application can serve at once.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use end_to_end::Site;
 
-/// As many as `h2load -c 1000` has.
+/// As with `h2load -c 1000`.
 const CLIENTS: usize = 1000;
 const REQUESTS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The status of an answer with a length, which is read whole.
+/// Reads a complete response with a length and returns its status.
 fn status(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,10 +1,12 @@
-//! A folder that is served, asked by a script with Python's `requests`.
+//! A served folder, with Python's `requests` as the client.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use end_to_end::{Site, client, repository};
+
+test_needs::needs!(Requests);
 
 #[test]
 fn a_script_uses_the_site() {
@@ -16,7 +18,7 @@ fn a_script_uses_the_site() {
     fs::write(folder.path().join("large"), large).expect("a file can be written");
     let mut site = Site::serve_with(folder.path(), &["--demo"]);
     let paths = ["/spec/", "/hello", "/status/", "/empty"];
-    // What stays open, and blocks that the server has used, are there from then on.
+    // Allocate everything that stays open or cached.
     script(&site, folder.path());
     let before = site.in_use(&paths);
     script(&site, folder.path());

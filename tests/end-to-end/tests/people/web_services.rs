@@ -1,4 +1,4 @@
-//! A site as a service of the host: without an input it serves until it is asked to end, and its supervisor is told.
+//! A site as a service of the host: without standard input it serves until SIGTERM, and notifies its supervisor.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use end_to_end::{Supervisor, repository, sing};
 
 const FORM: &[u8] = b"urlroot=/spec/static&dir=1&class=2&num=3&client=77";
-/// A process that is killed is gone a moment later.
+/// Timeout for a killed process to be gone.
 const MAX_FOR_END: Duration = Duration::from_secs(5);
 
-/// The server writes its log several times a second.
+/// Timeout for a log line to be written; the server flushes several times a second.
 const MAX_FOR_LOG: Duration = Duration::from_secs(20);
 
-/// The numbers of what was posted.
+/// Numbers of the posts.
 fn posted(supervisor: &Supervisor) -> BTreeSet<u64> {
     let log = supervisor.client().get("/spec/command/fetch", "").text();
     log.lines().filter_map(|line| line.split_ascii_whitespace().next()?.parse().ok()).collect()
@@ -43,7 +43,7 @@ fn without_an_input_a_site_serves_until_it_is_asked_to_end() {
     assert!(line.contains(&format!("(process {})", running.process())), "{line}");
     let is_time = |text: &str| text.len() == 24 && text.starts_with("20") && text.ends_with('Z');
     assert!(line.split_once(' ').is_some_and(|(time, _)| is_time(time)), "{line}");
-    // A connection that is open holds up nobody.
+    // An open connection does not delay the end.
     supervisor.stop(running);
     assert_eq!(supervisor.errors().lines().count(), 1, "{}", supervisor.errors());
 }
@@ -82,7 +82,7 @@ fn who_serves_others_shows_them_no_processes_and_an_application_of_ones_own_has_
     supervisor.stop(running);
 }
 
-/// A system of one's own whose primary program is a server needs no word to be a service.
+/// A custom system whose primary program is a server needs no option to be a service.
 #[test]
 fn a_system_whose_primary_program_serves_is_a_service() {
     let supervisor = Supervisor::of_small_site();
@@ -106,7 +106,7 @@ fn a_system_whose_primary_program_serves_is_a_service() {
     supervisor.stop(running);
 }
 
-/// Starts, reloads, stops and kills it so often: what was synced is there.
+/// Starts, reloads, stops and kills it repeatedly: synced data survives.
 fn again_and_again(turns: u64) {
     let supervisor = Supervisor::of_small_site();
     let mut synced = BTreeSet::new();
@@ -130,7 +130,7 @@ fn again_and_again(turns: u64) {
     is_left_by_all(&supervisor);
 }
 
-/// No process has the log's disk open still.
+/// Asserts that no process has the log's disk open.
 #[track_caller]
 fn is_left_by_all(supervisor: &Supervisor) {
     let disk = supervisor.log().into_os_string().into_string().expect("a path of this test's");
@@ -180,7 +180,7 @@ fn the_log_may_be_a_file_of_the_host() {
     supervisor.stop(running);
 }
 
-/// A log that logrotate(8) has renamed gets no line after the reload, and the last line before the end is in the new one.
+/// After a reload, a log renamed by logrotate(8) gets no more lines; the new one has even the last line.
 #[track_caller]
 fn a_log_is_rotated(words: &[&str]) {
     let supervisor = Supervisor::of_small_site();
@@ -216,7 +216,8 @@ fn a_service_reloads_and_loses_no_line_of_its_log() {
 }
 
 #[test]
-fn qemu_a_service_on_a_bare_machine_reloads_and_loses_no_line_of_its_log() {
+fn a_service_on_a_bare_machine_reloads_and_loses_no_line_of_its_log() {
+    test_needs::needs!(Qemu);
     a_log_is_rotated(&["--machine", "microvm"]);
 }
 
@@ -246,7 +247,7 @@ fn systemd_takes_the_unit_of_the_documentation() {
     }
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
     assert!(start.contains("cargo sing run --web ") && start.ends_with("--service"), "{start}");
-    // What it starts must be there for the check.
+    // The program it starts must exist for the check.
     let cargo = "/home/singularity/.cargo/bin/cargo";
     assert!(start.starts_with(cargo), "{start}");
     let folder = tempfile::tempdir().expect("a folder");
@@ -254,7 +255,7 @@ fn systemd_takes_the_unit_of_the_documentation() {
     fs::write(&file, unit.replace(&format!("ExecStart={cargo}"), "ExecStart=/bin/true")).expect("a file");
     let mut verify = Command::new("systemd-analyze");
     verify.args(["verify", "--man=no"]).arg(&file).stdin(Stdio::null());
-    // A host without systemd has nothing to ask.
+    // Skipped without systemd.
     let Ok(verified) = verify.output() else { return };
     let said = String::from_utf8_lossy(&verified.stderr);
     let own: Vec<&str> = said.lines().filter(|line| line.contains("singularity-site")).collect();

@@ -1,5 +1,5 @@
-//! A live folder is served for a long time, under a steady load and random kills of the parts that serve it: every
-//! answer is right, no change of the folder stays unseen, and memory, handles and channels do not grow.
+//! Soak test: a live folder under a steady load and random kills of the parts that serve it. Every response is right,
+//! every change of the folder becomes visible, and memory, handles and channels do not grow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use end_to_end::{Load, Question, Site, machine_process, slack};
 
-/// How many minutes the long form takes, where it is not an hour.
+/// Environment variable with the minutes of the long form, 60 by default.
 const MINUTES: &str = "SING_SOAK_MINUTES";
 const SHORT: Duration = Duration::from_secs(12);
 
-/// Kinds of requests: files that never change, one that changes all the time, and an application.
+/// Kinds of requests: static files, one that changes continuously, and an application.
 const FIXED: usize = 0;
 const CHANGING: usize = 1;
 const APPLICATION: usize = 2;
@@ -23,31 +23,29 @@ const APPLICATION: usize = 2;
 const CLIENTS: [usize; 4] = [FIXED, FIXED, CHANGING, APPLICATION];
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// Who is killed: all that is between a client and the folder, and the disk of the access log.
+/// Killed programs: everything between client and folder, and the disk of the access log.
 const PARTS: [&str; 6] = ["host-folder", "web-server", "host-sockets", "web-status", "ext2-fs", "file-disk"];
 /// Time between two kills.
 const KILL_MS: std::ops::Range<u64> = 500..5000;
-/// A part that was killed must be back within this time; other tests may keep the host busy.
+/// Timeout for a killed part to be back; the host may be busy.
 const MAX_AWAY: Duration = Duration::from_secs(10);
-/// Resources are counted once in this time.
+/// Sampling interval of resources.
 const COUNT_PERIOD: Duration = Duration::from_secs(300);
-/// How long clients that have gone may hold resources: a connection that was being made when its part was killed is
-/// given up after 15 s.
+/// Timeout for resources of clients that are gone: a handshake interrupted by a kill is given up after 15 s.
 const MAX_SETTLING: Duration = Duration::from_secs(40);
 
-/// The host writes a new version of the changing file this often, and no answer may be older than `MAX_STALE`.
+/// Interval between versions of the changing file; no response may be older than `MAX_STALE`.
 const CHANGE_PERIOD: Duration = Duration::from_millis(400);
 const MAX_STALE: Duration = Duration::from_secs(5);
 
 const FILES: usize = 16;
 const FILE_BYTES: usize = 20_000;
 
-/// What must stay as it was, apart from what [`slack`] allows.
+/// Counters that must stay at their baseline, within [`slack`].
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
 /// Blocks that are kept for reuse.
 const MAX_KEPT_BLOCKS: u64 = 32;
-/// Memory in bytes, by where it is counted, and how much more of it there may be at the end than at the beginning. The
-/// host process has an allocator that keeps some of what was freed.
+/// Memory counters and their maximum growth in bytes. The host process's allocator keeps some freed memory.
 const MEMORY: [(&str, u64); 4] = [
     ("page bytes", 2 << 20),
     ("exchange bytes", 4 << 20),
@@ -65,7 +63,7 @@ fn version_text(version: u64) -> String {
     format!("version {version}\n").repeat(200)
 }
 
-/// Keeps to the pace of a client.
+/// Paces a client.
 struct Pace(Instant);
 
 impl Pace {
@@ -126,10 +124,10 @@ impl Question for Status {
     }
 }
 
-/// The host, which writes a new version of a file again and again.
+/// The host's writer of new versions.
 struct Writer {
     over: Arc<AtomicBool>,
-    /// The version that every answer must have reached.
+    /// Minimum version of a response.
     settled: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -161,12 +159,12 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // A panic of the writer shows as an answer that is too old.
+        // A panic of the writer shows as a stale response.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Replaces the changing file in one step, as editors do.
+/// Replaces the changing file atomically, as editors do.
 fn write_version(folder: &Path, version: u64) {
     let new = folder.join(".new");
     fs::write(&new, version_text(version)).expect("the folder takes a file");
@@ -215,7 +213,7 @@ impl Soak {
         Load::start(self.site.port, CLIENTS.iter().enumerate().map(question).collect())
     }
 
-    /// Waits until there is a new good answer of each kind.
+    /// Waits for a new good response of each kind.
     #[track_caller]
     fn serves(&self, load: &Load, after: &str) {
         let before: Vec<usize> = [FIXED, CHANGING, APPLICATION].map(|kind| load.good(kind)).into();
@@ -235,7 +233,7 @@ impl Soak {
         *self.kills.entry(part).or_default() += 1;
     }
 
-    /// Load and kills for so long.
+    /// Runs load and kills for this duration.
     #[track_caller]
     fn go_on(&mut self, time: Duration) {
         let load = self.load();
@@ -254,11 +252,11 @@ impl Soak {
     fn end(&mut self, load: Load) {
         self.answers += [FIXED, CHANGING, APPLICATION].map(|kind| load.good(kind)).iter().sum::<usize>();
         let (statuses, _) = load.end();
-        // A part that is away is no reason to say that a file does not exist.
+        // A missing part must not give 404.
         assert!(statuses.keys().all(|status| *status >= 500), "{statuses:?}\n{}", self.site.live.errors());
     }
 
-    /// What is in use when each part has just been started and has served a little.
+    /// Resource usage when each part has just started and served a little.
     #[track_caller]
     fn in_use(&mut self) -> BTreeMap<String, u64> {
         for part in PARTS {
@@ -268,7 +266,7 @@ impl Soak {
         let load = self.load();
         self.serves(&load, "all were started again");
         self.end(load);
-        // The server closes files a second after they were asked for.
+        // The server closes files a second after their last request.
         thread::sleep(Duration::from_millis(2500));
         self.counts()
     }
@@ -283,7 +281,7 @@ impl Soak {
         counts
     }
 
-    /// Waits until no more is in use than before.
+    /// Waits until resource usage is back at the baseline.
     #[track_caller]
     fn is_as_before(&mut self, before: &BTreeMap<String, u64>) {
         let mut now = self.in_use();
@@ -301,7 +299,7 @@ impl Soak {
     }
 }
 
-/// What there is more of than before.
+/// Resources above the baseline.
 fn grown(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> Vec<String> {
     let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
     let counted = COUNTED.iter().map(|name| (*name, slack(name, MAX_KEPT_BLOCKS)));
@@ -319,7 +317,7 @@ fn resident_bytes(process: u32) -> u64 {
 #[track_caller]
 fn soak(time: Duration) {
     let mut soak = Soak::start();
-    // What stays for good after the first use of each part is no growth.
+    // Permanent allocations of the first use of each part do not count.
     soak.in_use();
     let before = soak.in_use();
     let missing: Vec<&&str> =

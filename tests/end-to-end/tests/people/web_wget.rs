@@ -1,10 +1,12 @@
-//! A folder that is served, asked by wget.
+//! A served folder, with wget as the client.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use end_to_end::{Site, client};
+
+test_needs::needs!(Wget);
 
 const LIMIT: Duration = Duration::from_secs(40);
 
@@ -26,7 +28,7 @@ fn a_whole_site_is_mirrored() {
     let site = Site::serve(folder.path());
     let copy = tempfile::tempdir().expect("a folder");
     let url = site.url("/");
-    // Listings are pages of the server's own, which wget takes away again.
+    // Listings are generated pages, which wget removes.
     let arguments =
         ["--quiet", "--mirror", "--no-parent", "--no-host-directories", "--tries=1", "--reject=index.html*"];
     let run = client(
@@ -45,7 +47,7 @@ fn a_whole_site_is_mirrored() {
     site.end();
 }
 
-/// A file of which a part is there is fetched from there on, and not again once it is there.
+/// A partial file is resumed, and a complete one not fetched again.
 #[test]
 fn a_file_is_fetched_on_from_where_it_ended() {
     let folder = tempfile::tempdir().expect("a folder");

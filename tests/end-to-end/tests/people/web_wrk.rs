@@ -1,14 +1,16 @@
-//! A folder that is served, asked by wrk: many connections that never rest.
+//! A served folder under the load of wrk, with many busy connections.
 
 use std::fs;
 use std::time::Duration;
 
 use end_to_end::{Site, client};
 
-/// What wrk says of connections that broke, and of answers that are none.
+test_needs::needs!(Wrk);
+
+/// wrk's messages about broken connections and failed responses.
 const ERROR: [&str; 2] = ["Socket errors", "Non-2xx"];
-/// Blocks that the server keeps to use them again, at most: a connection has no more than four at a time, and 140 are
-/// there at most. Tens of thousands of requests are answered, so that one lost in a hundred of them is seen.
+/// Maximum blocks that the server caches: up to four for each of at most 140 connections. With tens of thousands of
+/// requests, a leak in one of a hundred shows.
 const KEPT_BLOCKS: u64 = 4 * 140;
 
 #[test]

@@ -15,7 +15,7 @@ const NUMBER_PARAMETER: usize = 0;
 const VICTIM_SLOT: usize = 0;
 /// Its endpoint to the namespace, after the one to the victim.
 const NAMES_SLOT: usize = 1;
-/// How long a program may take that ends by itself; bare machines may be emulated.
+/// Timeout for a program to end; bare machines may be emulated.
 const LIMIT_MS: u64 = 180_000;
 
 /// An attempt of a hostile program.
@@ -46,7 +46,7 @@ pub(crate) enum End {
     Repelled,
     /// Ended by the system or its own panic, with an epitaph that says all of this.
     Ended(EpitaphKind, &'static [&'static str]),
-    /// Not by itself: it goes on until it is stopped after this time.
+    /// It runs until it is stopped after this time.
     StoppedAfter { milliseconds: u64 },
 }
 
@@ -70,7 +70,7 @@ impl Attempt {
         Attempt { end: End::Ended(kind, says), ..self }
     }
 
-    /// An attack that goes on until it is stopped.
+    /// An attack that runs until it is stopped.
     pub(crate) const fn stopped_after(self, milliseconds: u64) -> Attempt {
         Attempt { end: End::StoppedAfter { milliseconds }, ..self }
     }
@@ -115,7 +115,7 @@ impl Attempt {
         if self.given == Given::VictimAndNames {
             child = child.endpoint(NAMES_SLOT, ground.new_names()?).map_err(refused("its namespace"))?;
         }
-        child.start().map_err(refused("it cannot be started"))
+        child.start().map_err(refused("cannot start"))
     }
 
     fn judge(&self, epitaph: &Epitaph) -> Outcome {

@@ -18,9 +18,9 @@ const CLIENT_SLOT: usize = 1;
 const SERVER_SLOT: usize = 2;
 const SEED_PARAMETER: usize = 0;
 const STEPS_PARAMETER: usize = 1;
-/// How long a pair may take.
+/// Timeout of a pair.
 const LIMIT_MS: u64 = 60_000;
-/// Resources are counted after so many seeds.
+/// Number of seeds between counts of resources.
 const COUNTED_TOGETHER: u64 = 50;
 const USUAL_STEPS: u64 = 400;
 

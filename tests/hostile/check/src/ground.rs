@@ -28,7 +28,7 @@ const FILE_BYTES: usize = 20_000;
 /// What suits the disk.
 const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
-/// How long the victim may take for an answer.
+/// Timeout for the victim's reply.
 const LIMIT_MS: u64 = 60_000;
 
 /// Everything that is attacked.

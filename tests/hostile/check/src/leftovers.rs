@@ -7,7 +7,7 @@ use sip::{Deadline, diagnostics, thread};
 
 use crate::{Outcome, check};
 
-/// How long descendants may take to end and the kernel to bury them.
+/// Timeout for descendants to end and be reaped.
 const LIMIT_MS: u64 = 60_000;
 
 /// What the system has in use.

@@ -28,7 +28,7 @@ pub(crate) fn step(world: &Rc<World>) {
     }
 }
 
-/// Text that lies in the message buffer as words which somebody could take for a block's or an endpoint's.
+/// Text that looks like a block's or endpoint's words in the message buffer.
 fn text(world: &World) -> String {
     let numbers = &world.numbers;
     let mut bytes = Vec::new();

@@ -33,7 +33,7 @@ use world::World;
 
 sip::startup!();
 
-/// How long the victim may take to say where its canaries are.
+/// Timeout for the victim to report its canaries.
 const LIMIT_MS: u64 = 30_000;
 
 /// Makes the calls, and checks at the end that everything of its own is as it was made.

@@ -22,7 +22,7 @@ impl Numbers {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     pub(crate) fn once_in(&self, times: usize) -> bool {
         self.below(times) == 0
     }

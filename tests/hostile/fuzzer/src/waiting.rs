@@ -1,4 +1,4 @@
-//! Wait sets, events, debug sinks, and waits for several things at once, some of which close meanwhile.
+//! Wait sets, events, debug sinks, and waits for several objects, some of which close during the wait.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;

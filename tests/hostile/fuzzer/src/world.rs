@@ -22,7 +22,7 @@ use crate::messages::{Channel, Held};
 use crate::numbers::Numbers;
 use crate::{ambient, blocks, messages, others, tasks, waiting};
 
-/// How many values of a kind live at most; more than that and one of them is dropped.
+/// Maximum live values of a kind; beyond it one of them is dropped.
 const MAX_OF_A_KIND: usize = 12;
 /// How deep the runtime is entered again from the hostile traits.
 const MAX_DEPTH: u32 = 3;
@@ -75,7 +75,7 @@ impl World {
         })
     }
 
-    /// Makes so many calls, or until they are used up by those made from inside others.
+    /// Makes this many calls, including nested ones.
     pub(crate) fn run(self: &Rc<World>, steps: u32) {
         self.steps.set(steps);
         while self.steps.get() > 0 {

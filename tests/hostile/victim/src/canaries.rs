@@ -10,7 +10,7 @@ use sip::exheap::{ExBox, ExVec};
 
 /// Words of the canary on the stack.
 pub(crate) const STACK_WORDS: usize = 512;
-/// Words of each canary of which the address is told.
+/// Words of each canary whose address is published.
 const TOLD_WORDS: usize = 512;
 /// Sizes of the canaries in the private heap: small ones share pages, large ones have their own.
 const HEAP_WORDS: [usize; 8] = [TOLD_WORDS, 1, 3, 8, 40, 700, 4096, 20_000];
@@ -32,7 +32,7 @@ pub(crate) struct Damage {
     pub(crate) found: u64,
 }
 
-/// Addresses that every client is told.
+/// Addresses published to every client.
 pub(crate) struct Places {
     pub(crate) heap: u64,
     pub(crate) stack: u64,

@@ -1,6 +1,6 @@
 //! Holds canaries in its memory while hostile programs run beside it, and serves them.
 //!
-//! It tells everybody where its canaries are, because an attack that needs luck to hit is no test.
+//! It publishes the addresses of its canaries, because an attack that needs luck is no test.
 //! Key modules: `canaries` (what is guarded), `clients` (what clients are answered). Neighbours: `hostile-check`, which
 //! asks it after each attack whether it is unharmed. Deliberately not here: distrust; it is written as most
 //! servers are, so that what protects it is the system.

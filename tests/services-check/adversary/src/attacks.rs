@@ -13,7 +13,7 @@ use crate::{Outcome, check, smuggling};
 pub(crate) struct Attack {
     /// Its name.
     pub(crate) name: &'static str,
-    /// What the intruder is told to do, and on what.
+    /// The intruder's commands and their targets.
     act: &'static str,
     target: &'static str,
     /// What the intruder is given.
@@ -41,7 +41,7 @@ const NAMESPACE_SLOT: usize = 0;
 const TCP_SLOT: usize = 1;
 const ATTACK_PARAMETER: usize = 0;
 const TARGET_PARAMETER: usize = 1;
-/// How long an attack may take.
+/// Timeout of an attack.
 const TIMEOUT_MS: u64 = 60_000;
 
 const fn plain(name: &'static str, act: &'static str, target: &'static str, lines: &'static [&'static str]) -> Attack {

@@ -23,7 +23,7 @@ impl Ring {
         Ok(Ring(text.lines().filter_map(refusal).collect()))
     }
 
-    /// How often a line that contains the text was noted.
+    /// Number of audit lines that contain the text.
     fn count(&self, text: &str) -> u64 {
         self.0.iter().filter(|(line, _)| line.contains(text)).map(|(_, times)| times).sum()
     }

@@ -11,7 +11,7 @@ use sip::{Status, diagnostics, programs};
 
 use crate::{Outcome, check};
 
-/// A publisher that looks like this system's own, with a key of its own.
+/// A publisher with a lookalike name and another key.
 const LOOK_ALIKES: &[(&str, &[u8])] = &[("look-alike", include_bytes!("packages/look-alike.package"))];
 
 /// The program `intruder` with permissions, in a newer version.

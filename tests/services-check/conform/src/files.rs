@@ -118,7 +118,7 @@ fn long_append(suite: &mut Suite, ready: Ready) -> Result<Ready, AccessError> {
     Ok(ready)
 }
 
-/// Who has a file open goes on with it after its name is gone.
+/// An open file stays usable after its name is removed.
 fn removed(suite: &mut Suite, mut file: OpenFile) -> Done {
     suite.folder.remove_file(NAME)?;
     suite.expect("write to a removed file", write(&mut file, 0, b"on"), Ok(()));

@@ -1,4 +1,4 @@
-//! What who may read and not write is given of a folder with a file `there`, which holds `text` and a line end.
+//! Results for a read-only client of a folder with a file `there` that contains `text` and a newline.
 
 use client::access::AccessError;
 use contracts::directory::{CreateMode, NameError};

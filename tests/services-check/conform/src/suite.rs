@@ -33,12 +33,12 @@ impl Suite {
         }
     }
 
-    /// How many answers were looked at.
+    /// Number of replies checked.
     pub fn checks(&self) -> usize {
         self.checks
     }
 
-    /// How many of them were right.
+    /// Number of correct ones.
     pub fn right(&self) -> usize {
         self.checks - self.failures.len()
     }

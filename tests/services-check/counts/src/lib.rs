@@ -17,7 +17,7 @@ use sip::{Deadline, diagnostics, thread};
 /// keep what they grew to.
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
 
-/// How long services may take to let go of what a test held.
+/// Timeout for services to release a test's resources.
 const TIMEOUT_MS: u64 = 3000;
 
 /// A count that stays the same for this long is taken as settled.

@@ -17,7 +17,7 @@ use stdio::{Output, report};
 
 sip::startup!();
 
-/// How long a disk is waited for.
+/// Timeout for a disk to appear.
 const TIMEOUT_MS: u64 = 5_000;
 const AGAIN_AFTER_MS: u64 = 5;
 
@@ -63,7 +63,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Waits for a disk that is not there yet: the shell starts before the disks of the test's system.
+/// Waits for a disk to appear: the shell starts before the disks of the test system.
 fn open(namespace: &mut Namespace, path: &str) -> Result<Controller, AccessError> {
     let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {

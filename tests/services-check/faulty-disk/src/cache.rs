@@ -40,7 +40,7 @@ impl Cache {
         Some(write)
     }
 
-    /// How many there are.
+    /// Number of them.
     pub fn count(&self) -> usize {
         self.writes.len()
     }

@@ -27,7 +27,7 @@ use medium::Bytes;
 
 sip::startup!();
 
-/// Serves the disk until those who hand over clients are gone.
+/// Serves the disk until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
     let plan = faulty_contract::plan_of_parameters!(startup);
     let serving = async move {

@@ -38,7 +38,7 @@ impl Bytes {
         below.map(Bytes::Below).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// What clients are told.
+    /// The disk's attributes.
     pub fn shape(&self) -> Shape {
         match self {
             Bytes::Memory(bytes) => {

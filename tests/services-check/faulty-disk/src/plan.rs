@@ -18,7 +18,7 @@ pub enum Fate {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// A read of so many bytes from an offset on.
+    /// A read of this many bytes at an offset.
     Read(u64, usize),
     /// A write likewise.
     Write(u64, usize),

@@ -18,7 +18,7 @@ sip::startup!();
 
 /// What is taken at once: bytes.
 const PIECE: usize = 256 * 1024;
-/// How long it waits after a refusal.
+/// Delay after a refusal.
 const PAUSE_MS: u64 = 1;
 
 /// Takes until it is ended.

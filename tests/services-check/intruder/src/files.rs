@@ -30,7 +30,7 @@ fn change_a_file(intruder: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// Lets itself in by a list of its own.
+/// Sets a list that grants itself access.
 fn open_the_list(intruder: &mut Intruder) -> Outcome {
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;

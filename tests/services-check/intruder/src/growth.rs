@@ -72,7 +72,7 @@ fn end_another(intruder: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// A line in the audit ring that says that somebody else did it.
+/// An audit line that blames another principal.
 fn write_its_own_line(_: &mut Intruder) -> Outcome {
     let result = audit::note("somebody.else refused read on /everything (its own rule)");
     check!(result == Err(Status::NotPermitted), "a line of its own: {result:?}");

@@ -41,7 +41,7 @@ pub(crate) use check;
 /// What an intruder has to begin with.
 pub(crate) struct Intruder {
     namespace: Option<Namespace>,
-    /// What somebody handed over.
+    /// An endpoint handed over by another.
     tcp: Option<tcp::Imp<tcp::states::Ready>>,
     /// What to attack.
     target: String,

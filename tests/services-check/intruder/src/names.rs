@@ -28,7 +28,7 @@ fn bind(namespace: &mut Namespace, path: &str) -> Result<(), AccessError> {
     namespace.bind(path, exporter)
 }
 
-/// The request was refused because of who asks.
+/// The request was refused because of the principal.
 pub(crate) fn is_refused(what: &str, result: Result<(), AccessError>) -> Outcome {
     match result {
         Err(AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted)) => Ok(()),

@@ -83,7 +83,7 @@ fn connect(intruder: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// What was delegated to it works for it, and for nobody whom it gives it.
+/// A delegated endpoint works for the delegate only, not when passed on.
 fn use_and_pass_on(intruder: &mut Intruder) -> Outcome {
     let port = port(intruder)?;
     let stack = intruder.tcp.take().ok_or("nobody delegated anything to it")?;
@@ -104,7 +104,7 @@ fn use_what_was_passed_on(intruder: &mut Intruder) -> Outcome {
     sip::principal::delegate(&stack).map_err(|status| format!("delegating: {}", status.text()))?;
     let (result, stack) = listen_at(stack, IpAddr::V4(Ipv4Addr::LOCALHOST), port)?;
     check!(result == Err(TcpError::NotPermitted), "what it delegates to nobody: {result:?}");
-    // A chain of comrades, each of whom delegates to the next.
+    // A chain of accomplices, each delegating to the next.
     if sip::principal::own().matches(" + ").count() < 3 {
         let child = comrade("use-what-was-passed-on", &intruder.target)?;
         let child = child.endpoint(TCP_SLOT, stack).map_err(|status| format!("passing it on: {}", status.text()))?;

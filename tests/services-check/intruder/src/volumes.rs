@@ -34,7 +34,7 @@ fn is_not_permitted<T>(what: &str, asked: Result<T, VolumeManagerError>) -> Outc
     }
 }
 
-/// A volume that is mounted anew has no list at its mount point, or another one's.
+/// A remounted volume lacks its mount point's list, or has another's.
 fn move_the_volume(intruder: &mut Intruder) -> Outcome {
     let point = intruder.target.clone();
     let mut manager = manager(intruder)?;

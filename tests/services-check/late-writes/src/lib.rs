@@ -27,9 +27,9 @@ const OLD: u8 = 0xAA;
 const NEW: u8 = 0xBB;
 /// The program that drives the disk.
 const DRIVER: &str = "file-disk";
-/// How long the driver has to hand the writes to the machine.
+/// Time for the driver to submit the writes.
 const HEAD_START_MS: u64 = 1;
-/// How long the driver's end is waited for, and its successor.
+/// Timeout for the driver's end and its restart.
 const TIMEOUT_MS: u64 = 20_000;
 
 type Channel = disk::Imp<states::Ready>;
@@ -51,7 +51,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// How many of the later writes are not there.
+/// Number of later writes that were lost.
 fn check(namespace: &mut Namespace, path: &str) -> Result<u64, Failed> {
     let (events, exporter) = disk_events::new_channel()?;
     let watching = match open(namespace, path)?.notify(exporter).receive() {

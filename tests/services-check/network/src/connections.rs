@@ -127,7 +127,7 @@ fn slow_reader(namespace: &mut Namespace) -> Outcome {
     check!(sent > 64 << 10, "only {sent} bytes were taken");
     let (none, left) = write(left, b"never", 1)?;
     check!(none == Err((TcpError::TimedOut, 0)), "written where there is no room: {none:?}");
-    // A write that waits goes on when there is room.
+    // A blocked write resumes when there is room.
     let piece = pattern(64 << 10);
     let waits = left.write(block(&piece)?, 0, piece.len() as u32, 0);
     let (mut found, right) = read_all(right, sent / 2)?;
@@ -326,7 +326,7 @@ fn refusals(namespace: &mut Namespace) -> Outcome {
         refused = connect(namespace, local, 1000)?.map(|_| ());
     }
     check!(refused == Err(TcpError::ConnectionRefused), "nobody listens at {local}: {refused:?}");
-    // An address for documents (RFC 5737), which is nobody's.
+    // An unassigned documentation address (RFC 5737).
     let foreign = SocketAddress::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 0);
     let elsewhere = listen(namespace, foreign, 4)?;
     check!(elsewhere.as_ref().err() == Some(&TcpError::BadAddress), "listening at {foreign}");

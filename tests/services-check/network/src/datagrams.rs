@@ -64,7 +64,7 @@ pub(crate) fn send(
     }
 }
 
-/// The next datagram, and who sent it.
+/// The next datagram and its sender.
 pub(crate) type Datagram = Option<(Vec<u8>, SocketAddress)>;
 
 /// Receives a datagram.
@@ -107,7 +107,7 @@ fn whole(namespace: &mut Namespace) -> Outcome {
         right = next;
         check!(received == Ok(Some((Vec::from([number]), left_name))), "number {number}: {received:?}");
     }
-    // That nobody receives it is no concern of who sends, nor of what it receives later.
+    // An unreceived datagram affects neither the sender nor later datagrams.
     drop(right);
     for _ in 0..3 {
         left = send(left, block(b"lost")?, 4, right_name)?.1;

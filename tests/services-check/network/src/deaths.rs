@@ -137,7 +137,7 @@ fn end_after(left: End, last: Last, taken: bool) -> Outcome {
     Ok(())
 }
 
-/// What the other end hears at last: an end or a reset, not silence.
+/// What the peer receives in the end: FIN or RST, not silence.
 fn final_event(mut right: End) -> Result<Reading, String> {
     loop {
         let (reading, next) = read(right, FOR_EVER)?;

@@ -13,9 +13,9 @@ use sip::{Deadline, thread};
 
 use crate::{Outcome, answer};
 
-/// How long anything that must not hang may take.
+/// Timeout for anything that must not hang.
 pub(crate) const TIMEOUT_MS: u64 = 10_000;
-/// How long a message may take until its receiver works on it.
+/// Delay until a message's receiver has processed it.
 pub(crate) const TAKEN_MS: u64 = 3;
 /// What is read at once at most.
 const MOST: u32 = 1 << 20;
@@ -91,7 +91,7 @@ pub(crate) fn listen(
     }
 }
 
-/// Connects, within so many milliseconds.
+/// Connects within this many milliseconds.
 pub(crate) fn connect(
     namespace: &mut Namespace,
     remote: SocketAddress,
@@ -104,7 +104,7 @@ pub(crate) fn connect(
     }
 }
 
-/// Accepts one connection: it, and who made it.
+/// Accepts one connection; returns it and its peer.
 pub(crate) fn accept(listener: Listener) -> Result<(End, SocketAddress, Listener), String> {
     match answer!(listener.accept()) {
         tcp_listener::ImpReadyAfterAccept::Accepted { connection, remote, next, .. } => Ok((connection, remote, next)),
@@ -113,7 +113,7 @@ pub(crate) fn accept(listener: Listener) -> Result<(End, SocketAddress, Listener
     }
 }
 
-/// Both ends of a connection: who asked, and who accepted.
+/// Both ends of a connection: connecting and accepting.
 pub(crate) fn pair(namespace: &mut Namespace) -> Result<(End, End), String> {
     let failed = |error: TcpError| format!("no connection over the loopback: {error:?}");
     let (listener, local) = listen(namespace, loopback(0), 4)?.map_err(failed)?;
@@ -127,7 +127,7 @@ pub(crate) fn read(end: End, timeout_ms: u32) -> Result<(Reading, End), String> 
     reading(answer!(end.read(MOST, timeout_ms)))
 }
 
-/// What an answer to a read tells.
+/// Result of a read.
 pub(crate) fn reading(event: tcp_connection::ImpReadyAfterRead) -> Result<(Reading, End), String> {
     match event {
         tcp_connection::ImpReadyAfterRead::Data { data, count, next } => {
@@ -144,7 +144,7 @@ pub(crate) fn reading(event: tcp_connection::ImpReadyAfterRead) -> Result<(Readi
     }
 }
 
-/// Reads until so many bytes are there, or there are no more.
+/// Reads this many bytes, or up to the end.
 pub(crate) fn read_all(mut end: End, bytes: usize) -> Result<(Vec<u8>, End), String> {
     let mut all = Vec::new();
     while all.len() < bytes {

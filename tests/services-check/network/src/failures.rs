@@ -35,7 +35,7 @@ impl From<TcpError> for Stopped {
     }
 }
 
-/// Goes through all that the stack can be asked, again and again.
+/// Repeatedly exercises every request to the stack.
 pub(crate) fn rounds(namespace: &mut Namespace, rounds: u32) -> Outcome {
     let mut told = 0;
     for round in 0..rounds {

@@ -36,7 +36,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// What an endpoint hears next. The test fails if it hears nothing in time.
+/// Receives an endpoint's next message. The test fails on a timeout.
 macro_rules! answer {
     ($endpoint:expr) => {
         match $endpoint.receive_by(sip::Deadline::after_ms($crate::ends::TIMEOUT_MS)) {

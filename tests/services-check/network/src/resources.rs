@@ -11,7 +11,7 @@ use sip::{Deadline, diagnostics, thread};
 /// The counters that a test must leave as it found them. Pages are not among them: the heaps of services keep what
 /// they grew to.
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
-/// How long the stack may take to let go of what a test held.
+/// Timeout for the stack to release a test's resources.
 const TIMEOUT_MS: u64 = 5000;
 /// A count that stays the same for this long is taken as settled.
 const SETTLE_MS: u64 = 5;

@@ -20,7 +20,7 @@ use crate::datagrams::{bind, receive, resolve, send};
 use crate::ends::{TIMEOUT_MS, accept, block, connect, listen, loopback};
 use crate::{Outcome, Test, check};
 
-/// Where the system manifest lets nobody listen, connect or send.
+/// A port where the system manifest denies everyone to listen, connect or send.
 const FORBIDDEN: u16 = 7100;
 
 pub(crate) const TESTS: &[Test] = &[

@@ -161,7 +161,7 @@ fn probe_from(view: Namespace, principal: Principal, folder: &str, is_in_volume:
     u32::try_from(end.status).map_err(|_| format!("{principal:?} in {folder}: it failed; its output says why"))
 }
 
-/// What a mount point's list gives one who came through it does not go along with the folders that they opened.
+/// Rights from a mount point's list do not extend to folders that were opened through it and passed on.
 fn passed_on(namespace: &mut Namespace) -> Outcome {
     let folder = format!("{VOLUME}/passed");
     namespace.make_directory(&folder).map_err(said)?;

@@ -11,7 +11,7 @@ use knock_answer_contract::knock_answer::{self, ImpReadyAfterKnock, ImpStart, st
 use sip::process::{Child, StopReason, create};
 use sip::{Deadline, Status};
 
-/// How long anything that must not hang may take.
+/// Timeout for anything that must not hang.
 pub(crate) const TIMEOUT_MS: u64 = 10_000;
 
 /// A connected endpoint.
@@ -38,7 +38,7 @@ pub(crate) fn opened(importer: knock_answer::Imp<states::Start>) -> Result<Knock
     }
 }
 
-/// The text that a knock is answered with, and the endpoint to go on with.
+/// The reply to a knock, and the endpoint in its next state.
 pub(crate) fn knock(knocker: Knocker, number: u32, text: &str) -> Result<(String, Knocker), AccessError> {
     match knocker.knock(number, block(text)?).receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(ImpReadyAfterKnock::Answer { number: same, text, next }) if same == number => Ok((text.to_text(), next)),

@@ -71,7 +71,7 @@ pub fn main(startup: Startup) -> i32 {
 
 fn run(body: fn(&mut Namespace) -> Outcome, namespace: &mut Namespace) -> Outcome {
     let before = Count::settled()?;
-    // A view of its own, so that one test cannot spoil the next one's.
+    // A fresh view for each test.
     let mut view = namespace.open_directory("").map_err(|error| alloc::format!("the namespace: {error}"))?;
     let outcome = body(&mut view);
     drop(view);

@@ -265,7 +265,7 @@ fn access(namespace: &mut Namespace) -> Outcome {
     same("create", namespace.create_directory("/dev/mine"), NameError::NotPermitted)?;
     same("notify", namespace.notify("/dev").map(drop), NameError::NotPermitted)?;
     same("bind", namespace.open_directory("/dev").map(drop), NameError::NotPermitted)?;
-    // A link lends nobody rights to where it leads.
+    // A link grants no rights to its target.
     namespace.link("/check/way", "/dev").map_err(said)?;
     same("bind by a link", namespace.open_directory("/check/way").map(drop), NameError::NotPermitted)?;
     let made = namespace.create_directory("/check/way/mine");

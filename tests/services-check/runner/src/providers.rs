@@ -1,4 +1,4 @@
-//! Providers and their clients: who gets which rest of a path, and what is left when one of them dies.
+//! Providers and their clients: remaining paths, and the deaths of either.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -38,7 +38,7 @@ fn register_and_bind(namespace: &mut Namespace) -> Outcome {
     refused(namespace, "/check/one/below", NameError::NotADirectory)?;
     namespace.deregister("/check/one").map_err(said)?;
     refused(namespace, "/check/one", NameError::NotFound)?;
-    // Who has it goes on: but this provider ends with its registration.
+    // Existing clients would continue, but this provider ends with its registration.
     provider.ended()?;
     let ended = knock(knocker, 8, "hello").map(drop);
     check!(ended == Err(AccessError::ServerEnded), "{ended:?} after the end");
@@ -150,7 +150,7 @@ fn begin(
     Ok((view.bind(block(path).map_err(text)?, exporter), importer))
 }
 
-/// The endpoint of a bind under way went down with its provider, and both ends say so.
+/// The endpoint of a pending bind was lost with its provider, and both ends report it.
 fn went_down(binding: Binding, importer: knock_answer::Imp<knock_answer::states::Start>) -> Outcome {
     match binding.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(ImpReadyAfterBind::Failed { error: NameError::Unavailable, .. }) => {}
@@ -207,7 +207,7 @@ fn slow_provider(namespace: &mut Namespace) -> Outcome {
     let quick = Provider::start(namespace, "serve", "/check/quick", ProviderScope::Name)?;
     let waiting = begin(namespace, "/check/slow")?;
     drop(connect(namespace, "/check/quick").map_err(said)?);
-    // Taken out while a client is on its way: the client hears of the provider's end, not before.
+    // Deregistered during a bind: the client is notified only when the provider ends.
     namespace.deregister("/check/slow").map_err(said)?;
     namespace.deregister("/check/quick").map_err(said)?;
     slow.kill()?;

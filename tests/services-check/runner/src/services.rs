@@ -1,4 +1,4 @@
-//! The service manager: what it starts when, what it starts again, and what it tells.
+//! The service manager: start order, restarts, and notifications.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -216,7 +216,7 @@ fn hear(mut events: Events, name: &str, state: &str) -> Result<Events, String> {
     }
 }
 
-/// Lets the manager find out that subscribers are gone: it does so when it tells them of changes.
+/// Makes the manager detect dead subscribers, which it does when it notifies them.
 fn stir(namespace: &mut Namespace) -> Outcome {
     stop(namespace, "needed").map_err(error)?;
     wait_for(namespace, "needed", STOPPED)?;

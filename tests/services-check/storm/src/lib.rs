@@ -1,4 +1,4 @@
-//! One client of a file system that somebody kills again and again.
+//! A client of a file system that is killed repeatedly.
 //!
 //! It knows what each piece of its file holds: what it last wrote, or after a kill anything between what it last
 //! synced and what it last wrote. Whatever else it reads is wrong data, and a block that it lent and that does not
@@ -27,7 +27,7 @@ use pieces::{PIECE_BYTES, Random, Versions, fill, version_of};
 sip::startup!();
 
 const PERMISSIONS: u32 = 0o644;
-/// How long a file system may be away.
+/// Timeout for a file system to be back.
 const TIMEOUT_MS: u64 = 30_000;
 const AGAIN_AFTER_MS: u64 = 2;
 

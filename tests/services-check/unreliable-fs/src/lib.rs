@@ -11,10 +11,10 @@ use sip::Deadline;
 
 sip::startup!();
 
-/// How long it serves before it fails, in milliseconds.
+/// Service time before it fails, in milliseconds.
 const SERVES_MS: u64 = 20;
 
-/// Says that it is ready and tells its numbers as often as it is asked; no other question is answered.
+/// Reports ready and its statistics; replies to no other request.
 pub fn main(startup: Startup) -> i32 {
     let Startup { clients, control, disk, namespace: _namespace } = startup;
     let _clients = clients.ready();

@@ -1,6 +1,6 @@
 //! Asks a web application as a web server does, without a network, and prints what it answers and how it ended.
 //!
-//! All requests go to one child process, which is told that nothing more will come when the last is answered.
+//! All requests go to one child process, whose input is closed after the last response.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,4 @@
-//! The charts of the ext2 paper's figures 2 and 4, drawn anew: throughput over the size of the buffer, and how long
-//! each of two thousand reads took.
+//! Charts like the ext2 paper's figures 2 and 4: throughput by buffer size, and the latency of 2,000 reads.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -25,7 +24,7 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 12px; fill: #
 </style>
 "##;
 
-/// A row of points of one colour.
+/// A series of points.
 struct Series {
     name: &'static str,
     colour: &'static str,
@@ -33,18 +32,18 @@ struct Series {
     points: Vec<(f64, f64)>,
 }
 
-/// An axis from its least to its most value.
+/// An axis with its minimum and maximum.
 struct Axis {
     title: &'static str,
     least: f64,
     most: f64,
-    /// Values that are marked, and what stands there.
+    /// Tick values and labels.
     ticks: Vec<(f64, String)>,
     logarithmic: bool,
 }
 
 impl Axis {
-    /// Where a value lies, from 0 to 1.
+    /// Position of a value, from 0 to 1.
     fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.logarithmic { value.max(f64::MIN_POSITIVE).ln() } else { value };
         ((scale(value) - scale(self.least)) / (scale(self.most) - scale(self.least))).clamp(0.0, 1.0)
@@ -56,7 +55,7 @@ enum Mark {
     Dots,
 }
 
-/// Writes what charts the figures are enough for.
+/// Writes the charts for which there are figures.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -131,7 +130,7 @@ fn microseconds(value: f64) -> String {
     if value >= 1000.0 { format!("{:.0} ms", value / 1000.0) } else { format!("{value} us") }
 }
 
-/// A round number at or above.
+/// Rounds up to a round number.
 fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];

@@ -1,5 +1,5 @@
-//! The disk that is measured: a large file, and many small ones in folders. The same content in each run; what a
-//! run writes, it takes away.
+//! The measured disk: a large file, and many small ones in folders. Content is deterministic; runs remove what they
+//! write.
 
 use std::collections::BTreeMap;
 use std::fs::File as HostFile;
@@ -12,24 +12,24 @@ use sing::failure::{Failure, Outcome};
 use sing::repository::{Repository, write_whole};
 
 const VOLUME_BYTES: u64 = 1 << 30;
-/// Enough for the small files, and for as many more.
+/// Inodes: for the small files, and as many again.
 const INODES: u32 = 128 << 10;
 /// Bytes of the large file: the paper's 350 MB.
 pub const LARGE_BYTES: u64 = 350_000_000;
 pub const LARGE_FILE: &str = "large";
-/// The folder of the small files.
+/// Folder of the small files.
 pub const SMALL_FILES: &str = "small";
-/// The folder for what a run writes.
+/// Folder for files that a run writes.
 pub const SCRATCH: &str = "scratch";
 const FOLDERS: u32 = 500;
 const FILES_IN_FOLDER: u32 = 100;
 /// Names below [`SMALL_FILES`].
 pub const NAMES: u64 = FOLDERS as u64 * (FILES_IN_FOLDER as u64 + 1);
 const MADE: u32 = 1_175_385_600;
-/// Changes when the content does, so that an old image is made anew.
+/// Version of the content; stale images are rebuilt.
 const EDITION: &str = "1";
 
-/// The image, made now if it is not there.
+/// Returns the image's path; creates it if missing.
 pub fn path(repository: &Repository) -> Outcome<PathBuf> {
     let path = repository.output("bench-disk.img");
     let edition = repository.output("bench-disk.edition");

@@ -1,4 +1,4 @@
-//! Linux's part: mounts the same image through a loop device, as root may, and has the tasks done there.
+//! Linux's side: mounts the same image through a loop device, which takes root, and runs the tasks there.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,14 +8,14 @@ use sing::failure::{Failure, Outcome};
 
 use super::Task;
 
-/// The program that does the tasks, and where the image is mounted for it.
+/// The benchmark program and its mount point.
 pub struct Linux {
     program: PathBuf,
     place: PathBuf,
 }
 
 impl Linux {
-    /// None where this process may not mount; the reason is said.
+    /// Returns `None`, after printing why, if this process may not mount.
     pub fn new(program: PathBuf, image: &Path, place: PathBuf) -> Outcome<Option<Linux>> {
         std::fs::create_dir_all(&place).map_err(|error| Failure::file("make the folder", &place, &error))?;
         let linux = Linux { program, place };
@@ -26,7 +26,7 @@ impl Linux {
         Ok(Some(linux))
     }
 
-    /// Does a task on the image, which is mounted as long as that takes.
+    /// Mounts the image, runs a task and unmounts.
     pub fn measure(&self, image: &Path, task: &Task) -> Outcome<Figures> {
         let mounted = self.mount(image)?;
         let mut command = Command::new(&self.program);
@@ -54,7 +54,7 @@ impl Linux {
     }
 }
 
-/// Unmounts when it is dropped.
+/// Unmounts on drop.
 struct Mounted<'a>(&'a Path);
 
 impl Drop for Mounted<'_> {
@@ -66,8 +66,7 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// Has the host put the image on its disk and give up what it holds of it in memory, so that who reads it next
-/// finds it cold, and memory for it at hand. Other files stay.
+/// Syncs the image and drops it from the page cache, so that the next reader starts cold with free memory at hand.
 pub fn forget(program: &Path, image: &Path) -> Outcome<()> {
     let status = Command::new(program).arg("forget").arg(image).stdin(Stdio::null()).status();
     match status {

@@ -1,4 +1,4 @@
-//! The figures of the disk as a table and as JSON, each beside Linux's and what is to be reached.
+//! The disk figures as a table and as JSON, beside Linux's and the targets.
 
 use serde_json::json;
 
@@ -9,14 +9,14 @@ use super::{
     size_text,
 };
 
-/// What a row counts.
+/// Unit of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// Bytes moved in the time.
+    /// Bytes per second.
     Bytes(u64),
-    /// Things done in the time.
+    /// Operations per second.
     Things(u64),
-    /// The time itself, of one request.
+    /// Time of one request.
     Time,
 }
 
@@ -24,16 +24,16 @@ enum Unit {
 pub struct Row {
     name: String,
     unit: Unit,
-    /// Nanoseconds here.
+    /// Nanoseconds in this system.
     pub here: Option<u64>,
     linux: Option<u64>,
-    /// How many times as fast as Linux it is.
+    /// Speed relative to Linux.
     ratio: Option<f64>,
-    /// How many times as fast as Linux it is to be.
+    /// Target speed relative to Linux.
     target: Option<f64>,
 }
 
-/// A row for each figure that the tasks give.
+/// Returns a row for each figure.
 pub fn rows(tasks: &[Task], measured: &Measured) -> Vec<Row> {
     let row = |key: String, name: String, unit, target| Row {
         name,

@@ -18,7 +18,7 @@ const START: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const FETCH_SECONDS: &str = "120";
 
-/// The network; all of it ends when this is dropped.
+/// The network, removed on drop.
 pub struct Network {
     server_side: String,
     client_side: String,
@@ -52,7 +52,7 @@ fn inside(namespace: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 impl Network {
-    /// Makes the namespaces and the link.
+    /// Creates the namespaces and the link.
     ///
     /// # Errors
     /// This user may not.
@@ -81,7 +81,7 @@ impl Network {
         let Network { server_side: server, client_side: client, folder, .. } = self;
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
         ip(&format!("netns add {client}"))?;
-        // Linux has nothing to say of its own.
+        // No packets of Linux itself.
         for which in ["all", "default"] {
             let quiet = format!("echo 1 > /proc/sys/net/ipv6/conf/{which}/disable_ipv6");
             run("ip", &["netns", "exec", server, "sh", "-c", &quiet])?;
@@ -94,7 +94,7 @@ impl Network {
 
     fn answer(&mut self) -> String {
         let mut line = String::new();
-        // An answer that does not come is an empty one.
+        // No response counts as an empty one.
         let _ = self.answers.read_line(&mut line);
         line.trim_end().to_string()
     }
@@ -120,7 +120,7 @@ impl Network {
     /// Starts this system's web server, with the interface behind a bridge.
     ///
     /// # Errors
-    /// It does not serve.
+    /// It does not respond.
     pub fn serve_here(&mut self, files: &Path, system: Option<&Path>) -> Outcome<()> {
         let server = &self.server_side;
         ip(&format!("-n {server} tuntap add dev {INTERFACE} mode tap"))?;
@@ -131,7 +131,7 @@ impl Network {
         ip(&format!("-n {server} link set br0 up"))?;
         let sing = sing::tool::path().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
         let mut command = inside(server, sing);
-        // Checksums are the stack's own: what is damaged on the way is noticed.
+        // The stack computes checksums itself, so damaged packets are detected.
         command.args(["run", "--web"]).arg(files).args(["--port", "80", "--tap", &format!("{INTERFACE}:plain")]);
         command.args(tap::parameters().iter().flat_map(|parameter| ["--parameter", parameter]));
         command.args(system.into_iter().flat_map(|system| [Path::new("--system"), system]));
@@ -141,7 +141,7 @@ impl Network {
     /// Starts nginx.
     ///
     /// # Errors
-    /// It does not serve.
+    /// It does not respond.
     pub fn serve_linux(&mut self, files: &Path) -> Outcome<()> {
         ip(&format!("-n {} address add {}/24 dev w0", self.server_side, tap::MACHINE))?;
         let configuration = self.folder.join("nginx.conf");
@@ -169,10 +169,10 @@ impl Network {
         Ok((seconds, std::fs::read(&got).map_err(|error| Failure::file("read", &got, &error))?))
     }
 
-    /// Fetches the file over a link that does this: the seconds it took.
+    /// Fetches the file over a link with these impairments; returns the time in seconds.
     ///
     /// # Errors
-    /// It does not arrive, or is not what is served.
+    /// It does not arrive, or arrives damaged.
     pub fn fetch(&mut self, damage: &str, content: &[u8]) -> Outcome<f64> {
         if let Some(commands) = &mut self.commands {
             let sent = commands.write_all(format!("set {damage}\n").as_bytes());
@@ -190,7 +190,7 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
-            // The system ends with its input; nginx does not.
+            // The system ends at end of input; nginx does not.
             drop(server.stdin.take());
             let begun = Instant::now();
             let is_here = self.server_side.contains("here");
@@ -204,7 +204,7 @@ impl Drop for Network {
         let _ = self.wire.kill();
         let _ = self.wire.wait();
         for namespace in [&self.server_side, &self.client_side] {
-            // What nginx started ends with its namespace's last process.
+            // nginx's workers end with the namespace.
             let inside = ip(&format!("netns pids {namespace}")).unwrap_or_default();
             for process in inside.split_whitespace() {
                 let _ = run("kill", &[process]);

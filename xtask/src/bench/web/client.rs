@@ -1,4 +1,4 @@
-//! The client: wrk, told by a script what to ask for.
+//! The client: wrk with a script of requests.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,20 +13,20 @@ use super::files::Asked;
 /// Connections, all kept alive.
 pub const CONNECTIONS: u32 = 64;
 
-/// What the client saw.
+/// The client's figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seen {
-    /// Answers a second.
+    /// Responses per second.
     pub requests_per_s: f64,
-    /// Bytes a second, heads and bodies.
+    /// Bytes per second, with headers.
     pub bytes_per_s: f64,
-    /// Middle, 99th of a hundred, and mean time from request to answer, microseconds.
+    /// Median latency in microseconds.
     pub p50_us: f64,
     /// See `p50_us`.
     pub p99_us: f64,
     /// See `p50_us`.
     pub mean_us: f64,
-    /// Answers other than 2xx and 3xx, and connections or requests that failed.
+    /// Responses other than 2xx and 3xx, and failed connections or requests.
     pub failed: u64,
 }
 
@@ -70,7 +70,7 @@ pub fn write_script(path: &Path, requests: &[Asked]) -> Outcome<()> {
     write_whole(path, text.as_bytes())
 }
 
-/// Asks for so many seconds, from one thread on the given processor.
+/// Runs the client for this many seconds, with one thread on the given processor.
 ///
 /// # Errors
 /// wrk is missing or gives no figures.

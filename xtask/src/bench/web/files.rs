@@ -1,8 +1,7 @@
 //! The files and requests of the measurement, after SPECweb99 as section 5.1 of "Sealing OS Processes" describes it.
 //!
-//! A folder of the set has nine files of each class; class by class they are ten times as large. Which folder is asked
-//! for follows Zipf's law, which class the paper's shares. The choice is the same in every run. Deliberately not here:
-//! who asks and who answers.
+//! A folder of the set has nine files of each class; each class is ten times as large as the one before. Folders are
+//! chosen by Zipf's law, classes by the paper's shares, the same in every run. Deliberately not here: client, servers.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,37 +14,37 @@ pub const FOLDERS: usize = 20;
 const FILES: usize = 9;
 /// Bytes of the smallest file of each class; the file with the number n is n + 1 times as large.
 const CLASS_BYTES: [usize; 4] = [102, 1_024, 10_240, 102_400];
-/// Of a hundred requests, how many are for a file of each class.
+/// Share of requests by class, in percent.
 const CLASS_SHARES: [u64; 4] = [35, 50, 14, 1];
-/// Of a thousand requests within a class, how many are for each of its files (SPECweb99, table of file popularity).
+/// Share of requests by file within a class, in permille (SPECweb99, table of file popularity).
 const FILE_SHARES: [u64; FILES] = [39, 59, 88, 177, 353, 118, 71, 50, 45];
-/// Of a hundred requests of the mix, how many are answered by an application.
+/// Share of requests answered by applications, in percent.
 const DYNAMIC_SHARE: u64 = 30;
-/// Of a thousand of those, how many are plain GETs, GETs with a chosen advertisement, and POSTs; the rest is asked for
-/// as a CGI program would be (SPECweb99: 12.45, 12.6, 4.8 and 0.15 of the 30).
+/// Of those, the share of plain GETs, GETs with an advertisement, and POSTs, in permille; the rest are CGI requests
+/// (SPECweb99: 12.45, 12.6, 4.8 and 0.15 of the 30).
 const DYNAMIC_SHARES: [u64; 3] = [415, 420, 160];
-/// Different requests that a client goes through again and again.
+/// Number of distinct requests, which the client repeats.
 pub const REQUESTS: usize = 8_192;
-/// Visitors and advertisements that cookies name: those that the application knows.
+/// Number of visitors in cookies, as known to the application.
 const VISITORS: u64 = 10_000;
-/// See `VISITORS`.
+/// Number of advertisements, likewise.
 const ADS: u64 = 360;
-/// In files of the two middle classes there is room for an advertisement, between two marks.
+/// Files of the two middle classes have a placeholder for an advertisement, between two marks.
 const AD_CLASSES: Range<usize> = 1..3;
 const AD_PLACE: &str = "<!WEB99CAD><IMG SRC=\"/file_set/dir00000/class0_0\"><!/WEB99CAD>";
-/// What the page of the set's folder says; another text would be another set.
+/// Content of the set's index page; identifies the set.
 const PAGE: &str = "<!doctype html><title>files</title><p>Files of SPECweb99, with places for advertisements\n";
 
-/// What is asked for.
+/// A mix of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
-    /// One file of 1 KiB, for what a request costs without its file.
+    /// One file of 1 KiB: cost per request.
     Small,
     /// The set's files only.
     Static,
     /// The set's files, and applications for 30 of 100.
     Whole,
-    /// One file of 1 MiB, for what a byte costs.
+    /// One file of 1 MiB: cost per byte.
     Large,
 }
 
@@ -53,7 +52,7 @@ impl Mix {
     /// All, in the order of the table.
     pub const ALL: [Mix; 4] = [Mix::Small, Mix::Static, Mix::Whole, Mix::Large];
 
-    /// What a person calls it.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             Mix::Small => "one file of 1 KiB",
@@ -81,7 +80,7 @@ impl Asked {
     }
 }
 
-/// Writes the set into a folder, unless it is there already.
+/// Writes the set into a folder, unless it exists.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -90,7 +89,7 @@ pub fn write(folder: &Path) -> Outcome<()> {
     if std::fs::read(&page).is_ok_and(|text| text == PAGE.as_bytes()) {
         return Ok(());
     }
-    // What another version of this program has left is not part of the set.
+    // Remove files of another version of the set.
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
     let put =
@@ -122,7 +121,7 @@ fn name(class: usize, file: usize) -> String {
     format!("class{class}_{file}")
 }
 
-/// What the client asks for, in turn.
+/// Returns the client's requests, in order.
 pub fn requests(mix: Mix) -> Vec<Asked> {
     let mut dice = Dice(0x5eed);
     let one = |dice: &mut Dice| match mix {
@@ -171,14 +170,14 @@ fn dynamic(dice: &mut Dice) -> Asked {
     }
 }
 
-/// A folder: the n-th is asked for 1/n as often as the first.
+/// Chooses a folder: the n-th is 1/n as likely as the first.
 fn zipf(dice: &mut Dice) -> usize {
     const WHOLE: u64 = 1_000_000;
     let shares: Vec<u64> = (1..=FOLDERS as u64).map(|rank| WHOLE / rank).collect();
     dice.share(&shares)
 }
 
-/// Numbers that look random and are the same each time (splitmix64).
+/// Deterministic pseudo-random numbers (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -193,7 +192,7 @@ impl Dice {
         self.next() % limit
     }
 
-    /// An index, each as often as its share says.
+    /// Chooses an index by weight.
     fn share(&mut self, shares: &[u64]) -> usize {
         let mut left = self.below(shares.iter().sum());
         for (index, share) in shares.iter().enumerate() {

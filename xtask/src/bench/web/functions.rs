@@ -1,5 +1,5 @@
-//! Where a server's processor time goes by function, as table 2 of "Sealing OS Processes" has it: what `perf` of the
-//! host sees, sorted into the kernel's parts. Deliberately not here: who of the processes used it (`here`).
+//! Profile of a server by function, as table 2 of "Sealing OS Processes": samples of the host's `perf`, grouped by part
+//! of the kernel. Deliberately not here: processor time by process (`here`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,17 +8,17 @@ use sing::failure::{Failure, Outcome};
 
 use super::Part;
 
-/// Samples in a second; no divisor of what else happens regularly.
+/// Samples per second; a prime, to avoid lockstep with periodic work.
 const SAMPLES_PER_S: &str = "997";
-/// Addresses from here on are Linux's own.
+/// Lowest address of the Linux kernel.
 const LINUX_FROM: u64 = 1 << 63;
 const LINUX: &str = "Linux, with its TCP";
 const SIPS: &str = "the SIPs' own code";
-/// What `perf` says of code in memory of no file, as images of SIPs are; nothing is known by name there.
+/// `perf`'s name for code outside files, such as images of SIPs, without symbols.
 const NO_FILES: [&str; 3] = ["[unknown] (/memfd:", "[unknown] (//anon", "[unknown] ([unknown])"];
 const REST: &str = "the hosted machine";
 
-/// What is in a function's name, and what it is then; the first that fits counts.
+/// Substrings of function names and their groups; the first match counts.
 const KINDS: [(&[&str], &str); 7] = [
     (&["kernel::channel::receive", "channel_receive", "message_receive"], "receive"),
     (&["kernel::channel::send", "channel_send", "message_send"], "send"),
@@ -29,14 +29,14 @@ const KINDS: [(&[&str], &str); 7] = [
     (&["kernel::", "hal_hosted::entry"], "other work of the kernel"),
 ];
 
-/// `perf` while it watches processes; it ends by itself.
+/// A running `perf record` with a time limit.
 pub struct Watch {
     perf: Child,
     data: PathBuf,
 }
 
 impl Watch {
-    /// Watches processes for so many seconds, with its data in a folder.
+    /// Profiles processes for this many seconds, with the data in a folder.
     ///
     /// # Errors
     /// This host has no `perf`.
@@ -53,10 +53,10 @@ impl Watch {
         Ok(Watch { perf, data })
     }
 
-    /// Waits for its end; what it saw, in samples.
+    /// Waits for its end; returns the samples by group.
     ///
     /// # Errors
-    /// It saw nothing, or may not look.
+    /// There are no samples, or `perf` lacks permission.
     pub fn parts(mut self) -> Outcome<Vec<Part>> {
         let may_not = || Failure::new("`perf` could not watch the system").remedy("try it as root");
         if !self.perf.wait().is_ok_and(|status| status.success()) {

@@ -1,5 +1,5 @@
-//! Linux with nginx in a virtual machine, so that both systems run on the same bare machine: QEMU with one processor,
-//! whose instructions it translates, and a network card that forwards one port of the host.
+//! Linux with nginx in a virtual machine, so that both systems run on the same one: QEMU without KVM, one processor,
+//! and a network card with one forwarded port.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use super::{Part, Server, nginx};
 
 /// The guest's address in QEMU's own network (QEMU, documentation of `-netdev user`).
 const ADDRESS: &str = "10.0.2.15";
-/// The memory of both machines; Linux has all files in it.
+/// Memory of both machines; Linux keeps all files in its initramfs.
 pub const MEMORY: &str = "1G";
-/// What it says when its servers were started.
+/// The guest's message when its servers run.
 const SERVING: &str = "bench-linux: serving";
 
-/// The guest while it serves; it ends when this is dropped.
+/// The running guest, stopped on drop.
 pub struct Guest {
     machine: Child,
 }
 
 impl Guest {
-    /// Starts it on one processor of the host. None where this host has no nginx; the reason is said.
+    /// Starts it on one host processor. Returns `None`, after printing why, if the host has no nginx.
     ///
     /// # Errors
-    /// QEMU, the kernel or its modules cannot be had, or the guest does not serve.
+    /// QEMU, the kernel or its modules are missing, or the guest does not respond.
     pub fn start(
         repository: &Repository,
         kernel: Option<&Path>,
@@ -61,7 +61,7 @@ impl Guest {
         Ok(Some(guest))
     }
 
-    /// Until its servers were started.
+    /// Waits until its servers run.
     fn wait(&mut self) -> Outcome<()> {
         let mut said = String::new();
         let lines = self.machine.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines);
@@ -81,7 +81,7 @@ impl Server for Guest {
         processor_seconds(self.machine.id())
     }
 
-    /// What its processes used is not seen from here.
+    /// Processes inside the guest are not visible from the host.
     fn parts(&self) -> Vec<Part> {
         Vec::new()
     }
@@ -94,7 +94,7 @@ impl Drop for Guest {
     }
 }
 
-/// The first files of the guest: the measuring program as the first to run, nginx and its libraries, modules, files.
+/// The guest's initramfs: the measuring program as init, nginx and its libraries, modules, files.
 fn packed(repository: &Repository, server: &Path, files: &Path, modules: &Path) -> Outcome<Vec<u8>> {
     let mut archive = Archive::of(&linux_guest::program(repository)?);
     for folder in ["modules", "etc", "usr", "usr/sbin", "lib", "lib64", "lib/x86_64-linux-gnu", "var", "var/log"] {
@@ -135,7 +135,7 @@ fn add_folder(archive: &mut Archive, folder: &Path, name: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// The files that the loader of programs puts together with this one, as `ldd` tells, by the names it uses.
+/// Shared libraries of a program, from `ldd`, by the paths it prints.
 fn libraries(program: &Path) -> Outcome<Vec<PathBuf>> {
     let output =
         Command::new("ldd").arg(program).output().map_err(|error| Failure::file("ask ldd of", program, &error))?;

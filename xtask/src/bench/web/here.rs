@@ -1,4 +1,4 @@
-//! This system's part: what `sing run --web` starts, with one processor.
+//! This system's side: `sing run --web` with one processor.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -13,30 +13,30 @@ use sing::repository::Repository;
 use super::processes::{family_of, processor_seconds};
 use super::{Part, Server};
 
-/// The first start may build the system.
+/// Startup timeout, which includes building the system.
 const START: Duration = Duration::from_secs(1_200);
-/// How long one waits for it to end by itself.
+/// Shutdown timeout.
 const END: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a page may take.
+/// Timeout of a page.
 const ANSWER: Duration = Duration::from_secs(10);
-/// That page shows nothing new for a while after it was asked for.
+/// Refresh interval of that page.
 const STALE: Duration = Duration::from_millis(300);
 
-/// The system while it serves; it ends when this is dropped.
+/// The running system, stopped on drop.
 pub struct Here {
     machine: Child,
     address: SocketAddr,
-    /// The disk of its access log, which nobody wants afterwards.
+    /// The temporary disk of its access log.
     log: PathBuf,
 }
 
 impl Here {
-    /// Starts it on one processor of the host, with its output in a file, and waits until it answers.
+    /// Starts it on one host processor, with its output in a file, and waits until it responds.
     ///
     /// # Errors
-    /// It cannot be started, or ends before it serves.
+    /// It cannot be started, or ends before it responds.
     pub fn start(
         repository: &Repository,
         files: &Path,
@@ -50,7 +50,7 @@ impl Here {
         let errors = output.try_clone().map_err(|error| Failure::file("write", log, &error))?;
         let mut command = Command::new("taskset");
         command.args(["-c", processor]).arg(sing).arg("run").arg("--web").arg(files).arg("--demo");
-        // Over TAP, too, it shows what each part has used.
+        // Serve the usage of each part over TAP, too.
         command.args(["--app", "/status=web-status"]);
         command.args(["--port", &address.port().to_string(), "--processors", "1"]).args(options);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors);
@@ -61,7 +61,7 @@ impl Here {
             Failure::new(what.to_string()).details(details).remedy("try it with `cargo sing run --web FOLDER`")
         };
         let begun = Instant::now();
-        // QEMU takes connections before anybody in the machine does, so only an answer counts.
+        // QEMU accepts connections before the guest listens, so only a response counts.
         while !here.page("/").is_ok_and(|page| !page.is_empty()) {
             if here.machine.try_wait().is_ok_and(|ended| ended.is_some()) {
                 return Err(said("the system ended before it served"));
@@ -76,7 +76,7 @@ impl Here {
 }
 
 impl Here {
-    /// The page at a path.
+    /// Fetches the page at a path.
     fn page(&self, path: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address, ANSWER)?;
         stream.set_read_timeout(Some(ANSWER))?;
@@ -92,7 +92,7 @@ impl Server for Here {
         processor_seconds(self.machine.id())
     }
 
-    /// By program: cycles that its processes have used. A system that does not tell has no parts.
+    /// Cycles used by each program's processes; empty if the system does not report them.
     fn parts(&self) -> Vec<Part> {
         std::thread::sleep(STALE);
         self.page("/status/status.json").map_or_else(|_| Vec::new(), |page| programs(&page))
@@ -103,7 +103,7 @@ impl Server for Here {
     }
 }
 
-/// Processor time by program, from the page about the system.
+/// Processor time by program, from the status page.
 fn programs(page: &str) -> Vec<Part> {
     let page: serde_json::Value = serde_json::from_str(page).unwrap_or_default();
     let mut parts: Vec<Part> = Vec::new();
@@ -120,7 +120,7 @@ fn programs(page: &str) -> Vec<Part> {
 
 impl Drop for Here {
     fn drop(&mut self) {
-        // At the end of its input the shell ends, and the system with it.
+        // At end of input the shell ends, and the system with it.
         drop(self.machine.stdin.take());
         let begun = Instant::now();
         while begun.elapsed() < END {

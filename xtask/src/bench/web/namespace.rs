@@ -1,7 +1,7 @@
-//! `sing bench web --tap` in a network of its own: nothing that the client sends can leave the host, not even if the
-//! interface that it is meant for is not there yet or not any more.
+//! Network namespace of `sing bench web --tap`: packets of the client cannot leave the host, even without the TAP
+//! interface.
 //!
-//! Deliberately not here: what runs in it.
+//! Deliberately not here: the measurement.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,27 +12,27 @@ use sing::failure::{Failure, Outcome};
 use sing::repository::Repository;
 use sing::systems::{self, Platform};
 
-/// Says to the same command that it runs in a network of its own.
+/// Environment variable that marks the re-executed command.
 const INSIDE: &str = "SING_BENCH_NETWORK";
 /// What `sing run --web --tap` starts.
 const SYSTEM: &str = "web-tap";
 
-/// Runs this very command in a network namespace that ends with it: its exit status. Nothing where this is it.
+/// Re-executes this command in a temporary network namespace and returns its exit status; `None` inside it.
 ///
 /// # Errors
-/// What it runs cannot be built, or this user may make no namespace.
+/// A needed program cannot be built, or this user may not create namespaces.
 pub fn enter(repository: &Repository, system: Option<&Path>) -> Outcome<Option<u8>> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(None);
     }
     let remedy = "run it as root, with `unshare` of util-linux and `ip` of iproute2";
-    // Before anything is built for it.
+    // Check before building.
     let can = Command::new("unshare").args(["--net", "ip", "link", "set", "lo", "up"]).output();
     if !can.as_ref().is_ok_and(|output| output.status.success()) {
         let said = can.map_or_else(|error| error.to_string(), |output| String::from_utf8_lossy(&output.stderr).into());
         return Err(Failure::new("this user can make no network namespace for the bench").details(said).remedy(remedy));
     }
-    // A namespace has no way to what a build may have to fetch.
+    // Inside the namespace a build could not download anything.
     let manifest = repository.system_manifest(system.unwrap_or(SYSTEM.as_ref()))?;
     systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     linux_program(repository)?;

@@ -1,4 +1,4 @@
-//! Linux's part: nginx with one worker, and behind it a process for what is dynamic, as users run it.
+//! Linux's side: nginx with one worker and a backend process for dynamic content, a usual setup.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use sing::repository::write_whole;
 use super::processes::processor_seconds;
 use super::{Part, Server};
 
-/// How long both may take until they answer.
+/// Startup timeout of both.
 const START: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// nginx and the process behind it; both end when it is dropped.
+/// nginx and its backend, stopped on drop.
 pub struct Nginx {
     program: PathBuf,
     configuration: PathBuf,
@@ -26,7 +26,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts both on one processor. None where this host has no nginx; the reason is said.
+    /// Starts both on one processor. Returns `None`, after printing why, if the host has no nginx.
     ///
     /// # Errors
     /// They cannot be started.
@@ -57,7 +57,7 @@ impl Nginx {
         Ok(Some(nginx))
     }
 
-    /// Until both can be asked.
+    /// Waits until both respond.
     fn wait(&mut self, port: u16, socket: &Path) -> Outcome<()> {
         let begun = Instant::now();
         while TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_err() || !socket.exists() {
@@ -88,7 +88,7 @@ impl Drop for Nginx {
     fn drop(&mut self) {
         let mut command = Command::new(&self.program);
         command.arg("-p").arg(&self.folder).arg("-c").arg(&self.configuration).args(["-s", "stop"]);
-        // What cannot be stopped so is ended; its worker sees that.
+        // Kill it otherwise; its worker notices.
         if !command.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
             let _ = self.server.kill();
         }
@@ -98,7 +98,7 @@ impl Drop for Nginx {
     }
 }
 
-/// nginx's configuration: as Debian's own, with open files kept and connections to what is behind kept alive.
+/// nginx's configuration: Debian's, with an open-file cache and persistent connections to the backend.
 pub fn configured(folder: &Path, files: &Path, socket: &Path, (address, port): (&str, u16)) -> String {
     let (folder, files, socket) = (folder.display(), files.display(), socket.display());
     format!(

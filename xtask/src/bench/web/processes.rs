@@ -2,23 +2,22 @@
 
 use std::path::Path;
 
-/// Ticks in a second of the times in /proc (USER_HZ, the same on every Linux of this architecture).
+/// Ticks per second of the times in /proc (USER_HZ, constant on this architecture).
 const TICKS_PER_S: f64 = 100.0;
 
-/// A process as /proc tells.
+/// A process, from /proc.
 struct Process {
     number: u32,
     parent: u32,
     ticks: u64,
 }
 
-/// Seconds of processor time that a process and all its descendants have used: those that are alive, and those whose
-/// end their parent has heard of.
+/// Processor time in seconds of a process and its descendants, alive or reaped.
 pub fn processor_seconds(root: u32) -> f64 {
     family(root).iter().map(|process| process.ticks).sum::<u64>() as f64 / TICKS_PER_S
 }
 
-/// The numbers of a process and of all its descendants that are alive.
+/// Ids of a process and its live descendants.
 pub fn family_of(root: u32) -> Vec<u32> {
     family(root).iter().map(|process| process.number).collect()
 }
@@ -44,7 +43,7 @@ fn processes(folder: &Path) -> Vec<Process> {
         .collect()
 }
 
-/// The name stands in brackets and may hold anything, so what counts begins behind the last bracket.
+/// The parenthesised name may contain anything, so fields are parsed after the last parenthesis.
 fn process(number: u32, stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;

@@ -1,6 +1,6 @@
-//! The figures of the web server as a table and as JSON, each beside nginx's.
+//! The web server's figures as a table and as JSON, beside nginx's.
 //!
-//! Ratios are those of turns that followed one another, so that what the host did meanwhile falls out of them.
+//! Ratios are of adjacent turns, so that the host's other load cancels out.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use crate::bench::table::grouped;
 
 use super::{Measured, Part, Turn};
 
-/// Requests for each processor are to be at least so many of nginx's, hosted.
+/// Target ratio of requests per processor second to nginx's, hosted.
 pub const WANTED_HOSTED: f64 = 0.8;
-/// The same on a bare machine, where Linux is in QEMU too.
+/// The same on a bare machine, with Linux in QEMU, too.
 pub const WANTED_BARE: f64 = 1.0;
-/// Parts that used less of a hundred than this are shown as one.
+/// Parts below this percentage are shown together.
 const MIN_SHARE: f64 = 0.5;
 
-/// A figure of a turn, and what it is called.
+/// A figure of a turn and its name.
 struct Figure {
     title: &'static str,
     of: fn(&Turn) -> f64,
@@ -35,7 +35,7 @@ const FIGURES: [Figure; 7] = [
 const FOR_EACH_PROCESSOR: usize = 1;
 const MEAN: usize = 4;
 
-/// The tables for people; `wanted`: how many times nginx's requests for each processor are to be answered at least.
+/// Formats the tables; `wanted` is the target ratio to nginx.
 pub fn table(measured: &[Measured], wanted: f64) -> String {
     let mut text = format!("{:<24} {:<6}", "on one processor", "");
     for figure in &FIGURES {
@@ -91,7 +91,7 @@ fn missed(one: &Measured, wanted: f64) -> Vec<String> {
     missed
 }
 
-/// Of what was used, how much which part used (as table 3 of "Sealing OS Processes" has it).
+/// Processor time by part (table 3 of "Sealing OS Processes").
 fn shares(text: &mut String, one: &Measured) {
     for turns in [&one.here, &one.linux] {
         let parts = split(turns);
@@ -111,7 +111,7 @@ fn in_words(shares: &[(String, f64)]) -> String {
     words.join(", ")
 }
 
-/// The shares of all parts in a hundred, over all turns, the greatest first.
+/// Shares of all parts in percent, over all turns, in descending order.
 fn split(turns: &[Turn]) -> Vec<(String, f64)> {
     in_a_hundred(turns.iter().flat_map(|turn| turn.parts.iter().cloned()))
 }
@@ -133,7 +133,7 @@ fn in_a_hundred(used: impl IntoIterator<Item = Part>) -> Vec<(String, f64)> {
     parts
 }
 
-/// The figures for programs.
+/// The figures as JSON.
 pub fn json_list(measured: &[Measured]) -> String {
     let by_name = |shares: Vec<(String, f64)>| -> serde_json::Map<String, serde_json::Value> {
         shares.into_iter().map(|(name, share)| (name, json!(share / 100.0))).collect()
@@ -169,7 +169,7 @@ pub fn json_list(measured: &[Measured]) -> String {
     format!("{}\n", serde_json::Value::from(rows))
 }
 
-/// How a figure here is to nginx's.
+/// Ratio of a figure to nginx's.
 fn ratio(one: &Measured, figure: &Figure) -> Option<f64> {
     let pairs = one.here.iter().zip(&one.linux);
     middle(pairs.map(|(here, linux)| (figure.of)(here) / (figure.of)(linux).max(f64::MIN_POSITIVE)).collect())

@@ -1,4 +1,4 @@
-//! Opens a file, which a rule lets it, and gives it to whoever its parent joined it with.
+//! Opens a file, as a rule permits, and gives it to the peer that its parent connected.
 #![no_std]
 #![forbid(unsafe_code)]
 

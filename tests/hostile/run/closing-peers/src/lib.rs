@@ -1,4 +1,4 @@
-//! Closes channels in the middle of waits for them, from other threads, with messages and loans under way.
+//! Closes channels during waits for them, from other threads, with messages and loans in flight.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ use sip::thread;
 sip::startup!();
 
 const ROUNDS: u64 = 300;
-/// How long a channel that was closed may seem open.
+/// Timeout for a closed channel to be reported.
 const LIMIT_MS: u64 = 60_000;
 
 /// Makes the attempt.
@@ -84,7 +84,7 @@ fn in_a_wait_set(round: u64) -> bool {
     is_lost || !set.is_empty()
 }
 
-/// The block is home when the channel is closed, whoever had it.
+/// The block has returned to its lender when the channel is closed.
 fn with_a_loan(round: u64) -> bool {
     let (client, server) = conversation();
     let waiting = client.lend(ExVec::from_slice(&[9; 640]).expect("a block"), 640);
@@ -106,7 +106,7 @@ fn with_a_loan(round: u64) -> bool {
     !block.into_vec::<u8>().is_ok_and(|block| *block == [9; 640])
 }
 
-/// Both ends close at the same moment, with messages under way.
+/// Both ends close at the same time, with messages in flight.
 fn all_at_once() -> bool {
     let (client, server) = conversation();
     let sent = client.first(ExVec::new(64).expect("a block")).second(2);

@@ -1,6 +1,6 @@
 //! Writes more debug output than a pipe takes and a queue keeps.
 //!
-//! The suite runs it with a reader and, hosted, without one: nobody has to wait for it.
+//! The suite runs it with a reader and, hosted, without one: it must delay no other program.
 #![no_std]
 #![forbid(unsafe_code)]
 

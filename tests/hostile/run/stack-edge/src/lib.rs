@@ -28,7 +28,7 @@ const CALLS: usize = 3000;
 const ENTRIES: [Then; 3] = [yield_there, read_clock, exit_there];
 /// Numbers from here on are those of children, which step over the guard.
 const STEPS: usize = 2000;
-/// How many depths are tried, and what is between two of them.
+/// Number of depths to try, and the step in bytes.
 const DEPTHS: usize = 96;
 const DEPTH_BYTES: usize = 16;
 /// Words of the largest frame of which no page is touched, but for the register that is saved above it.
@@ -63,7 +63,7 @@ fn all_overflow(first: usize) -> i32 {
     0
 }
 
-/// Goes down to about 1 KiB above the guard, and so many steps further.
+/// Descends to about 1 KiB above the guard, and this many steps further.
 fn descend(depth: usize, then: Then) -> i32 {
     let slot = address_here() & !(STACK_SLOT_BYTES - 1);
     let to = slot + STACK_GUARD_BYTES + 1024 - depth * DEPTH_BYTES;

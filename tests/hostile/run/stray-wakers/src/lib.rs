@@ -1,6 +1,6 @@
 //! Uses wakers and futures on other threads, in other executors, and after their executor has ended.
 //!
-//! An executor lies on the stack of the thread that runs it; whoever reached it later would write to that stack.
+//! An executor is on the stack of the thread that runs it; a later access would write to that stack.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -129,7 +129,7 @@ fn begin<T>(mut future: Boxed<T>) -> Boxed<T> {
     begun.expect("it was put there")
 }
 
-/// A wait that began in one executor goes on in another, which runs when the first has ended.
+/// A wait that began in one executor continues in another, after the first has ended.
 fn in_another_executor() {
     let (client, server) = conversation();
     let waiting = begin(Box::pin(receive_async(server)));

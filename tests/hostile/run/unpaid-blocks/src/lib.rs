@@ -20,9 +20,9 @@ const VICTIM_SLOT: usize = 0;
 const NUMBER_PARAMETER: usize = 0;
 /// Two of these are more than the quota.
 const BYTES: usize = 12 << 20;
-/// How many are to be held.
+/// Number of blocks to hold.
 const BLOCKS: usize = 8;
-/// How long a victim may take to receive something.
+/// Timeout for a victim to receive.
 const LIMIT_MS: u64 = 500;
 /// What a child does.
 const GIVE: i64 = 100;
@@ -88,7 +88,7 @@ fn after_its_end(attempt: i64) -> Option<Server> {
 
 fn messages_of_the_dead() -> Option<bool> {
     let servers: Vec<Server> = core::iter::from_fn(|| after_its_end(GIVE)).take(BLOCKS).collect();
-    // Whoever exceeds its quota can make nothing more: no channel for the next child, or no block of its own.
+    // A SIP over its quota can create nothing: neither a channel for the next child nor a block.
     Some(servers.len() > 1 && ExVec::<u8>::new(64).is_ok())
 }
 

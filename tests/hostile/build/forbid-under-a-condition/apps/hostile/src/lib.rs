@@ -1,4 +1,4 @@
-//! What somebody sent.
+//! A hostile program.
 #![no_std]
 #![cfg_attr(any(), forbid(unsafe_code))]
 

@@ -1,4 +1,4 @@
-//! What somebody sent.
+//! A hostile program.
 #![forbid(unsafe_code)]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! What somebody sent.
+//! A hostile program.
 #![no_std]
 #![forbid(unsafe_code)]
 

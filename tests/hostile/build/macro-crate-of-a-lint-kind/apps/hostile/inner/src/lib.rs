@@ -1,4 +1,4 @@
-//! Runs on the machine of whoever builds.
+//! Runs on the builder's machine.
 use proc_macro::TokenStream;
 
 /// Leaves a trace.

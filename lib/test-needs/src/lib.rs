@@ -1,0 +1,77 @@
+//! What tests need of the host: a [`needs!`] line beside them, from which `cargo sing test` installs programs, or skips
+//! the tests and says what is missing.
+//!
+//! Deliberately not here: how each need is provided; `xtask` knows packages and rights.
+#![no_std]
+#![forbid(unsafe_code)]
+
+/// Declares what tests need of the host, as variants of [`Need`].
+///
+/// At the beginning of a line it holds for all tests of its file; indented, as the first line of a test, for that test.
+/// `cargo sing test` reads it as text, so it stays on one line.
+#[macro_export]
+macro_rules! needs {
+    ($($need:ident),+) => {
+        const _: &[$crate::Need] = &[$($crate::Need::$need),+];
+    };
+}
+
+macro_rules! define {
+    ($($(#[$doc:meta])* $need:ident,)*) => {
+        /// A program of the host, or a right, without which a test cannot run.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Need {
+            $($(#[$doc])* $need,)*
+        }
+
+        impl Need {
+            /// Returns the need with the name of its variant.
+            pub fn named(name: &str) -> Option<Need> {
+                match name {
+                    $(stringify!($need) => Some(Need::$need),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+define! {
+    /// `mke2fs`, `e2fsck`, `debugfs`.
+    E2fsprogs,
+    /// `mkfs.fat` and `fsck.fat`, and mtools.
+    Dosfstools,
+    /// Writes partition tables.
+    Sfdisk,
+    /// Starts bare machines.
+    Qemu,
+    /// HTTP client.
+    Curl,
+    /// HTTP client.
+    Wget,
+    /// HTTP load generator.
+    Wrk,
+    /// Python 3, with its HTTP server.
+    Python,
+    /// Python 3 with `requests`.
+    Requests,
+    /// A browser.
+    Chromium,
+    /// Packet analyser.
+    Tshark,
+    /// DHCP and DNS server.
+    Dnsmasq,
+    /// The right to create network namespaces and TAP interfaces.
+    Namespaces,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_need_is_found_by_its_name() {
+        assert_eq!(Need::named("Qemu"), Some(Need::Qemu));
+        assert_eq!(Need::named("qemu"), None);
+    }
+}

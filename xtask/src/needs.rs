@@ -1,0 +1,71 @@
+//! Provides what tests need of the host, as they declare it with `needs!`: installs packages where that is allowed, and
+//! skips the tests for which something is missing.
+//!
+//! Deliberately not here: what a test needs; it says so itself (`lib/test-needs`).
+
+use sing::failure::{Failure, Outcome};
+use sing::host_tools::{self, Tool};
+use sing::test::needs::Needs;
+use sing::test::packages::TestedCrate;
+use sing::test::{Selection, skipped};
+use sing::test_output::Counts;
+use test_needs::Need;
+
+/// Returns parts of the names of the tests that cannot run here; says so, and counts each missing need as skipped.
+///
+/// # Errors
+/// A test declares a need that does not exist.
+pub fn left_out(crates: &[&TestedCrate], selection: &Selection<'_>, counts: &mut Counts) -> Outcome<Vec<String>> {
+    let mut needs = Needs::new();
+    for tested in crates {
+        tested.needs(selection.name, &mut needs);
+    }
+    let mut left_out = Vec::new();
+    for (name, tests) in needs {
+        let need =
+            Need::named(&name).ok_or_else(|| Failure::new(format!("a test needs `{name}`, which is no `Need`")))?;
+        if let Err(remedy) = provide(need) {
+            *counts += skipped(&format!("tests that need {}", described(need)), &remedy);
+            left_out.extend(tests);
+        }
+    }
+    Ok(left_out)
+}
+
+/// Installs what is missing, where that is allowed. Fails with what to do about it.
+fn provide(need: Need) -> Result<(), String> {
+    let is_there = match need {
+        Need::Chromium => tools(need).iter().all(|tool| host_tools::find(tool.program).is_some()),
+        Need::Requests => host_tools::ensure_requests(),
+        Need::Namespaces if host_tools::can_make_networks() => true,
+        Need::Namespaces => return Err("run them as root, on a host with TAP interfaces".into()),
+        _ => tools(need).iter().all(host_tools::ensure),
+    };
+    if is_there { Ok(()) } else { Err(tools(need).iter().map(host_tools::remedy).collect::<Vec<_>>().join("; ")) }
+}
+
+fn tools(need: Need) -> &'static [Tool] {
+    match need {
+        Need::E2fsprogs => &[Tool::MKE2FS],
+        Need::Dosfstools => &[Tool::MKFS_FAT, Tool::MCOPY],
+        Need::Sfdisk => &[Tool::SFDISK],
+        Need::Qemu => &[Tool::QEMU],
+        Need::Curl => &[Tool::CURL],
+        Need::Wget => &[Tool::WGET],
+        Need::Wrk => &[Tool::WRK],
+        Need::Python => &[Tool::PYTHON],
+        Need::Requests => &[Tool::REQUESTS],
+        Need::Chromium => &[Tool::CHROMIUM],
+        Need::Tshark => &[Tool::TSHARK],
+        Need::Dnsmasq => &[Tool::DNSMASQ],
+        Need::Namespaces => &[Tool::IP],
+    }
+}
+
+fn described(need: Need) -> String {
+    match need {
+        Need::Namespaces => "network namespaces".into(),
+        Need::Requests => "Python's `requests`".into(),
+        _ => tools(need).iter().map(|tool| tool.program).collect::<Vec<_>>().join(" and "),
+    }
+}
