@@ -65,17 +65,12 @@ impl<S: BlockSource> Volume<S> {
     /// Opens a node of any kind.
     pub async fn open(&self, number: u32) -> Result<OpenFile<S>, Error> {
         self.0.check_alive()?;
-        self.0.inode(number).await?;
-        Ok(OpenFile::new(self.0.clone(), self.0.node(number)))
+        self.0.inodes.get(number).await?;
+        Ok(OpenFile::new(self.0.clone(), self.0.inodes.node(number)))
     }
 }
 
 impl<S: BlockSource> Core<S> {
-    /// The inode of a node that is open.
-    pub(crate) async fn open_inode(&self, node: &Node) -> Result<Inode, Error> {
-        if node.is_gone.get() { Err(Error::NotFound) } else { self.any_inode(node.number).await }
-    }
-
     /// Reads content up to the file's end. The lock is held.
     pub(crate) async fn read_content(&self, inode: &Inode, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let left = inode.size.saturating_sub(offset);
@@ -161,7 +156,7 @@ impl<S: BlockSource> OpenFile<S> {
     /// The inode as it is.
     pub async fn inode(&self) -> Result<Inode, Error> {
         self.core.check_alive()?;
-        self.core.open_inode(&self.node).await
+        self.core.inodes.get_open(&self.node).await
     }
 
     /// Reads a file's bytes from `offset` on into `buffer`: as many as fit or as there are. A client that reads on
@@ -176,12 +171,12 @@ impl<S: BlockSource> OpenFile<S> {
             let request = Request { end: part.end, part };
             let size = self.remembered.get().map_or(0, |known| known.size);
             if let Some(ahead) = self.note_reading(size, request, max_ahead as u64) {
-                let inode = self.core.open_inode(&self.node).await?;
+                let inode = self.core.inodes.get_open(&self.node).await?;
                 self.core.read_ahead(&self.node, &inode, ahead);
             }
             return Ok(buffer.len());
         }
-        let inode = self.core.open_inode(&self.node).await?;
+        let inode = self.core.inodes.get_open(&self.node).await?;
         if inode.kind != Kind::File {
             return Err(Error::NotAFile);
         }

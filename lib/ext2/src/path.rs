@@ -45,7 +45,7 @@ impl<S: BlockSource> Volume<S> {
         // Numbers, not inodes: a hostile chain of links can make this long.
         let mut above: Vec<u32> = Vec::new();
         self.0.check_alive()?;
-        let mut here = self.0.inode(base).await?;
+        let mut here = self.0.inodes.get(base).await?;
         let mut rest = path.to_vec();
         let mut links = 0;
         while let Some((name, after)) = split_first(&rest) {
@@ -54,7 +54,7 @@ impl<S: BlockSource> Volume<S> {
             }
             match name {
                 b"." => {}
-                b".." => here = self.0.inode(above.pop().unwrap_or(base)).await?,
+                b".." => here = self.0.inodes.get(above.pop().unwrap_or(base)).await?,
                 _ => {
                     folders.push(here.number);
                     let inode = self.look_up(here.number, name).await?;
@@ -66,7 +66,7 @@ impl<S: BlockSource> Volume<S> {
                         }
                         let mut target = self.link_target(inode.number).await?;
                         if target.first() == Some(&b'/') {
-                            here = self.0.inode(base).await?;
+                            here = self.0.inodes.get(base).await?;
                             above.clear();
                         }
                         target.extend_from_slice(after);
@@ -116,13 +116,13 @@ impl<S: BlockSource> Volume<S> {
 impl<S: BlockSource> Core<S> {
     /// Whether a symbolic link's target is in its inode.
     pub(crate) fn is_short_link(&self, link: &Inode) -> bool {
-        let attribute_sectors = if link.attribute_block == 0 { 0 } else { self.block_sectors() };
+        let attribute_sectors = if link.attribute_block == 0 { 0 } else { self.store.geometry().block_sectors() };
         link.sectors <= attribute_sectors
     }
 
     pub(crate) async fn link_target(&self, link: &Inode) -> Result<Vec<u8>, Error> {
         let is_short = self.is_short_link(link);
-        let most = if is_short { SHORT_TARGET_BYTES - 1 } else { self.superblock.block_bytes as usize };
+        let most = if is_short { SHORT_TARGET_BYTES - 1 } else { self.store.block_bytes() };
         // Checked to be at most a block before anything of that size is allocated.
         let bytes = usize::try_from(link.size).ok().filter(|bytes| (1..=most).contains(bytes)).ok_or({
             let problem = Problem::OutOfRange { field: "a link's size", value: link.size, least: 1, most: most as u64 };

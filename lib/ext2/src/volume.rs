@@ -8,8 +8,7 @@
 //!
 //! Not here: what is done under the locks; see `operations`, `directory`, `mapping` and `open_file`.
 
-use alloc::collections::BTreeMap;
-use alloc::rc::{Rc, Weak};
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
@@ -20,7 +19,7 @@ use crate::directory::hash::{Algorithm, Hasher};
 use crate::directory::names::NameIndexes;
 use crate::directory::{DirectoryEntry, Found, Listing};
 use crate::error::{Error, ReadOnlyReason};
-use crate::inode::Node;
+use crate::inode::InodeTable;
 use crate::mapping::Leaf;
 use crate::source::BlockSource;
 use crate::store::{CacheLimits, MountOptions, Store};
@@ -80,11 +79,10 @@ pub(crate) struct Core<S: BlockSource> {
     pub(crate) store: Store<S>,
     /// As it was when the volume was mounted: what never changes counts, not the numbers of what is free.
     pub(crate) superblock: Superblock,
-    pub(crate) inodes: RefCell<Cache<u32, Inode>>,
+    pub(crate) inodes: InodeTable<S>,
     /// Leaf tables by inode and window.
     pub(crate) numbers: RefCell<Cache<(u32, u64), Leaf>>,
     pub(crate) names: RefCell<NameIndexes>,
-    pub(crate) nodes: RefCell<Nodes>,
     /// Held alone by whoever changes names.
     pub(crate) namespace: Mutex<()>,
     /// Inodes on the way to deletion or truncation, as the list on the disk has them from its end on.
@@ -93,27 +91,7 @@ pub(crate) struct Core<S: BlockSource> {
     pub(crate) orphan_lock: Mutex<()>,
     /// Held by whoever reads extended attributes, alone by whoever changes them.
     pub(crate) attribute_lock: RwLock,
-    /// Whether any inode that was looked at since the mount had extended attributes.
-    pub(crate) has_seen_attributes: Cell<bool>,
     pub(crate) is_shut_down: Cell<bool>,
-}
-
-/// The inodes that somebody works with.
-#[derive(Default)]
-pub(crate) struct Nodes {
-    pub(crate) places: BTreeMap<u32, Weak<Node>>,
-    /// When there are so many, those that nobody works with any more are thrown out.
-    sweep_at: usize,
-}
-
-impl Nodes {
-    pub(crate) fn insert(&mut self, number: u32, node: &Rc<Node>) {
-        self.places.insert(number, Rc::downgrade(node));
-        if self.places.len() > self.sweep_at {
-            self.places.retain(|_, node| node.strong_count() > 0);
-            self.sweep_at = (self.places.len() * 2).max(64);
-        }
-    }
 }
 
 impl<S: BlockSource> Core<S> {
@@ -130,7 +108,7 @@ impl<S: BlockSource> Core<S> {
 
     /// Where a name is in a folder, whose lock is held.
     async fn find_in_folder(&self, folder: u32, name: &[u8]) -> Result<Found, Error> {
-        let inode = self.inode(folder).await?;
+        let inode = self.inodes.get(folder).await?;
         if inode.links == 0 {
             return Err(Error::NotFound);
         }
@@ -152,16 +130,14 @@ impl<S: BlockSource> Volume<S> {
         let limits = options.limits;
         let core = Core {
             superblock: store.superblock(),
+            inodes: InodeTable::new(store.clone(), limits.inode_bytes),
             store,
-            inodes: RefCell::new(Cache::new(limits.inode_bytes)),
             numbers: RefCell::new(Cache::new(limits.number_bytes)),
             names: RefCell::new(NameIndexes::new(limits.number_bytes.saturating_mul(NAME_SHARE))),
-            nodes: RefCell::default(),
             namespace: Mutex::default(),
             orphans: RefCell::default(),
             orphan_lock: Mutex::default(),
             attribute_lock: RwLock::default(),
-            has_seen_attributes: Cell::new(false),
             is_shut_down: Cell::new(false),
         };
         let volume = Volume(Rc::new(core));
@@ -196,7 +172,6 @@ impl<S: BlockSource> Volume<S> {
         let store = self.0.store.statistics();
         // No volume has more blocks than a number of 32 bits counts.
         let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let open = self.0.nodes.borrow().places.values().filter_map(Weak::upgrade).map(|node| node.opens.get()).sum();
         VolumeStatistics {
             block_bytes: self.0.superblock.block_bytes,
             blocks: whole(store.blocks),
@@ -205,9 +180,9 @@ impl<S: BlockSource> Volume<S> {
             inodes: whole(store.inodes),
             free_inodes: whole(store.free_inodes),
             dirty_bytes: store.dirty_bytes + store.metadata_bytes,
-            open,
+            open: self.0.inodes.open_files(),
             caches: CacheStatistics {
-                inodes: self.0.inodes.borrow().counts(),
+                inodes: self.0.inodes.cache_counts(),
                 numbers: self.0.numbers.borrow().counts(),
                 data: store.data,
             },
@@ -218,16 +193,16 @@ impl<S: BlockSource> Volume<S> {
     /// The inode with this number; [`Error::NotFound`] if it is not in use.
     pub async fn inode(&self, number: u32) -> Result<Inode, Error> {
         self.0.check_alive()?;
-        self.0.inode(number).await
+        self.0.inodes.get(number).await
     }
 
     /// Lists a folder from `position` on (0, or a `next` from before): at most `limit` entries. A position inside an
     /// entry goes on with the entry after it. A folder that was removed has nothing.
     pub async fn list(&self, folder: u32, position: u64, limit: usize) -> Result<Listing, Error> {
         self.0.check_alive()?;
-        let node = self.0.node(folder);
+        let node = self.0.inodes.node(folder);
         let _content = node.content.acquire(Mode::Shared).await;
-        let inode = self.0.inode(folder).await?;
+        let inode = self.0.inodes.get(folder).await?;
         if inode.links == 0 {
             return Ok(Listing { entries: Vec::<DirectoryEntry>::new(), next: None });
         }
@@ -237,25 +212,25 @@ impl<S: BlockSource> Volume<S> {
     /// The inode number that a name in a folder stands for.
     pub async fn find(&self, folder: u32, name: &[u8]) -> Result<u32, Error> {
         self.0.check_alive()?;
-        let node = self.0.node(folder);
+        let node = self.0.inodes.node(folder);
         let _content = node.content.acquire(Mode::Shared).await;
         Ok(self.0.find_in_folder(folder, name).await?.inode)
     }
 
     /// The inode that a name in a folder stands for. As `find` and `inode`, but nobody can come in between.
     pub(crate) async fn look_up(&self, folder: u32, name: &[u8]) -> Result<Inode, Error> {
-        let node = self.0.node(folder);
+        let node = self.0.inodes.node(folder);
         let _content = node.content.acquire(Mode::Shared).await;
         let found = self.0.find_in_folder(folder, name).await?;
-        self.0.named_inode(found.inode).await
+        self.0.inodes.get_linked(found.inode).await
     }
 
     /// Where a symbolic link leads: a path, from the folder that the link is in.
     pub async fn link_target(&self, link: u32) -> Result<Vec<u8>, Error> {
         self.0.check_alive()?;
-        let node = self.0.node(link);
+        let node = self.0.inodes.node(link);
         let _content = node.content.acquire(Mode::Shared).await;
-        let inode = self.0.inode(link).await?;
+        let inode = self.0.inodes.get(link).await?;
         if inode.kind != Kind::SymbolicLink {
             return Err(Error::NotFound);
         }

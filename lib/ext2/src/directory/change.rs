@@ -87,7 +87,7 @@ impl<S: BlockSource> Core<S> {
             index = Some(IndexChange::Dropped);
         }
         if let Some(place) = self.find_room(folder, blocks, needed_bytes(new.name.len())).await? {
-            self.fetch_block(change, place.block).await?;
+            self.store.fetch_block(change, place.block).await?;
             return Ok(Insertion { place: Place::Room(place), index });
         }
         if blocks == 1 && index.is_none() && self.superblock.compatible & COMPATIBLE_DIR_INDEX != 0 {
@@ -97,7 +97,7 @@ impl<S: BlockSource> Core<S> {
                 return Ok(Insertion { place, index: Some(IndexChange::Made) });
             }
         }
-        let mut block = alloc::vec![0; self.superblock.block_bytes as usize];
+        let mut block = alloc::vec![0; self.store.block_bytes()];
         directory::write(&mut block, new, self.entry_format());
         // A folder has fewer blocks than the volume.
         let place = self.plan_images(change, folder, blocks, alloc::vec![(blocks as u32, block)]).await?;
@@ -115,7 +115,7 @@ impl<S: BlockSource> Core<S> {
         let Some(probe) = self.probe(folder, blocks, new.name).await? else { return Ok(None) };
         let leaf = self.folder_block(folder, probe.leaf.into()).await?;
         if self.room_in(&leaf).await? >= needed_bytes(new.name.len()) {
-            self.fetch_block(change, leaf.block).await?;
+            self.store.fetch_block(change, leaf.block).await?;
             return Ok(Some(Place::Room(leaf)));
         }
         let way = self.way(folder, &probe).await?;
@@ -163,7 +163,7 @@ impl<S: BlockSource> Core<S> {
                 continue;
             }
             let place = self.folder_block(folder, index.into()).await?;
-            self.fetch_block(change, place.block).await?;
+            self.store.fetch_block(change, place.block).await?;
             old.push((place, image));
         }
         let growths = self.grow_folder(change, folder, blocks, new.len() as u64).await?;
@@ -186,7 +186,8 @@ impl<S: BlockSource> Core<S> {
                     growths.push(growth);
                     // Where it ended within a table, the rest found no room.
                     let in_window = next < DIRECT_BLOCKS as u64
-                        || !(next - DIRECT_BLOCKS as u64).is_multiple_of(self.superblock.numbers_per_block().into());
+                        || !(next - DIRECT_BLOCKS as u64)
+                            .is_multiple_of(self.store.geometry().numbers_per_block().into());
                     if next < blocks + count && in_window { Err(Error::NoSpace) } else { Ok(()) }
                 }
                 Err(error) => Err(error),
@@ -237,7 +238,7 @@ impl<S: BlockSource> Core<S> {
             Place::Room(place) => self.insert_into(change, folder, place, new)?,
             Place::Blocks { old, new: images, growths, .. } => {
                 for (place, image) in old {
-                    self.change_block(change, place.block, |block| block.copy_from_slice(image))?;
+                    self.store.change_block(change, place.block, |block| block.copy_from_slice(image))?;
                 }
                 for growth in growths {
                     self.install(change, folder.number, growth)?;
@@ -248,9 +249,9 @@ impl<S: BlockSource> Core<S> {
                 self.note_images(folder.number, insertion, new);
             }
         }
-        self.change_inode(change, folder, |inode| {
+        self.inodes.change(change, folder, |inode| {
             for growth in insertion.growths() {
-                growth.note(inode, self.block_sectors());
+                growth.note(inode, self.store.geometry().block_sectors());
                 inode.size += growth.blocks() * self.block_bytes();
             }
             match insertion.index {
@@ -272,7 +273,7 @@ impl<S: BlockSource> Core<S> {
     ) -> Result<(), Error> {
         let format = self.entry_format();
         let is_known = self.names.borrow().contains(folder.number);
-        let room = self.change_block(change, place.block, |block| {
+        let room = self.store.change_block(change, place.block, |block| {
             let is_in = directory::insert(block, new, format)?;
             debug_assert!(is_in, "the plan found room");
             if is_known { largest_room(block, format) } else { Ok(0) }
@@ -290,7 +291,7 @@ impl<S: BlockSource> Core<S> {
         let mut names = self.names.borrow_mut();
         match &insertion.place {
             Place::Blocks { old, new: images, first_new, .. } if old.is_empty() && images.len() == 1 => {
-                let room = self.superblock.block_bytes as usize - needed_bytes(new.name.len());
+                let room = self.store.block_bytes() - needed_bytes(new.name.len());
                 names.with(folder, |names| {
                     names.add(new.name, *first_new as u32);
                     names.set_room(*first_new as u32, room);
@@ -315,17 +316,18 @@ impl<S: BlockSource> Core<S> {
         let is_known = self.names.borrow().contains(folder.number);
         for (index, block) in core::iter::once((found.index, found.block)).chain(rewritten.iter().copied()) {
             let place = FolderBlock { folder: folder.number, index, block };
-            let room = self.change_block(change, block, |bytes| match directory::remove(bytes, name, format)? {
-                Some(_) if is_known => largest_room(bytes, format).map(Some),
-                Some(_) => Ok(Some(0)),
-                None => Ok(None),
-            })?;
+            let room =
+                self.store.change_block(change, block, |bytes| match directory::remove(bytes, name, format)? {
+                    Some(_) if is_known => largest_room(bytes, format).map(Some),
+                    Some(_) => Ok(Some(0)),
+                    None => Ok(None),
+                })?;
             let Some(room) = room.map_err(|at| self.bad_entry(&place, at))? else { continue };
             self.names.borrow_mut().with(folder.number, |names| {
                 names.remove(name, index as u32);
                 names.set_room(index as u32, room);
             });
-            self.change_inode(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
+            self.inodes.change(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
             return Ok(());
         }
         let place = FolderBlock { folder: folder.number, index: found.index, block: found.block };
@@ -342,12 +344,13 @@ impl<S: BlockSource> Core<S> {
     ) -> Result<(), Error> {
         let now = self.store.now_s();
         let place = FolderBlock { folder: folder.number, index: found.index, block: found.block };
-        let replaced =
-            self.change_block(change, found.block, |block| directory::replace(block, new, self.entry_format()))?;
+        let replaced = self
+            .store
+            .change_block(change, found.block, |block| directory::replace(block, new, self.entry_format()))?;
         if replaced.map_err(|at| self.bad_entry(&place, at))?.is_none() {
             return Err(self.bad_entry(&place, (0, Problem::Missing("a name that was there"))));
         }
-        self.change_inode(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
+        self.inodes.change(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
         Ok(())
     }
 }

@@ -121,7 +121,7 @@ impl<S: BlockSource> Core<S> {
             return Err(Error::NotADirectory);
         }
         let damaged = |problem| Err(Error::corrupt(Structure::Inode(folder.number), folder.home_block, problem));
-        let most = self.superblock.volume_bytes();
+        let most = self.store.geometry().volume_bytes();
         if !(1..=most).contains(&folder.size) {
             return damaged(Problem::OutOfRange { field: "a folder's size", value: folder.size, least: 1, most });
         }
@@ -158,7 +158,7 @@ impl<S: BlockSource> Core<S> {
     }
 
     pub(crate) fn check_entry(&self, place: &FolderBlock, offset: usize, view: &View<'_>) -> Result<(), Error> {
-        let (value, most) = (view.inode.into(), self.superblock.inodes.into());
+        let (value, most) = (view.inode.into(), self.store.geometry().inodes.into());
         if value > most {
             let problem = Problem::OutOfRange { field: "its inode number", value, least: 1, most };
             return Err(self.bad_entry(place, (offset, problem)));

@@ -62,7 +62,7 @@ struct Stretch {
 impl<S: BlockSource> Core<S> {
     /// Takes away what there is behind the first `kept` blocks of a file, from the end, as much as one piece may.
     pub(crate) async fn cut(&self, change: &Change<S>, place: &InodePlace, kept: u64) -> Result<Piece, Error> {
-        let inode = self.any_inode(place.number).await?;
+        let inode = self.inodes.get_any(place.number).await?;
         for depth in (1..=3).rev() {
             if inode.blocks[DIRECT_BLOCKS + depth - 1] == 0 {
                 continue;
@@ -77,9 +77,9 @@ impl<S: BlockSource> Core<S> {
         let mut damage = None;
         for stretch in stretches {
             let freed = self.free_stretch(change, &stretch, Structure::Inode(inode.number), inode.home_block).await?;
-            self.change_inode(change, place, |inode| {
+            self.inodes.change(change, place, |inode| {
                 inode.blocks[stretch.place..][..stretch.count as usize].fill(0);
-                let sectors = stretch.count.saturating_mul(self.block_sectors());
+                let sectors = stretch.count.saturating_mul(self.store.geometry().block_sectors());
                 inode.sectors = inode.sectors.saturating_sub(if freed.is_some() { 0 } else { sectors });
             })?;
             damage = damage.or(freed);
@@ -130,14 +130,14 @@ impl<S: BlockSource> Core<S> {
     async fn cut_tail(&self, change: &Change<S>, place: &InodePlace, tail: Tail) -> Result<Option<Error>, Error> {
         for pointer in &tail.pointers {
             if let Some((table, _)) = pointer.holder {
-                self.fetch_block(change, table).await?;
+                self.store.fetch_block(change, table).await?;
             }
         }
         let damage = match &tail.what {
             Found::Wild(error) => Some(*error),
             Found::Empty => return self.drop_table(change, place, &tail).await,
             &Found::Leaf { from, window } => {
-                self.fetch_block(change, tail.table).await?;
+                self.store.fetch_block(change, tail.table).await?;
                 self.numbers.borrow_mut().remove((place.number, window));
                 self.cut_leaf(change, place, tail.table, from).await?
             }
@@ -151,7 +151,7 @@ impl<S: BlockSource> Core<S> {
             }
             return Ok(damage);
         }
-        let is_empty = self.change_block(change, tail.table, |bytes| bytes.iter().all(|&byte| byte == 0))?;
+        let is_empty = self.store.change_block(change, tail.table, |bytes| bytes.iter().all(|&byte| byte == 0))?;
         let stays = tail.pointers.last().is_none_or(|pointer| pointer.kept != 0);
         if is_empty && !stays { self.drop_table(change, place, &tail).await } else { Ok(None) }
     }
@@ -172,10 +172,10 @@ impl<S: BlockSource> Core<S> {
             let freed =
                 self.free_stretch(change, &stretch, Structure::IndirectBlock(place.number), leaf.into()).await?;
             let count = stretch.count as usize;
-            self.change_block(change, leaf, |bytes| bytes[stretch.place * 4..][..count * 4].fill(0))?;
+            self.store.change_block(change, leaf, |bytes| bytes[stretch.place * 4..][..count * 4].fill(0))?;
             if freed.is_none() {
-                let sectors = stretch.count.saturating_mul(self.block_sectors());
-                self.change_inode(change, place, |inode| inode.sectors = inode.sectors.saturating_sub(sectors))?;
+                let sectors = stretch.count.saturating_mul(self.store.geometry().block_sectors());
+                self.inodes.change(change, place, |inode| inode.sectors = inode.sectors.saturating_sub(sectors))?;
             }
             damage = damage.or(freed);
         }
@@ -207,8 +207,8 @@ impl<S: BlockSource> Core<S> {
         let damage = damage.await?;
         self.clear_pointer(change, place, tail.slot, pointer)?;
         if damage.is_none() {
-            let sectors = self.block_sectors();
-            self.change_inode(change, place, |inode| inode.sectors = inode.sectors.saturating_sub(sectors))?;
+            let sectors = self.store.geometry().block_sectors();
+            self.inodes.change(change, place, |inode| inode.sectors = inode.sectors.saturating_sub(sectors))?;
         }
         Ok(damage)
     }
@@ -221,8 +221,8 @@ impl<S: BlockSource> Core<S> {
         pointer: &Pointer,
     ) -> Result<(), Error> {
         match pointer.holder {
-            Some((table, index)) => self.change_block(change, table, |bytes| write_u32(bytes, index * 4, 0)),
-            None => self.change_inode(change, place, |inode| inode.blocks[slot] = 0).map(|_| ()),
+            Some((table, index)) => self.store.change_block(change, table, |bytes| write_u32(bytes, index * 4, 0)),
+            None => self.inodes.change(change, place, |inode| inode.blocks[slot] = 0).map(|_| ()),
         }
     }
 
@@ -237,13 +237,13 @@ impl<S: BlockSource> Core<S> {
         block: u32,
     ) -> Result<(), Error> {
         let Some(leaf) = leaf else {
-            self.change_inode(change, place, |inode| inode.blocks[logical as usize] = block)?;
+            self.inodes.change(change, place, |inode| inode.blocks[logical as usize] = block)?;
             return Ok(());
         };
         let steps = Steps::new(logical, self.per_block());
         let index = steps.places().last().copied().unwrap_or(0);
         self.numbers.borrow_mut().remove((place.number, (logical - DIRECT_BLOCKS as u64) / self.per_block()));
-        self.change_block(change, leaf, |bytes| write_u32(bytes, index * 4, block))
+        self.store.change_block(change, leaf, |bytes| write_u32(bytes, index * 4, block))
     }
 
     /// Brings the leaf table for a block of a file that exists into the change; `None` for a direct block.
@@ -257,7 +257,7 @@ impl<S: BlockSource> Core<S> {
             return Ok(None);
         }
         let leaf = self.leaf(inode, logical).await?.block;
-        self.fetch_block(change, leaf).await?;
+        self.store.fetch_block(change, leaf).await?;
         Ok(Some(leaf))
     }
 }

@@ -59,11 +59,6 @@ impl Growth {
 }
 
 impl<S: BlockSource> Core<S> {
-    /// Units of 512 bytes of a block, as inodes count.
-    pub(crate) fn block_sectors(&self) -> u32 {
-        self.superblock.block_bytes / 512
-    }
-
     /// Takes blocks for a file's hole from `logical` on: at least one, at most `most` and as many as the window has.
     pub(crate) async fn grow(
         &self,
@@ -87,7 +82,7 @@ impl<S: BlockSource> Core<S> {
             self.per_block() - (logical - DIRECT_BLOCKS as u64) % self.per_block()
         };
         if let Some(&table) = growth.existing.last() {
-            self.fetch_block(change, table).await?;
+            self.store.fetch_block(change, table).await?;
         }
         let goal = self.goal(inode, logical).await;
         let most = most.min(window_rest);
@@ -159,10 +154,10 @@ impl<S: BlockSource> Core<S> {
             }
         }
         match (growth.existing.last(), growth.tables.first()) {
-            (Some(&leaf), None) => self.change_block(change, leaf, fill)?,
+            (Some(&leaf), None) => self.store.change_block(change, leaf, fill)?,
             (Some(&above), Some(&table)) => {
                 let place = places[growth.existing.len() - 1];
-                self.change_block(change, above, |bytes| write_u32(bytes, place * 4, table))?;
+                self.store.change_block(change, above, |bytes| write_u32(bytes, place * 4, table))?;
             }
             (None, _) => {}
         }
@@ -175,7 +170,7 @@ impl<S: BlockSource> Core<S> {
         let window = (growth.logical - DIRECT_BLOCKS as u64) / self.per_block();
         let leaf = match growth.tables.last() {
             Some(&block) => {
-                let numbers = alloc::vec![0; self.superblock.numbers_per_block() as usize];
+                let numbers = alloc::vec![0; self.store.geometry().numbers_per_block() as usize];
                 let leaf = Leaf { block, numbers: alloc::rc::Rc::new(numbers.into()) };
                 self.remember_leaf(inode, window, &leaf);
                 leaf

@@ -86,7 +86,7 @@ impl<S: BlockSource> Core<S> {
     }
 
     fn per_block(&self) -> u64 {
-        self.superblock.numbers_per_block().into()
+        self.store.geometry().numbers_per_block().into()
     }
 
     /// The run of at most `most` blocks that begins with this block of a file. It ends where the table does at the
@@ -199,9 +199,9 @@ impl<S: BlockSource> Core<S> {
     }
 
     fn check_block(&self, first: u32, blocks: u64, structure: Structure, holder: u64) -> Result<(), Error> {
-        let superblock = &self.superblock;
-        let least = u64::from(superblock.first_data_block) + 1;
-        let most = u64::from(superblock.blocks) - 1;
+        let geometry = self.store.geometry();
+        let least = u64::from(geometry.first_data_block) + 1;
+        let most = u64::from(geometry.blocks) - 1;
         let last = u64::from(first) + blocks - 1;
         if u64::from(first) >= least && last <= most {
             return Ok(());

@@ -25,18 +25,18 @@ impl<S: BlockSource> Volume<S> {
     pub async fn set_attributes(&self, number: u32, changes: AttributeChanges) -> Result<(), Error> {
         let core = &self.0;
         core.check_writable()?;
-        let inode = core.inode(number).await?;
+        let inode = core.inodes.get(number).await?;
         check_unprotected(&inode)?;
         if changes == AttributeChanges::default() {
             return Ok(());
         }
         let change = core.store.begin(1).await?;
-        let place = core.fetch_inode(&change, number).await?;
+        let place = core.inodes.fetch(&change, number).await?;
         // It may have gone in the meantime.
-        let inode = core.inode(number).await?;
+        let inode = core.inodes.get(number).await?;
         check_unprotected(&inode)?;
         let now = core.store.now_s();
-        core.change_inode(&change, &place, |inode| {
+        core.inodes.change(&change, &place, |inode| {
             inode.permissions = changes.permissions.map_or(inode.permissions, |permissions| permissions & 0o7777);
             inode.owner = changes.owner.unwrap_or(inode.owner);
             inode.group = changes.group.unwrap_or(inode.group);

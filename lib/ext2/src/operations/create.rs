@@ -80,7 +80,7 @@ impl<S: BlockSource> Core<S> {
         check_name(name)?;
         self.check_target(new.kind)?;
         let _namespace = self.namespace.lock().await;
-        let folder_node = self.node(folder);
+        let folder_node = self.inodes.node(folder);
         let _content = folder_node.content.acquire(Mode::Exclusive).await;
         self.check_writable()?;
         let parent = self.open_folder(folder).await?;
@@ -93,7 +93,7 @@ impl<S: BlockSource> Core<S> {
         let change = self.store.begin_for(CREATE_BLOCKS, INSERT_NEW_BLOCKS + 1).await?;
         let mut taken = Taken::default();
         match self.make(&change, &parent, name, new, &mut taken).await {
-            Ok(inode) => Ok((inode, self.node(inode.number))),
+            Ok(inode) => Ok((inode, self.inodes.node(inode.number))),
             Err(error) => {
                 self.take_back(&change, taken).await;
                 Err(error)
@@ -107,7 +107,7 @@ impl<S: BlockSource> Core<S> {
             return Err(Error::BadName);
         }
         // Linux reads a target into a block and puts a zero after it.
-        if target.len() >= self.superblock.block_bytes as usize { Err(Error::NameTooLong) } else { Ok(()) }
+        if target.len() >= self.store.block_bytes() { Err(Error::NameTooLong) } else { Ok(()) }
     }
 
     async fn make(
@@ -122,9 +122,9 @@ impl<S: BlockSource> Core<S> {
         let is_folder = kind == Kind::Directory;
         let number = self.store.allocate_inode(change, parent.number, is_folder).await?;
         taken.inode = Some((number, is_folder));
-        let parent_place = self.fetch_inode(change, parent.number).await?;
-        let place = self.fetch_inode(change, number).await?;
-        if let Ok(inode) = self.any_inode(number).await
+        let parent_place = self.inodes.fetch(change, parent.number).await?;
+        let place = self.inodes.fetch(change, number).await?;
+        if let Ok(inode) = self.inodes.get_any(number).await
             && inode.links > 0
         {
             // The bitmap is wrong. The inode stays taken.
@@ -141,10 +141,10 @@ impl<S: BlockSource> Core<S> {
             let content = self.folder_content(number, parent.number);
             self.store.create(change, inode.blocks[0], |block| block.copy_from_slice(&content))?;
         }
-        let inode = self.write_inode(change, &place, &inode)?;
+        let inode = self.inodes.write_new(change, &place, &inode)?;
         self.insert_entry(change, &parent_place, &insertion, &entry)?;
         if is_folder {
-            self.change_inode(change, &parent_place, |parent| parent.links += 1)?;
+            self.inodes.change(change, &parent_place, |parent| parent.links += 1)?;
         }
         Ok(inode)
     }
@@ -195,7 +195,7 @@ impl<S: BlockSource> Core<S> {
         let (block, _) = self.store.allocate_blocks(change, goal, 1).await?;
         taken.blocks.push(block);
         inode.blocks[0] = block;
-        inode.sectors = self.block_sectors();
+        inode.sectors = self.store.geometry().block_sectors();
         match kind {
             NewKind::SymbolicLink(target) => self.store.write_data(block, 0, target, true).await,
             _ => Ok(()),
@@ -204,7 +204,7 @@ impl<S: BlockSource> Core<S> {
 
     /// The block of a new folder: itself and the folder it is in.
     fn folder_content(&self, number: u32, parent: u32) -> Vec<u8> {
-        let mut block = alloc::vec![0; self.superblock.block_bytes as usize];
+        let mut block = alloc::vec![0; self.store.block_bytes()];
         let (itself, above) = block.split_at_mut(needed_bytes(1));
         let kind = Kind::Directory.entry_number();
         directory::write(itself, &NewEntry { inode: number, kind, name: b"." }, self.entry_format());

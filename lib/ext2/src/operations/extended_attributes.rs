@@ -40,14 +40,14 @@ impl<S: BlockSource> Volume<S> {
     /// Whether a node that was looked at since the mount had extended attributes. While this is false, nothing has
     /// any that a path has led to, or through.
     pub fn has_seen_extended_attributes(&self) -> bool {
-        self.0.has_seen_attributes.get()
+        self.0.inodes.has_seen_attributes()
     }
 
     /// All extended attributes of a node.
     pub async fn extended_attributes(&self, number: u32) -> Result<Vec<ExtendedAttribute>, Error> {
         self.0.check_alive()?;
         let _attributes = self.0.attribute_lock.acquire(Mode::Shared).await;
-        let inode = self.0.inode(number).await?;
+        let inode = self.0.inodes.get(number).await?;
         let mut all = self.0.inline_attributes(&inode).await?;
         if let Some(held) = self.0.held_attributes(&inode).await? {
             all.extend(held.attributes);
@@ -93,8 +93,8 @@ impl<S: BlockSource> Core<S> {
         let _attributes = self.attribute_lock.acquire(Mode::Exclusive).await;
         self.check_writable()?;
         let change = self.store.begin_for(SET_BLOCKS, 1).await?;
-        let place = self.fetch_inode(&change, number).await?;
-        let inode = self.inode(number).await?;
+        let place = self.inodes.fetch(&change, number).await?;
+        let inode = self.inodes.get(number).await?;
         check_unprotected(&inode)?;
         if !matches!(inode.kind, Kind::File | Kind::Directory) {
             return Err(Error::NotAFile);
@@ -111,12 +111,12 @@ impl<S: BlockSource> Core<S> {
         inline.retain(|one| !is_it(one));
         own.retain(|one| !is_it(one));
         own.extend(new);
-        if attributes::block_bytes_of(&own) > self.superblock.block_bytes as usize {
+        if attributes::block_bytes_of(&own) > self.store.block_bytes() {
             return Err(Error::NoSpace);
         }
         let block = self.exchange_attributes(&change, &inode, held, &own).await?;
         if had_inline {
-            self.change_inode_bytes(&change, &place, |bytes| {
+            self.inodes.change_bytes(&change, &place, |bytes| {
                 if let Some(start) = attributes::inline_start(bytes) {
                     attributes::store_inline(&mut bytes[start..], &inline);
                 }
@@ -125,8 +125,8 @@ impl<S: BlockSource> Core<S> {
         if block != 0 {
             self.store.add_feature(&change, Feature::ExtendedAttributes);
         }
-        let (now, sectors) = (self.store.now_s(), self.block_sectors());
-        self.change_inode(&change, &place, |inode| {
+        let (now, sectors) = (self.store.now_s(), self.store.geometry().block_sectors());
+        self.inodes.change(&change, &place, |inode| {
             match (inode.attribute_block, block) {
                 (0, 0) => {}
                 (0, _) => inode.sectors = inode.sectors.saturating_add(sectors),
@@ -196,7 +196,7 @@ impl<S: BlockSource> Core<S> {
             let Some(start) = attributes::inline_start(bytes) else { return Some(Vec::new()) };
             Some(attributes::entries(&bytes[start..], Place::Inode)?.iter().map(|entry| entry.to_attribute()).collect())
         };
-        self.read_inode_bytes(inode.number, look).await?.ok_or_else(|| {
+        self.inodes.read_bytes(inode.number, look).await?.ok_or_else(|| {
             let problem = Problem::Missing("what entries and values say of each other");
             Error::corrupt(Structure::ExtendedAttributes(inode.number), inode.home_block, problem)
         })
@@ -239,7 +239,7 @@ impl<S: BlockSource> Core<S> {
             Error::corrupt(Structure::ExtendedAttributes(inode.number), block.into(), problem)
         })?;
         if users > 1 {
-            self.fetch_block(change, block).await?;
+            self.store.fetch_block(change, block).await?;
             return Ok(Leaving::Shared(block, users - 1));
         }
         self.store.free_blocks(change, block, 1).await?;
@@ -250,7 +250,7 @@ impl<S: BlockSource> Core<S> {
     pub(super) fn leave_attributes(&self, change: &Change<S>, leaving: Leaving) -> Result<(), Error> {
         match leaving {
             Leaving::Shared(block, users) => {
-                self.change_block(change, block, |bytes| attributes::set_users(bytes, users))
+                self.store.change_block(change, block, |bytes| attributes::set_users(bytes, users))
             }
             Leaving::Freed => Ok(()),
         }

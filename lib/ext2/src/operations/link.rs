@@ -17,11 +17,11 @@ impl<S: BlockSource> Volume<S> {
         core.check_writable()?;
         check_name(name)?;
         let _namespace = core.namespace.lock().await;
-        let folder_node = core.node(folder);
+        let folder_node = core.inodes.node(folder);
         let _content = folder_node.content.acquire(Mode::Exclusive).await;
         core.check_writable()?;
         let parent = core.open_folder(folder).await?;
-        let inode = core.inode(target).await?;
+        let inode = core.inodes.get(target).await?;
         if inode.kind == Kind::Directory {
             return Err(Error::IsADirectory);
         }
@@ -36,13 +36,13 @@ impl<S: BlockSource> Volume<S> {
             return Err(Error::TooManyNames);
         }
         let change = core.store.begin_for(INSERT_BLOCKS + 1, INSERT_NEW_BLOCKS).await?;
-        let parent_place = core.fetch_inode(&change, folder).await?;
-        let place = core.fetch_inode(&change, target).await?;
+        let parent_place = core.inodes.fetch(&change, folder).await?;
+        let place = core.inodes.fetch(&change, target).await?;
         let entry = NewEntry { inode: target, kind: inode.kind.entry_number(), name };
         let insertion = core.plan_insertion(&change, &parent, &entry).await?;
         core.insert_entry(&change, &parent_place, &insertion, &entry)?;
         let now = core.store.now_s();
-        core.change_inode(&change, &place, |inode| {
+        core.inodes.change(&change, &place, |inode| {
             inode.links += 1;
             inode.changed = now;
         })?;

@@ -42,7 +42,7 @@ fn check_unprotected(inode: &Inode) -> Result<(), Error> {
 impl<S: BlockSource> Core<S> {
     /// A folder in which names may be made.
     async fn open_folder(&self, number: u32) -> Result<Inode, Error> {
-        let folder = self.inode(number).await?;
+        let folder = self.inodes.get(number).await?;
         if folder.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }

@@ -22,7 +22,7 @@ impl<S: BlockSource> Core<S> {
         }
         let before = self.orphans.borrow().last().copied().unwrap_or(0);
         self.store.set_orphan_head(change, place.number);
-        self.change_inode(change, place, |inode| inode.deleted = before)?;
+        self.inodes.change(change, place, |inode| inode.deleted = before)?;
         self.orphans.borrow_mut().push(place.number);
         Ok(())
     }
@@ -39,7 +39,7 @@ impl<S: BlockSource> Core<S> {
             place.and_then(|place| orphans.get(place + 1).copied())
         };
         match newer {
-            Some(newer) => self.fetch_inode(change, newer).await.map(Some),
+            Some(newer) => self.inodes.fetch(change, newer).await.map(Some),
             None => Ok(None),
         }
     }
@@ -55,7 +55,7 @@ impl<S: BlockSource> Core<S> {
         let before = place.checked_sub(1).and_then(|place| self.orphans.borrow().get(place).copied()).unwrap_or(0);
         match newer {
             Some(newer) => {
-                self.change_inode(change, newer, |inode| inode.deleted = before)?;
+                self.inodes.change(change, newer, |inode| inode.deleted = before)?;
             }
             None => self.store.set_orphan_head(change, before),
         }
@@ -70,7 +70,7 @@ impl<S: BlockSource> Core<S> {
         let mut seen = BTreeSet::new();
         let mut next = head;
         while next != 0 && seen.insert(next) {
-            let Ok(inode) = self.any_inode(next).await else { break };
+            let Ok(inode) = self.inodes.get_any(next).await else { break };
             chain.push((next, inode.links));
             next = inode.deleted;
         }
@@ -100,11 +100,8 @@ impl<S: BlockSource> Core<S> {
 
     /// Takes an inode without a name from those who have it open, once nobody reads or writes it.
     async fn abandon(&self, number: u32) {
-        let node = self.node(number);
+        let node = self.inodes.node(number);
         let _content = node.content.acquire(Mode::Exclusive).await;
-        if self.inodes.borrow_mut().get(number).is_none_or(|inode| inode.links == 0) {
-            node.is_gone.set(true);
-            self.nodes.borrow_mut().places.remove(&number);
-        }
+        self.inodes.revoke(&node);
     }
 }

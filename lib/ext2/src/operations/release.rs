@@ -16,7 +16,7 @@ const END_BLOCKS: usize = 8;
 impl<S: BlockSource> Core<S> {
     /// Frees an inode and its content, if it has no name and is not open.
     pub(crate) async fn release(&self, number: u32) -> Result<(), Error> {
-        let node = self.node(number);
+        let node = self.inodes.node(number);
         let _content = node.content.acquire(Mode::Exclusive).await;
         loop {
             if node.opens.get() != 0 || !self.is_orphan(number) {
@@ -25,8 +25,8 @@ impl<S: BlockSource> Core<S> {
             let _orphans = self.orphan_lock.lock().await;
             let _attributes = self.attribute_lock.acquire(Mode::Exclusive).await;
             let change = self.store.begin(CUT_BLOCKS + END_BLOCKS).await?;
-            let place = self.fetch_inode(&change, number).await?;
-            let inode = self.any_inode(number).await?;
+            let place = self.inodes.fetch(&change, number).await?;
+            let inode = self.inodes.get_any(number).await?;
             if inode.links != 0 {
                 return Ok(());
             }
@@ -48,15 +48,15 @@ impl<S: BlockSource> Core<S> {
 
     async fn end_release(&self, change: &Change<S>, place: &InodePlace) -> Result<(), Error> {
         let number = place.number;
-        let inode = self.any_inode(number).await?;
+        let inode = self.inodes.get_any(number).await?;
         if inode.attribute_block != 0 {
             match self.plan_leaving_attributes(change, &inode).await {
                 Ok(leaving) => self.leave_attributes(change, leaving)?,
                 Err(Error::Corrupt(_)) => {}
                 Err(error) => return Err(error),
             }
-            let sectors = self.block_sectors();
-            self.change_inode(change, place, |inode| {
+            let sectors = self.store.geometry().block_sectors();
+            self.inodes.change(change, place, |inode| {
                 inode.attribute_block = 0;
                 inode.sectors = inode.sectors.saturating_sub(sectors);
             })?;
@@ -65,13 +65,13 @@ impl<S: BlockSource> Core<S> {
         self.store.free_inode(change, number, inode.kind == Kind::Directory).await?;
         self.leave_orphans(change, number, newer.as_ref())?;
         let now = self.store.now_s();
-        self.change_inode(change, place, |inode| {
+        self.inodes.change(change, place, |inode| {
             // The numbers stay where they are no blocks': a link's target, which is nobody's any more.
             (inode.size, inode.sectors, inode.changed) = (0, 0, now);
             // Where there is no clock, it still must not be taken for a number on the list of orphans.
-            inode.deleted = now.max(self.superblock.inodes);
+            inode.deleted = now.max(self.store.geometry().inodes);
         })?;
-        self.inodes.borrow_mut().remove(number);
+        self.inodes.forget(number);
         self.names.borrow_mut().forget(number);
         Ok(())
     }

@@ -38,7 +38,7 @@ impl<S: BlockSource> Core<S> {
         check_name(name)?;
         let gone = {
             let _namespace = self.namespace.lock().await;
-            let folder_node = self.node(folder);
+            let folder_node = self.inodes.node(folder);
             let _content = folder_node.content.acquire(Mode::Exclusive).await;
             self.check_writable()?;
             self.remove_locked(folder, name, what).await?
@@ -54,7 +54,7 @@ impl<S: BlockSource> Core<S> {
     async fn remove_locked(&self, folder: u32, name: &[u8], what: What) -> Result<Option<u32>, Error> {
         let parent = self.open_folder(folder).await?;
         let found = self.find_entry(&parent, name).await?.ok_or(Error::NotFound)?;
-        let target = self.named_inode(found.inode).await?;
+        let target = self.inodes.get_linked(found.inode).await?;
         match what {
             What::Folder if target.kind != Kind::Directory => return Err(Error::NotADirectory),
             What::AnythingElse if target.kind == Kind::Directory => return Err(Error::IsADirectory),
@@ -64,12 +64,12 @@ impl<S: BlockSource> Core<S> {
         self.check_removable(&parent, &target).await?;
         let _orphans = self.orphan_lock.lock().await;
         let change = self.store.begin(REMOVE_BLOCKS).await?;
-        let parent_place = self.fetch_inode(&change, folder).await?;
+        let parent_place = self.inodes.fetch(&change, folder).await?;
         self.fetch_entry(&change, &parent, &found).await?;
         let is_gone = self.plan_loss(&change, &target).await?;
         self.remove_entry(&change, &parent_place, &found, name, &[])?;
         if what == What::Folder {
-            self.change_inode(&change, &parent_place, |parent| parent.links = parent.links.saturating_sub(1))?;
+            self.inodes.change(&change, &parent_place, |parent| parent.links = parent.links.saturating_sub(1))?;
         }
         self.lose_name(&change, &is_gone)?;
         Ok(is_gone.last.then_some(target.number))
@@ -95,12 +95,12 @@ impl<S: BlockSource> Core<S> {
     pub(super) async fn fetch_entry(&self, change: &Change<S>, parent: &Inode, found: &Found) -> Result<(), Error> {
         let place = self.folder_block(parent, found.index).await?;
         self.room_in(&place).await?;
-        self.fetch_block(change, found.block).await
+        self.store.fetch_block(change, found.block).await
     }
 
     /// Plans that an inode loses a name; a folder loses all.
     pub(super) async fn plan_loss(&self, change: &Change<S>, target: &Inode) -> Result<Loss, Error> {
-        let place = self.fetch_inode(change, target.number).await?;
+        let place = self.inodes.fetch(change, target.number).await?;
         Ok(Loss { place, last: target.kind == Kind::Directory || target.links <= 1 })
     }
 
@@ -108,7 +108,7 @@ impl<S: BlockSource> Core<S> {
     /// these is held.
     pub(super) fn lose_name(&self, change: &Change<S>, loss: &Loss) -> Result<(), Error> {
         let now = self.store.now_s();
-        self.change_inode(change, &loss.place, |inode| {
+        self.inodes.change(change, &loss.place, |inode| {
             inode.links = if loss.last { 0 } else { inode.links.saturating_sub(1) };
             inode.changed = now;
         })?;

@@ -60,7 +60,8 @@ impl<S: BlockSource> Volume<S> {
         check_name(to_name)?;
         let gone = {
             let _namespace = core.namespace.lock().await;
-            let (first, second) = (core.node(from_folder.min(to_folder)), core.node(from_folder.max(to_folder)));
+            let (first, second) =
+                (core.inodes.node(from_folder.min(to_folder)), core.inodes.node(from_folder.max(to_folder)));
             let _first = first.content.acquire(Mode::Exclusive).await;
             let _second = match from_folder == to_folder {
                 true => None,
@@ -85,9 +86,9 @@ impl<S: BlockSource> Core<S> {
         let Some(plan) = self.check_rename(from, to).await? else { return Ok(None) };
         let _orphans = self.orphan_lock.lock().await;
         let change = self.store.begin_for(RENAME_BLOCKS, INSERT_NEW_BLOCKS).await?;
-        let from_place = self.fetch_inode(&change, plan.from.folder.number).await?;
-        let to_place = self.fetch_inode(&change, plan.to.folder.number).await?;
-        let moved_place = self.fetch_inode(&change, plan.moved.number).await?;
+        let from_place = self.inodes.fetch(&change, plan.from.folder.number).await?;
+        let to_place = self.inodes.fetch(&change, plan.to.folder.number).await?;
+        let moved_place = self.inodes.fetch(&change, plan.moved.number).await?;
         self.fetch_entry(&change, &plan.from.folder, &plan.found).await?;
         let is_folder = plan.moved.kind == Kind::Directory;
         let parent_entry = if is_folder && plan.is_between_folders() {
@@ -116,7 +117,7 @@ impl<S: BlockSource> Core<S> {
     /// Checks all that can be against a rename; `None` if there is nothing to do.
     async fn check_rename<'a>(&self, from: Side<'a>, to: Side<'a>) -> Result<Option<Plan<'a>>, Error> {
         let found = self.find_entry(&from.folder, from.name).await?.ok_or(Error::NotFound)?;
-        let moved = self.named_inode(found.inode).await?;
+        let moved = self.inodes.get_linked(found.inode).await?;
         let existing = self.find_entry(&to.folder, to.name).await?;
         if existing.is_some_and(|existing| existing.inode == found.inode) {
             return Ok(None);
@@ -131,7 +132,7 @@ impl<S: BlockSource> Core<S> {
         }
         let replaced = match existing {
             Some(existing) => {
-                let inode = self.named_inode(existing.inode).await?;
+                let inode = self.inodes.get_linked(existing.inode).await?;
                 match (is_folder, inode.kind == Kind::Directory) {
                     (true, false) => return Err(Error::NotADirectory),
                     (false, true) => return Err(Error::IsADirectory),
@@ -155,7 +156,7 @@ impl<S: BlockSource> Core<S> {
     async fn check_not_below(&self, moved: u32, to: &Inode) -> Result<(), Error> {
         let mut here = *to;
         // No way up is longer than there are inodes, unless it goes round in a circle.
-        for _ in 0..self.superblock.inodes {
+        for _ in 0..self.store.geometry().inodes {
             if here.number == moved {
                 return Err(Error::IntoItself);
             }
@@ -163,7 +164,7 @@ impl<S: BlockSource> Core<S> {
                 return Ok(());
             }
             let above = self.parent_entry(&here).await?;
-            here = self.named_inode(above.inode).await?;
+            here = self.inodes.get_linked(above.inode).await?;
         }
         let problem = Problem::Missing("a way up to the root");
         Err(Error::corrupt(Structure::Inode(to.number), to.home_block, problem))
@@ -199,19 +200,19 @@ impl<S: BlockSource> Core<S> {
         };
         self.remove_entry(change, from, &plan.found, plan.from.name, &rewritten)?;
         let now = self.store.now_s();
-        self.change_inode(change, moved, |inode| inode.changed = now)?;
+        self.inodes.change(change, moved, |inode| inode.changed = now)?;
         let is_folder = plan.moved.kind == Kind::Directory;
         if let Target::Replaced(_, loss) = target {
             self.lose_name(change, loss)?;
             if is_folder {
-                self.change_inode(change, to, |folder| folder.links = folder.links.saturating_sub(1))?;
+                self.inodes.change(change, to, |folder| folder.links = folder.links.saturating_sub(1))?;
             }
         }
         let Some(found) = parent_entry else { return Ok(()) };
         let above = NewEntry { inode: plan.to.folder.number, kind: Kind::Directory.entry_number(), name: b".." };
         self.replace_entry(change, moved, &found, &above)?;
-        self.change_inode(change, from, |folder| folder.links = folder.links.saturating_sub(1))?;
-        self.change_inode(change, to, |folder| folder.links += 1)?;
+        self.inodes.change(change, from, |folder| folder.links = folder.links.saturating_sub(1))?;
+        self.inodes.change(change, to, |folder| folder.links += 1)?;
         Ok(())
     }
 }

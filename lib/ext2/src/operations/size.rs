@@ -27,7 +27,7 @@ impl<S: BlockSource> Core<S> {
         self.check_writable()?;
         let _content = node.content.acquire(Mode::Exclusive).await;
         self.check_writable()?;
-        let inode = self.open_inode(node).await?;
+        let inode = self.inodes.get_open(node).await?;
         if inode.kind != Kind::File {
             return Err(Error::NotAFile);
         }
@@ -45,14 +45,14 @@ impl<S: BlockSource> Core<S> {
             self.clear_tail(inode, inode.size, size).await?;
         }
         let change = self.store.begin(1).await?;
-        let place = self.fetch_inode(&change, inode.number).await?;
+        let place = self.inodes.fetch(&change, inode.number).await?;
         self.note_large(&change, size);
         self.change_size(&change, &place, size)
     }
 
     fn change_size(&self, change: &Change<S>, place: &InodePlace, size: u64) -> Result<(), Error> {
         let now = self.store.now_s();
-        self.change_inode(change, place, |inode| {
+        self.inodes.change(change, place, |inode| {
             inode.size = size;
             (inode.modified, inode.changed) = (now, now);
         })?;
@@ -63,7 +63,7 @@ impl<S: BlockSource> Core<S> {
         {
             let _orphans = self.orphan_lock.lock().await;
             let change = self.store.begin_for(SIZE_BLOCKS, 1).await?;
-            let place = self.fetch_inode(&change, inode.number).await?;
+            let place = self.inodes.fetch(&change, inode.number).await?;
             self.exchange_tail(&change, &place, inode, size).await?;
             self.add_orphan(&change, &place)?;
             self.change_size(&change, &place, size)?;
@@ -107,7 +107,7 @@ impl<S: BlockSource> Core<S> {
 
     /// Goes on with a truncation that a crash interrupted.
     pub(crate) async fn end_cut(&self, number: u32) -> Result<(), Error> {
-        let node = self.node(number);
+        let node = self.inodes.node(number);
         let _content = node.content.acquire(Mode::Exclusive).await;
         self.end_cut_locked(number).await
     }
@@ -118,8 +118,8 @@ impl<S: BlockSource> Core<S> {
         loop {
             let _orphans = self.orphan_lock.lock().await;
             let change = self.store.begin(SIZE_BLOCKS).await?;
-            let place = self.fetch_inode(&change, number).await?;
-            let inode = self.any_inode(number).await?;
+            let place = self.inodes.fetch(&change, number).await?;
+            let inode = self.inodes.get_any(number).await?;
             if self.has_content(&inode) {
                 let kept = inode.size.div_ceil(self.block_bytes());
                 let piece = self.cut(&change, &place, kept).await?;
@@ -134,7 +134,7 @@ impl<S: BlockSource> Core<S> {
             }
             let newer = self.plan_leaving(&change, number).await?;
             self.leave_orphans(&change, number, newer.as_ref())?;
-            self.change_inode(&change, &place, |inode| inode.deleted = 0)?;
+            self.inodes.change(&change, &place, |inode| inode.deleted = 0)?;
             break;
         }
         damage.map_or(Ok(()), Err)

@@ -45,7 +45,7 @@ impl<S: BlockSource> Core<S> {
         self.check_writable().map_err(nothing)?;
         let _content = node.content.acquire(Mode::Exclusive).await;
         self.check_writable().map_err(nothing)?;
-        let inode = self.open_inode(node).await.map_err(nothing)?;
+        let inode = self.inodes.get_open(node).await.map_err(nothing)?;
         let offset = match position {
             Position::At(offset) => offset,
             Position::End => inode.size,
@@ -83,11 +83,11 @@ impl<S: BlockSource> Core<S> {
 
     /// Bytes that a file may have: what three levels of tables reach, and an inode's count of sectors holds.
     pub(crate) fn largest_size(&self) -> u64 {
-        let sectors_left = u64::from(u32::MAX) / u64::from(self.block_sectors());
-        let per_block = u64::from(self.superblock.numbers_per_block());
+        let sectors_left = u64::from(u32::MAX) / u64::from(self.store.geometry().block_sectors());
+        let per_block = u64::from(self.store.geometry().numbers_per_block());
         // The tables count as well.
         let max_blocks = sectors_left - sectors_left / per_block - sectors_left / (per_block * per_block) - 3;
-        self.superblock.largest_file().min(max_blocks * self.block_bytes())
+        self.store.geometry().max_file_bytes.min(max_blocks * self.block_bytes())
     }
 
     /// Writes bytes, and what follows from that into the inode. Gives how many were written.
@@ -116,7 +116,7 @@ impl<S: BlockSource> Core<S> {
 
     async fn note_write(&self, inode: &Inode, end: u64) -> Result<(), Error> {
         let change = self.store.begin(1).await?;
-        let place = self.fetch_inode(&change, inode.number).await?;
+        let place = self.inodes.fetch(&change, inode.number).await?;
         self.note_size(&change, &place, end, None)?;
         Ok(())
     }
@@ -131,9 +131,9 @@ impl<S: BlockSource> Core<S> {
     ) -> Result<Inode, Error> {
         self.note_large(change, end);
         let now = self.store.now_s();
-        self.change_inode(change, place, |inode| {
+        self.inodes.change(change, place, |inode| {
             if let Some(growth) = growth {
-                growth.note(inode, self.block_sectors());
+                growth.note(inode, self.store.geometry().block_sectors());
             }
             inode.size = inode.size.max(end);
             (inode.modified, inode.changed) = (now, now);
@@ -168,7 +168,7 @@ impl<S: BlockSource> Core<S> {
     async fn fill_hole(&self, inode: &mut Inode, offset: u64, bytes: &[u8], most: u64) -> Result<usize, Error> {
         let block_bytes = self.block_bytes();
         let change = self.store.begin_for(GROW_BLOCKS + 1, most as u32 + 3).await?;
-        let place = self.fetch_inode(&change, inode.number).await?;
+        let place = self.inodes.fetch(&change, inode.number).await?;
         let growth = self.grow(&change, inode, offset / block_bytes, most).await?;
         let within = (offset % block_bytes) as usize;
         let count = bytes.len().min((growth.blocks() * block_bytes) as usize - within);
@@ -183,7 +183,7 @@ impl<S: BlockSource> Core<S> {
 
     async fn fill(&self, growth: &Growth, mut within: usize, mut bytes: &[u8]) -> Result<(), Error> {
         for &(first, count) in &growth.runs {
-            let room = count as usize * self.superblock.block_bytes as usize - within;
+            let room = count as usize * self.store.block_bytes() - within;
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.store.write_data(first, within, now, true).await?;
             (bytes, within) = (later, 0);

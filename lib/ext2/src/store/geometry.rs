@@ -34,6 +34,8 @@ pub(crate) struct Geometry {
     pub(crate) descriptor_blocks: u32,
     /// The first inode that is not reserved.
     pub(crate) first_inode: u32,
+    /// Largest file size in bytes that indirect blocks can map.
+    pub(crate) max_file_bytes: u64,
     /// Bytes of a line.
     pub(crate) line_bytes: usize,
     /// Blocks of a line.
@@ -68,10 +70,26 @@ impl Geometry {
             inode_table_blocks: table.div_ceil(block_bytes as u64) as u32,
             descriptor_blocks: value as u32,
             first_inode: superblock.first_inode,
+            max_file_bytes: superblock.largest_file(),
             line_bytes,
             line_blocks: line_bytes / block_bytes,
             lines: (limits.data_bytes / line_bytes).max(MIN_LINES),
         })
+    }
+
+    /// Size of the volume in bytes.
+    pub(crate) fn volume_bytes(&self) -> u64 {
+        self.offset(self.blocks)
+    }
+
+    /// Sectors of 512 bytes in a block, the unit of an inode's block count.
+    pub(crate) fn block_sectors(&self) -> u32 {
+        (self.block_bytes / 512) as u32
+    }
+
+    /// Block numbers in an indirect block.
+    pub(crate) fn numbers_per_block(&self) -> u32 {
+        (self.block_bytes / 4) as u32
     }
 
     /// The line that a block is in, and its place there.

@@ -140,6 +140,22 @@ impl<S: BlockSource> Store<S> {
         self.edit_in_memory(change, block, &mut Some(with)).ok().flatten()
     }
 
+    /// Adds a block to the change, so that [`Store::change_block`] cannot fail for lack of it.
+    pub(crate) async fn fetch_block(&self, change: &Change<S>, block: u32) -> Result<(), Error> {
+        self.edit(change, block, |_| ()).await
+    }
+
+    /// Changes a block that was [fetched](Store::fetch_block) or created in this change.
+    pub(crate) fn change_block<R>(
+        &self,
+        change: &Change<S>,
+        block: u32,
+        with: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, Error> {
+        // It stays in the write set as long as the change lives.
+        self.try_edit(change, block, with).ok_or(Error::NotFound)
+    }
+
     fn edit_in_memory<R, F: FnOnce(&mut [u8]) -> R>(
         &self,
         _change: &Change<S>,
