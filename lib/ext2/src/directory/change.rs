@@ -7,14 +7,12 @@
 use alloc::vec::Vec;
 
 use super::htree::{self, Image, NewIndex, Way};
-use super::{FolderBlock, Found};
+use super::{Directories, FolderBlock, Found};
+use crate::block_map::grow::{GROW_BLOCKS, Growth};
 use crate::error::{Error, Problem};
-use crate::features::COMPATIBLE_DIR_INDEX;
 use crate::inode::InodePlace;
-use crate::mapping::grow::{GROW_BLOCKS, Growth};
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Core;
 use crate::wire::directory::{self, NewEntry, largest_room, needed_bytes};
 use crate::wire::inode::{DIRECT_BLOCKS, Inode, flag};
 
@@ -68,7 +66,7 @@ impl Insertion {
     }
 }
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> Directories<S> {
     /// Plans to put a name in that the folder does not have.
     pub(crate) async fn plan_insertion(
         &self,
@@ -90,7 +88,7 @@ impl<S: BlockSource> Core<S> {
             self.store.fetch_block(change, place.block).await?;
             return Ok(Insertion { place: Place::Room(place), index });
         }
-        if blocks == 1 && index.is_none() && self.superblock.compatible & COMPATIBLE_DIR_INDEX != 0 {
+        if blocks == 1 && index.is_none() && self.format.has_dir_index {
             let images = self.images_with_index(folder, new).await?;
             if let Some(images) = images {
                 let place = self.plan_images(change, folder, blocks, images).await?;
@@ -129,7 +127,7 @@ impl<S: BlockSource> Core<S> {
     async fn images_with_index(&self, folder: &Inode, new: &NewEntry<'_>) -> Result<Option<Vec<Image>>, Error> {
         let place = self.folder_block(folder, 0).await?;
         let block = self.read_folder_block(&place, |block| Ok(block.to_vec())).await?;
-        let version = match self.superblock.hash_version {
+        let version = match self.format.hash_version {
             version @ 0..=2 => version,
             _ => DEFAULT_HASH_VERSION,
         };
@@ -180,7 +178,7 @@ impl<S: BlockSource> Core<S> {
         let mut growths = Vec::new();
         let mut next = blocks;
         while next < blocks + count {
-            let result = match self.grow(change, folder, next, blocks + count - next).await {
+            let result = match self.blocks.grow(change, folder, next, blocks + count - next).await {
                 Ok(growth) => {
                     next += growth.blocks();
                     growths.push(growth);
@@ -194,7 +192,7 @@ impl<S: BlockSource> Core<S> {
             };
             if let Err(error) = result {
                 for growth in &growths {
-                    self.give_back(change, growth).await;
+                    self.blocks.give_back(change, growth).await;
                 }
                 return Err(error);
             }
@@ -241,7 +239,7 @@ impl<S: BlockSource> Core<S> {
                     self.store.change_block(change, place.block, |block| block.copy_from_slice(image))?;
                 }
                 for growth in growths {
-                    self.install(change, folder.number, growth)?;
+                    self.blocks.install(change, folder.number, growth)?;
                 }
                 for (block, image) in growths.iter().flat_map(Growth::numbers).zip(images) {
                     self.store.create(change, block, |bytes| bytes.copy_from_slice(image))?;
@@ -252,7 +250,7 @@ impl<S: BlockSource> Core<S> {
         self.inodes.change(change, folder, |inode| {
             for growth in insertion.growths() {
                 growth.note(inode, self.store.geometry().block_sectors());
-                inode.size += growth.blocks() * self.block_bytes();
+                inode.size += growth.blocks() * self.blocks.block_bytes();
             }
             match insertion.index {
                 Some(IndexChange::Made) => inode.flags |= flag::INDEX,

@@ -7,18 +7,24 @@
 pub(crate) mod change;
 pub(crate) mod hash;
 mod htree;
-mod look_up;
+mod lookup;
 pub(crate) mod names;
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
+use crate::block_map::{BlockMap, Run};
 use crate::error::{Error, Problem, Structure};
-use crate::features::INCOMPATIBLE_FILE_TYPE;
-use crate::mapping::Run;
+use crate::features::{COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE};
+use crate::inode::InodeTable;
 use crate::source::BlockSource;
-use crate::volume::Core;
+use crate::store::Store;
 use crate::wire::directory::{self, EntryFormat, View, entries};
 use crate::wire::inode::{Inode, Kind};
+use crate::wire::superblock::Superblock;
+use hash::{Algorithm, Hasher};
+use names::NameIndexes;
 
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,10 +67,78 @@ pub(crate) struct FolderBlock {
     pub(crate) block: u32,
 }
 
-impl<S: BlockSource> Core<S> {
+/// Bytes of the limit of the name indexes for each byte of that of the block map's cache.
+const NAME_SHARE: usize = 4;
+
+/// Owns the in-memory name indexes, and reads and changes the entries of directories.
+pub(crate) struct Directories<S: BlockSource> {
+    store: Store<S>,
+    inodes: Rc<InodeTable<S>>,
+    blocks: Rc<BlockMap<S>>,
+    names: RefCell<NameIndexes>,
+    format: DirectoryFormat,
+}
+
+/// What the superblock says of directories, which is constant while the volume is mounted.
+#[derive(Clone, Copy)]
+struct DirectoryFormat {
+    entries: EntryFormat,
+    /// Whether directories may have an htree.
+    has_dir_index: bool,
+    hash_version: u8,
+    hash_unsigned: bool,
+    hash_seed: [u32; 4],
+}
+
+impl DirectoryFormat {
+    fn new(superblock: &Superblock) -> DirectoryFormat {
+        let with_kind = superblock.incompatible & INCOMPATIBLE_FILE_TYPE != 0;
+        DirectoryFormat {
+            entries: if with_kind { EntryFormat::WithKind } else { EntryFormat::WithoutKind },
+            has_dir_index: superblock.compatible & COMPATIBLE_DIR_INDEX != 0,
+            hash_version: superblock.hash_version,
+            hash_unsigned: superblock.hash_unsigned,
+            hash_seed: superblock.hash_seed,
+        }
+    }
+}
+
+impl<S: BlockSource> Directories<S> {
+    /// `number_bytes` is the capacity of the block map's cache.
+    pub(crate) fn new(
+        store: Store<S>,
+        inodes: Rc<InodeTable<S>>,
+        blocks: Rc<BlockMap<S>>,
+        number_bytes: usize,
+    ) -> Directories<S> {
+        let format = DirectoryFormat::new(&store.superblock());
+        let names = RefCell::new(NameIndexes::new(number_bytes.saturating_mul(NAME_SHARE)));
+        Directories { store, inodes, blocks, names, format }
+    }
+
+    /// Drops the name index of a directory that was freed.
+    pub(crate) fn forget(&self, folder: u32) {
+        self.names.borrow_mut().forget(folder);
+    }
+
+    /// Looks up a name in a directory, whose content lock is held; [`Error::NotFound`] if it has none.
+    pub(crate) async fn lookup(&self, folder: u32, name: &[u8]) -> Result<Found, Error> {
+        let inode = self.inodes.get(folder).await?;
+        if inode.links == 0 {
+            return Err(Error::NotFound);
+        }
+        self.find(&inode, name).await?.ok_or(Error::NotFound)
+    }
+
+    /// The hash of an htree whose root names this algorithm.
+    fn hasher(&self, algorithm: Algorithm, unsigned: bool) -> Hasher {
+        let unsigned = unsigned || self.format.hash_unsigned;
+        Hasher { algorithm, unsigned, seed: self.format.hash_seed }
+    }
+
     pub(crate) async fn list(&self, folder: &Inode, position: u64, limit: usize) -> Result<Listing, Error> {
         let blocks = self.folder_blocks(folder)?;
-        let block_bytes = self.block_bytes();
+        let block_bytes = self.blocks.block_bytes();
         let mut listing = Listing { entries: Vec::new(), next: None };
         for index in position / block_bytes..blocks {
             let place = self.folder_block(folder, index).await?;
@@ -91,7 +165,7 @@ impl<S: BlockSource> Core<S> {
         for item in entries(block, self.entry_format()) {
             let (offset, view) = item.map_err(|at| self.bad_entry(place, at))?;
             self.check_entry(place, offset, &view)?;
-            let here = place.index * self.block_bytes() + offset as u64;
+            let here = place.index * self.blocks.block_bytes() + offset as u64;
             if here < position || view.inode == 0 || view.name == b"." || view.name == b".." {
                 continue;
             }
@@ -110,8 +184,7 @@ impl<S: BlockSource> Core<S> {
     }
 
     pub(crate) fn entry_format(&self) -> EntryFormat {
-        let with_kind = self.superblock.incompatible & INCOMPATIBLE_FILE_TYPE != 0;
-        if with_kind { EntryFormat::WithKind } else { EntryFormat::WithoutKind }
+        self.format.entries
     }
 
     /// Blocks of a folder. It cannot have more than the volume, which bounds how long reading it
@@ -125,15 +198,15 @@ impl<S: BlockSource> Core<S> {
         if !(1..=most).contains(&folder.size) {
             return damaged(Problem::OutOfRange { field: "a folder's size", value: folder.size, least: 1, most });
         }
-        if !folder.size.is_multiple_of(self.block_bytes()) {
+        if !folder.size.is_multiple_of(self.blocks.block_bytes()) {
             return damaged(Problem::Meaningless { field: "a folder's size", value: folder.size });
         }
-        Ok(folder.size / self.block_bytes())
+        Ok(folder.size / self.blocks.block_bytes())
     }
 
     /// A block of a folder, which has no holes.
     pub(crate) async fn folder_block(&self, folder: &Inode, index: u64) -> Result<FolderBlock, Error> {
-        match self.run(folder, index, 1).await? {
+        match self.blocks.run(folder, index, 1).await? {
             Run::Blocks { first, .. } => Ok(FolderBlock { folder: folder.number, index, block: first }),
             Run::Hole { .. } => Err(Error::corrupt(
                 Structure::Inode(folder.number),
@@ -153,7 +226,7 @@ impl<S: BlockSource> Core<S> {
 
     /// What is wrong with an entry at an offset of a block.
     pub(crate) fn bad_entry(&self, place: &FolderBlock, (offset, problem): (usize, Problem)) -> Error {
-        let here = place.index * self.block_bytes() + offset as u64;
+        let here = place.index * self.blocks.block_bytes() + offset as u64;
         Error::corrupt(Structure::DirectoryEntry(place.folder, here), place.block.into(), problem)
     }
 

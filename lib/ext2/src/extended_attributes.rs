@@ -5,15 +5,18 @@
 //! exchanged for one of the inode's own. All of it happens in one change of the store, under the lock of attributes,
 //! because a block's count of users belongs to several inodes.
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use task_sync::Mode;
+use task_sync::{Mode, RwLock, RwLockGuard};
 
-use super::check_unprotected;
+use crate::admission::Admission;
 use crate::error::{Error, Problem, Structure};
+use crate::inode::InodeTable;
+use crate::namespace::check_unprotected;
 use crate::source::BlockSource;
-use crate::store::{Change, Feature};
-use crate::volume::{Core, Volume};
+use crate::store::{Change, Feature, Store};
+use crate::volume::Volume;
 use crate::wire::attributes::{self, ExtendedAttribute, LONGEST_NAME, Place};
 use crate::wire::inode::{Inode, Kind};
 
@@ -29,7 +32,7 @@ struct Held {
 }
 
 /// How an inode lets go of its block of attributes.
-pub(super) enum Leaving {
+pub(crate) enum Leaving {
     /// Others use it: these many are left.
     Shared(u32, u32),
     /// It was the last one, and the block is free.
@@ -45,11 +48,11 @@ impl<S: BlockSource> Volume<S> {
 
     /// All extended attributes of a node.
     pub async fn extended_attributes(&self, number: u32) -> Result<Vec<ExtendedAttribute>, Error> {
-        self.0.check_alive()?;
-        let _attributes = self.0.attribute_lock.acquire(Mode::Shared).await;
+        self.0.admission.check_mounted()?;
+        let _attributes = self.0.attributes.lock(Mode::Shared).await;
         let inode = self.0.inodes.get(number).await?;
-        let mut all = self.0.inline_attributes(&inode).await?;
-        if let Some(held) = self.0.held_attributes(&inode).await? {
+        let mut all = self.0.attributes.inline_attributes(&inode).await?;
+        if let Some(held) = self.0.attributes.held_attributes(&inode).await? {
             all.extend(held.attributes);
         }
         Ok(all)
@@ -72,16 +75,37 @@ impl<S: BlockSource> Volume<S> {
             return Err(Error::NameTooLong);
         }
         let (namespace, name) = (new.namespace, new.name.clone());
-        self.0.change_attributes(number, namespace, &name, Some(new)).await
+        self.0.attributes.change_attributes(number, namespace, &name, Some(new)).await
     }
 
     /// Takes an extended attribute away; [`Error::NotFound`] if there is none of this name.
     pub async fn remove_extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<(), Error> {
-        self.0.change_attributes(number, namespace, name, None).await
+        self.0.attributes.change_attributes(number, namespace, name, None).await
     }
 }
 
-impl<S: BlockSource> Core<S> {
+/// Owns the lock that protects attribute blocks, which inodes may share.
+pub(crate) struct ExtendedAttributes<S: BlockSource> {
+    lock: RwLock,
+    store: Store<S>,
+    admission: Rc<Admission<S>>,
+    inodes: Rc<InodeTable<S>>,
+}
+
+impl<S: BlockSource> ExtendedAttributes<S> {
+    pub(crate) fn new(
+        store: Store<S>,
+        admission: Rc<Admission<S>>,
+        inodes: Rc<InodeTable<S>>,
+    ) -> ExtendedAttributes<S> {
+        ExtendedAttributes { lock: RwLock::default(), store, admission, inodes }
+    }
+
+    /// Waits for the lock: shared to read attributes, exclusive to change them.
+    pub(crate) async fn lock(&self, mode: Mode) -> RwLockGuard {
+        self.lock.acquire(mode).await
+    }
+
     async fn change_attributes(
         &self,
         number: u32,
@@ -89,9 +113,9 @@ impl<S: BlockSource> Core<S> {
         name: &[u8],
         new: Option<ExtendedAttribute>,
     ) -> Result<(), Error> {
-        self.check_writable()?;
-        let _attributes = self.attribute_lock.acquire(Mode::Exclusive).await;
-        self.check_writable()?;
+        self.admission.check_writable()?;
+        let _attributes = self.lock.acquire(Mode::Exclusive).await;
+        self.admission.check_writable()?;
         let change = self.store.begin_for(SET_BLOCKS, 1).await?;
         let place = self.inodes.fetch(&change, number).await?;
         let inode = self.inodes.get(number).await?;
@@ -157,8 +181,8 @@ impl<S: BlockSource> Core<S> {
                 Ok(held.block)
             }
             Some(_) if own.is_empty() => {
-                let leaving = self.plan_leaving_attributes(change, inode).await?;
-                self.leave_attributes(change, leaving)?;
+                let leaving = self.plan_release(change, inode).await?;
+                self.release(change, leaving)?;
                 Ok(0)
             }
             held => {
@@ -182,9 +206,9 @@ impl<S: BlockSource> Core<S> {
         own: &[ExtendedAttribute],
         leaves: bool,
     ) -> Result<(), Error> {
-        let leaving = if leaves { Some(self.plan_leaving_attributes(change, inode).await?) } else { None };
+        let leaving = if leaves { Some(self.plan_release(change, inode).await?) } else { None };
         self.store.create(change, new, |bytes| attributes::store_block(bytes, own, 1))?;
-        leaving.map_or(Ok(()), |leaving| self.leave_attributes(change, leaving))
+        leaving.map_or(Ok(()), |leaving| self.release(change, leaving))
     }
 
     /// The attributes in an inode itself.
@@ -231,7 +255,7 @@ impl<S: BlockSource> Core<S> {
 
     /// Plans that an inode lets go of its block of attributes; where it is the last to use it, the block is freed at
     /// once. The lock of attributes is held.
-    pub(super) async fn plan_leaving_attributes(&self, change: &Change<S>, inode: &Inode) -> Result<Leaving, Error> {
+    pub(crate) async fn plan_release(&self, change: &Change<S>, inode: &Inode) -> Result<Leaving, Error> {
         let block = inode.attribute_block;
         self.check_attribute_block(inode)?;
         let users = self.store.read_block(block, attributes::users).await?.ok_or_else(|| {
@@ -247,7 +271,7 @@ impl<S: BlockSource> Core<S> {
     }
 
     /// Lets go of a block of attributes as planned.
-    pub(super) fn leave_attributes(&self, change: &Change<S>, leaving: Leaving) -> Result<(), Error> {
+    pub(crate) fn release(&self, change: &Change<S>, leaving: Leaving) -> Result<(), Error> {
         match leaving {
             Leaving::Shared(block, users) => {
                 self.store.change_block(change, block, |bytes| attributes::set_users(bytes, users))

@@ -8,13 +8,13 @@ use alloc::rc::Rc;
 
 use task_sync::Mode;
 
+use super::FileData;
+use crate::block_map::Run;
+use crate::block_map::grow::{GROW_BLOCKS, Growth};
 use crate::error::Error;
 use crate::inode::{InodePlace, Node};
-use crate::mapping::Run;
-use crate::mapping::grow::{GROW_BLOCKS, Growth};
 use crate::source::BlockSource;
 use crate::store::{Change, Feature};
-use crate::volume::Core;
 use crate::wire::inode::{Inode, Kind, flag};
 
 /// Blocks that are taken in one change at most.
@@ -38,13 +38,13 @@ pub(crate) enum Position {
     End,
 }
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> FileData<S> {
     /// Writes bytes into an open file. Gives where they went.
     pub(crate) async fn write(&self, node: &Rc<Node>, position: Position, bytes: &[u8]) -> Result<u64, Partial> {
         let nothing = |error| Partial { written: 0, error };
-        self.check_writable().map_err(nothing)?;
+        self.admission.check_writable().map_err(nothing)?;
         let _content = node.content.acquire(Mode::Exclusive).await;
-        self.check_writable().map_err(nothing)?;
+        self.admission.check_writable().map_err(nothing)?;
         let inode = self.inodes.get_open(node).await.map_err(nothing)?;
         let offset = match position {
             Position::At(offset) => offset,
@@ -58,7 +58,7 @@ impl<S: BlockSource> Core<S> {
             self.clear_tail(&inode, inode.size, offset).await.map_err(nothing)?;
         }
         // What does not fit is not begun with.
-        let room = self.largest_size().saturating_sub(offset);
+        let room = self.max_size().saturating_sub(offset);
         let fits = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
         let (written, mut result) = self.write_content(inode, offset, &bytes[..fits]).await;
         if result.is_ok() && fits < bytes.len() {
@@ -78,16 +78,16 @@ impl<S: BlockSource> Core<S> {
         if inode.flags & flag::IMMUTABLE != 0 || is_kept {
             return Err(Error::Protected);
         }
-        if offset >= self.largest_size() { Err(Error::TooLarge) } else { Ok(()) }
+        if offset >= self.max_size() { Err(Error::TooLarge) } else { Ok(()) }
     }
 
     /// Bytes that a file may have: what three levels of tables reach, and an inode's count of sectors holds.
-    pub(crate) fn largest_size(&self) -> u64 {
+    pub(crate) fn max_size(&self) -> u64 {
         let sectors_left = u64::from(u32::MAX) / u64::from(self.store.geometry().block_sectors());
         let per_block = u64::from(self.store.geometry().numbers_per_block());
         // The tables count as well.
         let max_blocks = sectors_left - sectors_left / per_block - sectors_left / (per_block * per_block) - 3;
-        self.store.geometry().max_file_bytes.min(max_blocks * self.block_bytes())
+        self.store.geometry().max_file_bytes.min(max_blocks * self.blocks.block_bytes())
     }
 
     /// Writes bytes, and what follows from that into the inode. Gives how many were written.
@@ -149,10 +149,10 @@ impl<S: BlockSource> Core<S> {
 
     /// Writes what one run has of the bytes. Gives how many that were.
     async fn write_piece(&self, inode: &mut Inode, offset: u64, bytes: &[u8]) -> Result<usize, Error> {
-        let block_bytes = self.block_bytes();
+        let block_bytes = self.blocks.block_bytes();
         let (logical, within) = (offset / block_bytes, (offset % block_bytes) as usize);
         let wanted = (within as u64 + bytes.len() as u64).div_ceil(block_bytes);
-        match self.run(inode, logical, wanted).await? {
+        match self.blocks.run(inode, logical, wanted).await? {
             Run::Blocks { first, blocks } => {
                 let count = bytes.len().min((blocks * block_bytes) as usize - within);
                 self.store.write_data(first, within, &bytes[..count], false).await?;
@@ -166,17 +166,17 @@ impl<S: BlockSource> Core<S> {
     }
 
     async fn fill_hole(&self, inode: &mut Inode, offset: u64, bytes: &[u8], most: u64) -> Result<usize, Error> {
-        let block_bytes = self.block_bytes();
+        let block_bytes = self.blocks.block_bytes();
         let change = self.store.begin_for(GROW_BLOCKS + 1, most as u32 + 3).await?;
         let place = self.inodes.fetch(&change, inode.number).await?;
-        let growth = self.grow(&change, inode, offset / block_bytes, most).await?;
+        let growth = self.blocks.grow(&change, inode, offset / block_bytes, most).await?;
         let within = (offset % block_bytes) as usize;
         let count = bytes.len().min((growth.blocks() * block_bytes) as usize - within);
         if let Err(error) = self.fill(&growth, within, &bytes[..count]).await {
-            self.give_back(&change, &growth).await;
+            self.blocks.give_back(&change, &growth).await;
             return Err(error);
         }
-        self.install(&change, inode.number, &growth)?;
+        self.blocks.install(&change, inode.number, &growth)?;
         *inode = self.note_size(&change, &place, offset + count as u64, Some(&growth))?;
         Ok(count)
     }
@@ -193,12 +193,12 @@ impl<S: BlockSource> Core<S> {
 
     /// Makes what the last block has behind the end of the file zeros, before the file grows past it.
     pub(super) async fn clear_tail(&self, inode: &Inode, size: u64, new_size: u64) -> Result<(), Error> {
-        let block_bytes = self.block_bytes();
+        let block_bytes = self.blocks.block_bytes();
         let within = (size % block_bytes) as usize;
         if within == 0 {
             return Ok(());
         }
-        let Run::Blocks { first, .. } = self.run(inode, size / block_bytes, 1).await? else { return Ok(()) };
+        let Run::Blocks { first, .. } = self.blocks.run(inode, size / block_bytes, 1).await? else { return Ok(()) };
         let count = (block_bytes - within as u64).min(new_size - size) as usize;
         self.store.write_data(first, within, &alloc::vec![0; count], false).await
     }

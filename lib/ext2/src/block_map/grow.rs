@@ -1,16 +1,15 @@
 //! Allocation of blocks in holes and past the end of a file.
 //!
-//! Two steps: [`grow`](Core::grow) allocates the blocks and adds every table that will change to the change, and can
-//! fail; [`install`](Core::install) writes the block numbers, and cannot. In between the caller fills the blocks or
+//! Two steps: [`grow`](BlockMap::grow) allocates the blocks and adds every table that will change to the change, and can
+//! fail; [`install`](BlockMap::install) writes the block numbers, and cannot. In between the caller fills the blocks or
 //! frees them.
 
 use alloc::vec::Vec;
 
-use super::{Leaf, Run, Steps};
+use super::{BlockMap, Leaf, Run, Steps};
 use crate::error::Error;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Core;
 use crate::wire::inode::{DIRECT_BLOCKS, Inode};
 use crate::wire::write_u32;
 
@@ -58,7 +57,7 @@ impl Growth {
     }
 }
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> BlockMap<S> {
     /// Takes blocks for a file's hole from `logical` on: at least one, at most `most` and as many as the window has.
     pub(crate) async fn grow(
         &self,
@@ -175,7 +174,7 @@ impl<S: BlockSource> Core<S> {
                 self.remember_leaf(inode, window, &leaf);
                 leaf
             }
-            None => match self.numbers.borrow_mut().get((inode, window)) {
+            None => match self.leaves.borrow_mut().get((inode, window)) {
                 Some(leaf) => leaf,
                 None => return,
             },

@@ -3,19 +3,21 @@
 //! The inode holds the first twelve block numbers; leaf tables, reached through single, double and triple indirect
 //! blocks, hold the others. The walk is at most three levels deep whatever the numbers are, so that a table that refers
 //! to itself yields wrong data at worst, never an endless loop. The blocks of one leaf table are a *window* of the
-//! file. [`grow`] allocates blocks in holes, [`cut`] truncates.
+//! file. [`grow`] allocates blocks in holes, [`truncate`] frees them.
 
-pub(crate) mod cut;
 pub(crate) mod grow;
+pub(crate) mod truncate;
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
+use crate::cache::{Cache, CacheCounts};
 use crate::error::{Error, Problem, Structure};
+use crate::inode::InodeTable;
 use crate::source::BlockSource;
-use crate::volume::Core;
-use crate::wire::inode::{DIRECT_BLOCKS, Inode};
+use crate::store::Store;
+use crate::wire::inode::{DIRECT_BLOCKS, Inode, Kind};
 use crate::wire::read_u32;
 
 /// Consecutive blocks of a file that are one piece of the volume.
@@ -80,9 +82,42 @@ fn at_least_one(blocks: u64) -> usize {
     usize::try_from(blocks).unwrap_or(usize::MAX).max(1)
 }
 
-impl<S: BlockSource> Core<S> {
+/// Owns the cache of leaf tables, and maps and allocates the blocks of inodes.
+pub(crate) struct BlockMap<S: BlockSource> {
+    store: Store<S>,
+    inodes: Rc<InodeTable<S>>,
+    /// By inode and window.
+    leaves: RefCell<Cache<(u32, u64), Leaf>>,
+}
+
+impl<S: BlockSource> BlockMap<S> {
+    /// `cache_bytes` is the capacity of the cache.
+    pub(crate) fn new(store: Store<S>, inodes: Rc<InodeTable<S>>, cache_bytes: usize) -> BlockMap<S> {
+        BlockMap { store, inodes, leaves: RefCell::new(Cache::new(cache_bytes)) }
+    }
+
+    /// Counters of the cache.
+    pub(crate) fn cache_counts(&self) -> CacheCounts {
+        self.leaves.borrow().counts()
+    }
+
+    /// Whether a symbolic link's target is stored in its inode.
+    pub(crate) fn is_fast_symlink(&self, link: &Inode) -> bool {
+        let attribute_sectors = if link.attribute_block == 0 { 0 } else { self.store.geometry().block_sectors() };
+        link.sectors <= attribute_sectors
+    }
+
+    /// Whether an inode's block numbers refer to blocks.
+    pub(crate) fn has_blocks(&self, inode: &Inode) -> bool {
+        match inode.kind {
+            Kind::File | Kind::Directory => true,
+            Kind::SymbolicLink => !self.is_fast_symlink(inode),
+            Kind::CharacterDevice | Kind::BlockDevice | Kind::Fifo | Kind::Socket => false,
+        }
+    }
+
     pub(crate) fn block_bytes(&self) -> u64 {
-        self.superblock.block_bytes.into()
+        self.store.geometry().block_bytes as u64
     }
 
     fn per_block(&self) -> u64 {
@@ -92,7 +127,7 @@ impl<S: BlockSource> Core<S> {
     /// The run of at most `most` blocks that begins with this block of a file. It ends where the table does at the
     /// latest.
     pub(crate) async fn run(&self, inode: &Inode, logical: u64, most: u64) -> Result<Run, Error> {
-        match self.known_run(inode, logical, most) {
+        match self.cached_run(inode, logical, most) {
             Some(run) => run,
             None => {
                 let leaf = self.load_leaf(inode, logical, self.window(logical)).await?;
@@ -102,13 +137,13 @@ impl<S: BlockSource> Core<S> {
     }
 
     /// The same where no table has to be read for it.
-    pub(crate) fn known_run(&self, inode: &Inode, logical: u64, most: u64) -> Option<Result<Run, Error>> {
+    pub(crate) fn cached_run(&self, inode: &Inode, logical: u64, most: u64) -> Option<Result<Run, Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let numbers = &inode.blocks[logical as usize..DIRECT_BLOCKS];
             let numbers = &numbers[..at_least_one(most).min(numbers.len())];
             return Some(self.run_of(numbers, Structure::Inode(inode.number), inode.home_block));
         }
-        let leaf = self.numbers.borrow_mut().get((inode.number, self.window(logical)))?;
+        let leaf = self.leaves.borrow_mut().get((inode.number, self.window(logical)))?;
         Some(self.run_in(&leaf, inode, logical, most))
     }
 
@@ -132,7 +167,7 @@ impl<S: BlockSource> Core<S> {
     /// The leaf table for this block of the file, which is not one of the direct ones.
     async fn leaf(&self, inode: &Inode, logical: u64) -> Result<Leaf, Error> {
         let window = self.window(logical);
-        let cached = self.numbers.borrow_mut().get((inode.number, window));
+        let cached = self.leaves.borrow_mut().get((inode.number, window));
         match cached {
             Some(leaf) => Ok(leaf),
             None => self.load_leaf(inode, logical, window).await,
@@ -155,7 +190,7 @@ impl<S: BlockSource> Core<S> {
 
     fn remember_leaf(&self, number: u32, window: u64, leaf: &Leaf) {
         let cost = LEAF_COST + leaf.numbers.borrow().len() * size_of::<u32>();
-        self.numbers.borrow_mut().insert((number, window), leaf.clone(), cost);
+        self.leaves.borrow_mut().insert((number, window), leaf.clone(), cost);
     }
 
     /// The tables that there are on the way, the outermost first.

@@ -5,19 +5,18 @@
 
 use alloc::vec::Vec;
 
-use super::Steps;
+use super::{BlockMap, Steps};
 use crate::error::{Error, Structure};
 use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Core;
 use crate::wire::inode::{DIRECT_BLOCKS, Inode};
 use crate::wire::{read_u32, write_u32};
 
 /// Runs that one piece frees at most; each may lie in two groups.
 const MAX_RUNS: usize = 16;
 /// Blocks that one piece changes at most: bitmaps and descriptors, two tables, those of a table that is freed.
-pub(crate) const CUT_BLOCKS: usize = MAX_RUNS * 4 + 6;
+pub(crate) const TRUNCATE_BLOCKS: usize = MAX_RUNS * 4 + 6;
 
 /// What a piece came to.
 pub(crate) struct Piece {
@@ -59,9 +58,9 @@ struct Stretch {
     count: u32,
 }
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> BlockMap<S> {
     /// Takes away what there is behind the first `kept` blocks of a file, from the end, as much as one piece may.
-    pub(crate) async fn cut(&self, change: &Change<S>, place: &InodePlace, kept: u64) -> Result<Piece, Error> {
+    pub(crate) async fn truncate(&self, change: &Change<S>, place: &InodePlace, kept: u64) -> Result<Piece, Error> {
         let inode = self.inodes.get_any(place.number).await?;
         for depth in (1..=3).rev() {
             if inode.blocks[DIRECT_BLOCKS + depth - 1] == 0 {
@@ -138,7 +137,7 @@ impl<S: BlockSource> Core<S> {
             Found::Empty => return self.drop_table(change, place, &tail).await,
             &Found::Leaf { from, window } => {
                 self.store.fetch_block(change, tail.table).await?;
-                self.numbers.borrow_mut().remove((place.number, window));
+                self.leaves.borrow_mut().remove((place.number, window));
                 self.cut_leaf(change, place, tail.table, from).await?
             }
         };
@@ -227,7 +226,7 @@ impl<S: BlockSource> Core<S> {
     }
 
     /// Puts another block in the place of one that a file has, in the inode or the leaf, both brought into the
-    /// change by [`fetch_leaf`](Core::fetch_leaf).
+    /// change by [`fetch_leaf`](BlockMap::fetch_leaf).
     pub(crate) fn exchange_block(
         &self,
         change: &Change<S>,
@@ -242,7 +241,7 @@ impl<S: BlockSource> Core<S> {
         };
         let steps = Steps::new(logical, self.per_block());
         let index = steps.places().last().copied().unwrap_or(0);
-        self.numbers.borrow_mut().remove((place.number, (logical - DIRECT_BLOCKS as u64) / self.per_block()));
+        self.leaves.borrow_mut().remove((place.number, (logical - DIRECT_BLOCKS as u64) / self.per_block()));
         self.store.change_block(change, leaf, |bytes| write_u32(bytes, index * 4, block))
     }
 

@@ -2,12 +2,12 @@
 
 use task_sync::Mode;
 
-use super::{check_name, check_unprotected};
+use super::{Namespace, check_name, check_unprotected};
 use crate::directory::Found;
 use crate::error::{Error, Problem, Structure};
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::{Core, Volume};
+use crate::volume::Volume;
 use crate::wire::inode::{Inode, Kind};
 
 /// Blocks that taking a name out changes: the entry's, both inodes'.
@@ -23,37 +23,39 @@ enum What {
 impl<S: BlockSource> Volume<S> {
     /// Takes out the name of what is no folder. With its last name goes its content, once nobody has it open.
     pub async fn unlink(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
-        self.0.remove(folder, name, What::AnythingElse).await
+        self.remove(folder, name, What::AnythingElse).await
     }
 
     /// Takes out an empty folder.
     pub async fn remove_directory(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
-        self.0.remove(folder, name, What::Folder).await
+        self.remove(folder, name, What::Folder).await
+    }
+
+    async fn remove(&self, folder: u32, name: &[u8], what: What) -> Result<(), Error> {
+        if let Some(number) = self.0.namespace.remove(folder, name, what).await? {
+            // The entry is removed. If the eviction fails, the next mount repeats it.
+            let _ = self.0.evict(number).await;
+        }
+        Ok(())
     }
 }
 
-impl<S: BlockSource> Core<S> {
-    async fn remove(&self, folder: u32, name: &[u8], what: What) -> Result<(), Error> {
-        self.check_writable()?;
+impl<S: BlockSource> Namespace<S> {
+    /// Gives the inode if it has no links left.
+    async fn remove(&self, folder: u32, name: &[u8], what: What) -> Result<Option<u32>, Error> {
+        self.admission.check_writable()?;
         check_name(name)?;
-        let gone = {
-            let _namespace = self.namespace.lock().await;
-            let folder_node = self.inodes.node(folder);
-            let _content = folder_node.content.acquire(Mode::Exclusive).await;
-            self.check_writable()?;
-            self.remove_locked(folder, name, what).await?
-        };
-        if let Some(number) = gone {
-            // The name is out. What is left of the content otherwise goes at the next mount.
-            let _ = self.release(number).await;
-        }
-        Ok(())
+        let _namespace = self.lock().await;
+        let folder_node = self.inodes.node(folder);
+        let _content = folder_node.content.acquire(Mode::Exclusive).await;
+        self.admission.check_writable()?;
+        self.remove_locked(folder, name, what).await
     }
 
     /// Takes the name out. Gives the inode that has none any more.
     async fn remove_locked(&self, folder: u32, name: &[u8], what: What) -> Result<Option<u32>, Error> {
         let parent = self.open_folder(folder).await?;
-        let found = self.find_entry(&parent, name).await?.ok_or(Error::NotFound)?;
+        let found = self.directories.find(&parent, name).await?.ok_or(Error::NotFound)?;
         let target = self.inodes.get_linked(found.inode).await?;
         match what {
             What::Folder if target.kind != Kind::Directory => return Err(Error::NotADirectory),
@@ -62,12 +64,12 @@ impl<S: BlockSource> Core<S> {
         }
         check_unprotected(&parent)?;
         self.check_removable(&parent, &target).await?;
-        let _orphans = self.orphan_lock.lock().await;
+        let _orphans = self.orphans.lock().await;
         let change = self.store.begin(REMOVE_BLOCKS).await?;
         let parent_place = self.inodes.fetch(&change, folder).await?;
         self.fetch_entry(&change, &parent, &found).await?;
         let is_gone = self.plan_loss(&change, &target).await?;
-        self.remove_entry(&change, &parent_place, &found, name, &[])?;
+        self.directories.remove_entry(&change, &parent_place, &found, name, &[])?;
         if what == What::Folder {
             self.inodes.change(&change, &parent_place, |parent| parent.links = parent.links.saturating_sub(1))?;
         }
@@ -84,7 +86,7 @@ impl<S: BlockSource> Core<S> {
                 let problem = Problem::Meaningless { field: "a folder below itself", value: target.number.into() };
                 return Err(Error::corrupt(Structure::Inode(parent.number), parent.home_block, problem));
             }
-            if !self.is_empty(target).await? {
+            if !self.directories.is_empty(target).await? {
                 return Err(Error::NotEmpty);
             }
         }
@@ -93,8 +95,8 @@ impl<S: BlockSource> Core<S> {
 
     /// Brings the block of an entry that is to be changed into the change, and checks all of it.
     pub(super) async fn fetch_entry(&self, change: &Change<S>, parent: &Inode, found: &Found) -> Result<(), Error> {
-        let place = self.folder_block(parent, found.index).await?;
-        self.room_in(&place).await?;
+        let place = self.directories.folder_block(parent, found.index).await?;
+        self.directories.room_in(&place).await?;
         self.store.fetch_block(change, found.block).await
     }
 
@@ -112,7 +114,7 @@ impl<S: BlockSource> Core<S> {
             inode.links = if loss.last { 0 } else { inode.links.saturating_sub(1) };
             inode.changed = now;
         })?;
-        if loss.last { self.add_orphan(change, &loss.place) } else { Ok(()) }
+        if loss.last { self.orphans.add(change, &loss.place) } else { Ok(()) }
     }
 }
 

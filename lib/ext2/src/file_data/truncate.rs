@@ -8,25 +8,25 @@ use alloc::rc::Rc;
 
 use task_sync::Mode;
 
+use super::FileData;
+use crate::block_map::Run;
+use crate::block_map::truncate::TRUNCATE_BLOCKS;
 use crate::error::Error;
 use crate::inode::{InodePlace, Node};
-use crate::mapping::Run;
-use crate::mapping::cut::CUT_BLOCKS;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Core;
 use crate::wire::inode::{Inode, Kind, flag};
 
 /// Blocks that a piece changes at most besides what it cuts: the inode, its neighbour on the list, the exchange of
 /// a block.
-const SIZE_BLOCKS: usize = CUT_BLOCKS + 8;
+const SIZE_BLOCKS: usize = TRUNCATE_BLOCKS + 8;
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> FileData<S> {
     /// Gives an open file another size.
     pub(crate) async fn set_size(&self, node: &Rc<Node>, size: u64) -> Result<(), Error> {
-        self.check_writable()?;
+        self.admission.check_writable()?;
         let _content = node.content.acquire(Mode::Exclusive).await;
-        self.check_writable()?;
+        self.admission.check_writable()?;
         let inode = self.inodes.get_open(node).await?;
         if inode.kind != Kind::File {
             return Err(Error::NotAFile);
@@ -34,7 +34,7 @@ impl<S: BlockSource> Core<S> {
         if inode.flags & (flag::IMMUTABLE | flag::APPEND_ONLY) != 0 {
             return Err(Error::Protected);
         }
-        if size > self.largest_size() && size > inode.size {
+        if size > self.max_size() && size > inode.size {
             return Err(Error::TooLarge);
         }
         if size >= inode.size { self.lengthen(&inode, size).await } else { self.shorten(&inode, size).await }
@@ -61,11 +61,11 @@ impl<S: BlockSource> Core<S> {
 
     async fn shorten(&self, inode: &Inode, size: u64) -> Result<(), Error> {
         {
-            let _orphans = self.orphan_lock.lock().await;
+            let _orphans = self.orphans.lock().await;
             let change = self.store.begin_for(SIZE_BLOCKS, 1).await?;
             let place = self.inodes.fetch(&change, inode.number).await?;
             self.exchange_tail(&change, &place, inode, size).await?;
-            self.add_orphan(&change, &place)?;
+            self.orphans.add(&change, &place)?;
             self.change_size(&change, &place, size)?;
         }
         self.end_cut_locked(inode.number).await
@@ -79,13 +79,13 @@ impl<S: BlockSource> Core<S> {
         inode: &Inode,
         size: u64,
     ) -> Result<(), Error> {
-        let block_bytes = self.block_bytes();
+        let block_bytes = self.blocks.block_bytes();
         let (logical, within) = (size / block_bytes, (size % block_bytes) as usize);
         if within == 0 {
             return Ok(());
         }
-        let Run::Blocks { first: old, .. } = self.run(inode, logical, 1).await? else { return Ok(()) };
-        let leaf = self.fetch_leaf(change, inode, logical).await?;
+        let Run::Blocks { first: old, .. } = self.blocks.run(inode, logical, 1).await? else { return Ok(()) };
+        let leaf = self.blocks.fetch_leaf(change, inode, logical).await?;
         let mut kept = alloc::vec![0; block_bytes as usize];
         self.store.read_data(old, 0, &mut kept[..within]).await?;
         let new = match self.store.allocate_blocks(change, old, 1).await {
@@ -102,11 +102,11 @@ impl<S: BlockSource> Core<S> {
             let _ = self.store.free_blocks(change, new, 1).await;
             return Err(error);
         }
-        self.exchange_block(change, place, leaf, logical, new)
+        self.blocks.exchange_block(change, place, leaf, logical, new)
     }
 
     /// Goes on with a truncation that a crash interrupted.
-    pub(crate) async fn end_cut(&self, number: u32) -> Result<(), Error> {
+    pub(crate) async fn finish_truncate(&self, number: u32) -> Result<(), Error> {
         let node = self.inodes.node(number);
         let _content = node.content.acquire(Mode::Exclusive).await;
         self.end_cut_locked(number).await
@@ -116,13 +116,13 @@ impl<S: BlockSource> Core<S> {
     async fn end_cut_locked(&self, number: u32) -> Result<(), Error> {
         let mut damage = None;
         loop {
-            let _orphans = self.orphan_lock.lock().await;
+            let _orphans = self.orphans.lock().await;
             let change = self.store.begin(SIZE_BLOCKS).await?;
             let place = self.inodes.fetch(&change, number).await?;
             let inode = self.inodes.get_any(number).await?;
-            if self.has_content(&inode) {
-                let kept = inode.size.div_ceil(self.block_bytes());
-                let piece = self.cut(&change, &place, kept).await?;
+            if self.blocks.has_blocks(&inode) {
+                let kept = inode.size.div_ceil(self.blocks.block_bytes());
+                let piece = self.blocks.truncate(&change, &place, kept).await?;
                 damage = damage.or(piece.damage);
                 if !piece.is_last {
                     continue;
@@ -132,8 +132,8 @@ impl<S: BlockSource> Core<S> {
                 // Unlinked in the meantime: it stays on the list until it is closed.
                 break;
             }
-            let newer = self.plan_leaving(&change, number).await?;
-            self.leave_orphans(&change, number, newer.as_ref())?;
+            let newer = self.orphans.plan_removal(&change, number).await?;
+            self.orphans.remove(&change, number, newer.as_ref())?;
             self.inodes.change(&change, &place, |inode| inode.deleted = 0)?;
             break;
         }

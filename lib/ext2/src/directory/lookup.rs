@@ -2,14 +2,12 @@
 
 use alloc::vec::Vec;
 
-use super::Found;
 use super::hash::Hasher;
 use super::htree::{self, Place, Way};
 use super::names::NameIndex;
+use super::{Directories, Found};
 use crate::error::Error;
-use crate::features::COMPATIBLE_DIR_INDEX;
 use crate::source::BlockSource;
-use crate::volume::Core;
 use crate::wire::directory::{LONGEST_NAME, entries, largest_room};
 use crate::wire::inode::{Inode, flag};
 
@@ -32,9 +30,9 @@ pub(crate) struct Probe {
     pub(crate) leaf: u32,
 }
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> Directories<S> {
     /// Where a name is in a folder.
-    pub(crate) async fn find_entry(&self, folder: &Inode, name: &[u8]) -> Result<Option<Found>, Error> {
+    pub(crate) async fn find(&self, folder: &Inode, name: &[u8]) -> Result<Option<Found>, Error> {
         if name.len() > LONGEST_NAME {
             return Err(Error::NameTooLong);
         }
@@ -114,7 +112,7 @@ impl<S: BlockSource> Core<S> {
 
     /// Whether a folder says that it has an index, on a volume that may have such.
     pub(crate) fn has_index(&self, folder: &Inode) -> bool {
-        folder.flags & flag::INDEX != 0 && self.superblock.compatible & COMPATIBLE_DIR_INDEX != 0
+        folder.flags & flag::INDEX != 0 && self.format.has_dir_index
     }
 
     /// Goes down a folder's index. `None` if it is not one that can be used: then the folder is read as if it had

@@ -3,14 +3,14 @@
 use task_sync::Mode;
 
 use super::remove::Loss;
-use super::{MAX_NAMES, check_name, check_unprotected};
+use super::{MAX_NAMES, Namespace, check_name, check_unprotected};
 use crate::directory::Found;
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS, Insertion};
 use crate::error::{Error, Problem, Structure};
 use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::{Core, Volume};
+use crate::volume::Volume;
 use crate::wire::directory::NewEntry;
 use crate::wire::inode::{Inode, Kind};
 
@@ -54,37 +54,38 @@ impl<S: BlockSource> Volume<S> {
         to_folder: u32,
         to_name: &[u8],
     ) -> Result<(), Error> {
-        let core = &self.0;
-        core.check_writable()?;
-        check_name(from_name)?;
-        check_name(to_name)?;
-        let gone = {
-            let _namespace = core.namespace.lock().await;
-            let (first, second) =
-                (core.inodes.node(from_folder.min(to_folder)), core.inodes.node(from_folder.max(to_folder)));
-            let _first = first.content.acquire(Mode::Exclusive).await;
-            let _second = match from_folder == to_folder {
-                true => None,
-                false => Some(second.content.acquire(Mode::Exclusive).await),
-            };
-            core.check_writable()?;
-            let from = Side { folder: core.open_folder(from_folder).await?, name: from_name };
-            let to = Side { folder: core.open_folder(to_folder).await?, name: to_name };
-            core.rename_locked(from, to).await?
-        };
-        if let Some(number) = gone {
-            // The name is out. What is left of the content otherwise goes at the next mount.
-            let _ = core.release(number).await;
+        let namespace = &self.0.namespace;
+        if let Some(number) = namespace.rename((from_folder, from_name), (to_folder, to_name)).await? {
+            // The entry is replaced. If the eviction fails, the next mount repeats it.
+            let _ = self.0.evict(number).await;
         }
         Ok(())
     }
 }
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> Namespace<S> {
+    /// Gives the replaced inode if it has no links left.
+    async fn rename(&self, from: (u32, &[u8]), to: (u32, &[u8])) -> Result<Option<u32>, Error> {
+        self.admission.check_writable()?;
+        check_name(from.1)?;
+        check_name(to.1)?;
+        let _namespace = self.lock().await;
+        let (first, second) = (self.inodes.node(from.0.min(to.0)), self.inodes.node(from.0.max(to.0)));
+        let _first = first.content.acquire(Mode::Exclusive).await;
+        let _second = match from.0 == to.0 {
+            true => None,
+            false => Some(second.content.acquire(Mode::Exclusive).await),
+        };
+        self.admission.check_writable()?;
+        let from = Side { folder: self.open_folder(from.0).await?, name: from.1 };
+        let to = Side { folder: self.open_folder(to.0).await?, name: to.1 };
+        self.rename_locked(from, to).await
+    }
+
     /// Gives the inode that has no name any more.
     async fn rename_locked(&self, from: Side<'_>, to: Side<'_>) -> Result<Option<u32>, Error> {
         let Some(plan) = self.check_rename(from, to).await? else { return Ok(None) };
-        let _orphans = self.orphan_lock.lock().await;
+        let _orphans = self.orphans.lock().await;
         let change = self.store.begin_for(RENAME_BLOCKS, INSERT_NEW_BLOCKS).await?;
         let from_place = self.inodes.fetch(&change, plan.from.folder.number).await?;
         let to_place = self.inodes.fetch(&change, plan.to.folder.number).await?;
@@ -104,7 +105,7 @@ impl<S: BlockSource> Core<S> {
                 self.fetch_entry(&change, &plan.to.folder, found).await?;
                 Target::Replaced(*found, self.plan_loss(&change, inode).await?)
             }
-            None => Target::New(self.plan_insertion(&change, &plan.to.folder, &entry).await?),
+            None => Target::New(self.directories.plan_insertion(&change, &plan.to.folder, &entry).await?),
         };
         let gone = match &target {
             Target::Replaced(_, loss) if loss.last => plan.replaced.as_ref().map(|(_, inode)| inode.number),
@@ -116,9 +117,9 @@ impl<S: BlockSource> Core<S> {
 
     /// Checks all that can be against a rename; `None` if there is nothing to do.
     async fn check_rename<'a>(&self, from: Side<'a>, to: Side<'a>) -> Result<Option<Plan<'a>>, Error> {
-        let found = self.find_entry(&from.folder, from.name).await?.ok_or(Error::NotFound)?;
+        let found = self.directories.find(&from.folder, from.name).await?.ok_or(Error::NotFound)?;
         let moved = self.inodes.get_linked(found.inode).await?;
-        let existing = self.find_entry(&to.folder, to.name).await?;
+        let existing = self.directories.find(&to.folder, to.name).await?;
         if existing.is_some_and(|existing| existing.inode == found.inode) {
             return Ok(None);
         }
@@ -176,7 +177,7 @@ impl<S: BlockSource> Core<S> {
             let problem = Problem::Missing("its entry `..`");
             Error::corrupt(Structure::Inode(folder.number), folder.home_block, problem)
         };
-        self.find_entry(folder, b"..").await?.ok_or_else(damaged)
+        self.directories.find(folder, b"..").await?.ok_or_else(damaged)
     }
 
     fn carry_out(
@@ -190,15 +191,15 @@ impl<S: BlockSource> Core<S> {
         let entry = NewEntry { inode: plan.moved.number, kind: plan.moved.kind.entry_number(), name: plan.to.name };
         let rewritten = match target {
             Target::New(insertion) => {
-                self.insert_entry(change, to, insertion, &entry)?;
+                self.directories.insert_entry(change, to, insertion, &entry)?;
                 if plan.is_between_folders() { alloc::vec::Vec::new() } else { insertion.rewritten() }
             }
             Target::Replaced(found, _) => {
-                self.replace_entry(change, to, found, &entry)?;
+                self.directories.replace_entry(change, to, found, &entry)?;
                 alloc::vec::Vec::new()
             }
         };
-        self.remove_entry(change, from, &plan.found, plan.from.name, &rewritten)?;
+        self.directories.remove_entry(change, from, &plan.found, plan.from.name, &rewritten)?;
         let now = self.store.now_s();
         self.inodes.change(change, moved, |inode| inode.changed = now)?;
         let is_folder = plan.moved.kind == Kind::Directory;
@@ -210,7 +211,7 @@ impl<S: BlockSource> Core<S> {
         }
         let Some(found) = parent_entry else { return Ok(()) };
         let above = NewEntry { inode: plan.to.folder.number, kind: Kind::Directory.entry_number(), name: b".." };
-        self.replace_entry(change, moved, &found, &above)?;
+        self.directories.replace_entry(change, moved, &found, &above)?;
         self.inodes.change(change, from, |folder| folder.links = folder.links.saturating_sub(1))?;
         self.inodes.change(change, to, |folder| folder.links += 1)?;
         Ok(())

@@ -1,7 +1,7 @@
 //! Changing what is known of a node.
 
-use super::check_unprotected;
 use crate::error::Error;
+use crate::namespace::check_unprotected;
 use crate::source::BlockSource;
 use crate::volume::Volume;
 
@@ -23,20 +23,20 @@ pub struct AttributeChanges {
 impl<S: BlockSource> Volume<S> {
     /// Changes what is known of a node.
     pub async fn set_attributes(&self, number: u32, changes: AttributeChanges) -> Result<(), Error> {
-        let core = &self.0;
-        core.check_writable()?;
-        let inode = core.inodes.get(number).await?;
+        let parts = &*self.0;
+        parts.admission.check_writable()?;
+        let inode = parts.inodes.get(number).await?;
         check_unprotected(&inode)?;
         if changes == AttributeChanges::default() {
             return Ok(());
         }
-        let change = core.store.begin(1).await?;
-        let place = core.inodes.fetch(&change, number).await?;
+        let change = parts.store.begin(1).await?;
+        let place = parts.inodes.fetch(&change, number).await?;
         // It may have gone in the meantime.
-        let inode = core.inodes.get(number).await?;
+        let inode = parts.inodes.get(number).await?;
         check_unprotected(&inode)?;
-        let now = core.store.now_s();
-        core.inodes.change(&change, &place, |inode| {
+        let now = parts.store.now_s();
+        parts.inodes.change(&change, &place, |inode| {
             inode.permissions = changes.permissions.map_or(inode.permissions, |permissions| permissions & 0o7777);
             inode.owner = changes.owner.unwrap_or(inode.owner);
             inode.group = changes.group.unwrap_or(inode.group);

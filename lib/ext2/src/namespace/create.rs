@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 
 use task_sync::Mode;
 
-use super::{MAX_NAMES, check_name};
+use super::{MAX_NAMES, Namespace, check_name};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
 use crate::error::{Error, Problem, Structure};
 use crate::inode::Node;
 use crate::open_file::OpenFile;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::{Core, Volume};
+use crate::volume::Volume;
 use crate::wire::directory::{self, NewEntry, needed_bytes};
 use crate::wire::inode::{BLOCK_NUMBERS, Inode, Kind, SHORT_TARGET_BYTES};
 
@@ -64,27 +64,27 @@ struct Taken {
 impl<S: BlockSource> Volume<S> {
     /// Makes a node with a name that the folder does not have yet.
     pub async fn create(&self, folder: u32, name: &[u8], node: NewNode<'_>) -> Result<Inode, Error> {
-        Ok(self.0.create(folder, name, &node).await?.0)
+        Ok(self.0.namespace.create(folder, name, &node).await?.0)
     }
 
     /// Makes a node and opens it, before anyone else can take it away.
     pub async fn create_open(&self, folder: u32, name: &[u8], node: NewNode<'_>) -> Result<OpenFile<S>, Error> {
-        let (_, node) = self.0.create(folder, name, &node).await?;
+        let (_, node) = self.0.namespace.create(folder, name, &node).await?;
         Ok(OpenFile::new(self.0.clone(), node))
     }
 }
 
-impl<S: BlockSource> Core<S> {
+impl<S: BlockSource> Namespace<S> {
     async fn create(&self, folder: u32, name: &[u8], new: &NewNode<'_>) -> Result<(Inode, Rc<Node>), Error> {
-        self.check_writable()?;
+        self.admission.check_writable()?;
         check_name(name)?;
         self.check_target(new.kind)?;
-        let _namespace = self.namespace.lock().await;
+        let _namespace = self.lock().await;
         let folder_node = self.inodes.node(folder);
         let _content = folder_node.content.acquire(Mode::Exclusive).await;
-        self.check_writable()?;
+        self.admission.check_writable()?;
         let parent = self.open_folder(folder).await?;
-        if self.find_entry(&parent, name).await?.is_some() {
+        if self.directories.find(&parent, name).await?.is_some() {
             return Err(Error::AlreadyExists);
         }
         if new.kind == NewKind::Directory && parent.links >= MAX_NAMES {
@@ -136,13 +136,13 @@ impl<S: BlockSource> Core<S> {
         let mut inode = self.new_inode(number, new);
         self.make_content(change, new.kind, &mut inode, taken).await?;
         let entry = NewEntry { inode: number, kind: kind.entry_number(), name };
-        let insertion = self.plan_insertion(change, parent, &entry).await?;
+        let insertion = self.directories.plan_insertion(change, parent, &entry).await?;
         if is_folder {
             let content = self.folder_content(number, parent.number);
             self.store.create(change, inode.blocks[0], |block| block.copy_from_slice(&content))?;
         }
         let inode = self.inodes.write_new(change, &place, &inode)?;
-        self.insert_entry(change, &parent_place, &insertion, &entry)?;
+        self.directories.insert_entry(change, &parent_place, &insertion, &entry)?;
         if is_folder {
             self.inodes.change(change, &parent_place, |parent| parent.links += 1)?;
         }
@@ -188,7 +188,7 @@ impl<S: BlockSource> Core<S> {
                 inode.size = target.len() as u64;
                 return Ok(());
             }
-            NewKind::Directory => inode.size = self.block_bytes(),
+            NewKind::Directory => inode.size = self.store.block_bytes() as u64,
             NewKind::SymbolicLink(target) => inode.size = target.len() as u64,
         }
         let goal = self.store.first_block_of_group(self.store.group_of_inode(inode.number));
@@ -207,8 +207,8 @@ impl<S: BlockSource> Core<S> {
         let mut block = alloc::vec![0; self.store.block_bytes()];
         let (itself, above) = block.split_at_mut(needed_bytes(1));
         let kind = Kind::Directory.entry_number();
-        directory::write(itself, &NewEntry { inode: number, kind, name: b"." }, self.entry_format());
-        directory::write(above, &NewEntry { inode: parent, kind, name: b".." }, self.entry_format());
+        directory::write(itself, &NewEntry { inode: number, kind, name: b"." }, self.directories.entry_format());
+        directory::write(above, &NewEntry { inode: parent, kind, name: b".." }, self.directories.entry_format());
         block
     }
 

@@ -2,7 +2,7 @@
 
 use task_sync::Mode;
 
-use super::{MAX_NAMES, check_name, check_unprotected};
+use super::{MAX_NAMES, Namespace, check_name, check_unprotected};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
 use crate::error::Error;
 use crate::source::BlockSource;
@@ -13,15 +13,20 @@ use crate::wire::inode::Kind;
 impl<S: BlockSource> Volume<S> {
     /// Makes one more name for what is no folder.
     pub async fn link(&self, folder: u32, name: &[u8], target: u32) -> Result<(), Error> {
-        let core = &self.0;
-        core.check_writable()?;
+        self.0.namespace.link(folder, name, target).await
+    }
+}
+
+impl<S: BlockSource> Namespace<S> {
+    async fn link(&self, folder: u32, name: &[u8], target: u32) -> Result<(), Error> {
+        self.admission.check_writable()?;
         check_name(name)?;
-        let _namespace = core.namespace.lock().await;
-        let folder_node = core.inodes.node(folder);
+        let _namespace = self.lock().await;
+        let folder_node = self.inodes.node(folder);
         let _content = folder_node.content.acquire(Mode::Exclusive).await;
-        core.check_writable()?;
-        let parent = core.open_folder(folder).await?;
-        let inode = core.inodes.get(target).await?;
+        self.admission.check_writable()?;
+        let parent = self.open_folder(folder).await?;
+        let inode = self.inodes.get(target).await?;
         if inode.kind == Kind::Directory {
             return Err(Error::IsADirectory);
         }
@@ -29,20 +34,20 @@ impl<S: BlockSource> Volume<S> {
             return Err(Error::NotFound);
         }
         check_unprotected(&inode)?;
-        if core.find_entry(&parent, name).await?.is_some() {
+        if self.directories.find(&parent, name).await?.is_some() {
             return Err(Error::AlreadyExists);
         }
         if inode.links >= MAX_NAMES {
             return Err(Error::TooManyNames);
         }
-        let change = core.store.begin_for(INSERT_BLOCKS + 1, INSERT_NEW_BLOCKS).await?;
-        let parent_place = core.inodes.fetch(&change, folder).await?;
-        let place = core.inodes.fetch(&change, target).await?;
+        let change = self.store.begin_for(INSERT_BLOCKS + 1, INSERT_NEW_BLOCKS).await?;
+        let parent_place = self.inodes.fetch(&change, folder).await?;
+        let place = self.inodes.fetch(&change, target).await?;
         let entry = NewEntry { inode: target, kind: inode.kind.entry_number(), name };
-        let insertion = core.plan_insertion(&change, &parent, &entry).await?;
-        core.insert_entry(&change, &parent_place, &insertion, &entry)?;
-        let now = core.store.now_s();
-        core.inodes.change(&change, &place, |inode| {
+        let insertion = self.directories.plan_insertion(&change, &parent, &entry).await?;
+        self.directories.insert_entry(&change, &parent_place, &insertion, &entry)?;
+        let now = self.store.now_s();
+        self.inodes.change(&change, &place, |inode| {
             inode.links += 1;
             inode.changed = now;
         })?;
