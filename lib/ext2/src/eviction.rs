@@ -53,7 +53,7 @@ impl<S: BlockSource> FileSystem<S> {
             })?;
         }
         let newer = self.orphans.plan_removal(change, number).await?;
-        self.store.free_inode(change, number, inode.kind == Kind::Directory).await?;
+        self.store.allocator().free_inode(change, number, inode.kind == Kind::Directory).await?;
         self.orphans.remove(change, number, newer.as_ref())?;
         let now = self.store.now_s();
         self.inodes.change(change, place, |inode| {

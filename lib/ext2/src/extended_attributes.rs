@@ -186,12 +186,12 @@ impl<S: BlockSource> ExtendedAttributes<S> {
                 Ok(0)
             }
             held => {
-                let goal = self.store.first_block_of_group(self.store.group_of_inode(inode.number));
-                let (new, _) = self.store.allocate_blocks(change, goal, 1).await?;
+                let goal = self.store.geometry().inode_goal(inode.number);
+                let (new, _) = self.store.allocator().allocate_blocks(change, goal, 1).await?;
                 let made = self.make_attributes(change, inode, new, own, held.is_some()).await;
                 if made.is_err() {
                     // What fails stays taken, which loses room but no data.
-                    let _ = self.store.free_blocks(change, new, 1).await;
+                    let _ = self.store.allocator().free_blocks(change, new, 1).await;
                 }
                 made.map(|()| new)
             }
@@ -246,7 +246,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
     }
 
     fn check_attribute_block(&self, inode: &Inode) -> Result<(), Error> {
-        if self.store.check_range(inode.attribute_block, 1) {
+        if self.store.geometry().contains(inode.attribute_block, 1) {
             return Ok(());
         }
         let problem = Problem::Meaningless { field: "file_acl", value: inode.attribute_block.into() };
@@ -266,7 +266,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
             self.store.fetch_block(change, block).await?;
             return Ok(Leaving::Shared(block, users - 1));
         }
-        self.store.free_blocks(change, block, 1).await?;
+        self.store.allocator().free_blocks(change, block, 1).await?;
         Ok(Leaving::Freed)
     }
 

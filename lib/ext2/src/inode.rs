@@ -168,7 +168,7 @@ impl<S: BlockSource> InodeTable<S> {
             let problem = Problem::OutOfRange { field: "its number", value, least, most };
             return Err(Error::corrupt(Structure::Inode(number), geometry.first_data_block.into(), problem));
         }
-        let (block, start) = self.store.inode_place(number).await?;
+        let (block, start) = self.store.allocator().inode_place(number).await?;
         Ok(InodePlace { number, block, start })
     }
 

@@ -20,7 +20,7 @@ extern crate alloc;
 extern crate std;
 
 mod admission;
-mod allocation;
+mod allocator;
 mod attributes;
 mod block_map;
 mod cache;

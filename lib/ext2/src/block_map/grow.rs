@@ -109,7 +109,7 @@ impl<S: BlockSource> BlockMap<S> {
             if left == 0 {
                 break;
             }
-            let (first, count) = match self.store.allocate_blocks(change, goal, left).await {
+            let (first, count) = match self.store.allocator().allocate_blocks(change, goal, left).await {
                 Ok(run) => run,
                 // What there is room for is better than nothing.
                 Err(Error::NoSpace) if !growth.runs.is_empty() => break,
@@ -128,10 +128,10 @@ impl<S: BlockSource> BlockMap<S> {
     /// Gives the blocks of a growth back that is not to be. What fails stays taken, which loses room but no data.
     pub(crate) async fn give_back(&self, change: &Change<S>, growth: &Growth) {
         for &(first, count) in &growth.runs {
-            let _ = self.store.free_blocks(change, first, count).await;
+            let _ = self.store.allocator().free_blocks(change, first, count).await;
         }
         for &table in &growth.tables {
-            let _ = self.store.free_blocks(change, table, 1).await;
+            let _ = self.store.allocator().free_blocks(change, table, 1).await;
         }
     }
 
@@ -196,6 +196,6 @@ impl<S: BlockSource> BlockMap<S> {
                 return last.saturating_add(1);
             }
         }
-        self.store.first_block_of_group(self.store.group_of_inode(inode.number))
+        self.store.geometry().inode_goal(inode.number)
     }
 }

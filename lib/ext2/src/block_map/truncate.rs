@@ -192,7 +192,7 @@ impl<S: BlockSource> BlockMap<S> {
         if let Err(error) = self.check_block(stretch.first, stretch.count.into(), structure, holder) {
             return Ok(Some(error));
         }
-        match self.store.free_blocks(change, stretch.first, stretch.count).await {
+        match self.store.allocator().free_blocks(change, stretch.first, stretch.count).await {
             Ok(()) => Ok(None),
             Err(error @ Error::Corrupt(_)) => Ok(Some(error)),
             Err(error) => Err(error),

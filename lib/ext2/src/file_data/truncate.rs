@@ -88,7 +88,7 @@ impl<S: BlockSource> FileData<S> {
         let leaf = self.blocks.fetch_leaf(change, inode, logical).await?;
         let mut kept = alloc::vec![0; block_bytes as usize];
         self.store.read_data(old, 0, &mut kept[..within]).await?;
-        let new = match self.store.allocate_blocks(change, old, 1).await {
+        let new = match self.store.allocator().allocate_blocks(change, old, 1).await {
             Ok((new, _)) => new,
             // Then in place: a crash may leave the old size with zeros in the last block.
             Err(Error::NoSpace) => return self.store.write_data(old, within, &kept[within..], false).await,
@@ -96,10 +96,10 @@ impl<S: BlockSource> FileData<S> {
         };
         let mut result = self.store.write_data(new, 0, &kept, true).await;
         if result.is_ok() {
-            result = self.store.free_blocks(change, old, 1).await;
+            result = self.store.allocator().free_blocks(change, old, 1).await;
         }
         if let Err(error) = result {
-            let _ = self.store.free_blocks(change, new, 1).await;
+            let _ = self.store.allocator().free_blocks(change, new, 1).await;
             return Err(error);
         }
         self.blocks.exchange_block(change, place, leaf, logical, new)

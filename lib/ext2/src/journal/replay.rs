@@ -91,7 +91,7 @@ impl<S: BlockSource> Store<S> {
     /// The block numbers and the size in bytes of the journal's inode, or where that is none, of its copy in the
     /// superblock.
     async fn journal_numbers(&self, number: u32) -> Result<Option<([u32; BLOCK_NUMBERS], u64)>, Error> {
-        let (block, start) = self.inode_place(number).await?;
+        let (block, start) = self.allocator().inode_place(number).await?;
         let largest = self.superblock().largest_file();
         let parse = |bytes: &[u8]| {
             let view = bytes.get(start..).and_then(View::new)?;
@@ -127,7 +127,7 @@ impl<S: BlockSource> Store<S> {
         let mut position = 0;
         while position < blocks {
             let Some((number, level)) = left.pop() else { return Ok(None) };
-            if !self.check_range(number, 1) {
+            if !self.geometry().contains(number, 1) {
                 return Ok(None);
             }
             if level > 0 {

@@ -120,7 +120,7 @@ impl<S: BlockSource> Namespace<S> {
     ) -> Result<Inode, Error> {
         let kind = new.kind.kind();
         let is_folder = kind == Kind::Directory;
-        let number = self.store.allocate_inode(change, parent.number, is_folder).await?;
+        let number = self.store.allocator().allocate_inode(change, parent.number, is_folder).await?;
         taken.inode = Some((number, is_folder));
         let parent_place = self.inodes.fetch(change, parent.number).await?;
         let place = self.inodes.fetch(change, number).await?;
@@ -129,7 +129,7 @@ impl<S: BlockSource> Namespace<S> {
         {
             // The bitmap is wrong. The inode stays taken.
             taken.inode = None;
-            let group = self.store.group_of_inode(number);
+            let group = self.store.geometry().group_of_inode(number);
             let problem = Problem::Missing("the bit of an inode that is in use");
             return Err(Error::corrupt(Structure::InodeBitmap(group), inode.home_block, problem));
         }
@@ -191,8 +191,8 @@ impl<S: BlockSource> Namespace<S> {
             NewKind::Directory => inode.size = self.store.block_bytes() as u64,
             NewKind::SymbolicLink(target) => inode.size = target.len() as u64,
         }
-        let goal = self.store.first_block_of_group(self.store.group_of_inode(inode.number));
-        let (block, _) = self.store.allocate_blocks(change, goal, 1).await?;
+        let goal = self.store.geometry().inode_goal(inode.number);
+        let (block, _) = self.store.allocator().allocate_blocks(change, goal, 1).await?;
         taken.blocks.push(block);
         inode.blocks[0] = block;
         inode.sectors = self.store.geometry().block_sectors();
@@ -215,10 +215,10 @@ impl<S: BlockSource> Namespace<S> {
     /// Gives back what a creation that failed had taken. What fails stays taken, which loses room but no data.
     async fn take_back(&self, change: &Change<S>, taken: Taken) {
         for block in taken.blocks {
-            let _ = self.store.free_blocks(change, block, 1).await;
+            let _ = self.store.allocator().free_blocks(change, block, 1).await;
         }
         if let Some((number, is_folder)) = taken.inode {
-            let _ = self.store.free_inode(change, number, is_folder).await;
+            let _ = self.store.allocator().free_inode(change, number, is_folder).await;
         }
     }
 }

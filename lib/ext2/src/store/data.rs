@@ -169,7 +169,7 @@ impl<S: BlockSource> Store<S> {
         let blocks = end.div_ceil(self.0.geometry.block_bytes) - within / self.0.geometry.block_bytes;
         // Both fit: the range was checked to lie in the volume.
         let first_written = first + (within / self.0.geometry.block_bytes) as u32;
-        self.check_owned(first_written, blocks as u32)?;
+        self.allocator().check_owned(first_written, blocks as u32)?;
         let mut done = 0;
         while done < bytes.len() {
             let (piece, count) = self.piece(offset + done as u64, bytes.len() - done);

@@ -132,6 +132,16 @@ impl Geometry {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
     }
 
+    /// The group of an inode, whose number is not 0.
+    pub(crate) fn group_of_inode(&self, number: u32) -> u32 {
+        number.saturating_sub(1) / self.inodes_per_group
+    }
+
+    /// The allocation goal of an inode without neighbouring blocks: the first block of its group.
+    pub(crate) fn inode_goal(&self, number: u32) -> u32 {
+        self.group_first(self.group_of_inode(number).min(self.groups - 1))
+    }
+
     /// Inodes of a group.
     pub(crate) fn group_inodes(&self, group: u32) -> u32 {
         self.inodes.saturating_sub(group * self.inodes_per_group).min(self.inodes_per_group)

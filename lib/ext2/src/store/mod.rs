@@ -28,7 +28,7 @@ use core::cell::{Cell, RefCell};
 
 use task_sync::Notify;
 
-use crate::allocation::Groups;
+use crate::allocator::{Allocator, Groups};
 use crate::cache::CacheCounts;
 use crate::error::{Error, ReadOnlyReason};
 use crate::journal::Journal;
@@ -173,6 +173,11 @@ impl<S: BlockSource> Store<S> {
             superblock.free_inodes = inodes;
         }
         superblock
+    }
+
+    /// Allocates and frees blocks and inodes.
+    pub(crate) fn allocator(&self) -> Allocator<'_, S> {
+        Allocator::new(self)
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {

@@ -11,7 +11,7 @@ use super::lines::Lines;
 use super::metadata::{Block, Sets};
 use super::transaction::Transactions;
 use super::{Access, Geometry, MountOptions, Shared, Store};
-use crate::allocation::Groups;
+use crate::allocator::Groups;
 use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::features::{INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
 use crate::journal::Journal;
@@ -68,7 +68,7 @@ impl<S: BlockSource> Store<S> {
             (unknown != 0).then_some(ReadOnlyReason::Features(unknown)),
             superblock.faulty.then_some(ReadOnlyReason::Faulty),
             (!superblock.clean && !is_mended).then_some(ReadOnlyReason::NotClean),
-            (!self.has_few_groups()).then_some(ReadOnlyReason::TooManyGroups),
+            (!self.allocator().has_few_groups()).then_some(ReadOnlyReason::TooManyGroups),
         ]
         .into_iter()
         .flatten()
@@ -78,7 +78,7 @@ impl<S: BlockSource> Store<S> {
     /// Gets ready for the first change: a journal, or at least a mark that the volume is in use.
     pub(super) async fn start_writing(&self) -> Result<(), Error> {
         if self.0.groups.borrow().free_counts().is_none() {
-            let groups = self.read_groups().await?;
+            let groups = self.allocator().read_groups().await?;
             *self.0.groups.borrow_mut() = groups;
         }
         if !self.0.has_kept.get() {

@@ -137,8 +137,8 @@ fn what_linux_leaves_is_replayed() {
         let store = open(&disk);
         complete(async {
             let change = store.begin_for(8, 100).await.unwrap();
-            let (first, count) = store.allocate_blocks(&change, 500, 100).await.unwrap();
-            store.free_blocks(&change, first, count).await.unwrap();
+            let (first, count) = store.allocator().allocate_blocks(&change, 500, 100).await.unwrap();
+            store.allocator().free_blocks(&change, first, count).await.unwrap();
             drop(change);
             store.unmount().await.unwrap();
         });
@@ -156,7 +156,7 @@ fn a_volume_of_revision_0_is_one_again_afterwards() {
     let store = open(&disk);
     complete(async {
         let change = store.begin_for(8, 100).await.unwrap();
-        let (first, count) = store.allocate_blocks(&change, 500, 100).await.unwrap();
+        let (first, count) = store.allocator().allocate_blocks(&change, 500, 100).await.unwrap();
         drop(change);
         store.commit().await.unwrap();
         assert_eq!(disk.bytes()[1024 + 76], 1);
@@ -166,7 +166,7 @@ fn a_volume_of_revision_0_is_one_again_afterwards() {
         complete(open(&again).unmount()).unwrap();
         assert_eq!(again.bytes()[1024 + 76], 0);
         let change = store.begin(8).await.unwrap();
-        store.free_blocks(&change, first, count).await.unwrap();
+        store.allocator().free_blocks(&change, first, count).await.unwrap();
         drop(change);
         store.unmount().await.unwrap();
     });

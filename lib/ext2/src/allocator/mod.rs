@@ -8,10 +8,11 @@ mod bits;
 mod groups;
 
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use crate::error::{Error, Problem, Structure};
 use crate::source::BlockSource;
-use crate::store::{Change, Store};
+use crate::store::{Change, Geometry, Store};
 use crate::wire::group::{GroupDescriptor, View};
 pub(crate) use groups::Groups;
 
@@ -22,10 +23,27 @@ const GROUPS_FOR_A_ROW: u32 = 8;
 /// Maximum groups whose descriptors are kept in memory.
 const MAX_GROUPS: u32 = 1 << 20;
 
-impl<S: BlockSource> Store<S> {
-    /// Returns whether the volume is within that limit.
+/// Allocates in the groups of a store, which writes their counts with each transaction.
+pub(crate) struct Allocator<'a, S: BlockSource> {
+    store: &'a Store<S>,
+}
+
+impl<'a, S: BlockSource> Allocator<'a, S> {
+    pub(crate) fn new(store: &'a Store<S>) -> Allocator<'a, S> {
+        Allocator { store }
+    }
+
+    /// Returns whether the volume has few enough groups to be written.
     pub(crate) fn has_few_groups(&self) -> bool {
         self.geometry().groups <= MAX_GROUPS
+    }
+
+    fn geometry(&self) -> &'a Geometry {
+        self.store.geometry()
+    }
+
+    fn groups(&self) -> &'a RefCell<Groups> {
+        self.store.groups()
     }
 
     /// Reads and validates all descriptors.
@@ -46,7 +64,7 @@ impl<S: BlockSource> Store<S> {
         let geometry = *self.geometry();
         let (block, start) = geometry.descriptor_place(group);
         let parse = |bytes: &[u8]| bytes.get(start..).and_then(View::new).map(|view| GroupDescriptor::parse(&view));
-        let descriptor = self.read_block(block, parse).await?;
+        let descriptor = self.store.read_block(block, parse).await?;
         let damaged = |problem| Error::corrupt(Structure::GroupDescriptor(group), block.into(), problem);
         let descriptor = descriptor.ok_or(damaged(Problem::Missing("its end")))?;
         let least = u64::from(geometry.first_data_block) + 1;
@@ -72,26 +90,11 @@ impl<S: BlockSource> Store<S> {
             let problem = Problem::OutOfRange { field: "its number", value, least: 1, most };
             return Err(Error::corrupt(Structure::Inode(number), geometry.first_data_block.into(), problem));
         }
-        let table = self.descriptor(self.group_of_inode(number)).await?.inode_table;
+        let table = self.descriptor(self.geometry().group_of_inode(number)).await?.inode_table;
         let byte = u64::from((number - 1) % geometry.inodes_per_group) * u64::from(geometry.inode_bytes);
         let block_bytes = geometry.block_bytes as u64;
         // Both fit: the table lies in the volume, and the rest is smaller than a block.
         Ok(((u64::from(table) + byte / block_bytes) as u32, (byte % block_bytes) as usize))
-    }
-
-    /// Returns the group of an inode, whose number is not 0.
-    pub(crate) fn group_of_inode(&self, number: u32) -> u32 {
-        number.saturating_sub(1) / self.geometry().inodes_per_group
-    }
-
-    /// Returns the first block of a group, the allocation goal for the group's inodes.
-    pub(crate) fn first_block_of_group(&self, group: u32) -> u32 {
-        self.geometry().group_first(group.min(self.geometry().groups - 1))
-    }
-
-    /// Returns whether these blocks lie in the volume, behind the superblock.
-    pub(crate) fn check_range(&self, first: u32, count: u32) -> bool {
-        self.geometry().contains(first, count)
     }
 
     /// Rejects a run of blocks that no file can own.
@@ -101,7 +104,7 @@ impl<S: BlockSource> Store<S> {
         let is_own = !geometry.contains(first, count)
             || first <= descriptors_end
             || self.groups().borrow().is_own(geometry, first, count)
-            || self.journal_has(first, count);
+            || self.store.journal_has(first, count);
         if !is_own {
             return Ok(());
         }
@@ -113,7 +116,7 @@ impl<S: BlockSource> Store<S> {
     /// Allocates a run of free blocks in one group, as close behind the goal as possible, at most `most`; returns its
     /// first block and its length.
     pub(crate) async fn allocate_blocks(&self, change: &Change<S>, goal: u32, most: u32) -> Result<(u32, u32), Error> {
-        self.allocate_beyond(change, goal, most, self.reserved_blocks()).await
+        self.allocate_beyond(change, goal, most, self.store.reserved_blocks()).await
     }
 
     /// The same, including the reserved blocks.
@@ -182,29 +185,30 @@ impl<S: BlockSource> Store<S> {
         self.check_block_bitmap(group).await?;
         let bits = self.geometry().group_blocks(group) as usize;
         let block = self.descriptor(group).await?.block_bitmap;
-        self.read_block(block, |bitmap| {
-            let groups = self.groups().borrow();
-            let used = groups.used(group, bitmap, bits);
-            let at_goal = used.run_at(start, most);
-            if at_goal > 0 {
-                return Some((start, at_goal));
-            }
-            match used.find(start, bits, wanted, most) {
-                Some(found) if found.1 >= wanted => Some(found),
-                behind => {
-                    let before = used.find(0, start, wanted, most);
-                    behind.into_iter().chain(before).max_by_key(|found| found.1)
+        self.store
+            .read_block(block, |bitmap| {
+                let groups = self.groups().borrow();
+                let used = groups.used(group, bitmap, bits);
+                let at_goal = used.run_at(start, most);
+                if at_goal > 0 {
+                    return Some((start, at_goal));
                 }
-            }
-        })
-        .await
+                match used.find(start, bits, wanted, most) {
+                    Some(found) if found.1 >= wanted => Some(found),
+                    behind => {
+                        let before = used.find(0, start, wanted, most);
+                        behind.into_iter().chain(before).max_by_key(|found| found.1)
+                    }
+                }
+            })
+            .await
     }
 
     /// Marks blocks as used, unless another task was faster.
     async fn take_blocks(&self, change: &Change<S>, group: u32, first: usize, count: usize) -> Result<bool, Error> {
         let bits = self.geometry().group_blocks(group) as usize;
         let block = self.descriptor(group).await?.block_bitmap;
-        self.edit(change, self.geometry().descriptor_place(group).0, |_| ()).await?;
+        self.store.edit(change, self.geometry().descriptor_place(group).0, |_| ()).await?;
         let take = |bitmap: &mut [u8]| {
             let mut groups = self.groups().borrow_mut();
             let is_free = groups.used(group, bitmap, bits).run_at(first, count) == count;
@@ -214,7 +218,7 @@ impl<S: BlockSource> Store<S> {
             }
             is_free
         };
-        self.edit(change, block, take).await
+        self.store.edit(change, block, take).await
     }
 
     /// Frees blocks. They rest until this transaction is committed; cached content is dropped.
@@ -233,7 +237,7 @@ impl<S: BlockSource> Store<S> {
             let bit = block - geometry.group_first(group);
             let here = left.min(geometry.group_blocks(group) - bit);
             self.free_in_group(change, group, bit as usize, here as usize).await?;
-            self.forget_blocks(block, here);
+            self.store.forget_blocks(block, here);
             (block, left) = (block + here, left - here);
         }
         Ok(())
@@ -242,7 +246,7 @@ impl<S: BlockSource> Store<S> {
     async fn free_in_group(&self, change: &Change<S>, group: u32, first: usize, count: usize) -> Result<(), Error> {
         self.check_block_bitmap(group).await?;
         let block = self.descriptor(group).await?.block_bitmap;
-        self.edit(change, self.geometry().descriptor_place(group).0, |_| ()).await?;
+        self.store.edit(change, self.geometry().descriptor_place(group).0, |_| ()).await?;
         let free = |bitmap: &mut [u8]| {
             let is_used = bits::all(bitmap, first, count, true);
             if is_used {
@@ -253,7 +257,7 @@ impl<S: BlockSource> Store<S> {
             }
             is_used
         };
-        if self.edit(change, block, free).await? {
+        if self.store.edit(change, block, free).await? {
             return Ok(());
         }
         let value = u64::from(self.geometry().group_first(group)) + first as u64;
@@ -283,7 +287,7 @@ impl<S: BlockSource> Store<S> {
                 && (group > 0 || is_marked(bitmap, geometry.first_data_block, 1 + geometry.descriptor_blocks));
             is_sound.then(|| bits::count_clear(bitmap, bits as usize))
         };
-        let free = self.read_block(descriptor.block_bitmap, look).await?;
+        let free = self.store.read_block(descriptor.block_bitmap, look).await?;
         let free = free.ok_or_else(|| {
             let problem = Problem::Missing("the mark of the group's own blocks");
             Error::corrupt(Structure::BlockBitmap(group), descriptor.block_bitmap.into(), problem)
@@ -301,7 +305,7 @@ impl<S: BlockSource> Store<S> {
     /// Allocates an inode for a new node in this folder. Its old content on disk is meaningless.
     pub(crate) async fn allocate_inode(&self, change: &Change<S>, parent: u32, directory: bool) -> Result<u32, Error> {
         let geometry = *self.geometry();
-        let start = if directory { self.group_for_folder(parent) } else { self.group_of_inode(parent) };
+        let start = if directory { self.group_for_folder(parent) } else { self.geometry().group_of_inode(parent) };
         for step in 0..geometry.groups {
             let group = (start + step) % geometry.groups;
             if self.groups().borrow().get(group).is_none_or(|group| group.free_inodes == 0) {
@@ -319,7 +323,7 @@ impl<S: BlockSource> Store<S> {
     fn group_for_folder(&self, parent: u32) -> u32 {
         let groups = self.groups().borrow();
         let all = groups.all();
-        let own = self.group_of_inode(parent);
+        let own = self.geometry().group_of_inode(parent);
         let count = all.len().max(1) as u64;
         let sum = |of: fn(&groups::Group) -> u32| all.iter().map(|group| u64::from(of(group))).sum::<u64>();
         let (inodes, blocks) = (sum(|group| group.free_inodes) / count, sum(|group| group.free_blocks) / count);
@@ -344,7 +348,7 @@ impl<S: BlockSource> Store<S> {
         let geometry = *self.geometry();
         self.check_inode_bitmap(group).await?;
         let block = self.descriptor(group).await?.inode_bitmap;
-        self.edit(change, geometry.descriptor_place(group).0, |_| ()).await?;
+        self.store.edit(change, geometry.descriptor_place(group).0, |_| ()).await?;
         let bits = geometry.group_inodes(group) as usize;
         let reserved = if group == 0 { geometry.first_inode - 1 } else { 0 };
         let take = |bitmap: &mut [u8]| {
@@ -360,7 +364,7 @@ impl<S: BlockSource> Store<S> {
             }
             found.map(|found| found.0 as u32)
         };
-        self.edit(change, block, take).await
+        self.store.edit(change, block, take).await
     }
 
     async fn check_inode_bitmap(&self, group: u32) -> Result<(), Error> {
@@ -373,7 +377,7 @@ impl<S: BlockSource> Store<S> {
         let reserved = if group == 0 { (geometry.first_inode - 1).min(geometry.inodes) as usize } else { 0 };
         let look =
             |bitmap: &[u8]| bits::all(bitmap, 0, reserved.min(bits), true).then(|| bits::count_clear(bitmap, bits));
-        let free = self.read_block(block, look).await?.ok_or_else(|| {
+        let free = self.store.read_block(block, look).await?.ok_or_else(|| {
             let problem = Problem::Missing("the mark of the reserved inodes");
             Error::corrupt(Structure::InodeBitmap(group), block.into(), problem)
         })?;
@@ -390,7 +394,7 @@ impl<S: BlockSource> Store<S> {
     /// Frees an inode.
     pub(crate) async fn free_inode(&self, change: &Change<S>, number: u32, directory: bool) -> Result<(), Error> {
         let geometry = *self.geometry();
-        let group = self.group_of_inode(number);
+        let group = self.geometry().group_of_inode(number);
         let damaged = |block: u32, field| {
             let problem = Problem::Meaningless { field, value: number.into() };
             Error::corrupt(Structure::InodeBitmap(group), block.into(), problem)
@@ -400,7 +404,7 @@ impl<S: BlockSource> Store<S> {
         }
         self.check_inode_bitmap(group).await?;
         let block = self.descriptor(group).await?.inode_bitmap;
-        self.edit(change, geometry.descriptor_place(group).0, |_| ()).await?;
+        self.store.edit(change, geometry.descriptor_place(group).0, |_| ()).await?;
         let index = (number - 1) % geometry.inodes_per_group;
         let free = |bitmap: &mut [u8]| {
             let is_used = bits::all(bitmap, index as usize, 1, true);
@@ -414,7 +418,7 @@ impl<S: BlockSource> Store<S> {
             }
             is_used
         };
-        if self.edit(change, block, free).await? {
+        if self.store.edit(change, block, free).await? {
             Ok(())
         } else {
             Err(damaged(block, "an inode that is freed but was free"))
