@@ -5,10 +5,11 @@ use task_sync::Mode;
 use crate::block_map::truncate::TRUNCATE_BLOCKS;
 use crate::error::Error;
 use crate::file_system::FileSystem;
+use crate::format::error::FormatError;
+use crate::format::inode::Kind;
 use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::wire::inode::Kind;
 
 /// Blocks that the end of a release changes at most besides a piece of the content: the block of attributes with
 /// its bitmap, the neighbour on the list, the inode's bitmap.
@@ -43,7 +44,7 @@ impl<S: BlockSource> FileSystem<S> {
         if inode.attribute_block != 0 {
             match self.attributes.plan_release(change, &inode).await {
                 Ok(leaving) => self.attributes.release(change, leaving)?,
-                Err(Error::Corrupt(_)) => {}
+                Err(Error::Format(FormatError::Corrupt(_))) => {}
                 Err(error) => return Err(error),
             }
             let sectors = self.store.geometry().block_sectors();

@@ -11,24 +11,23 @@ use alloc::vec::Vec;
 use task_sync::{Mode, RwLock, RwLockGuard};
 
 use crate::admission::Admission;
-use crate::error::{Error, Problem, Structure};
-use crate::inode::InodeTable;
-use crate::namespace::check_unprotected;
+use crate::error::Error;
+use crate::format::attributes::{self, ExtendedAttribute, Place};
+use crate::format::error::{Problem, Structure};
+use crate::format::inode::{Inode, Kind};
+use crate::inode::{InodeTable, check_unprotected};
 use crate::source::BlockSource;
 use crate::store::{Change, Feature, Store};
-use crate::volume::Volume;
-use crate::wire::attributes::{self, ExtendedAttribute, LONGEST_NAME, Place};
-use crate::wire::inode::{Inode, Kind};
 
 /// Blocks that setting an attribute changes at most: the inode, the old block, the new one, and a bitmap and a
 /// descriptor for each of these.
 const SET_BLOCKS: usize = 7;
 
 /// What a block of attributes holds.
-struct Held {
+pub(crate) struct Held {
     block: u32,
     users: u32,
-    attributes: Vec<ExtendedAttribute>,
+    pub(crate) attributes: Vec<ExtendedAttribute>,
 }
 
 /// How an inode lets go of its block of attributes.
@@ -37,51 +36,6 @@ pub(crate) enum Leaving {
     Shared(u32, u32),
     /// It was the last one, and the block is free.
     Freed,
-}
-
-impl<S: BlockSource> Volume<S> {
-    /// Whether a node that was looked at since the mount had extended attributes. While this is false, nothing has
-    /// any that a path has led to, or through.
-    pub fn has_seen_extended_attributes(&self) -> bool {
-        self.0.inodes.has_seen_attributes()
-    }
-
-    /// All extended attributes of a node.
-    pub async fn extended_attributes(&self, number: u32) -> Result<Vec<ExtendedAttribute>, Error> {
-        self.0.admission.check_mounted()?;
-        let _attributes = self.0.attributes.lock(Mode::Shared).await;
-        let inode = self.0.inodes.get(number).await?;
-        let mut all = self.0.attributes.inline_attributes(&inode).await?;
-        if let Some(held) = self.0.attributes.held_attributes(&inode).await? {
-            all.extend(held.attributes);
-        }
-        Ok(all)
-    }
-
-    /// What a node's extended attribute says, if it has one of this name in this
-    /// [namespace](crate::wire::attributes::namespace).
-    pub async fn extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let all = self.extended_attributes(number).await?;
-        Ok(all.into_iter().find(|one| one.namespace == namespace && one.name == name).map(|one| one.value))
-    }
-
-    /// Sets an extended attribute of a file or folder, whether it had one of this name or not. Its name has 1 to 255
-    /// bytes, none of them zero. All those of a node fit into one block, or else it is [`Error::NoSpace`].
-    pub async fn set_extended_attribute(&self, number: u32, new: ExtendedAttribute) -> Result<(), Error> {
-        if new.namespace == 0 || new.name.is_empty() || new.name.contains(&0) {
-            return Err(Error::BadName);
-        }
-        if new.name.len() > LONGEST_NAME {
-            return Err(Error::NameTooLong);
-        }
-        let (namespace, name) = (new.namespace, new.name.clone());
-        self.0.attributes.change_attributes(number, namespace, &name, Some(new)).await
-    }
-
-    /// Takes an extended attribute away; [`Error::NotFound`] if there is none of this name.
-    pub async fn remove_extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<(), Error> {
-        self.0.attributes.change_attributes(number, namespace, name, None).await
-    }
 }
 
 /// Owns the lock that protects attribute blocks, which inodes may share.
@@ -106,7 +60,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         self.lock.acquire(mode).await
     }
 
-    async fn change_attributes(
+    pub(crate) async fn change_attributes(
         &self,
         number: u32,
         namespace: u8,
@@ -212,7 +166,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
     }
 
     /// The attributes in an inode itself.
-    async fn inline_attributes(&self, inode: &Inode) -> Result<Vec<ExtendedAttribute>, Error> {
+    pub(crate) async fn inline_attributes(&self, inode: &Inode) -> Result<Vec<ExtendedAttribute>, Error> {
         if !inode.has_inline_attributes {
             return Ok(Vec::new());
         }
@@ -227,7 +181,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
     }
 
     /// The block with an inode's attributes, and those, if there is one.
-    async fn held_attributes(&self, inode: &Inode) -> Result<Option<Held>, Error> {
+    pub(crate) async fn held_attributes(&self, inode: &Inode) -> Result<Option<Held>, Error> {
         let block = inode.attribute_block;
         if block == 0 {
             return Ok(None);

@@ -12,16 +12,22 @@ use core::cell::{Cell, RefCell};
 use task_sync::RwLock;
 
 use crate::cache::{Cache, CacheCounts};
-use crate::error::{Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::attributes;
+use crate::format::error::{Problem, Structure};
+use crate::format::inode::{self, Inode, flag};
 use crate::source::BlockSource;
 use crate::store::{Change, Store};
-use crate::wire::attributes;
-use crate::wire::inode::{self, Inode};
 
 /// Bytes charged for a cached inode, including its share of the cache's map.
 const INODE_COST: usize = size_of::<Inode>() + 64;
 /// Minimum number of inodes in use before dead entries are swept.
 const MIN_SWEEP: usize = 64;
+
+/// [`Error::Protected`] if the inode is immutable or append-only.
+pub(crate) fn check_unprotected(inode: &Inode) -> Result<(), Error> {
+    if inode.flags & (flag::IMMUTABLE | flag::APPEND_ONLY) != 0 { Err(Error::Protected) } else { Ok(()) }
+}
 
 /// In-memory state of an inode in use.
 pub(crate) struct Node {
@@ -208,7 +214,7 @@ impl<S: BlockSource> InodeTable<S> {
             if inode.attribute_block != 0 {
                 self.has_seen_attributes.set(true);
             }
-            Ok(inode)
+            Ok::<Inode, Error>(inode)
         })??;
         self.cache.borrow_mut().insert(place.number, inode, INODE_COST);
         Ok(inode)

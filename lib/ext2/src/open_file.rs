@@ -10,10 +10,9 @@ use crate::block_map::Run;
 use crate::error::Error;
 use crate::file_data::{Partial, Position};
 use crate::file_system::FileSystem;
+use crate::format::inode::{Inode, Kind};
 use crate::inode::Node;
 use crate::source::BlockSource;
-use crate::volume::Volume;
-use crate::wire::inode::{Inode, Kind};
 
 /// Bytes that are read ahead when sequential reading is first seen.
 const FIRST_WINDOW: u64 = 64 << 10;
@@ -58,15 +57,6 @@ struct ReadExtent {
 struct Request {
     part: Range<u64>,
     end: u64,
-}
-
-impl<S: BlockSource> Volume<S> {
-    /// Opens a node of any kind.
-    pub async fn open(&self, number: u32) -> Result<OpenFile<S>, Error> {
-        self.0.admission.check_mounted()?;
-        self.0.inodes.get(number).await?;
-        Ok(OpenFile::new(self.0.clone(), self.0.inodes.node(number)))
-    }
 }
 
 impl<S: BlockSource> OpenFile<S> {

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use crate::error::Error;
+use crate::format::inode::{Inode, Kind};
 use crate::source::BlockSource;
 use crate::volume::Volume;
-use crate::wire::inode::{Inode, Kind};
 
 /// Symbolic links that are followed for one path.
 pub const LINK_LIMIT: usize = 40;

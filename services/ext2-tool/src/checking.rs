@@ -6,7 +6,7 @@ use core::fmt::Write;
 
 use contracts::volume_manager::VolumeError;
 use ext2::check::{CheckError, CheckOptions, Done, Finding, Mode, Outcome, check};
-use ext2::{BlockSource, Error};
+use ext2::{BlockSource, FormatError};
 use stdio::Output;
 
 use crate::limits::MEMORY_BYTES;
@@ -105,8 +105,8 @@ fn reason(error: CheckError) -> VolumeError {
         CheckError::Foreign { kind: volume_kind::FAT } => VolumeError::NotRecognised,
         CheckError::Foreign { .. } => VolumeError::NotSupported,
         CheckError::Superblock { .. } | CheckError::Unproven { .. } => VolumeError::Damaged,
-        CheckError::Volume(Error::NotExt2 { .. } | Error::TooSmall(_)) => VolumeError::NotRecognised,
-        CheckError::Volume(Error::Truncated { .. } | Error::Journal(_)) => VolumeError::Damaged,
+        CheckError::Volume(FormatError::NotExt2 { .. } | FormatError::TooSmall(_)) => VolumeError::NotRecognised,
+        CheckError::Volume(FormatError::Truncated { .. } | FormatError::Journal(_)) => VolumeError::Damaged,
         CheckError::Volume(_) => VolumeError::NotSupported,
     }
 }

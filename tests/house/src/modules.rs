@@ -39,6 +39,11 @@ impl Graph {
         graph
     }
 
+    /// The modules and the modules that each uses directly.
+    pub fn uses(&self) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
+        self.0.iter().map(|(name, used)| (name.as_str(), used))
+    }
+
     /// The largest strongly connected set of modules; empty without a cycle.
     pub fn largest_cycle(&self) -> BTreeSet<&str> {
         let reach: BTreeMap<&str, BTreeSet<&str>> =

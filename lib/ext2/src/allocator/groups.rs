@@ -4,9 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::bits::{self, Used};
+use crate::format::group::{GroupDescriptor, field};
+use crate::format::write_u16;
 use crate::store::Geometry;
-use crate::wire::group::{GroupDescriptor, field};
-use crate::wire::write_u16;
 
 /// A block group.
 #[derive(Clone, Copy, Debug)]

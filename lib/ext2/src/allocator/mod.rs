@@ -10,10 +10,11 @@ mod groups;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use crate::error::{Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::error::{Problem, Structure};
+use crate::format::group::{GroupDescriptor, View};
 use crate::source::BlockSource;
 use crate::store::{Change, Geometry, Store};
-use crate::wire::group::{GroupDescriptor, View};
 pub(crate) use groups::Groups;
 
 /// Length of a run of free blocks beyond which no longer one is sought.

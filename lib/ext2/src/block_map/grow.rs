@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 
 use super::{BlockMap, Leaf, Run, Steps};
 use crate::error::Error;
+use crate::format::inode::{DIRECT_BLOCKS, Inode};
+use crate::format::write_u32;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::wire::inode::{DIRECT_BLOCKS, Inode};
-use crate::wire::write_u32;
 
 /// Runs that one step of growth consists of at most, which bounds the groups that it touches.
 const MAX_RUNS: usize = 8;

@@ -13,12 +13,13 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use crate::cache::{Cache, CacheCounts};
-use crate::error::{Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::error::{Problem, Structure};
+use crate::format::inode::{DIRECT_BLOCKS, Inode, Kind};
+use crate::format::read_u32;
 use crate::inode::InodeTable;
 use crate::source::BlockSource;
 use crate::store::Store;
-use crate::wire::inode::{DIRECT_BLOCKS, Inode, Kind};
-use crate::wire::read_u32;
 
 /// Consecutive blocks of a file that are one piece of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,13 @@
 use alloc::vec::Vec;
 
 use super::{BlockMap, Steps};
-use crate::error::{Error, Structure};
+use crate::error::Error;
+use crate::format::error::{FormatError, Structure};
+use crate::format::inode::{DIRECT_BLOCKS, Inode};
+use crate::format::{read_u32, write_u32};
 use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::wire::inode::{DIRECT_BLOCKS, Inode};
-use crate::wire::{read_u32, write_u32};
 
 /// Runs that one piece frees at most; each may lie in two groups.
 const MAX_RUNS: usize = 16;
@@ -194,7 +195,7 @@ impl<S: BlockSource> BlockMap<S> {
         }
         match self.store.allocator().free_blocks(change, stretch.first, stretch.count).await {
             Ok(()) => Ok(None),
-            Err(error @ Error::Corrupt(_)) => Ok(Some(error)),
+            Err(error @ Error::Format(FormatError::Corrupt(_))) => Ok(Some(error)),
             Err(error) => Err(error),
         }
     }

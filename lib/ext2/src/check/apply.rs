@@ -18,8 +18,8 @@ use super::CheckError;
 use super::bits::Bits;
 use super::device::{Device, LINE_BYTES};
 use super::overlay::Piece;
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, OFFSET};
+use crate::format::superblock::{BYTES, OFFSET};
+use block_source::BlockSource;
 
 /// When a sector is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,9 +7,9 @@ use super::node::Node;
 use super::state::{AttributeUse, Checker};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::attributes::{self, Place};
-use crate::wire::read_u32;
+use crate::format::attributes::{self, Place};
+use crate::format::read_u32;
+use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Checks the block with an inode's attributes. Whether there is one that counts.

@@ -2,8 +2,8 @@
 
 use super::state::{Checker, Folder};
 use super::{CheckError, Fault, entries};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
+use crate::format::ROOT_INODE;
+use block_source::BlockSource;
 
 /// The walk of a folder that is known to be connected.
 const CONNECTED: u32 = u32::MAX;

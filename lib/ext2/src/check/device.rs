@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use super::CheckError;
 use super::overlay::{Overlay, Piece};
-use crate::error::DiskError;
-use crate::source::BlockSource;
+use block_source::BlockSource;
+use block_source::DiskError;
 
 /// Cache page size: the unit of reads from the disk, in bytes.
 pub(super) const LINE_BYTES: u64 = 32 << 10;

@@ -3,9 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::fresh::{entry_bytes, write_entry};
-use crate::wire::directory::field;
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+use crate::format::directory::field;
+use crate::format::fresh::{entry_bytes, write_entry};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
 /// The least bytes of an entry: a name has at least one byte.
 const MIN_BYTES: usize = 12;

@@ -6,9 +6,9 @@ use super::apply::{Held, Order};
 use super::journal::JOURNAL_INODE;
 use super::state::{Checker, Replayed, STATE_CLEAN, STATE_ERRORS, known};
 use super::{CheckError, Mode, Outcome, Summary, redo, superblock};
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, OFFSET, field};
-use crate::wire::{read_u16, write_u16, write_u32};
+use crate::format::superblock::{BYTES, OFFSET, field};
+use crate::format::{read_u16, write_u16, write_u32};
+use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Writes the changes, if allowed, and summarizes.

@@ -10,8 +10,8 @@ use super::state::{Checker, known};
 use super::superblock::KIND_FOLDER;
 use super::tree::{Step, Tree};
 use super::{CheckError, Fault};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
+use crate::format::ROOT_INODE;
+use block_source::BlockSource;
 
 /// State of a folder during its traversal.
 pub(super) struct Visit {

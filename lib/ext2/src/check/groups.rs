@@ -3,9 +3,9 @@
 use super::bits::filled;
 use super::state::Checker;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::group::{self, GroupDescriptor, field};
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+use crate::format::group::{self, GroupDescriptor, field};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
+use block_source::BlockSource;
 
 /// Fields of descriptors of volumes with checksums, which ext2 does not have: flags and unused inodes.
 const FLAGS: usize = 18;

@@ -6,11 +6,11 @@ use super::state::{Checker, known};
 use super::superblock::feature;
 use super::tree::{Claim, Step, Tree};
 use super::{CheckError, Fault};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
-use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, Kind, field};
-use crate::wire::superblock::field as superblock;
-use crate::wire::{read_u16, read_u32, write_u32};
+use crate::format::ROOT_INODE;
+use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, Kind, field};
+use crate::format::superblock::field as superblock;
+use crate::format::{read_u16, read_u32, write_u32};
+use block_source::BlockSource;
 
 const BAD_BLOCKS_INODE: u32 = 1;
 const BOOT_INODE: u32 = 5;

@@ -9,13 +9,13 @@ use super::node::Node;
 use super::state::{Checker, Replayed};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::error::{Error, JournalProblem};
-use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
-use crate::source::BlockSource;
-use crate::wire::inode::Kind;
-use crate::wire::journal::{self, JournalSuperblock, Refusal, TAG_ESCAPED, kind, read, revoked, tags, write};
-use crate::wire::superblock::field;
-use crate::wire::{read_u32, write_u32};
+use crate::format::error::{FormatError, JournalProblem};
+use crate::format::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::format::inode::Kind;
+use crate::format::journal::{self, JournalSuperblock, Refusal, TAG_ESCAPED, kind, read, revoked, tags, write};
+use crate::format::superblock::field;
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 /// Where journals inside of volumes are.
 pub(super) const JOURNAL_INODE: u32 = 8;
@@ -74,7 +74,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         if inode == 0 && device != 0 {
             // It is none of this volume's business, if nothing waits in it.
-            let waits = CheckError::Volume(Error::Journal(JournalProblem::External));
+            let waits = CheckError::Volume(FormatError::Journal(JournalProblem::External));
             return if recover { Err(waits) } else { Ok(false) };
         }
         let found = if inode == JOURNAL_INODE { self.find_journal().await? } else { Err(Refusal::Field("the inode")) };
@@ -83,7 +83,7 @@ impl<S: BlockSource> Checker<'_, S> {
             Ok(journal) => Some((journal, None)),
             // It is not damaged, but for others.
             Err(Refusal::Features(flags)) if recover => {
-                return Err(CheckError::Volume(Error::Journal(JournalProblem::Features(flags))));
+                return Err(CheckError::Volume(FormatError::Journal(JournalProblem::Features(flags))));
             }
             Err(Refusal::Features(_)) => {
                 self.journal = JOURNAL_INODE;

@@ -3,11 +3,11 @@
 use super::state::{Checker, known};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
-use crate::wire::inode::Kind;
-use crate::wire::superblock::field;
-use crate::wire::write_u32;
+use crate::format::ROOT_INODE;
+use crate::format::inode::Kind;
+use crate::format::superblock::field;
+use crate::format::write_u32;
+use block_source::BlockSource;
 
 /// The most names that are counted: a folder with more says [`UNCOUNTED`].
 const MAX_LINKS: u16 = 65_000;

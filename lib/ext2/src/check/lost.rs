@@ -9,9 +9,9 @@ use super::node::Node;
 use super::state::{Checker, Folder, known};
 use super::superblock::KIND_FOLDER;
 use super::{CheckError, Fault, entries};
-use crate::ROOT_INODE;
-use crate::fresh::{self, NewFolder};
-use crate::source::BlockSource;
+use crate::format::ROOT_INODE;
+use crate::format::fresh::{self, NewFolder};
+use block_source::BlockSource;
 
 const NAME: &[u8] = b"lost+found";
 const FOLDER_MODE: u16 = 0o040_000;

@@ -56,7 +56,7 @@ pub use device::{BUFFER_BYTES, BUFFERS};
 pub use error::CheckError;
 pub use fault::{Cost, Done, Fault, Finding};
 
-use crate::source::BlockSource;
+use block_source::BlockSource;
 use state::Checker;
 
 /// Maximum rounds. Each repairs what the previous one uncovered.

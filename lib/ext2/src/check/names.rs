@@ -10,7 +10,7 @@ use super::entries;
 use super::folders::Visit;
 use super::state::Checker;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
+use block_source::BlockSource;
 
 /// Maximum hashes held at once.
 const MAX_HASHES: usize = 1 << 20;

@@ -6,10 +6,10 @@ use super::node::Node;
 use super::state::Checker;
 use super::tree::{Step, Tree};
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::inode::Kind;
-use crate::wire::superblock::field;
-use crate::wire::{read_u32, write_u32};
+use crate::format::inode::Kind;
+use crate::format::superblock::field;
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Reads the orphan list, so that what will be finished is not reported as a fault.

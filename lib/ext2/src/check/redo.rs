@@ -20,9 +20,9 @@ use super::fault::Fault;
 use super::overlay::Piece;
 use super::state::Checker;
 use super::superblock::examine;
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, OFFSET};
-use crate::wire::{read_u32, write_u32};
+use crate::format::superblock::{BYTES, OFFSET};
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 /// Magic number of a log.
 const MAGIC: &[u8; 8] = b"EXT2REDO";

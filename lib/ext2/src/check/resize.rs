@@ -8,9 +8,9 @@ use super::node::Node;
 use super::state::{Checker, known};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::inode::{BLOCK_NUMBERS, BYTES, Kind, field};
-use crate::wire::{write_u16, write_u32};
+use crate::format::inode::{BLOCK_NUMBERS, BYTES, Kind, field};
+use crate::format::{write_u16, write_u32};
+use block_source::BlockSource;
 
 const RESIZE_INODE: u32 = 7;
 /// The slot of the number of the table of tables.
@@ -91,7 +91,7 @@ impl<S: BlockSource> Checker<'_, S> {
             write_u32(&mut node.bytes, time, self.device.now_s());
         }
         if node.bytes.len() > BYTES {
-            write_u16(&mut node.bytes, field::EXTRA_BYTES, crate::fresh::EXTRA_BYTES);
+            write_u16(&mut node.bytes, field::EXTRA_BYTES, crate::format::fresh::EXTRA_BYTES);
         }
         self.needs_large_file |= node.size() >= 1 << 31;
         self.store(&node).await

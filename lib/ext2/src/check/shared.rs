@@ -10,7 +10,7 @@ use super::node::Node;
 use super::state::{Checker, known};
 use super::tree::{Claim, Step, Tree};
 use super::{CheckError, Fault, Mode};
-use crate::source::BlockSource;
+use block_source::BlockSource;
 
 /// Who has which of the blocks that several claim.
 struct Owners {

@@ -9,8 +9,8 @@ use super::find;
 use super::node::Node;
 use super::superblock::{self, Volume};
 use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode};
-use crate::source::BlockSource;
-use crate::wire::superblock as wire;
+use crate::format::superblock as wire;
+use block_source::BlockSource;
 
 /// The superblock says that the volume was unmounted.
 pub(super) const STATE_CLEAN: u16 = 1;

@@ -2,14 +2,14 @@
 
 use super::state::{Checker, STATE_CLEAN, STATE_ERRORS};
 use super::{CheckError, Fault};
-use crate::error::Error;
-use crate::features::{
+use crate::format::error::FormatError;
+use crate::format::features::{
     FeatureNames, INCOMPATIBLE_FILE_TYPE, INCOMPATIBLE_RECOVER, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER,
 };
-use crate::geometry::{Backups, FIRST_INODE, Geometry};
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, MAGIC, OLD_INODE_BYTES, field};
-use crate::wire::{group, inode, read_u16, read_u32, write_u16, write_u32};
+use crate::format::geometry::{Backups, FIRST_INODE, Geometry};
+use crate::format::superblock::{BYTES, MAGIC, OLD_INODE_BYTES, field};
+use crate::format::{group, inode, read_u16, read_u32, write_u16, write_u32};
+use block_source::BlockSource;
 
 /// The kind of a folder in an entry.
 pub(super) const KIND_FOLDER: u8 = 2;
@@ -84,11 +84,11 @@ pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckErro
     let number = |offset| read_u32(bytes, offset);
     let magic = read_u16(bytes, field::MAGIC);
     if magic != MAGIC {
-        return Err(CheckError::Volume(Error::NotExt2 { found: magic, backup: None }));
+        return Err(CheckError::Volume(FormatError::NotExt2 { found: magic, backup: None }));
     }
     let revision = number(field::REVISION);
     if revision > 1 {
-        return Err(CheckError::Volume(Error::UnsupportedRevision(revision)));
+        return Err(CheckError::Volume(FormatError::UnsupportedRevision(revision)));
     }
     let features = [field::COMPATIBLE, field::INCOMPATIBLE, field::READ_ONLY_COMPATIBLE].map(number);
     // Revision 0 has no features: where there are some, the revision is what is wrong.
@@ -96,7 +96,7 @@ pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckErro
     let [compatible, incompatible, read_only] = features;
     if incompatible & !KNOWN_INCOMPATIBLE != 0 {
         let names = FeatureNames(incompatible & !KNOWN_INCOMPATIBLE);
-        return Err(CheckError::Volume(Error::UnsupportedFeatures(names)));
+        return Err(CheckError::Volume(FormatError::UnsupportedFeatures(names)));
     }
     if read_only & !KNOWN_READ_ONLY != 0 {
         return Err(CheckError::Features(read_only & !KNOWN_READ_ONLY));
@@ -107,12 +107,12 @@ pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckErro
     let log_block_size = number(field::LOG_BLOCK_SIZE);
     if log_block_size > 2 {
         let bytes = 1024u64.checked_shl(log_block_size).unwrap_or(u64::MAX);
-        return Err(CheckError::Volume(Error::UnsupportedBlockSize(bytes)));
+        return Err(CheckError::Volume(FormatError::UnsupportedBlockSize(bytes)));
     }
     let geometry = geometry(bytes, revision, 1024 << log_block_size, compatible, read_only)?;
     let volume_bytes = u64::from(geometry.blocks) * u64::from(geometry.block_bytes);
     if volume_bytes > disk_bytes {
-        return Err(CheckError::Volume(Error::Truncated { disk_bytes, volume_bytes }));
+        return Err(CheckError::Volume(FormatError::Truncated { disk_bytes, volume_bytes }));
     }
     let says = number(field::FIRST_INODE);
     let first_inode = match revision {
@@ -240,7 +240,7 @@ impl<S: BlockSource> Checker<'_, S> {
         {
             let says = u32::from(read_u16(&self.superblock, offset));
             if room > 0 && says != 0 && (!(4..=room).contains(&says) || !says.is_multiple_of(4)) {
-                self.expect_narrow(name, offset, crate::fresh::EXTRA_BYTES).await?;
+                self.expect_narrow(name, offset, crate::format::fresh::EXTRA_BYTES).await?;
             }
         }
         Ok(())

@@ -2,10 +2,10 @@
 
 use super::state::Checker;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::group::field as group_field;
-use crate::wire::superblock::field;
-use crate::wire::{read_u32, write_u32};
+use crate::format::group::field as group_field;
+use crate::format::superblock::field;
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 /// How a bitmap differs from what is right.
 #[derive(Default)]

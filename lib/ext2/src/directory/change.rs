@@ -9,12 +9,13 @@ use alloc::vec::Vec;
 use super::htree::{self, Image, NewIndex, Way};
 use super::{Directories, FolderBlock, Found};
 use crate::block_map::grow::{GROW_BLOCKS, Growth};
-use crate::error::{Error, Problem};
+use crate::error::Error;
+use crate::format::directory::{self, NewEntry, largest_room, needed_bytes};
+use crate::format::error::Problem;
+use crate::format::inode::{DIRECT_BLOCKS, Inode, flag};
 use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::wire::directory::{self, NewEntry, largest_room, needed_bytes};
-use crate::wire::inode::{DIRECT_BLOCKS, Inode, flag};
 
 /// Blocks that putting a name in changes at most: two tables and a leaf, as many new ones, growth on both sides of a
 /// window's end, the folder's inode.

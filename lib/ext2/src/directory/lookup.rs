@@ -2,14 +2,14 @@
 
 use alloc::vec::Vec;
 
-use super::hash::Hasher;
 use super::htree::{self, Place, Way};
 use super::names::NameIndex;
 use super::{Directories, Found};
 use crate::error::Error;
+use crate::format::directory::{LONGEST_NAME, entries, largest_room};
+use crate::format::hash::Hasher;
+use crate::format::inode::{Inode, flag};
 use crate::source::BlockSource;
-use crate::wire::directory::{LONGEST_NAME, entries, largest_room};
-use crate::wire::inode::{Inode, flag};
 
 /// A folder of more blocks has its names in memory, if it has no index on the disk.
 const BLOCKS_WITHOUT_INDEX: u64 = 2;

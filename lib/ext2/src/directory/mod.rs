@@ -5,7 +5,6 @@
 //! blocks without one through its names in memory ([`names`]). [`change`] plans changes and makes them.
 
 pub(crate) mod change;
-pub(crate) mod hash;
 mod htree;
 mod lookup;
 pub(crate) mod names;
@@ -15,15 +14,16 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use crate::block_map::{BlockMap, Run};
-use crate::error::{Error, Problem, Structure};
-use crate::features::{COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE};
+use crate::error::Error;
+use crate::format::directory::{self, EntryFormat, View, entries};
+use crate::format::error::{Problem, Structure};
+use crate::format::features::{COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE};
+use crate::format::hash::{Algorithm, Hasher};
+use crate::format::inode::{Inode, Kind};
+use crate::format::superblock::Superblock;
 use crate::inode::InodeTable;
 use crate::source::BlockSource;
 use crate::store::Store;
-use crate::wire::directory::{self, EntryFormat, View, entries};
-use crate::wire::inode::{Inode, Kind};
-use crate::wire::superblock::Superblock;
-use hash::{Algorithm, Hasher};
 use names::NameIndexes;
 
 /// A name in a folder.

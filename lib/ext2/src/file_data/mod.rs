@@ -11,12 +11,13 @@ use task_sync::Mode;
 
 use crate::admission::Admission;
 use crate::block_map::{BlockMap, Run};
-use crate::error::{Corruption, Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::error::{Corruption, FormatError, Problem, Structure};
+use crate::format::inode::{Inode, SHORT_TARGET_BYTES};
 use crate::inode::{InodeTable, Node};
 use crate::orphans::OrphanList;
 use crate::source::BlockSource;
 use crate::store::Store;
-use crate::wire::inode::{Inode, SHORT_TARGET_BYTES};
 pub use write::Partial;
 pub(crate) use write::Position;
 
@@ -120,7 +121,11 @@ impl<S: BlockSource> FileData<S> {
         // Checked to be at most a block before anything of that size is allocated.
         let bytes = usize::try_from(link.size).ok().filter(|bytes| (1..=most).contains(bytes)).ok_or({
             let problem = Problem::OutOfRange { field: "a link's size", value: link.size, least: 1, most: most as u64 };
-            Error::Corrupt(Corruption { structure: Structure::Inode(link.number), block: link.home_block, problem })
+            FormatError::Corrupt(Corruption {
+                structure: Structure::Inode(link.number),
+                block: link.home_block,
+                problem,
+            })
         })?;
         if is_fast {
             return Ok(link.short_target()[..bytes].to_vec());

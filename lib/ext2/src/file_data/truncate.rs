@@ -12,10 +12,10 @@ use super::FileData;
 use crate::block_map::Run;
 use crate::block_map::truncate::TRUNCATE_BLOCKS;
 use crate::error::Error;
+use crate::format::inode::{Inode, Kind, flag};
 use crate::inode::{InodePlace, Node};
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::wire::inode::{Inode, Kind, flag};
 
 /// Blocks that a piece changes at most besides what it cuts: the inode, its neighbour on the list, the exchange of
 /// a block.

@@ -12,10 +12,10 @@ use super::FileData;
 use crate::block_map::Run;
 use crate::block_map::grow::{GROW_BLOCKS, Growth};
 use crate::error::Error;
+use crate::format::inode::{Inode, Kind, flag};
 use crate::inode::{InodePlace, Node};
 use crate::source::BlockSource;
 use crate::store::{Change, Feature};
-use crate::wire::inode::{Inode, Kind, flag};
 
 /// Blocks that are taken in one change at most.
 const MAX_BLOCKS: u64 = 1024;

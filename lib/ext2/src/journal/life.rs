@@ -10,13 +10,14 @@ use alloc::vec::Vec;
 
 use super::{Journal, Row, TRANSIENT, TRANSIENT_OLD};
 use crate::error::Error;
-use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::format::error::FormatError;
+use crate::format::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::format::inode::{self, BLOCK_NUMBERS, DIRECT_BLOCKS};
+use crate::format::journal::{JournalSuperblock, MIN_BLOCKS};
+use crate::format::superblock;
+use crate::format::{write_u16, write_u32};
 use crate::source::BlockSource;
 use crate::store::{Change, Store};
-use crate::wire::inode::{self, BLOCK_NUMBERS, DIRECT_BLOCKS};
-use crate::wire::journal::{JournalSuperblock, MIN_BLOCKS};
-use crate::wire::superblock;
-use crate::wire::{write_u16, write_u32};
 
 /// The inode of journals.
 const JOURNAL_INODE: u32 = 8;
@@ -77,7 +78,7 @@ impl<S: BlockSource> Store<S> {
         head.write(&mut first, self.block_bytes() as u32);
         self.write_plan(&plan).await?;
         let (numbers, blocks, tables) = (plan.numbers, plan.blocks, plan.tables.len() as u32);
-        let journal = Journal::new(plan.rows, plan.tables, JOURNAL_INODE, first).map_err(Error::Journal)?;
+        let journal = Journal::new(plan.rows, plan.tables, JOURNAL_INODE, first).map_err(FormatError::Journal)?;
         self.set_journal(Some(journal));
         self.with_superblock(|superblock| {
             superblock.revision = 1;

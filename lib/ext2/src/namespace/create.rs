@@ -7,14 +7,13 @@ use task_sync::Mode;
 
 use super::{MAX_NAMES, Namespace, check_name};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
-use crate::error::{Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::directory::{self, NewEntry, needed_bytes};
+use crate::format::error::{Problem, Structure};
+use crate::format::inode::{BLOCK_NUMBERS, Inode, Kind, SHORT_TARGET_BYTES};
 use crate::inode::Node;
-use crate::open_file::OpenFile;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Volume;
-use crate::wire::directory::{self, NewEntry, needed_bytes};
-use crate::wire::inode::{BLOCK_NUMBERS, Inode, Kind, SHORT_TARGET_BYTES};
 
 /// Blocks that making a node changes at most: besides the name, the inode's bitmap and block, the content's bitmap
 /// and block.
@@ -61,21 +60,8 @@ struct Taken {
     blocks: Vec<u32>,
 }
 
-impl<S: BlockSource> Volume<S> {
-    /// Makes a node with a name that the folder does not have yet.
-    pub async fn create(&self, folder: u32, name: &[u8], node: NewNode<'_>) -> Result<Inode, Error> {
-        Ok(self.0.namespace.create(folder, name, &node).await?.0)
-    }
-
-    /// Makes a node and opens it, before anyone else can take it away.
-    pub async fn create_open(&self, folder: u32, name: &[u8], node: NewNode<'_>) -> Result<OpenFile<S>, Error> {
-        let (_, node) = self.0.namespace.create(folder, name, &node).await?;
-        Ok(OpenFile::new(self.0.clone(), node))
-    }
-}
-
 impl<S: BlockSource> Namespace<S> {
-    async fn create(&self, folder: u32, name: &[u8], new: &NewNode<'_>) -> Result<(Inode, Rc<Node>), Error> {
+    pub(crate) async fn create(&self, folder: u32, name: &[u8], new: &NewNode<'_>) -> Result<(Inode, Rc<Node>), Error> {
         self.admission.check_writable()?;
         check_name(name)?;
         self.check_target(new.kind)?;

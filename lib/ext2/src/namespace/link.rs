@@ -2,23 +2,16 @@
 
 use task_sync::Mode;
 
-use super::{MAX_NAMES, Namespace, check_name, check_unprotected};
+use super::{MAX_NAMES, Namespace, check_name};
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS};
 use crate::error::Error;
+use crate::format::directory::NewEntry;
+use crate::format::inode::Kind;
+use crate::inode::check_unprotected;
 use crate::source::BlockSource;
-use crate::volume::Volume;
-use crate::wire::directory::NewEntry;
-use crate::wire::inode::Kind;
-
-impl<S: BlockSource> Volume<S> {
-    /// Makes one more name for what is no folder.
-    pub async fn link(&self, folder: u32, name: &[u8], target: u32) -> Result<(), Error> {
-        self.0.namespace.link(folder, name, target).await
-    }
-}
 
 impl<S: BlockSource> Namespace<S> {
-    async fn link(&self, folder: u32, name: &[u8], target: u32) -> Result<(), Error> {
+    pub(crate) async fn link(&self, folder: u32, name: &[u8], target: u32) -> Result<(), Error> {
         self.admission.check_writable()?;
         check_name(name)?;
         let _namespace = self.lock().await;

@@ -15,13 +15,14 @@ use task_sync::{Mutex, MutexGuard};
 use crate::admission::Admission;
 use crate::directory::Directories;
 use crate::error::Error;
+use crate::format::directory::LONGEST_NAME;
+use crate::format::inode::{Inode, Kind, flag};
 use crate::inode::InodeTable;
 use crate::orphans::OrphanList;
 use crate::source::BlockSource;
 use crate::store::Store;
-use crate::wire::directory::LONGEST_NAME;
-use crate::wire::inode::{Inode, Kind, flag};
 pub use create::{NewKind, NewNode};
+pub(crate) use remove::RemovalKind;
 
 /// The most names that Linux lets an inode have. Each folder names its parent once.
 pub(crate) const MAX_NAMES: u16 = 32_000;
@@ -32,11 +33,6 @@ fn check_name(name: &[u8]) -> Result<(), Error> {
         return Err(Error::BadName);
     }
     if name.len() > LONGEST_NAME { Err(Error::NameTooLong) } else { Ok(()) }
-}
-
-/// Refuses to change or take out what is marked as not to be changed.
-pub(crate) fn check_unprotected(inode: &Inode) -> Result<(), Error> {
-    if inode.flags & (flag::IMMUTABLE | flag::APPEND_ONLY) != 0 { Err(Error::Protected) } else { Ok(()) }
 }
 
 /// Owns the lock of the namespace. An operation that removes the last link of an inode gives its number; the caller

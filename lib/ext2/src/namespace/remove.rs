@@ -2,47 +2,29 @@
 
 use task_sync::Mode;
 
-use super::{Namespace, check_name, check_unprotected};
+use super::{Namespace, check_name};
 use crate::directory::Found;
-use crate::error::{Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::error::{Problem, Structure};
+use crate::format::inode::{Inode, Kind};
+use crate::inode::check_unprotected;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Volume;
-use crate::wire::inode::{Inode, Kind};
 
 /// Blocks that taking a name out changes: the entry's, both inodes'.
 const REMOVE_BLOCKS: usize = 4;
 
-/// What is to be taken out.
+/// What a removal expects the entry to refer to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    Folder,
-    AnythingElse,
-}
-
-impl<S: BlockSource> Volume<S> {
-    /// Takes out the name of what is no folder. With its last name goes its content, once nobody has it open.
-    pub async fn unlink(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
-        self.remove(folder, name, What::AnythingElse).await
-    }
-
-    /// Takes out an empty folder.
-    pub async fn remove_directory(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
-        self.remove(folder, name, What::Folder).await
-    }
-
-    async fn remove(&self, folder: u32, name: &[u8], what: What) -> Result<(), Error> {
-        if let Some(number) = self.0.namespace.remove(folder, name, what).await? {
-            // The entry is removed. If the eviction fails, the next mount repeats it.
-            let _ = self.0.evict(number).await;
-        }
-        Ok(())
-    }
+pub(crate) enum RemovalKind {
+    Directory,
+    /// Anything but a directory.
+    NonDirectory,
 }
 
 impl<S: BlockSource> Namespace<S> {
     /// Gives the inode if it has no links left.
-    async fn remove(&self, folder: u32, name: &[u8], what: What) -> Result<Option<u32>, Error> {
+    pub(crate) async fn remove(&self, folder: u32, name: &[u8], what: RemovalKind) -> Result<Option<u32>, Error> {
         self.admission.check_writable()?;
         check_name(name)?;
         let _namespace = self.lock().await;
@@ -53,13 +35,13 @@ impl<S: BlockSource> Namespace<S> {
     }
 
     /// Takes the name out. Gives the inode that has none any more.
-    async fn remove_locked(&self, folder: u32, name: &[u8], what: What) -> Result<Option<u32>, Error> {
+    async fn remove_locked(&self, folder: u32, name: &[u8], what: RemovalKind) -> Result<Option<u32>, Error> {
         let parent = self.open_folder(folder).await?;
         let found = self.directories.find(&parent, name).await?.ok_or(Error::NotFound)?;
         let target = self.inodes.get_linked(found.inode).await?;
         match what {
-            What::Folder if target.kind != Kind::Directory => return Err(Error::NotADirectory),
-            What::AnythingElse if target.kind == Kind::Directory => return Err(Error::IsADirectory),
+            RemovalKind::Directory if target.kind != Kind::Directory => return Err(Error::NotADirectory),
+            RemovalKind::NonDirectory if target.kind == Kind::Directory => return Err(Error::IsADirectory),
             _ => {}
         }
         check_unprotected(&parent)?;
@@ -70,7 +52,7 @@ impl<S: BlockSource> Namespace<S> {
         self.fetch_entry(&change, &parent, &found).await?;
         let is_gone = self.plan_loss(&change, &target).await?;
         self.directories.remove_entry(&change, &parent_place, &found, name, &[])?;
-        if what == What::Folder {
+        if what == RemovalKind::Directory {
             self.inodes.change(&change, &parent_place, |parent| parent.links = parent.links.saturating_sub(1))?;
         }
         self.lose_name(&change, &is_gone)?;

@@ -3,16 +3,17 @@
 use task_sync::Mode;
 
 use super::remove::Loss;
-use super::{MAX_NAMES, Namespace, check_name, check_unprotected};
+use super::{MAX_NAMES, Namespace, check_name};
 use crate::directory::Found;
 use crate::directory::change::{INSERT_BLOCKS, INSERT_NEW_BLOCKS, Insertion};
-use crate::error::{Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::directory::NewEntry;
+use crate::format::error::{Problem, Structure};
+use crate::format::inode::{Inode, Kind};
 use crate::inode::InodePlace;
+use crate::inode::check_unprotected;
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Volume;
-use crate::wire::directory::NewEntry;
-use crate::wire::inode::{Inode, Kind};
 
 /// Blocks that giving another name changes at most: the new name, the old one, `..`, and four inodes.
 const RENAME_BLOCKS: usize = INSERT_BLOCKS + 1 + 1 + 4;
@@ -44,28 +45,9 @@ enum Target {
     Replaced(Found, Loss),
 }
 
-impl<S: BlockSource> Volume<S> {
-    /// Gives what has one name another instead. What had that name before loses it: a folder has to be empty, and
-    /// gives way only to a folder. Two names of the same inode stay as they are.
-    pub async fn rename(
-        &self,
-        from_folder: u32,
-        from_name: &[u8],
-        to_folder: u32,
-        to_name: &[u8],
-    ) -> Result<(), Error> {
-        let namespace = &self.0.namespace;
-        if let Some(number) = namespace.rename((from_folder, from_name), (to_folder, to_name)).await? {
-            // The entry is replaced. If the eviction fails, the next mount repeats it.
-            let _ = self.0.evict(number).await;
-        }
-        Ok(())
-    }
-}
-
 impl<S: BlockSource> Namespace<S> {
     /// Gives the replaced inode if it has no links left.
-    async fn rename(&self, from: (u32, &[u8]), to: (u32, &[u8])) -> Result<Option<u32>, Error> {
+    pub(crate) async fn rename(&self, from: (u32, &[u8]), to: (u32, &[u8])) -> Result<Option<u32>, Error> {
         self.admission.check_writable()?;
         check_name(from.1)?;
         check_name(to.1)?;

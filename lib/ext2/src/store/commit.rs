@@ -17,9 +17,9 @@ use super::lines::bits;
 use super::tasks::each;
 use super::{Shared, Store};
 use crate::error::{DiskError, Error, ReadOnlyReason};
+use crate::format::superblock::{self, Superblock};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
 use crate::source::BlockSource;
-use crate::wire::superblock::{self, Superblock};
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
 
 impl<S: BlockSource> Store<S> {
     /// Makes permanent all that was changed and written until now. Callers that come together share the work. Fails

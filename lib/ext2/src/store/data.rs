@@ -3,7 +3,8 @@
 use super::Store;
 use super::lines::{Mask, bits};
 use super::tasks::each;
-use crate::error::{DiskError, Error, Problem, Structure};
+use crate::error::{DiskError, Error};
+use crate::format::error::{Problem, Structure};
 use crate::source::BlockSource;
 
 /// Lines that may fail to be written before who waits for room is told.

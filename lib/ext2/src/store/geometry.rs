@@ -2,9 +2,10 @@
 
 use super::CacheLimits;
 use super::lines::MAX_BLOCKS;
-use crate::error::{Error, Problem, Structure};
-use crate::wire::group;
-use crate::wire::superblock::Superblock;
+use crate::error::Error;
+use crate::format::error::{Problem, Structure};
+use crate::format::group;
+use crate::format::superblock::Superblock;
 
 /// Lines are held at least, however small the limit is.
 const MIN_LINES: usize = 8;

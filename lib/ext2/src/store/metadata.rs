@@ -7,7 +7,7 @@ use super::Store;
 use super::lines::{Mask, bits};
 use super::transaction::Change;
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::features::{COMPATIBLE_EXTENDED_ATTRIBUTES, READ_ONLY_LARGE_FILE};
+use crate::format::features::{COMPATIBLE_EXTENDED_ATTRIBUTES, READ_ONLY_LARGE_FILE};
 use crate::source::BlockSource;
 
 /// A block in a write set.

@@ -13,10 +13,11 @@ use super::transaction::Transactions;
 use super::{Access, Geometry, MountOptions, Shared, Store};
 use crate::allocator::Groups;
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::features::{INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
+use crate::format::error::FormatError;
+use crate::format::features::{INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
+use crate::format::superblock::{self, Superblock};
 use crate::journal::Journal;
 use crate::source::BlockSource;
-use crate::wire::superblock::{self, Superblock};
 
 /// Blocks that a write set may have, however small the limits are.
 const MIN_SET: usize = 512;
@@ -28,7 +29,7 @@ impl<S: BlockSource> Store<S> {
         let superblock = read_superblock(&source).await?;
         let disk_bytes = source.size_bytes();
         if superblock.volume_bytes() > disk_bytes {
-            return Err(Error::Truncated { disk_bytes, volume_bytes: superblock.volume_bytes() });
+            return Err(FormatError::Truncated { disk_bytes, volume_bytes: superblock.volume_bytes() }.into());
         }
         let geometry = Geometry::new(&superblock, &options.limits)?;
         let store = Store(Rc::new(Shared {
@@ -191,13 +192,15 @@ async fn read_exactly<S: BlockSource>(source: &S, offset: u64, bytes: usize) -> 
 async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error> {
     let disk_bytes = source.size_bytes();
     if disk_bytes < superblock::OFFSET + superblock::BYTES as u64 {
-        return Err(Error::TooSmall(disk_bytes));
+        return Err(FormatError::TooSmall(disk_bytes).into());
     }
     let bytes = read_exactly(source, superblock::OFFSET, superblock::BYTES).await?;
-    let view = superblock::View::new(&bytes).ok_or(Error::TooSmall(disk_bytes))?;
+    let view = superblock::View::new(&bytes).ok_or(FormatError::TooSmall(disk_bytes))?;
     match Superblock::parse(&view) {
-        Err(Error::NotExt2 { found, .. }) => Err(Error::NotExt2 { found, backup: find_backup(source).await }),
-        parsed => parsed,
+        Err(FormatError::NotExt2 { found, .. }) => {
+            Err(FormatError::NotExt2 { found, backup: find_backup(source).await }.into())
+        }
+        parsed => Ok(parsed?),
     }
 }
 

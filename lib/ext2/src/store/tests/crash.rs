@@ -13,11 +13,11 @@ use core::task::Poll;
 use super::disk::{Act, RecordingDisk, fsck};
 use super::open;
 use crate::error::Error;
+use crate::format::{read_u32, write_u32};
 use crate::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use crate::source::complete;
 use crate::store::Store;
 use crate::store::tasks::each;
-use crate::wire::{read_u32, write_u32};
 
 /// Files that the tests grow and cut, by inode: `lost+found` is 11.
 const FILES: core::ops::Range<u32> = 12..32;

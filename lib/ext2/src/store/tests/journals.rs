@@ -10,7 +10,8 @@ use std::process::Command;
 use super::crash::{Random, image_with_files, replace, state};
 use super::disk::{RecordingDisk, fsck};
 use super::{open, options};
-use crate::error::{Error, JournalProblem, ReadOnlyReason};
+use crate::error::{Error, ReadOnlyReason};
+use crate::format::error::{FormatError, JournalProblem};
 use crate::source::complete;
 use crate::store::Store;
 
@@ -191,11 +192,11 @@ fn damaged_journals_are_refused_by_name_and_never_hang() {
         image[offset..offset + bytes.len()].copy_from_slice(bytes);
         reopened(image).err()
     };
-    assert_eq!(patched(head, &[0]), Some(Error::Journal(JournalProblem::Magic(0x003b_3998))));
-    assert_eq!(patched(head + 43, &[0x11]), Some(Error::Journal(JournalProblem::Features(0x10))));
-    assert_eq!(patched(head + 12, &[1]), Some(Error::Journal(JournalProblem::Field("the block size"))));
-    assert_eq!(patched(head + 16, &[1]), Some(Error::Journal(JournalProblem::Field("the length"))));
-    assert_eq!(patched(head + 28, &[1]), Some(Error::Journal(JournalProblem::Field("the start"))));
+    assert_eq!(patched(head, &[0]), Some(FormatError::Journal(JournalProblem::Magic(0x003b_3998)).into()));
+    assert_eq!(patched(head + 43, &[0x11]), Some(FormatError::Journal(JournalProblem::Features(0x10)).into()));
+    assert_eq!(patched(head + 12, &[1]), Some(FormatError::Journal(JournalProblem::Field("the block size")).into()));
+    assert_eq!(patched(head + 16, &[1]), Some(FormatError::Journal(JournalProblem::Field("the length")).into()));
+    assert_eq!(patched(head + 28, &[1]), Some(FormatError::Journal(JournalProblem::Field("the start")).into()));
     // Without anything to replay, such a volume is read.
     let mut clean = image.clone();
     clean[1024 + 96] &= !4;

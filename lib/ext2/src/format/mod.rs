@@ -5,10 +5,18 @@
 
 pub mod attributes;
 pub mod directory;
+pub mod error;
+pub mod features;
+pub(crate) mod fresh;
+pub(crate) mod geometry;
 pub mod group;
+pub(crate) mod hash;
 pub mod inode;
 pub mod journal;
 pub mod superblock;
+
+/// Inode number of the root directory.
+pub const ROOT_INODE: u32 = 2;
 
 /// Reads the number of two bytes at `offset`. Views call this for offsets that they have checked.
 pub(crate) fn read_u16(bytes: &[u8], offset: usize) -> u16 {

@@ -2,8 +2,8 @@
 //!
 //! Shared by what builds images and by what formats disks. Not here: where it goes (`geometry`).
 
-use crate::geometry::{FIRST_INODE, Geometry};
-use crate::wire::{directory, group, inode, superblock, write_u16, write_u32};
+use super::geometry::{FIRST_INODE, Geometry};
+use super::{directory, group, inode, superblock, write_u16, write_u32};
 
 /// Bytes of the known fields in the second half of an inode of 256 bytes.
 pub(crate) const EXTRA_BYTES: u16 = 32;
@@ -64,14 +64,14 @@ pub(crate) fn superblock(
     if identity.revision == 0 {
         return;
     }
-    write_u32(bytes, superblock::field::FIRST_INODE, crate::geometry::FIRST_INODE);
+    write_u32(bytes, superblock::field::FIRST_INODE, super::geometry::FIRST_INODE);
     write_u16(bytes, INODE_SIZE, geometry.inode_bytes as u16);
     // The field has 16 bits; Linux too writes the lower ones.
     write_u16(bytes, GROUP_NUMBER, group as u16);
     write_u32(bytes, COMPATIBLE, identity.compatible);
     write_u32(bytes, INCOMPATIBLE, identity.incompatible);
     write_u32(bytes, READ_ONLY_COMPATIBLE, identity.read_only_compatible);
-    if identity.compatible & crate::features::COMPATIBLE_DIR_INDEX != 0 {
+    if identity.compatible & super::features::COMPATIBLE_DIR_INDEX != 0 {
         bytes[HASH_SEED..HASH_SEED + 16].copy_from_slice(&identity.hash_seed);
         bytes[HASH_VERSION] = HALF_MD4;
         write_u32(bytes, FLAGS, FLAG_UNSIGNED_HASH);

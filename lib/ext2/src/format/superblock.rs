@@ -1,8 +1,8 @@
 //! The superblock: 1024 bytes at byte 1024 of the volume, copied into some of the groups.
 
+use super::error::{FormatError, Problem, Structure};
+use super::features::{FeatureNames, SUPPORTED_INCOMPATIBLE};
 use super::{read_u16, read_u32};
-use crate::error::{Error, Problem, Structure};
-use crate::features::{FeatureNames, SUPPORTED_INCOMPATIBLE};
 
 /// Byte of the volume at which the superblock begins, whatever the block size.
 pub const OFFSET: u64 = 1024;
@@ -120,11 +120,11 @@ pub struct Superblock {
     pub inode_bytes: u32,
     /// The first inode that is not reserved.
     pub first_inode: u32,
-    /// Flags of [`COMPATIBLE`](crate::COMPATIBLE).
+    /// Flags of [`COMPATIBLE`](super::features::COMPATIBLE).
     pub compatible: u32,
-    /// Flags of [`INCOMPATIBLE`](crate::INCOMPATIBLE).
+    /// Flags of [`INCOMPATIBLE`](super::features::INCOMPATIBLE).
     pub incompatible: u32,
-    /// Flags of [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
+    /// Flags of [`READ_ONLY_COMPATIBLE`](super::features::READ_ONLY_COMPATIBLE).
     pub read_only_compatible: u32,
     /// Whether it was cleanly unmounted when it was last in use.
     pub clean: bool,
@@ -150,22 +150,22 @@ pub struct Superblock {
 
 impl Superblock {
     /// Checks a superblock. A revision 0 volume has no feature flags, whatever its bytes say.
-    pub fn parse(view: &View<'_>) -> Result<Superblock, Error> {
+    pub fn parse(view: &View<'_>) -> Result<Superblock, FormatError> {
         if view.magic() != MAGIC {
-            return Err(Error::NotExt2 { found: view.magic(), backup: None });
+            return Err(FormatError::NotExt2 { found: view.magic(), backup: None });
         }
         let revision = view.number(field::REVISION);
         if revision > 1 {
-            return Err(Error::UnsupportedRevision(revision));
+            return Err(FormatError::UnsupportedRevision(revision));
         }
         let modern = |offset, old| if revision == 0 { old } else { view.number(offset) };
         let incompatible = modern(field::INCOMPATIBLE, 0);
         if incompatible & !SUPPORTED_INCOMPATIBLE != 0 {
-            return Err(Error::UnsupportedFeatures(FeatureNames(incompatible & !SUPPORTED_INCOMPATIBLE)));
+            return Err(FormatError::UnsupportedFeatures(FeatureNames(incompatible & !SUPPORTED_INCOMPATIBLE)));
         }
         let log_block_size = view.log_block_size();
         if log_block_size > 2 {
-            return Err(Error::UnsupportedBlockSize(1024u64.checked_shl(log_block_size).unwrap_or(u64::MAX)));
+            return Err(FormatError::UnsupportedBlockSize(1024u64.checked_shl(log_block_size).unwrap_or(u64::MAX)));
         }
         let superblock = Superblock {
             inodes: view.number(field::INODES_COUNT),
@@ -219,7 +219,7 @@ impl Superblock {
         (12 + numbers + numbers * numbers + numbers * numbers * numbers) * u64::from(self.block_bytes)
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), FormatError> {
         let first_data_block = u32::from(self.block_bytes == 1024);
         let bits_per_block = self.block_bytes * 8;
         let in_range = |field, value: u32, least: u32, most: u32| {
@@ -240,7 +240,7 @@ impl Superblock {
         in_range("inode_size", self.inode_bytes, OLD_INODE_BYTES, self.block_bytes)?;
         let max_inodes = u64::from(self.groups()) * u64::from(self.inodes_per_group);
         let min_inodes = max_inodes - u64::from(self.inodes_per_group) + 1;
-        let (least, most) = (min_inodes.max(crate::ROOT_INODE.into()), max_inodes);
+        let (least, most) = (min_inodes.max(super::ROOT_INODE.into()), max_inodes);
         let value = u64::from(self.inodes);
         if !(least..=most).contains(&value) {
             return Err(self.damaged(Problem::OutOfRange { field: "inodes_count", value, least, most }));
@@ -249,7 +249,7 @@ impl Superblock {
         Ok(())
     }
 
-    fn damaged(&self, problem: Problem) -> Error {
-        Error::corrupt(Structure::Superblock, self.first_data_block.into(), problem)
+    fn damaged(&self, problem: Problem) -> FormatError {
+        FormatError::corrupt(Structure::Superblock, self.first_data_block.into(), problem)
     }
 }

@@ -4,8 +4,8 @@
 //! The blocks of an index (`dir_index`) look like unused entries to who reads entry after entry,
 //! which is how they are read here.
 
+use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
-use crate::error::Problem;
 
 /// Bytes of an entry without its name.
 pub const HEADER_BYTES: usize = 8;

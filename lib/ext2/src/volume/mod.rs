@@ -1,5 +1,8 @@
 //! The handle of a mounted volume, and its requests that only read.
 
+mod changes;
+mod extended_attributes;
+
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
@@ -9,10 +12,12 @@ use crate::cache::CacheCounts;
 use crate::directory::{DirectoryEntry, Listing};
 use crate::error::{Error, ReadOnlyReason};
 use crate::file_system::FileSystem;
+use crate::format::inode::{Inode, Kind};
+use crate::format::superblock::Superblock;
+use crate::open_file::OpenFile;
 use crate::source::BlockSource;
 use crate::store::{CacheLimits, MountOptions};
-use crate::wire::inode::{Inode, Kind};
-use crate::wire::superblock::Superblock;
+pub use changes::AttributeChanges;
 
 /// How the caches have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,6 +118,13 @@ impl<S: BlockSource> Volume<S> {
     pub async fn inode(&self, number: u32) -> Result<Inode, Error> {
         self.0.admission.check_mounted()?;
         self.0.inodes.get(number).await
+    }
+
+    /// Opens a node of any kind.
+    pub async fn open(&self, number: u32) -> Result<OpenFile<S>, Error> {
+        self.0.admission.check_mounted()?;
+        self.0.inodes.get(number).await?;
+        Ok(OpenFile::new(self.0.clone(), self.0.inodes.node(number)))
     }
 
     /// Lists a folder from `position` on (0, or a `next` from before): at most `limit` entries. A position inside an

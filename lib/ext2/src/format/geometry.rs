@@ -3,7 +3,7 @@
 //! [`Geometry`] is planned for a new volume, or taken from the superblock of an old one. Not here: what the parts
 //! hold (`fresh` says what a new volume's do), and parts that an old volume keeps elsewhere than a new one would.
 
-use crate::wire::group;
+use super::group;
 
 /// The first inode that is not reserved on a new volume: `lost+found`.
 pub(crate) const FIRST_INODE: u32 = 11;

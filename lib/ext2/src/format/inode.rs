@@ -1,7 +1,7 @@
 //! An inode: what a file, folder or link is, and where its first blocks are.
 
+use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
-use crate::error::Problem;
 
 /// Bytes of the part that every inode has.
 pub const BYTES: usize = 128;
