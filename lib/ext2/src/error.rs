@@ -7,7 +7,7 @@ use crate::format::features::{FeatureNames, READ_ONLY_COMPATIBLE};
 
 pub use block_source::DiskError;
 
-/// Why a volume is not written.
+/// Why a volume is read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOnlyReason {
     /// It was mounted to be read only.
@@ -17,9 +17,9 @@ pub enum ReadOnlyReason {
     /// It uses features without whose knowledge it can be read but not written: flags of
     /// [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
     Features(u32),
-    /// It was not unmounted when it was last in use, and has no journal that could mend that.
+    /// It was not cleanly unmounted and has no journal to recover from.
     NotClean,
-    /// Who used it before found it damaged.
+    /// Its superblock records errors.
     Faulty,
     /// Its journal cannot be used.
     Journal(JournalProblem),

@@ -1,4 +1,4 @@
-//! Freeing what has no name and no reader any more.
+//! Eviction: frees unlinked inodes that are not open.
 
 use task_sync::Mode;
 
@@ -11,11 +11,12 @@ use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Blocks that the end of a release changes at most besides a piece of the content: the block of attributes with
-/// its bitmap, the neighbour on the list, the inode's bitmap.
+/// Maximum metadata blocks that the end of an eviction changes besides a piece of the content: the attribute block with
+/// its bitmap, the predecessor on the orphan list, the inode bitmap.
 const END_BLOCKS: usize = 8;
+
 impl<S: BlockSource> FileSystem<S> {
-    /// Frees an inode and its content, if it has no name and is not open.
+    /// Frees an inode and its content, if it is unlinked and not open.
     pub(crate) async fn evict(&self, number: u32) -> Result<(), Error> {
         let node = self.inodes.node(number);
         let _content = node.content.acquire(Mode::Exclusive).await;
@@ -31,7 +32,7 @@ impl<S: BlockSource> FileSystem<S> {
             if inode.links != 0 {
                 return Ok(());
             }
-            // What is damaged is let go of: there is nobody to tell.
+            // Blocks behind corruption leak until the next check; no caller could be given the error.
             if !self.blocks.has_blocks(&inode) || self.blocks.truncate(&change, &place, 0).await?.is_last {
                 return self.finish_eviction(&change, &place).await;
             }
@@ -58,9 +59,9 @@ impl<S: BlockSource> FileSystem<S> {
         self.orphans.remove(change, number, newer.as_ref())?;
         let now = self.store.now_s();
         self.inodes.change(change, place, |inode| {
-            // The numbers stay where they are no blocks': a link's target, which is nobody's any more.
+            // Block numbers that are a fast symlink's target stay; nothing reads them.
             (inode.size, inode.sectors, inode.changed) = (0, 0, now);
-            // Where there is no clock, it still must not be taken for a number on the list of orphans.
+            // Without a clock it still must not look like an inode number of the orphan list.
             inode.deleted = now.max(self.store.geometry().inodes);
         })?;
         self.inodes.forget(number);

@@ -1,9 +1,8 @@
-//! Extended attributes of files and folders: what programs keep of them besides their content.
+//! Extended attributes of files and directories.
 //!
-//! What is set here goes into the inode's block of attributes, which Linux's ext2 reads as well as ext4; what ext4 put
-//! into the inode itself is read, and leaves it when it is set anew. A block that several inodes use is not changed but
-//! exchanged for one of the inode's own. All of it happens in one change of the store, under the lock of attributes,
-//! because a block's count of users belongs to several inodes.
+//! New values go to the inode's attribute block (`i_file_acl`), which Linux's ext2 and ext4 read; values that ext4
+//! stored in the inode are read, and move to the block when they are set. A shared block is copied on write. An update is one
+//! change of the store under the lock, because inodes share the reference count of a block.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -19,22 +18,22 @@ use crate::inode::{InodeTable, check_unprotected};
 use crate::source::BlockSource;
 use crate::store::{Change, Feature, Store};
 
-/// Blocks that setting an attribute changes at most: the inode, the old block, the new one, and a bitmap and a
-/// descriptor for each of these.
+/// Maximum metadata blocks that setting an attribute changes: the inode, the old block, the new one, and a bitmap and
+/// a descriptor of each.
 const SET_BLOCKS: usize = 7;
 
-/// What a block of attributes holds.
+/// The content of an attribute block.
 pub(crate) struct Held {
     block: u32,
     users: u32,
     pub(crate) attributes: Vec<ExtendedAttribute>,
 }
 
-/// How an inode lets go of its block of attributes.
+/// How an inode drops its attribute block.
 pub(crate) enum Leaving {
-    /// Others use it: these many are left.
+    /// Shared: the block, and the references that remain.
     Shared(u32, u32),
-    /// It was the last one, and the block is free.
+    /// It was the last reference, and the block is freed.
     Freed,
 }
 
@@ -117,8 +116,8 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         Ok(())
     }
 
-    /// Puts these attributes into the place of those that the inode's block holds. Gives the block that it has to name
-    /// from then on, or 0. If it fails, nothing was changed.
+    /// Replaces the attributes in the inode's block. Returns the block that the inode then refers to, or 0. If it
+    /// fails, nothing was changed.
     async fn exchange_attributes(
         &self,
         change: &Change<S>,
@@ -144,7 +143,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
                 let (new, _) = self.store.allocator().allocate_blocks(change, goal, 1).await?;
                 let made = self.make_attributes(change, inode, new, own, held.is_some()).await;
                 if made.is_err() {
-                    // What fails stays taken, which loses room but no data.
+                    // A block that cannot be freed leaks until the next check.
                     let _ = self.store.allocator().free_blocks(change, new, 1).await;
                 }
                 made.map(|()| new)
@@ -165,7 +164,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         leaving.map_or(Ok(()), |leaving| self.release(change, leaving))
     }
 
-    /// The attributes in an inode itself.
+    /// The attributes stored in the inode.
     pub(crate) async fn inline_attributes(&self, inode: &Inode) -> Result<Vec<ExtendedAttribute>, Error> {
         if !inode.has_inline_attributes {
             return Ok(Vec::new());
@@ -180,7 +179,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         })
     }
 
-    /// The block with an inode's attributes, and those, if there is one.
+    /// The attribute block of an inode, if it has one.
     pub(crate) async fn held_attributes(&self, inode: &Inode) -> Result<Option<Held>, Error> {
         let block = inode.attribute_block;
         if block == 0 {
@@ -207,8 +206,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         Err(Error::corrupt(Structure::Inode(inode.number), inode.home_block, problem))
     }
 
-    /// Plans that an inode lets go of its block of attributes; where it is the last to use it, the block is freed at
-    /// once. The lock of attributes is held.
+    /// Plans to drop the attribute block of an inode; the last reference frees the block at once. The lock is held.
     pub(crate) async fn plan_release(&self, change: &Change<S>, inode: &Inode) -> Result<Leaving, Error> {
         let block = inode.attribute_block;
         self.check_attribute_block(inode)?;
@@ -224,7 +222,7 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         Ok(Leaving::Freed)
     }
 
-    /// Lets go of a block of attributes as planned.
+    /// Drops an attribute block as planned.
     pub(crate) fn release(&self, change: &Change<S>, leaving: Leaving) -> Result<(), Error> {
         match leaving {
             Leaving::Shared(block, users) => {

@@ -3,7 +3,7 @@
 //! The authoritative copy of an inode is its slot in the inode table's block, which the write set holds once it was
 //! changed. The cache holds copies, replaced at every change. A change is a read-modify-write of the slot without an
 //! await in between, so two tasks cannot lose each other's updates. Not here: the order of locks, see
-//! [`volume`](crate::volume).
+//! [`file_system`](crate::file_system).
 
 use alloc::collections::BTreeMap;
 use alloc::rc::{Rc, Weak};

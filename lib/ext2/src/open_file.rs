@@ -1,4 +1,4 @@
-//! A node that a client has open.
+//! Open files, and the read-ahead window of each.
 
 use alloc::rc::Rc;
 use core::cell::Cell;

@@ -1,7 +1,7 @@
-//! The list of inodes that are on the way to deletion or truncation, as ext3 has it.
+//! The orphan list: inodes being deleted or truncated, in the layout of ext3.
 //!
-//! The superblock names the newest, each names the one before in the field for the time of its deletion. After a
-//! crash, who mounts or checks the volume goes on with what is on it. The list is changed under `orphan_lock`.
+//! `s_last_orphan` of the superblock refers to the newest, and `i_dtime` of each inode to the next older one. After a
+//! crash, the next mount or check completes their deletion or truncation.
 
 use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
@@ -39,7 +39,7 @@ impl<S: BlockSource> OrphanList<S> {
         self.list.borrow().clone()
     }
 
-    /// Puts an inode that is in the change on the list.
+    /// Adds an inode, which was fetched into the change.
     pub(crate) fn add(&self, change: &Change<S>, place: &InodePlace) -> Result<(), Error> {
         if self.list.borrow().contains(&place.number) {
             return Ok(());
@@ -55,7 +55,7 @@ impl<S: BlockSource> OrphanList<S> {
         self.list.borrow().contains(&number)
     }
 
-    /// Brings the inode that names this one on the list into the change, if it is not the superblock that does.
+    /// Fetches the predecessor of an inode into the change; `None` if that is the superblock.
     pub(crate) async fn plan_removal(&self, change: &Change<S>, number: u32) -> Result<Option<InodePlace>, Error> {
         let newer = {
             let orphans = self.list.borrow();
@@ -68,7 +68,7 @@ impl<S: BlockSource> OrphanList<S> {
         }
     }
 
-    /// Takes an inode from the list, as planned. Its own field is the caller's.
+    /// Removes an inode as planned. The caller updates the inode's own `i_dtime`.
     pub(crate) fn remove(&self, change: &Change<S>, number: u32, newer: Option<&InodePlace>) -> Result<(), Error> {
         let Some(place) = self.list.borrow().iter().position(|&orphan| orphan == number) else { return Ok(()) };
         let before = place.checked_sub(1).and_then(|place| self.list.borrow().get(place).copied()).unwrap_or(0);
@@ -82,7 +82,8 @@ impl<S: BlockSource> OrphanList<S> {
         Ok(())
     }
 
-    /// Reads the list from the disk, as far as it can be read, and gives its inodes with their link counts, newest first.
+    /// Reads the list from the disk, as far as it can be read, and returns its inodes, newest first, with their link
+    /// counts.
     pub(crate) async fn load(&self) -> Vec<(u32, u16)> {
         let head = self.store.orphan_head();
         let mut chain = Vec::new();

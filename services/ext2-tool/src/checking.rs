@@ -23,8 +23,8 @@ const STATUS_FAULTY: i32 = 4;
 /// The mode of this name.
 pub(crate) fn mode(name: &str) -> Result<Mode, Refusal> {
     Ok(match name {
-        "look" => Mode::Look,
-        "mend" => Mode::Mend,
+        "look" => Mode::Report,
+        "mend" => Mode::Preen,
         "repair" => Mode::Repair,
         other => {
             let sentence = format_args!("there is no mode `{other}`; give `look`, `mend` or `repair`");
@@ -69,7 +69,7 @@ pub(crate) async fn check_disk<S: BlockSource>(
     output.write(alloc::format!("{disk}: {summary}\n").as_bytes())?;
     Ok(match summary.outcome {
         Outcome::Clean => STATUS_CLEAN,
-        Outcome::Mended => STATUS_MENDED,
+        Outcome::Repaired => STATUS_MENDED,
         Outcome::Faulty => STATUS_FAULTY,
     })
 }
@@ -79,7 +79,7 @@ fn lines(disk: &str, findings: Vec<Finding>, count: usize, written: bool) -> Str
     let mut lines = String::new();
     let more = count - findings.len();
     for mut finding in findings {
-        if finding.done == Done::Mended && !written {
+        if finding.done == Done::Repaired && !written {
             finding.done = Done::Left;
         }
         // Writing to a String cannot fail.

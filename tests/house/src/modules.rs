@@ -65,7 +65,7 @@ impl Graph {
 
 fn is_for_tests(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
-    file.ends_with("tests.rs") || file.starts_with("test_")
+    file.ends_with("tests.rs") || file.starts_with("test_") || path.contains("/tests/")
 }
 
 /// The module path of a file: `a/mod.rs` and `a.rs` are `a`, `lib.rs` is the root.

@@ -1,7 +1,7 @@
 //! Allocation of blocks in holes and past the end of a file.
 //!
-//! Two steps: [`grow`](BlockMap::grow) allocates the blocks and adds every table that will change to the change, and can
-//! fail; [`install`](BlockMap::install) writes the block numbers, and cannot. In between the caller fills the blocks or
+//! Two steps: [`grow`](BlockMap::grow) allocates the blocks and fetches every table that will change, and can fail;
+//! [`install`](BlockMap::install) writes the block numbers, and cannot. In between the caller fills the blocks or
 //! frees them.
 
 use alloc::vec::Vec;
@@ -13,22 +13,22 @@ use crate::format::write_u32;
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Runs that one step of growth consists of at most, which bounds the groups that it touches.
+/// Maximum runs of one growth, which bounds the groups that it touches.
 const MAX_RUNS: usize = 8;
-/// Blocks that one step of growth changes at most: bitmap and descriptor for each run, the tables that are new, the
-/// leaf and the table above it.
+/// Maximum metadata blocks that one growth changes: bitmap and descriptor of each run, new tables, the leaf and the
+/// table above it.
 pub(crate) const GROW_BLOCKS: usize = MAX_RUNS * 2 + 5;
 
-/// Blocks taken for a file, not yet in its tables.
+/// Blocks allocated for a file but not yet mapped.
 pub(crate) struct Growth {
     logical: u64,
-    /// Runs of the volume: first block and number.
+    /// First block and length of each run.
     pub(crate) runs: Vec<(u32, u32)>,
-    /// The way through the tables; `None` for the direct blocks.
+    /// The path through the tables; `None` for the direct blocks.
     steps: Option<Steps>,
-    /// The tables on the way that exist, the outermost first.
+    /// Existing tables on the path, outermost first.
     existing: Vec<u32>,
-    /// Those that are new.
+    /// New tables on the path.
     tables: Vec<u32>,
 }
 
@@ -37,12 +37,12 @@ impl Growth {
         self.runs.iter().map(|run| u64::from(run.1)).sum()
     }
 
-    /// The blocks, one after the other.
+    /// The block numbers in order.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.runs.iter().flat_map(|&(first, count)| first..first + count)
     }
 
-    /// Writes into the inode what concerns it. `sectors` are those of a block.
+    /// Updates the inode's block count and slots. `sectors` is the number of sectors of a block.
     pub(crate) fn note(&self, inode: &mut Inode, sectors: u32) {
         let blocks = self.blocks() as u32 + self.tables.len() as u32;
         inode.sectors = inode.sectors.saturating_add(blocks.saturating_mul(sectors));
@@ -58,7 +58,7 @@ impl Growth {
 }
 
 impl<S: BlockSource> BlockMap<S> {
-    /// Takes blocks for a file's hole from `logical` on: at least one, at most `most` and as many as the window has.
+    /// Allocates blocks for the hole at `logical`: at least one, at most `most`, and none beyond the window.
     pub(crate) async fn grow(
         &self,
         change: &Change<S>,
@@ -111,7 +111,7 @@ impl<S: BlockSource> BlockMap<S> {
             }
             let (first, count) = match self.store.allocator().allocate_blocks(change, goal, left).await {
                 Ok(run) => run,
-                // What there is room for is better than nothing.
+                // A shorter growth than asked for.
                 Err(Error::NoSpace) if !growth.runs.is_empty() => break,
                 Err(error) => return Err(error),
             };
@@ -125,7 +125,7 @@ impl<S: BlockSource> BlockMap<S> {
         if growth.runs.is_empty() { Err(Error::NoSpace) } else { Ok(()) }
     }
 
-    /// Gives the blocks of a growth back that is not to be. What fails stays taken, which loses room but no data.
+    /// Frees the blocks of a growth that is not installed. Blocks that cannot be freed leak until the next check.
     pub(crate) async fn give_back(&self, change: &Change<S>, growth: &Growth) {
         for &(first, count) in &growth.runs {
             let _ = self.store.allocator().free_blocks(change, first, count).await;
@@ -135,7 +135,7 @@ impl<S: BlockSource> BlockMap<S> {
         }
     }
 
-    /// Writes the tables. The inode gets its part by [`Growth::note`], in the same change.
+    /// Writes the tables. [`Growth::note`] updates the inode, in the same change.
     pub(crate) fn install(&self, change: &Change<S>, inode: u32, growth: &Growth) -> Result<(), Error> {
         let Some(steps) = growth.steps else { return Ok(()) };
         let places = steps.places();
@@ -164,7 +164,7 @@ impl<S: BlockSource> BlockMap<S> {
         Ok(())
     }
 
-    /// Brings the cached leaf up to date.
+    /// Updates the cached leaf.
     fn note_leaf(&self, inode: u32, growth: &Growth, leaf_place: usize) {
         let window = (growth.logical - DIRECT_BLOCKS as u64) / self.per_block();
         let leaf = match growth.tables.last() {
@@ -183,7 +183,7 @@ impl<S: BlockSource> BlockMap<S> {
         numbers.iter_mut().skip(leaf_place).zip(growth.numbers()).for_each(|(place, number)| *place = number);
     }
 
-    /// Where a block of a file is best put: behind the one before it, else where its folder's files are.
+    /// The allocation goal of a block: after the preceding block, else in the inode's group.
     async fn goal(&self, inode: &Inode, logical: u64) -> u32 {
         if let Some(before) = logical.checked_sub(1)
             && let Ok(Run::Blocks { first, .. }) = self.run(inode, before, 1).await

@@ -21,12 +21,12 @@ use crate::inode::InodeTable;
 use crate::source::BlockSource;
 use crate::store::Store;
 
-/// Consecutive blocks of a file that are one piece of the volume.
+/// Consecutive blocks of a file that are consecutive on the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// Blocks that were never written and read as zeros.
+    /// Unmapped blocks, which read as zeros.
     Hole { blocks: u64 },
-    /// Blocks of the volume, checked to lie in it.
+    /// Blocks that were checked to lie in the volume.
     Blocks { first: u32, blocks: u64 },
 }
 
@@ -38,17 +38,17 @@ impl Run {
     }
 }
 
-/// A leaf table and the block that it was read from; an absent one, with block 0, is a hole as long as a table.
+/// A leaf table and its block; an absent one has block 0 and stands for a hole of a whole window.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     block: u32,
     numbers: Rc<RefCell<Vec<u32>>>,
 }
 
-/// Bytes that a cached leaf counts for besides its numbers.
+/// Bytes charged for a cached leaf besides its numbers.
 const LEAF_COST: usize = size_of::<Leaf>() + size_of::<RefCell<Vec<u32>>>() + 64;
 
-/// The way from an inode to a number in a table: the inode's slot, and the place to go on from in each table.
+/// The path from an inode to a block number: the inode's slot, and the index in each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steps {
     pub(crate) slot: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// The way to a block of a file behind the direct ones.
+    /// The path to a block after the direct ones.
     fn new(logical: u64, per_block: u64) -> Steps {
         let beyond = logical.saturating_sub(DIRECT_BLOCKS as u64);
         let (window, within) = (beyond / per_block, (beyond % per_block) as usize);
@@ -73,7 +73,7 @@ impl Steps {
         }
     }
 
-    /// The places in the tables, the outermost first; the last is in the leaf.
+    /// The indices in the tables, outermost first; the last is in the leaf.
     pub(crate) fn places(&self) -> &[usize] {
         &self.places[..self.depth]
     }
@@ -125,8 +125,7 @@ impl<S: BlockSource> BlockMap<S> {
         self.store.geometry().numbers_per_block().into()
     }
 
-    /// The run of at most `most` blocks that begins with this block of a file. It ends where the table does at the
-    /// latest.
+    /// The run of at most `most` blocks at `logical`. It does not cross the end of a table.
     pub(crate) async fn run(&self, inode: &Inode, logical: u64, most: u64) -> Result<Run, Error> {
         match self.cached_run(inode, logical, most) {
             Some(run) => run,
@@ -137,7 +136,7 @@ impl<S: BlockSource> BlockMap<S> {
         }
     }
 
-    /// The same where no table has to be read for it.
+    /// The same if no table has to be read; `None` otherwise.
     pub(crate) fn cached_run(&self, inode: &Inode, logical: u64, most: u64) -> Option<Result<Run, Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let numbers = &inode.blocks[logical as usize..DIRECT_BLOCKS];
@@ -148,7 +147,7 @@ impl<S: BlockSource> BlockMap<S> {
         Some(self.run_in(&leaf, inode, logical, most))
     }
 
-    /// Which of the leaf tables has this block, which is not one of the direct ones.
+    /// The window of a block that is not direct.
     fn window(&self, logical: u64) -> u64 {
         (logical - DIRECT_BLOCKS as u64) / self.per_block()
     }
@@ -165,7 +164,7 @@ impl<S: BlockSource> BlockMap<S> {
         self.run_of(&rest[..most.min(rest.len())], Structure::IndirectBlock(inode.number), leaf.block.into())
     }
 
-    /// The leaf table for this block of the file, which is not one of the direct ones.
+    /// The leaf table of a block that is not direct.
     async fn leaf(&self, inode: &Inode, logical: u64) -> Result<Leaf, Error> {
         let window = self.window(logical);
         let cached = self.leaves.borrow_mut().get((inode.number, window));
@@ -194,7 +193,7 @@ impl<S: BlockSource> BlockMap<S> {
         self.leaves.borrow_mut().insert((number, window), leaf.clone(), cost);
     }
 
-    /// The tables that there are on the way, the outermost first.
+    /// The existing tables on the path, outermost first.
     async fn tables(&self, inode: &Inode, steps: &Steps) -> Result<Vec<u32>, Error> {
         let mut tables = Vec::with_capacity(steps.depth);
         let (mut structure, mut holder) = (Structure::Inode(inode.number), inode.home_block);
@@ -214,14 +213,14 @@ impl<S: BlockSource> BlockMap<S> {
         Ok(tables)
     }
 
-    /// A number in a table; there is none behind its end.
+    /// The block number at an index of a table, or 0 beyond its end.
     async fn number_in(&self, table: u32, place: usize) -> Result<u32, Error> {
         self.store
             .read_block(table, |bytes| bytes.get(place * 4..place * 4 + 4).map_or(0, |number| read_u32(number, 0)))
             .await
     }
 
-    /// The run at the beginning of a table's rest, which is not empty.
+    /// The run at the start of a slice of block numbers, which is not empty.
     fn run_of(&self, numbers: &[u32], structure: Structure, holder: u64) -> Result<Run, Error> {
         let first = numbers.first().copied().unwrap_or(0);
         if first == 0 {

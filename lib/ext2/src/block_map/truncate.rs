@@ -14,28 +14,28 @@ use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Runs that one piece frees at most; each may lie in two groups.
+/// Maximum runs freed in one piece; each may lie in two groups.
 const MAX_RUNS: usize = 16;
-/// Blocks that one piece changes at most: bitmaps and descriptors, two tables, those of a table that is freed.
+/// Maximum metadata blocks that one piece changes: bitmaps and descriptors, two tables, those of a table that is freed.
 pub(crate) const TRUNCATE_BLOCKS: usize = MAX_RUNS * 4 + 6;
 
-/// What a piece came to.
+/// Outcome of a piece.
 pub(crate) struct Piece {
-    /// Whether nothing is left to be freed.
+    /// Whether nothing remains to be freed.
     pub(crate) is_last: bool,
-    /// What was found damaged, and is let go of.
+    /// Corruption that was found; the blocks behind it are not freed.
     pub(crate) damage: Option<Error>,
 }
 
-/// Where a number stands that leads to a table, and how many of the blocks below stay.
+/// Location of a pointer to a table, and the number of blocks below it that are kept.
 #[derive(Clone, Copy)]
 struct Pointer {
-    /// The table and the place in it; `None` for the inode's slot.
+    /// The table and the index in it; `None` for the inode's slot.
     holder: Option<(u32, usize)>,
     kept: u64,
 }
 
-/// The last table of a tree that has something to free.
+/// The last table of a tree with blocks to free.
 struct Tail {
     slot: usize,
     pointers: Vec<Pointer>,
@@ -44,15 +44,15 @@ struct Tail {
 }
 
 enum Found {
-    /// A leaf; numbers from this place on go. The other is the leaf's window.
+    /// A leaf whose numbers are freed from this index on, and its window.
     Leaf { from: usize, window: u64 },
-    /// A table with nothing in it.
+    /// An empty table.
     Empty,
-    /// No table, but a number that cannot be one's.
+    /// An invalid block number in place of a table.
     Wild(Error),
 }
 
-/// Blocks of the volume that stand one after the other in a table.
+/// A run of consecutive blocks in a table.
 struct Stretch {
     place: usize,
     first: u32,
@@ -60,7 +60,7 @@ struct Stretch {
 }
 
 impl<S: BlockSource> BlockMap<S> {
-    /// Takes away what there is behind the first `kept` blocks of a file, from the end, as much as one piece may.
+    /// Frees one piece of the blocks after the first `kept`, from the end.
     pub(crate) async fn truncate(&self, change: &Change<S>, place: &InodePlace, kept: u64) -> Result<Piece, Error> {
         let inode = self.inodes.get_any(place.number).await?;
         for depth in (1..=3).rev() {
@@ -87,7 +87,7 @@ impl<S: BlockSource> BlockMap<S> {
         Ok(Piece { is_last: true, damage })
     }
 
-    /// Looks for the last table below a slot that has something to free.
+    /// Finds the last table below a slot with blocks to free.
     async fn tail(&self, inode: &Inode, depth: usize, kept: u64) -> Result<Option<Tail>, Error> {
         let per_block = self.per_block();
         let base: u64 = DIRECT_BLOCKS as u64 + (1..depth as u32).map(|level| per_block.pow(level)).sum::<u64>();
@@ -126,7 +126,7 @@ impl<S: BlockSource> BlockMap<S> {
         Ok(None)
     }
 
-    /// Frees what the last table has, and the table if then nothing is in it. Gives what was damaged.
+    /// Frees the blocks of the last table, and the table if it is then empty. Returns corruption that was found.
     async fn cut_tail(&self, change: &Change<S>, place: &InodePlace, tail: Tail) -> Result<Option<Error>, Error> {
         for pointer in &tail.pointers {
             if let Some((table, _)) = pointer.holder {
@@ -143,7 +143,7 @@ impl<S: BlockSource> BlockMap<S> {
             }
         };
         if damage.is_some() {
-            // The outermost of which nothing stays: it may name itself or lead to thousands that do.
+            // The outermost pointer below which nothing is kept: the table may refer to itself.
             let wild = matches!(tail.what, Found::Wild(_)).then(|| tail.pointers.last()).flatten();
             let pointer = tail.pointers.iter().find(|pointer| pointer.kept == 0).or(wild);
             if let Some(pointer) = pointer {
@@ -182,7 +182,7 @@ impl<S: BlockSource> BlockMap<S> {
         Ok(damage)
     }
 
-    /// Frees blocks. Gives the damage that kept it from doing so, if it was that.
+    /// Frees blocks. Returns the corruption that prevented it, if any.
     async fn free_stretch(
         &self,
         change: &Change<S>,
@@ -226,8 +226,8 @@ impl<S: BlockSource> BlockMap<S> {
         }
     }
 
-    /// Puts another block in the place of one that a file has, in the inode or the leaf, both brought into the
-    /// change by [`fetch_leaf`](BlockMap::fetch_leaf).
+    /// Replaces a block of a file in the inode or the leaf; [`fetch_leaf`](BlockMap::fetch_leaf) added both to the
+    /// change.
     pub(crate) fn exchange_block(
         &self,
         change: &Change<S>,
@@ -246,7 +246,7 @@ impl<S: BlockSource> BlockMap<S> {
         self.store.change_block(change, leaf, |bytes| write_u32(bytes, index * 4, block))
     }
 
-    /// Brings the leaf table for a block of a file that exists into the change; `None` for a direct block.
+    /// Adds the leaf table of a mapped block to the change; `None` for a direct block.
     pub(crate) async fn fetch_leaf(
         &self,
         change: &Change<S>,
@@ -262,7 +262,7 @@ impl<S: BlockSource> BlockMap<S> {
     }
 }
 
-/// The stretches of a table from a place on, the last first, at most as many as a piece may free.
+/// The runs of a table from index `from` on, last first, at most [`MAX_RUNS`].
 fn stretches(numbers: &[u32], from: usize) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for (place, &number) in numbers.iter().enumerate().skip(from).rev() {

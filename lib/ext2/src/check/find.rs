@@ -264,17 +264,17 @@ async fn outvoted<S: BlockSource>(
     if theirs != other || *theirs == mine || matches!(geometry.backups, Backups::Two(_)) {
         return Ok(Found::new(first, volume, None));
     }
-    let mut mended = first;
+    let mut repaired = first;
     for offset in [field::INODES_COUNT, field::BLOCKS_COUNT, field::BLOCKS_PER_GROUP, field::INODES_PER_GROUP] {
-        write_u32(&mut mended, offset, read_u32(bytes, offset));
+        write_u32(&mut repaired, offset, read_u32(bytes, offset));
     }
     for offset in [field::INODE_SIZE, own::SPARE_DESCRIPTORS] {
-        write_u16(&mut mended, offset, read_u16(bytes, offset));
+        write_u16(&mut repaired, offset, read_u16(bytes, offset));
     }
     for (offset, mask) in LAYOUT_FEATURES {
-        let features = read_u32(&mended, offset) & !mask | read_u32(bytes, offset) & mask;
-        write_u32(&mut mended, offset, features);
+        let features = read_u32(&repaired, offset) & !mask | read_u32(bytes, offset) & mask;
+        write_u32(&mut repaired, offset, features);
     }
-    let volume = examine(&mended, device.bytes())?;
-    Ok(Found::new(mended, volume, Some(*backup)))
+    let volume = examine(&repaired, device.bytes())?;
+    Ok(Found::new(repaired, volume, Some(*backup)))
 }

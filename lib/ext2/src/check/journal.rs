@@ -64,7 +64,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let elsewhere = device != 0 || self.superblock[field::JOURNAL_UUID..][..16] != [0; 16];
         if !self.volume.has(feature::HAS_JOURNAL) {
             let fault = if recover { Fault::JournalMissing } else { Fault::JournalFields };
-            if (recover || inode != 0 || elsewhere) && self.tell(fault).await? {
+            if (recover || inode != 0 || elsewhere) && self.report(fault).await? {
                 self.forget_journal().await?;
             } else if inode == JOURNAL_INODE {
                 // It stays, and so do its blocks.
@@ -92,13 +92,13 @@ impl<S: BlockSource> Checker<'_, S> {
             Err(_) => None,
         };
         let Some((journal, log)) = log else {
-            if self.tell(Fault::JournalDamaged).await? {
+            if self.report(Fault::JournalDamaged).await? {
                 self.forget_journal().await?;
             }
             return Ok(false);
         };
         self.journal = JOURNAL_INODE;
-        if elsewhere && self.tell(Fault::JournalFields).await? {
+        if elsewhere && self.report(Fault::JournalFields).await? {
             self.forget_elsewhere();
             self.write_superblock().await?;
         }
@@ -138,7 +138,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     /// A journal that is said to be empty, but is not: its changes are older than the volume's.
     async fn check_leftovers(&mut self, journal: &Journal) -> Result<(), CheckError> {
-        if journal.says.start != 0 && self.tell(Fault::JournalStale).await? {
+        if journal.says.start != 0 && self.report(Fault::JournalStale).await? {
             self.empty_journal(journal, journal.says.sequence).await?;
         }
         Ok(())
@@ -191,7 +191,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     /// Replays the log.
     async fn replay(&mut self, journal: &Journal, log: &Log) -> Result<(), CheckError> {
-        let mend = self.tell(Fault::JournalNotReplayed).await?;
+        let repair = self.report(Fault::JournalNotReplayed).await?;
         for (&block, copy) in &log.copies {
             self.copy_block(journal.place(copy.position), block).await?;
             if copy.is_escaped {
@@ -204,7 +204,7 @@ impl<S: BlockSource> Checker<'_, S> {
             self.reserved.insert(block);
         }
         self.read_superblock_again().await?;
-        if !mend {
+        if !repair {
             return Ok(());
         }
         self.replayed = Some(Replayed::Gone);

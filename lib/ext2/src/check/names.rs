@@ -89,7 +89,7 @@ impl<S: BlockSource> Checker<'_, S> {
                     seen.insert(name, inode);
                     continue;
                 };
-                if !self.tell(Fault::DuplicateName { folder: visit.node.number, name: name.clone() }).await? {
+                if !self.report(Fault::DuplicateName { folder: visit.node.number, name: name.clone() }).await? {
                     continue;
                 }
                 self.drop_index(&mut visit.node).await?;

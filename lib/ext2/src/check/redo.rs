@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 
 use super::CheckError;
-use super::device::{Device, LINE_BYTES};
+use super::device::{Device, PAGE_BYTES};
 use super::fault::Fault;
 use super::overlay::Piece;
 use super::state::Checker;
@@ -105,7 +105,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let bytes = self.device.read(OFFSET, BYTES).await?;
         self.volume = examine(&bytes, self.device.bytes())?;
         self.superblock = bytes;
-        self.left_before += u64::from(!self.tell(Fault::RepairCutOff).await?);
+        self.left_before += u64::from(!self.report(Fault::RepairCutOff).await?);
         Ok(())
     }
 
@@ -215,4 +215,4 @@ impl<S: BlockSource> Device<'_, S> {
     }
 }
 
-const _: () = assert!(LINE_BYTES.is_multiple_of(4096) && POINTER + POINTER_BYTES <= BYTES - 8);
+const _: () = assert!(PAGE_BYTES.is_multiple_of(4096) && POINTER + POINTER_BYTES <= BYTES - 8);

@@ -221,9 +221,9 @@ impl<S: BlockSource> Checker<'_, S> {
         if self.is_first_round() && !self.is_marked() {
             let state = read_u16(&self.superblock, field::STATE);
             if state & STATE_ERRORS != 0 {
-                self.tell(Fault::ErrorsRecorded).await?;
+                self.report(Fault::ErrorsRecorded).await?;
             } else if state & STATE_CLEAN == 0 {
-                self.tell(Fault::NotClean).await?;
+                self.report(Fault::NotClean).await?;
             }
         }
         Ok(())
@@ -249,7 +249,7 @@ impl<S: BlockSource> Checker<'_, S> {
     async fn expect_wide(&mut self, name: &'static str, offset: usize, right: u32) -> Result<(), CheckError> {
         let says = read_u32(&self.superblock, offset);
         let fault = Fault::SuperblockField { field: name, says: says.into(), right: right.into() };
-        if says != right && self.tell(fault).await? {
+        if says != right && self.report(fault).await? {
             write_u32(&mut self.superblock, offset, right);
             self.write_superblock().await?;
         }
@@ -259,7 +259,7 @@ impl<S: BlockSource> Checker<'_, S> {
     async fn expect_narrow(&mut self, name: &'static str, offset: usize, right: u16) -> Result<(), CheckError> {
         let says = read_u16(&self.superblock, offset);
         let fault = Fault::SuperblockField { field: name, says: says.into(), right: right.into() };
-        if says != right && self.tell(fault).await? {
+        if says != right && self.report(fault).await? {
             write_u16(&mut self.superblock, offset, right);
             self.write_superblock().await?;
         }
@@ -269,7 +269,7 @@ impl<S: BlockSource> Checker<'_, S> {
     /// Checks that the superblock owns up to what the inodes use.
     pub(super) async fn check_features(&mut self) -> Result<(), CheckError> {
         let has = self.volume.read_only & READ_ONLY_LARGE_FILE != 0;
-        if self.needs_large_file && !has && self.tell(Fault::MissingFeature { name: "large_file" }).await? {
+        if self.needs_large_file && !has && self.report(Fault::MissingFeature { name: "large_file" }).await? {
             if self.volume.revision == 0 {
                 write_u32(&mut self.superblock, field::REVISION, 1);
                 write_u32(&mut self.superblock, field::FIRST_INODE, FIRST_INODE);
@@ -289,7 +289,7 @@ impl<S: BlockSource> Checker<'_, S> {
         for group in (1..geometry.groups).filter(|&group| geometry.has_superblock(group)) {
             let first = geometry.group_first(group);
             let mut bytes = self.read_block(first).await?;
-            if !self.is_backup(&bytes) && self.tell(Fault::BackupSuperblock { group }).await? {
+            if !self.is_backup(&bytes) && self.report(Fault::BackupSuperblock { group }).await? {
                 bytes[..BYTES].copy_from_slice(&self.superblock);
                 if self.volume.revision > 0 {
                     write_u16(&mut bytes, field::GROUP_NUMBER, group as u16);

@@ -1,8 +1,8 @@
-//! Changing the names of a folder.
+//! Changing directory entries.
 //!
-//! A change is planned first: that finds the place, takes the blocks, and brings every block into the store's
-//! change that will be written, all of which can fail. Making it then cannot. What an insertion took is not given
-//! back, so that planning it has to be the last thing that can fail.
+//! A plan finds the place, allocates blocks, and fetches every block to be written into the change, all of which can
+//! fail. Carrying it out then cannot. The blocks that a planned insertion allocated are not freed again, so planning it
+//! has to be the last step of an operation that can fail.
 
 use alloc::vec::Vec;
 
@@ -17,25 +17,25 @@ use crate::inode::InodePlace;
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Blocks that putting a name in changes at most: two tables and a leaf, as many new ones, growth on both sides of a
-/// window's end, the folder's inode.
+/// Maximum metadata blocks that an insertion changes: two htree nodes and a leaf, as many new ones, growth on both
+/// sides of a window's end, the directory's inode.
 pub(crate) const INSERT_BLOCKS: usize = 3 + 3 + 2 * GROW_BLOCKS + 1;
-/// Blocks that a folder may need for one more name: two or three of its own and the tables for them.
+/// Maximum blocks that an insertion allocates: up to three directory blocks and the indirect blocks for them.
 pub(crate) const INSERT_NEW_BLOCKS: u32 = 3 + 4;
-/// How names are hashed where the volume does not say.
+/// Hash version if the superblock has no valid one: half_md4.
 const DEFAULT_HASH_VERSION: u8 = 1;
 
 /// A planned insertion.
 pub(crate) struct Insertion {
     place: Place,
-    /// The folder gets or loses its index.
+    /// Whether the directory gains or loses its htree.
     index: Option<IndexChange>,
 }
 
 enum Place {
     /// A block with room.
     Room(FolderBlock),
-    /// Blocks as they are to be.
+    /// New contents of blocks.
     Blocks { old: Vec<(FolderBlock, Vec<u8>)>, new: Vec<Vec<u8>>, growths: Vec<Growth>, first_new: u64 },
 }
 
@@ -46,7 +46,7 @@ enum IndexChange {
 }
 
 impl Insertion {
-    /// What the insertion takes of the volume.
+    /// The blocks that the insertion allocated.
     pub(crate) fn growths(&self) -> &[Growth] {
         match &self.place {
             Place::Room(_) => &[],
@@ -54,8 +54,7 @@ impl Insertion {
         }
     }
 
-    /// The blocks in which names may have another place afterwards, counted from the folder's beginning and of the
-    /// volume.
+    /// Blocks to which the insertion may move other entries: index in the directory, and block of the volume.
     pub(crate) fn rewritten(&self) -> Vec<(u64, u32)> {
         match &self.place {
             Place::Room(_) => Vec::new(),
@@ -68,7 +67,7 @@ impl Insertion {
 }
 
 impl<S: BlockSource> Directories<S> {
-    /// Plans to put a name in that the folder does not have.
+    /// Plans to insert a name that the directory does not have.
     pub(crate) async fn plan_insertion(
         &self,
         change: &Change<S>,
@@ -103,7 +102,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(Insertion { place, index })
     }
 
-    /// Plans to put a name in by the folder's index; `None` if the index is damaged or full.
+    /// Plans to insert a name through the htree; `None` if the htree is corrupt or full.
     async fn plan_in_index(
         &self,
         change: &Change<S>,
@@ -124,7 +123,7 @@ impl<S: BlockSource> Directories<S> {
         }
     }
 
-    /// The blocks of a folder of one full block, with an index and the new name.
+    /// The blocks of a directory of one full block, converted to an htree, with the new name.
     async fn images_with_index(&self, folder: &Inode, new: &NewEntry<'_>) -> Result<Option<Vec<Image>>, Error> {
         let place = self.folder_block(folder, 0).await?;
         let block = self.read_folder_block(&place, |block| Ok(block.to_vec())).await?;
@@ -146,7 +145,7 @@ impl<S: BlockSource> Directories<S> {
         htree::insert_splitting(way, 2, new, &hasher, format).map_err(|problem| self.bad_entry(&place, (0, problem)))
     }
 
-    /// Takes the blocks that are new among these, and brings the others into the change.
+    /// Allocates the new ones of these blocks, and fetches the others into the change.
     async fn plan_images(
         &self,
         change: &Change<S>,
@@ -183,7 +182,7 @@ impl<S: BlockSource> Directories<S> {
                 Ok(growth) => {
                     next += growth.blocks();
                     growths.push(growth);
-                    // Where it ended within a table, the rest found no room.
+                    // A growth that ends within a window ran out of space.
                     let in_window = next < DIRECT_BLOCKS as u64
                         || !(next - DIRECT_BLOCKS as u64)
                             .is_multiple_of(self.store.geometry().numbers_per_block().into());
@@ -208,7 +207,7 @@ impl<S: BlockSource> Directories<S> {
         .await
     }
 
-    /// The first block of a folder with room for so many bytes.
+    /// The first block of a directory with room for an entry of `bytes` bytes.
     async fn find_room(&self, folder: &Inode, blocks: u64, bytes: usize) -> Result<Option<FolderBlock>, Error> {
         let known = self.names.borrow_mut().with(folder.number, |names| names.block_with_room(bytes));
         if let Some(index) = known {
@@ -224,7 +223,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(None)
     }
 
-    /// Makes a planned insertion. The folder's inode is in the change.
+    /// Carries out a planned insertion. The directory's inode is in the change.
     pub(crate) fn insert_entry(
         &self,
         change: &Change<S>,
@@ -285,7 +284,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(())
     }
 
-    /// Notes in memory where names are after blocks were written anew.
+    /// Updates the name index after blocks were rewritten.
     fn note_images(&self, folder: u32, insertion: &Insertion, new: &NewEntry<'_>) {
         let mut names = self.names.borrow_mut();
         match &insertion.place {
@@ -300,8 +299,8 @@ impl<S: BlockSource> Directories<S> {
         }
     }
 
-    /// Takes a name out whose block, and the folder's inode, are in the change. Where an insertion has come between,
-    /// `rewritten` is where the name may be as well.
+    /// Removes a name whose block and directory inode are in the change. After an insertion in the same change, the
+    /// name may have moved to one of the `rewritten` blocks.
     pub(crate) fn remove_entry(
         &self,
         change: &Change<S>,
@@ -333,7 +332,7 @@ impl<S: BlockSource> Directories<S> {
         Err(self.bad_entry(&place, (0, Problem::Missing("a name that was there"))))
     }
 
-    /// Makes a name lead to another inode. Its block and the folder's inode are in the change.
+    /// Makes an entry refer to another inode. Its block and the directory's inode are in the change.
     pub(crate) fn replace_entry(
         &self,
         change: &Change<S>,

@@ -1,4 +1,4 @@
-//! Finding a name in a folder.
+//! Looking up a name in a directory.
 
 use alloc::vec::Vec;
 
@@ -11,10 +11,10 @@ use crate::format::hash::Hasher;
 use crate::format::inode::{Inode, flag};
 use crate::source::BlockSource;
 
-/// A folder of more blocks has its names in memory, if it has no index on the disk.
+/// A directory of more blocks without an htree gets an in-memory name index.
 const BLOCKS_WITHOUT_INDEX: u64 = 2;
 
-/// A step down the tree: the block of the folder that has the table, and the place in it that leads on.
+/// A step down the htree: the directory block of the node, and the entry that was followed.
 #[derive(Clone, Copy)]
 struct Step {
     table: u32,
@@ -22,16 +22,16 @@ struct Step {
     count: usize,
 }
 
-/// The way to the leaf in which a name is, or would be.
+/// The path to the leaf in which a name is or would be.
 pub(crate) struct Probe {
     pub(crate) hasher: Hasher,
     steps: Vec<Step>,
-    /// The leaf's place in the folder.
+    /// The leaf's block in the directory.
     pub(crate) leaf: u32,
 }
 
 impl<S: BlockSource> Directories<S> {
-    /// Where a name is in a folder.
+    /// Finds the entry of a name.
     pub(crate) async fn find(&self, folder: &Inode, name: &[u8]) -> Result<Option<Found>, Error> {
         if name.len() > LONGEST_NAME {
             return Err(Error::NameTooLong);
@@ -62,7 +62,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(None)
     }
 
-    /// Looks for a name in one block of a folder.
+    /// Looks up a name in one block of a directory.
     async fn find_in(&self, folder: &Inode, index: u64, name: &[u8]) -> Result<Option<Found>, Error> {
         let place = self.folder_block(folder, index).await?;
         let inode = self.read_folder_block(&place, |block| {
@@ -78,7 +78,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(inode.await?.map(|inode| Found { index, block: place.block, inode }))
     }
 
-    /// Brings a folder's names into memory. Gives whether they are there; too many are not held.
+    /// Builds the name index of a directory. Returns false if it would exceed the limit.
     pub(crate) async fn load_names(&self, folder: &Inode, blocks: u64) -> Result<bool, Error> {
         let limit = {
             let mut names = self.names.borrow_mut();
@@ -110,13 +110,12 @@ impl<S: BlockSource> Directories<S> {
         Ok(true)
     }
 
-    /// Whether a folder says that it has an index, on a volume that may have such.
+    /// Whether a directory has an htree, on a volume with the feature `dir_index`.
     pub(crate) fn has_index(&self, folder: &Inode) -> bool {
         folder.flags & flag::INDEX != 0 && self.format.has_dir_index
     }
 
-    /// Goes down a folder's index. `None` if it is not one that can be used: then the folder is read as if it had
-    /// none.
+    /// Descends the htree of a directory. `None` if it is not valid: then the directory is read linearly.
     pub(crate) async fn probe(&self, folder: &Inode, blocks: u64, name: &[u8]) -> Result<Option<Probe>, Error> {
         let place = self.folder_block(folder, 0).await?;
         let Ok(root) = self.read_folder_block(&place, |block| Ok(htree::root(block))).await? else { return Ok(None) };
@@ -153,7 +152,7 @@ impl<S: BlockSource> Directories<S> {
         name: &[u8],
     ) -> Result<Option<Found>, Error> {
         let hash = probe.hasher.hash(name);
-        // A folder has at most so many leaves; tables that lead round in a circle have no more.
+        // Bounds a cycle in the htree.
         for _ in 0..blocks {
             if let Some(found) = self.find_in(folder, probe.leaf.into(), name).await? {
                 return Ok(Some(found));
@@ -165,7 +164,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(None)
     }
 
-    /// Goes on to the leaf after this one, if it has names with the same hash.
+    /// Advances to the next leaf if it continues the same hash.
     async fn next_leaf(&self, folder: &Inode, blocks: u64, probe: &mut Probe, hash: u32) -> Result<bool, Error> {
         let Some(level) = probe.steps.iter().rposition(|step| step.at + 1 < step.count) else { return Ok(false) };
         probe.steps[level].at += 1;
@@ -195,7 +194,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(true)
     }
 
-    /// The blocks on the way to a leaf, to be changed.
+    /// Copies of the blocks on the path to a leaf, to be changed.
     pub(crate) async fn way(&self, folder: &Inode, probe: &Probe) -> Result<Way, Error> {
         let mut tables = Vec::with_capacity(probe.steps.len());
         for step in &probe.steps {

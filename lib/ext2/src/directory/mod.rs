@@ -1,8 +1,8 @@
-//! Folders: listing them, finding a name, and changing names.
+//! Directories: listing, lookup, and changes of entries.
 //!
-//! A folder is listed entry after entry, also where it has an index: the index hides in entries that are not in
-//! use. A name is found through the folder's index on the disk ([`htree`]), or for a folder of more than a few
-//! blocks without one through its names in memory ([`names`]). [`change`] plans changes and makes them.
+//! Listing is linear, also with an htree, whose nodes look like unused entries. A name is looked up through the
+//! [`htree`], or in a directory of more than a few blocks without one through an in-memory index ([`names`]).
+//! [`change`] plans changes and carries them out.
 
 pub(crate) mod change;
 mod htree;
@@ -59,7 +59,7 @@ pub(crate) struct Found {
     pub(crate) inode: u32,
 }
 
-/// A block of a folder, as errors name places in it.
+/// A block of a directory, with what errors need to refer to it.
 #[derive(Clone, Copy)]
 pub(crate) struct FolderBlock {
     folder: u32,
@@ -153,7 +153,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(listing)
     }
 
-    /// Adds the names of a block from a position on. Gives where to go on if that is in this block.
+    /// Appends the entries of a block from a position on. Returns the next position if the limit was reached.
     fn list_block(
         &self,
         place: &FolderBlock,
@@ -178,7 +178,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(None)
     }
 
-    /// Whether a folder has no names but `.` and `..`.
+    /// Whether a directory has no entries but `.` and `..`.
     pub(crate) async fn is_empty(&self, folder: &Inode) -> Result<bool, Error> {
         Ok(self.list(folder, 0, 1).await?.entries.is_empty())
     }
@@ -187,8 +187,8 @@ impl<S: BlockSource> Directories<S> {
         self.format.entries
     }
 
-    /// Blocks of a folder. It cannot have more than the volume, which bounds how long reading it
-    /// takes even if its block numbers all name the same block.
+    /// Number of blocks of a directory. At most those of the volume, which bounds the time to read it even if all its
+    /// block numbers are equal.
     pub(crate) fn folder_blocks(&self, folder: &Inode) -> Result<u64, Error> {
         if folder.kind != Kind::Directory {
             return Err(Error::NotADirectory);
@@ -204,7 +204,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(folder.size / self.blocks.block_bytes())
     }
 
-    /// A block of a folder, which has no holes.
+    /// Maps a block of a directory, which has no holes.
     pub(crate) async fn folder_block(&self, folder: &Inode, index: u64) -> Result<FolderBlock, Error> {
         match self.blocks.run(folder, index, 1).await? {
             Run::Blocks { first, .. } => Ok(FolderBlock { folder: folder.number, index, block: first }),
@@ -224,7 +224,7 @@ impl<S: BlockSource> Directories<S> {
         self.store.read_block(place.block, look).await?
     }
 
-    /// What is wrong with an entry at an offset of a block.
+    /// The error of a bad entry at an offset of a block.
     pub(crate) fn bad_entry(&self, place: &FolderBlock, (offset, problem): (usize, Problem)) -> Error {
         let here = place.index * self.blocks.block_bytes() + offset as u64;
         Error::corrupt(Structure::DirectoryEntry(place.folder, here), place.block.into(), problem)

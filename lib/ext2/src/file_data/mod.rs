@@ -44,7 +44,7 @@ impl<S: BlockSource> FileData<S> {
         FileData { store, admission, inodes, blocks, orphans }
     }
 
-    /// Reads content up to the file's end. The lock is held.
+    /// Reads content up to the end of the file, whose content lock is held.
     pub(crate) async fn read(&self, inode: &Inode, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let left = inode.size.saturating_sub(offset);
         let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
@@ -68,8 +68,7 @@ impl<S: BlockSource> FileData<S> {
         Ok(wanted)
     }
 
-    /// Has the disk load a part of a file that will be wanted, without waiting for anything. The content of `node`,
-    /// whose inode this is, is held.
+    /// Starts read-ahead of a part of a file without waiting. The content lock of `node`, whose inode this is, is held.
     pub(crate) fn read_ahead(self: &Rc<Self>, node: &Node, inode: &Inode, part: Range<u64>) {
         let block_bytes = self.blocks.block_bytes();
         let end = part.end.min(inode.size).div_ceil(block_bytes);
@@ -80,16 +79,16 @@ impl<S: BlockSource> FileData<S> {
             }
             logical += match self.blocks.cached_run(inode, logical, end - logical) {
                 Some(Ok(run)) => self.load_soon(run),
-                // What cannot be read now shows when it is.
+                // The error shows when the block is read.
                 Some(Err(_)) => return,
                 None => return self.read_ahead_of_tables(node, inode, logical..end),
             };
         }
     }
 
-    /// The same from a block on whose table has to be read first.
+    /// The same in a task, where an indirect block has to be read first.
     fn read_ahead_of_tables(self: &Rc<Self>, node: &Node, inode: &Inode, blocks: Range<u64>) {
-        // The inode stays as it is while the content is held; who waits to change it comes first.
+        // The lock keeps the inode unchanged; waiting writers take precedence.
         let Some(content) = node.content.try_acquire(Mode::Shared) else { return };
         let (files, inode) = (Rc::clone(self), *inode);
         self.store.source().spawn(async move {
@@ -105,7 +104,7 @@ impl<S: BlockSource> FileData<S> {
         });
     }
 
-    /// Has the disk load a run. Gives its blocks.
+    /// Starts read-ahead of a run. Returns its length.
     fn load_soon(&self, run: Run) -> u64 {
         if let Run::Blocks { first, blocks } = run {
             // Not more than a table has.

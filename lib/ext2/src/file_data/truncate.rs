@@ -1,8 +1,8 @@
-//! Cutting files and making them longer.
+//! Truncating and extending files.
 //!
-//! What is cut off goes in pieces, from the end. Until all of it is gone the file is on the list of orphans with its
-//! new size, so that a crash in between is gone on with. The block in which the file is to end is exchanged for one
-//! with zeros behind the end, not overwritten: until the change is committed, the old one may be needed.
+//! Blocks are freed in pieces, from the end. Until all are freed the inode is on the orphan list with its new size, so
+//! that the next mount completes a truncation that a crash interrupted. The new last block is copied, with zeros past
+//! the end, rather than overwritten: until the change is committed, the old one may be needed.
 
 use alloc::rc::Rc;
 
@@ -17,12 +17,12 @@ use crate::inode::{InodePlace, Node};
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Blocks that a piece changes at most besides what it cuts: the inode, its neighbour on the list, the exchange of
-/// a block.
+/// Maximum metadata blocks that a piece changes: besides the freed blocks, the inode, its predecessor on the orphan
+/// list, the exchange of a block.
 const SIZE_BLOCKS: usize = TRUNCATE_BLOCKS + 8;
 
 impl<S: BlockSource> FileData<S> {
-    /// Gives an open file another size.
+    /// Sets the size of an open file.
     pub(crate) async fn set_size(&self, node: &Rc<Node>, size: u64) -> Result<(), Error> {
         self.admission.check_writable()?;
         let _content = node.content.acquire(Mode::Exclusive).await;
@@ -71,7 +71,7 @@ impl<S: BlockSource> FileData<S> {
         self.end_cut_locked(inode.number).await
     }
 
-    /// Gives the file another block for the one in which it is to end, with zeros behind the end.
+    /// Replaces the new last block by a copy with zeros past the end.
     async fn exchange_tail(
         &self,
         change: &Change<S>,
@@ -90,7 +90,7 @@ impl<S: BlockSource> FileData<S> {
         self.store.read_data(old, 0, &mut kept[..within]).await?;
         let new = match self.store.allocator().allocate_blocks(change, old, 1).await {
             Ok((new, _)) => new,
-            // Then in place: a crash may leave the old size with zeros in the last block.
+            // In place then: a crash may leave the old size with zeros in the last block.
             Err(Error::NoSpace) => return self.store.write_data(old, within, &kept[within..], false).await,
             Err(error) => return Err(error),
         };
@@ -105,14 +105,14 @@ impl<S: BlockSource> FileData<S> {
         self.blocks.exchange_block(change, place, leaf, logical, new)
     }
 
-    /// Goes on with a truncation that a crash interrupted.
+    /// Completes a truncation that a crash interrupted.
     pub(crate) async fn finish_truncate(&self, number: u32) -> Result<(), Error> {
         let node = self.inodes.node(number);
         let _content = node.content.acquire(Mode::Exclusive).await;
         self.end_cut_locked(number).await
     }
 
-    /// Frees what a file has behind its end, and takes it from the list. Damage is told when all is done.
+    /// Frees the blocks past the end and removes the inode from the orphan list. Corruption is returned at the end.
     async fn end_cut_locked(&self, number: u32) -> Result<(), Error> {
         let mut damage = None;
         loop {
@@ -129,7 +129,7 @@ impl<S: BlockSource> FileData<S> {
                 }
             }
             if inode.links == 0 {
-                // Unlinked in the meantime: it stays on the list until it is closed.
+                // Unlinked meanwhile: it stays on the list until it is closed.
                 break;
             }
             let newer = self.orphans.plan_removal(&change, number).await?;

@@ -1,8 +1,7 @@
-//! Writing into a file.
+//! Writing files.
 //!
-//! Bytes for blocks that the file has go there; no metadata changes but the time, and that once in a second. For
-//! holes, and behind the end, blocks are taken for all that the request has there, filled, and only then put into the
-//! file's tables, in one change: no crash shows what was in them before.
+//! Mapped blocks are written in place; of the metadata only the times change, at most once a second. For holes and past
+//! the end, blocks are allocated, written, and only then mapped, in one change: no crash exposes their old content.
 
 use alloc::rc::Rc;
 
@@ -17,17 +16,17 @@ use crate::inode::{InodePlace, Node};
 use crate::source::BlockSource;
 use crate::store::{Change, Feature};
 
-/// Blocks that are taken in one change at most.
+/// Maximum blocks allocated in one change.
 const MAX_BLOCKS: u64 = 1024;
-/// The largest size that a file may have on a volume that does not say that it has larger ones.
+/// Maximum file size in bytes without the feature `large_file`.
 const LARGE_FILE: u64 = 0x7fff_ffff;
 
 /// A write that ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// So many bytes of the request are in the file.
+    /// Bytes written before the error.
     pub written: usize,
-    /// Why not more.
+    /// Why the rest was not written.
     pub error: Error,
 }
 
@@ -39,7 +38,7 @@ pub(crate) enum Position {
 }
 
 impl<S: BlockSource> FileData<S> {
-    /// Writes bytes into an open file. Gives where they went.
+    /// Writes bytes into an open file. Returns their offset.
     pub(crate) async fn write(&self, node: &Rc<Node>, position: Position, bytes: &[u8]) -> Result<u64, Partial> {
         let nothing = |error| Partial { written: 0, error };
         self.admission.check_writable().map_err(nothing)?;
@@ -57,7 +56,7 @@ impl<S: BlockSource> FileData<S> {
         if offset > inode.size {
             self.clear_tail(&inode, inode.size, offset).await.map_err(nothing)?;
         }
-        // What does not fit is not begun with.
+        // Bytes beyond the maximum size are not written at all.
         let room = self.max_size().saturating_sub(offset);
         let fits = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
         let (written, mut result) = self.write_content(inode, offset, &bytes[..fits]).await;
@@ -81,7 +80,7 @@ impl<S: BlockSource> FileData<S> {
         if offset >= self.max_size() { Err(Error::TooLarge) } else { Ok(()) }
     }
 
-    /// Bytes that a file may have: what three levels of tables reach, and an inode's count of sectors holds.
+    /// Maximum file size in bytes: bounded by three levels of indirection and by the inode's count of sectors.
     pub(crate) fn max_size(&self) -> u64 {
         let sectors_left = u64::from(u32::MAX) / u64::from(self.store.geometry().block_sectors());
         let per_block = u64::from(self.store.geometry().numbers_per_block());
@@ -90,7 +89,7 @@ impl<S: BlockSource> FileData<S> {
         self.store.geometry().max_file_bytes.min(max_blocks * self.blocks.block_bytes())
     }
 
-    /// Writes bytes, and what follows from that into the inode. Gives how many were written.
+    /// Writes bytes and updates the inode. Returns how many were written.
     async fn write_content(&self, mut inode: Inode, offset: u64, bytes: &[u8]) -> (usize, Result<(), Error>) {
         let mut written = 0;
         let mut result = Ok(());
@@ -106,7 +105,7 @@ impl<S: BlockSource> FileData<S> {
         if written > 0 && !is_known {
             let noted = self.note_write(&inode, end).await;
             if let Err(error) = noted {
-                // Bytes behind the end are not in the file.
+                // Bytes past the recorded end do not count.
                 written = usize::try_from(inode.size.saturating_sub(offset)).unwrap_or(written).min(written);
                 result = Err(error);
             }
@@ -121,7 +120,7 @@ impl<S: BlockSource> FileData<S> {
         Ok(())
     }
 
-    /// Notes a change of the content that reached up to `end`.
+    /// Updates size and times after a write up to `end`.
     fn note_size(
         &self,
         change: &Change<S>,
@@ -140,14 +139,14 @@ impl<S: BlockSource> FileData<S> {
         })
     }
 
-    /// Makes the volume say that it has large files, before the first one is.
+    /// Sets the feature `large_file` before the first file needs it.
     pub(super) fn note_large(&self, change: &Change<S>, size: u64) {
         if size > LARGE_FILE {
             self.store.add_feature(change, Feature::LargeFile);
         }
     }
 
-    /// Writes what one run has of the bytes. Gives how many that were.
+    /// Writes the bytes that lie in one run. Returns how many.
     async fn write_piece(&self, inode: &mut Inode, offset: u64, bytes: &[u8]) -> Result<usize, Error> {
         let block_bytes = self.blocks.block_bytes();
         let (logical, within) = (offset / block_bytes, (offset % block_bytes) as usize);
@@ -191,7 +190,7 @@ impl<S: BlockSource> FileData<S> {
         Ok(())
     }
 
-    /// Makes what the last block has behind the end of the file zeros, before the file grows past it.
+    /// Zeroes the last block past the end of the file, before the file grows beyond it.
     pub(super) async fn clear_tail(&self, inode: &Inode, size: u64, new_size: u64) -> Result<(), Error> {
         let block_bytes = self.blocks.block_bytes();
         let within = (size % block_bytes) as usize;

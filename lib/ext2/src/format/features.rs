@@ -34,7 +34,7 @@ pub const SUPPORTED_INCOMPATIBLE: u32 = INCOMPATIBLE_FILE_TYPE | INCOMPATIBLE_RE
 /// The features of the read-only-compatible set with which a volume is written.
 pub const WRITABLE_READ_ONLY_COMPATIBLE: u32 = READ_ONLY_SPARSE_SUPER | READ_ONLY_LARGE_FILE;
 
-/// Features that change nothing for who does not know them.
+/// Features that an implementation without them may ignore.
 pub const COMPATIBLE: &[FeatureName] = &[
     feature(0x1, "dir_prealloc"),
     feature(0x2, "imagic_inodes"),
@@ -50,7 +50,7 @@ pub const COMPATIBLE: &[FeatureName] = &[
     feature(0x1000, "orphan_file"),
 ];
 
-/// Features that who does not know them may read but not write.
+/// Features without which a volume may be read but not written.
 pub const READ_ONLY_COMPATIBLE: &[FeatureName] = &[
     feature(0x1, "sparse_super"),
     feature(0x2, "large_file"),
@@ -71,7 +71,7 @@ pub const READ_ONLY_COMPATIBLE: &[FeatureName] = &[
     feature(0x1_0000, "orphan_present"),
 ];
 
-/// Features that who does not know them must not even read.
+/// Features without which a volume must not be mounted.
 pub const INCOMPATIBLE: &[FeatureName] = &[
     feature(0x1, "compression"),
     feature(0x2, "filetype"),
@@ -91,7 +91,7 @@ pub const INCOMPATIBLE: &[FeatureName] = &[
     feature(0x2_0000, "casefold"),
 ];
 
-/// Features of a journal that who does not know them must not replay.
+/// Features without which a journal must not be replayed.
 pub const JOURNAL_INCOMPATIBLE: &[FeatureName] = &[
     feature(0x1, "journal_incompat_revoke"),
     feature(0x2, "journal_64bit"),

@@ -93,7 +93,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a superblock says, after its numbers have been checked against each other.
+/// A superblock whose fields were checked against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// Inodes of the volume.
@@ -102,9 +102,9 @@ pub struct Superblock {
     pub blocks: u32,
     /// Free blocks that are not given to users.
     pub reserved_blocks: u32,
-    /// Blocks that are free, as last counted by who wrote the volume.
+    /// Free blocks as of the last write of the superblock.
     pub free_blocks: u32,
-    /// Inodes that are free, as last counted by who wrote the volume.
+    /// Free inodes as of the last write of the superblock.
     pub free_inodes: u32,
     /// The block that holds the superblock: 1 with blocks of 1024 bytes, else 0.
     pub first_data_block: u32,
@@ -128,19 +128,19 @@ pub struct Superblock {
     pub read_only_compatible: u32,
     /// Whether it was cleanly unmounted when it was last in use.
     pub clean: bool,
-    /// Whether who used it last found it damaged.
+    /// Whether errors are recorded (`EXT2_ERROR_FS`).
     pub faulty: bool,
     /// The inode of the journal, or 0.
     pub journal_inode: u32,
     /// The number of the disk that the journal is on, or 0 where it is on this one.
     pub journal_device: u32,
-    /// The first of the inodes that have no name any more but are to be freed, or 0.
+    /// Head of the orphan list, or 0.
     pub last_orphan: u32,
-    /// What the hashes of folders' indexes begin with.
+    /// Seed of the htree hash.
     pub hash_seed: [u32; 4],
-    /// The hash of new folders' indexes.
+    /// Hash version of new htrees.
     pub hash_version: u8,
-    /// Whether folders' indexes hash names as unsigned characters.
+    /// Whether htrees hash names as unsigned characters.
     pub hash_unsigned: bool,
     /// The volume's identity.
     pub uuid: [u8; 16],

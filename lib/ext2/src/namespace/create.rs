@@ -1,4 +1,4 @@
-//! Making files, folders and symbolic links.
+//! Creating files, directories and symbolic links.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -15,8 +15,8 @@ use crate::inode::Node;
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Blocks that making a node changes at most: besides the name, the inode's bitmap and block, the content's bitmap
-/// and block.
+/// Maximum metadata blocks that a creation changes: besides the entry, the inode's bitmap and block, the content's
+/// bitmap and block.
 const CREATE_BLOCKS: usize = INSERT_BLOCKS + 3 + 3;
 
 /// What to make.
@@ -53,7 +53,7 @@ impl NewKind<'_> {
     }
 }
 
-/// What a creation that is under way has taken.
+/// What a creation has allocated so far.
 #[derive(Default)]
 struct Taken {
     inode: Option<(u32, bool)>,
@@ -113,7 +113,7 @@ impl<S: BlockSource> Namespace<S> {
         if let Ok(inode) = self.inodes.get_any(number).await
             && inode.links > 0
         {
-            // The bitmap is wrong. The inode stays taken.
+            // The bitmap is wrong. The inode stays marked as used.
             taken.inode = None;
             let group = self.store.geometry().group_of_inode(number);
             let problem = Problem::Missing("the bit of an inode that is in use");
@@ -159,7 +159,7 @@ impl<S: BlockSource> Namespace<S> {
         }
     }
 
-    /// Takes what the content of a folder or link needs, and writes a long link's target.
+    /// Allocates the block of a directory or slow symlink, and writes the link's target.
     async fn make_content(
         &self,
         change: &Change<S>,
@@ -188,7 +188,7 @@ impl<S: BlockSource> Namespace<S> {
         }
     }
 
-    /// The block of a new folder: itself and the folder it is in.
+    /// The block of a new directory, with `.` and `..`.
     fn folder_content(&self, number: u32, parent: u32) -> Vec<u8> {
         let mut block = alloc::vec![0; self.store.block_bytes()];
         let (itself, above) = block.split_at_mut(needed_bytes(1));
@@ -198,7 +198,7 @@ impl<S: BlockSource> Namespace<S> {
         block
     }
 
-    /// Gives back what a creation that failed had taken. What fails stays taken, which loses room but no data.
+    /// Frees what a failed creation allocated. What cannot be freed leaks until the next check.
     async fn take_back(&self, change: &Change<S>, taken: Taken) {
         for block in taken.blocks {
             let _ = self.store.allocator().free_blocks(change, block, 1).await;

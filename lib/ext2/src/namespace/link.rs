@@ -1,4 +1,4 @@
-//! One more name for what has one.
+//! Hard links.
 
 use task_sync::Mode;
 

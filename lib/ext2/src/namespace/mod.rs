@@ -24,10 +24,10 @@ use crate::store::Store;
 pub use create::{NewKind, NewNode};
 pub(crate) use remove::RemovalKind;
 
-/// The most names that Linux lets an inode have. Each folder names its parent once.
+/// Maximum links of an inode in Linux (`EXT2_LINK_MAX`). Each subdirectory links to its parent once.
 pub(crate) const MAX_NAMES: u16 = 32_000;
 
-/// Refuses what cannot be a new name, or one that is taken out.
+/// Rejects names that cannot be created or removed.
 fn check_name(name: &[u8]) -> Result<(), Error> {
     if name.is_empty() || name == b"." || name == b".." || name.iter().any(|&byte| byte == 0 || byte == b'/') {
         return Err(Error::BadName);
@@ -62,7 +62,7 @@ impl<S: BlockSource> Namespace<S> {
         self.lock.lock().await
     }
 
-    /// A folder in which names may be made.
+    /// A directory in which entries may be changed.
     async fn open_folder(&self, number: u32) -> Result<Inode, Error> {
         let folder = self.inodes.get(number).await?;
         if folder.kind != Kind::Directory {

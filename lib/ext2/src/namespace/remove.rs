@@ -1,4 +1,4 @@
-//! Taking names out.
+//! Removing directory entries.
 
 use task_sync::Mode;
 
@@ -11,7 +11,7 @@ use crate::inode::check_unprotected;
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Blocks that taking a name out changes: the entry's, both inodes'.
+/// Maximum metadata blocks that a removal changes: the entry's, both inodes', the orphan list's.
 const REMOVE_BLOCKS: usize = 4;
 
 /// What a removal expects the entry to refer to.
@@ -34,7 +34,7 @@ impl<S: BlockSource> Namespace<S> {
         self.remove_locked(folder, name, what).await
     }
 
-    /// Takes the name out. Gives the inode that has none any more.
+    /// Removes the entry. Returns the inode if it has no links left.
     async fn remove_locked(&self, folder: u32, name: &[u8], what: RemovalKind) -> Result<Option<u32>, Error> {
         let parent = self.open_folder(folder).await?;
         let found = self.directories.find(&parent, name).await?.ok_or(Error::NotFound)?;
@@ -59,7 +59,7 @@ impl<S: BlockSource> Namespace<S> {
         Ok(is_gone.last.then_some(target.number))
     }
 
-    /// Refuses to take the name from what must keep it.
+    /// Checks that an inode may lose this entry.
     pub(super) async fn check_removable(&self, parent: &Inode, target: &Inode) -> Result<(), Error> {
         check_unprotected(target)?;
         if target.kind == Kind::Directory {
@@ -75,21 +75,20 @@ impl<S: BlockSource> Namespace<S> {
         Ok(())
     }
 
-    /// Brings the block of an entry that is to be changed into the change, and checks all of it.
+    /// Fetches the block of an entry into the change, and checks all its entries.
     pub(super) async fn fetch_entry(&self, change: &Change<S>, parent: &Inode, found: &Found) -> Result<(), Error> {
         let place = self.directories.folder_block(parent, found.index).await?;
         self.directories.room_in(&place).await?;
         self.store.fetch_block(change, found.block).await
     }
 
-    /// Plans that an inode loses a name; a folder loses all.
+    /// Plans the loss of a link; a directory loses all of its links.
     pub(super) async fn plan_loss(&self, change: &Change<S>, target: &Inode) -> Result<Loss, Error> {
         let place = self.inodes.fetch(change, target.number).await?;
         Ok(Loss { place, last: target.kind == Kind::Directory || target.links <= 1 })
     }
 
-    /// Lets an inode lose a name as planned; with the last one it goes to those that are on the way out. The lock of
-    /// these is held.
+    /// Drops a link as planned; an inode without links is put on the orphan list, whose lock is held.
     pub(super) fn lose_name(&self, change: &Change<S>, loss: &Loss) -> Result<(), Error> {
         let now = self.store.now_s();
         self.inodes.change(change, &loss.place, |inode| {
@@ -100,7 +99,7 @@ impl<S: BlockSource> Namespace<S> {
     }
 }
 
-/// A planned loss of a name.
+/// A planned loss of a link.
 pub(super) struct Loss {
     place: crate::inode::InodePlace,
     /// Whether it is the last one.

@@ -1,4 +1,4 @@
-//! Giving something another name, in one change.
+//! Rename, in one change.
 
 use task_sync::Mode;
 
@@ -15,7 +15,7 @@ use crate::inode::check_unprotected;
 use crate::source::BlockSource;
 use crate::store::Change;
 
-/// Blocks that giving another name changes at most: the new name, the old one, `..`, and four inodes.
+/// Maximum metadata blocks that a rename changes: the new entry, the old one, `..`, and four inodes.
 const RENAME_BLOCKS: usize = INSERT_BLOCKS + 1 + 1 + 4;
 
 /// One side of a rename.
@@ -24,7 +24,7 @@ struct Side<'a> {
     name: &'a [u8],
 }
 
-/// A rename of which all has been checked.
+/// A rename that was checked.
 struct Plan<'a> {
     from: Side<'a>,
     to: Side<'a>,
@@ -39,7 +39,7 @@ impl Plan<'_> {
     }
 }
 
-/// How the new name comes to be.
+/// How the new entry is written.
 enum Target {
     New(Insertion),
     Replaced(Found, Loss),
@@ -64,7 +64,7 @@ impl<S: BlockSource> Namespace<S> {
         self.rename_locked(from, to).await
     }
 
-    /// Gives the inode that has no name any more.
+    /// Returns the replaced inode if it has no links left.
     async fn rename_locked(&self, from: Side<'_>, to: Side<'_>) -> Result<Option<u32>, Error> {
         let Some(plan) = self.check_rename(from, to).await? else { return Ok(None) };
         let _orphans = self.orphans.lock().await;
@@ -97,7 +97,7 @@ impl<S: BlockSource> Namespace<S> {
         Ok(gone)
     }
 
-    /// Checks all that can be against a rename; `None` if there is nothing to do.
+    /// Checks a rename; `None` if both names are links of the same inode.
     async fn check_rename<'a>(&self, from: Side<'a>, to: Side<'a>) -> Result<Option<Plan<'a>>, Error> {
         let found = self.directories.find(&from.folder, from.name).await?.ok_or(Error::NotFound)?;
         let moved = self.inodes.get_linked(found.inode).await?;
@@ -122,7 +122,7 @@ impl<S: BlockSource> Namespace<S> {
                     _ => {}
                 }
                 check_unprotected(&to.folder)?;
-                // What lies above the moved one is not empty, so this also keeps a folder from replacing those.
+                // Ancestors of the moved inode are not empty, so this also keeps it from replacing one.
                 self.check_removable(&to.folder, &inode).await?;
                 Some((existing, inode))
             }
@@ -135,10 +135,10 @@ impl<S: BlockSource> Namespace<S> {
         Ok(Some(Plan { from, to, moved, found, replaced }))
     }
 
-    /// Refuses to move a folder to where it is itself, or below.
+    /// Rejects moving a directory into itself or a descendant.
     async fn check_not_below(&self, moved: u32, to: &Inode) -> Result<(), Error> {
         let mut here = *to;
-        // No way up is longer than there are inodes, unless it goes round in a circle.
+        // A longer path to the root would be a cycle.
         for _ in 0..self.store.geometry().inodes {
             if here.number == moved {
                 return Err(Error::IntoItself);

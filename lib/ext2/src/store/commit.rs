@@ -34,7 +34,7 @@ impl<S: BlockSource> Store<S> {
         !self.0.sets.borrow().running.is_empty() || self.0.lines.borrow().unwritten > 0
     }
 
-    /// A commit that leaves failures of file data for others to be told.
+    /// A commit that leaves errors of file data to be reported by a later sync.
     pub(super) async fn commit_transaction(&self) -> Result<(), Error> {
         let transactions = &self.0.transactions;
         if !transactions.is_started.get() && !self.has_changes() {

@@ -7,7 +7,7 @@ use crate::error::{DiskError, Error};
 use crate::format::error::{Problem, Structure};
 use crate::source::BlockSource;
 
-/// Lines that may fail to be written before who waits for room is told.
+/// Failed line writes after which waiting writers get the error.
 const MAX_FAILURES: usize = 8;
 
 /// What came of an attempt that does not wait.

@@ -109,7 +109,7 @@ impl<S: BlockSource> Store<S> {
         Some(look.take()?(bytes))
     }
 
-    /// Reads the line of a block, or waits for who does.
+    /// Reads the line of a block, or waits for the task that does.
     async fn load_block(&self, block: u32) -> Result<(), Error> {
         let geometry = &self.0.geometry;
         if block >= geometry.blocks {
@@ -227,7 +227,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Sets the first of the inodes that are to be freed though nothing names them.
+    /// Sets the head of the orphan list.
     pub(crate) fn set_orphan_head(&self, _change: &Change<S>, number: u32) {
         self.0.superblock.borrow_mut().last_orphan = number;
     }

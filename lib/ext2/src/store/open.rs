@@ -62,13 +62,13 @@ impl<S: BlockSource> Store<S> {
     fn forbidding(&self, access: Access) -> Option<ReadOnlyReason> {
         let superblock = self.0.superblock.borrow();
         let unknown = superblock.read_only_compatible & !WRITABLE_READ_ONLY_COMPATIBLE;
-        let is_mended = superblock.incompatible & INCOMPATIBLE_RECOVER != 0;
+        let has_recovery = superblock.incompatible & INCOMPATIBLE_RECOVER != 0;
         [
             (access == Access::ReadOnly).then_some(ReadOnlyReason::Asked),
             self.0.source.is_read_only().then_some(ReadOnlyReason::Disk),
             (unknown != 0).then_some(ReadOnlyReason::Features(unknown)),
             superblock.faulty.then_some(ReadOnlyReason::Faulty),
-            (!superblock.clean && !is_mended).then_some(ReadOnlyReason::NotClean),
+            (!superblock.clean && !has_recovery).then_some(ReadOnlyReason::NotClean),
             (!self.allocator().has_few_groups()).then_some(ReadOnlyReason::TooManyGroups),
         ]
         .into_iter()

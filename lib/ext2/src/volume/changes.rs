@@ -8,7 +8,7 @@ use crate::namespace::{NewNode, RemovalKind};
 use crate::open_file::OpenFile;
 use crate::source::BlockSource;
 
-/// What to change; the rest stays.
+/// Attributes to change; `None` leaves one as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttributeChanges {
     /// The twelve permission bits.
@@ -24,24 +24,24 @@ pub struct AttributeChanges {
 }
 
 impl<S: BlockSource> Volume<S> {
-    /// Makes a node with a name that the folder does not have yet.
+    /// Creates a node; [`Error::AlreadyExists`] if the directory has the name.
     pub async fn create(&self, folder: u32, name: &[u8], node: NewNode<'_>) -> Result<Inode, Error> {
         Ok(self.0.namespace.create(folder, name, &node).await?.0)
     }
 
-    /// Makes a node and opens it, before anyone else can take it away.
+    /// Creates a node and opens it, before another task can remove it.
     pub async fn create_open(&self, folder: u32, name: &[u8], node: NewNode<'_>) -> Result<OpenFile<S>, Error> {
         let (_, node) = self.0.namespace.create(folder, name, &node).await?;
         Ok(OpenFile::new(self.0.clone(), node))
     }
 
-    /// Makes one more name for what is no folder.
+    /// Creates a hard link to anything but a directory.
     pub async fn link(&self, folder: u32, name: &[u8], target: u32) -> Result<(), Error> {
         self.0.namespace.link(folder, name, target).await
     }
 
-    /// Gives what has one name another instead. What had that name before loses it: a folder has to be empty, and
-    /// gives way only to a folder. Two names of the same inode stay as they are.
+    /// Renames. An existing target is replaced: a directory has to be empty, and is replaced only by a directory. Two
+    /// links of the same inode stay as they are.
     pub async fn rename(
         &self,
         from_folder: u32,
@@ -57,12 +57,12 @@ impl<S: BlockSource> Volume<S> {
         Ok(())
     }
 
-    /// Takes out the name of what is no folder. With its last name goes its content, once nobody has it open.
+    /// Removes a link of anything but a directory. The last link frees the inode once it is not open.
     pub async fn unlink(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
         self.remove(folder, name, RemovalKind::NonDirectory).await
     }
 
-    /// Takes out an empty folder.
+    /// Removes an empty directory.
     pub async fn remove_directory(&self, folder: u32, name: &[u8]) -> Result<(), Error> {
         self.remove(folder, name, RemovalKind::Directory).await
     }
@@ -75,7 +75,7 @@ impl<S: BlockSource> Volume<S> {
         Ok(())
     }
 
-    /// Changes what is known of a node.
+    /// Changes attributes of an inode.
     pub async fn set_attributes(&self, number: u32, changes: AttributeChanges) -> Result<(), Error> {
         let parts = &*self.0;
         parts.admission.check_writable()?;
@@ -86,7 +86,7 @@ impl<S: BlockSource> Volume<S> {
         }
         let change = parts.store.begin(1).await?;
         let place = parts.inodes.fetch(&change, number).await?;
-        // It may have gone in the meantime.
+        // It may have been freed meanwhile.
         let inode = parts.inodes.get(number).await?;
         check_unprotected(&inode)?;
         let now = parts.store.now_s();

@@ -19,7 +19,7 @@ use crate::source::BlockSource;
 use crate::store::{CacheLimits, MountOptions};
 pub use changes::AttributeChanges;
 
-/// How the caches have done.
+/// Cache counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
     /// The inode cache.
@@ -30,7 +30,7 @@ pub struct CacheStatistics {
     pub data: CacheCounts,
 }
 
-/// A mounted volume as it is.
+/// Statistics of a mounted volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeStatistics {
     /// Bytes of a block.
@@ -49,7 +49,7 @@ pub struct VolumeStatistics {
     pub dirty_bytes: u64,
     /// Inodes that are open, each counted as often as it is.
     pub open: u32,
-    /// How the caches have done.
+    /// Cache counters.
     pub caches: CacheStatistics,
     /// How much each cache may hold.
     pub limits: CacheLimits,
@@ -168,14 +168,14 @@ impl<S: BlockSource> Volume<S> {
         self.0.files.read_link(&inode).await
     }
 
-    /// Puts all that was said before on the medium.
+    /// Commits every earlier change and waits until it is durable.
     pub async fn sync(&self) -> Result<(), Error> {
         self.0.admission.check_mounted()?;
         self.0.store.commit().await
     }
 
-    /// Writes everything and marks the volume as cleanly unmounted. Unlinked files that are open lose their
-    /// content. If it fails, the volume goes on serving; afterwards every request gives [`Error::ShutDown`].
+    /// Writes everything and marks the volume as cleanly unmounted. Unlinked files that are open are freed. If it
+    /// fails, the volume stays mounted; otherwise every later request fails with [`Error::ShutDown`].
     pub async fn unmount(&self) -> Result<(), Error> {
         self.0.unmount().await
     }

@@ -53,7 +53,7 @@ impl Disk {
     #[track_caller]
     fn check(&self) {
         run("e2fsck", &["-fn", self.image().to_str().unwrap()]);
-        let options = CheckOptions { mode: Mode::Look, memory_bytes: 64 << 20 };
+        let options = CheckOptions { mode: Mode::Report, memory_bytes: 64 << 20 };
         let disk = FileDisk::open(&self.image());
         let summary = complete(check(&disk, &options, &mut |finding| eprintln!("{finding}"))).unwrap();
         assert_eq!(summary.outcome, Outcome::Clean);
