@@ -1,36 +1,46 @@
-//! The inodes of a mounted volume: looking them up, and changing them.
+//! The inode table of a mounted volume: cached inodes, and the state of inodes in use.
 //!
-//! What an inode says is in its block, which the write set has where it was changed. The cache holds copies that
-//! are replaced whenever the block is changed, so that a change is never lost between two tasks: it is made to what
-//! the block says at that moment, in one piece. Not here: who may change what when; the locks are `volume`'s.
+//! The authoritative copy of an inode is its slot in the inode table's block, which the write set holds once it was
+//! changed. The cache holds copies, replaced at every change. A change is a read-modify-write of the slot without an
+//! await in between, so two tasks cannot lose each other's updates. Not here: the order of locks, see
+//! [`file_system`](crate::file_system).
 
-use alloc::rc::Rc;
-use core::cell::Cell;
+use alloc::collections::BTreeMap;
+use alloc::rc::{Rc, Weak};
+use core::cell::{Cell, RefCell};
 
 use task_sync::RwLock;
 
-use crate::error::{Error, Problem, Structure};
+use crate::cache::{Cache, CacheCounts};
+use crate::error::Error;
+use crate::format::attributes;
+use crate::format::error::{Problem, Structure};
+use crate::format::inode::{self, Inode, flag};
 use crate::source::BlockSource;
-use crate::store::Change;
-use crate::volume::Core;
-use crate::wire::attributes;
-use crate::wire::inode::{self, Inode};
+use crate::store::{Change, Store};
 
-/// Bytes that a cached inode counts for, its place in the cache's map included.
+/// Bytes charged for a cached inode, including its share of the cache's map.
 const INODE_COST: usize = size_of::<Inode>() + 64;
+/// Minimum number of inodes in use before dead entries are swept.
+const MIN_SWEEP: usize = 64;
 
-/// What is known of an inode that somebody works with, beyond what the disk says.
+/// [`Error::Protected`] if the inode is immutable or append-only.
+pub(crate) fn check_unprotected(inode: &Inode) -> Result<(), Error> {
+    if inode.flags & (flag::IMMUTABLE | flag::APPEND_ONLY) != 0 { Err(Error::Protected) } else { Ok(()) }
+}
+
+/// In-memory state of an inode in use.
 pub(crate) struct Node {
     pub(crate) number: u32,
-    /// Held shared to read content or names, alone to change them.
+    /// Held shared to read content or directory entries, exclusively to change them.
     pub(crate) content: RwLock,
-    /// How often it is open.
+    /// Number of open files of this inode.
     pub(crate) opens: Cell<u32>,
-    /// Its content was taken from those who have it open, and the number may be another's by now.
+    /// Set when the inode was freed while open; its number may have been reused.
     pub(crate) is_gone: Cell<bool>,
 }
 
-/// Where an inode is.
+/// Location of an inode on the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InodePlace {
     pub(crate) number: u32,
@@ -38,11 +48,61 @@ pub(crate) struct InodePlace {
     start: usize,
 }
 
-impl<S: BlockSource> Core<S> {
-    /// What there is to know of an inode as long as somebody works with it.
+/// Inodes in use, by number.
+#[derive(Default)]
+struct Nodes {
+    nodes: BTreeMap<u32, Weak<Node>>,
+    /// Size of the map at which dead entries are swept.
+    sweep_at: usize,
+}
+
+impl Nodes {
+    fn get(&self, number: u32) -> Option<Rc<Node>> {
+        self.nodes.get(&number).and_then(Weak::upgrade)
+    }
+
+    fn insert(&mut self, number: u32, node: &Rc<Node>) {
+        self.nodes.insert(number, Rc::downgrade(node));
+        if self.nodes.len() > self.sweep_at {
+            self.nodes.retain(|_, node| node.strong_count() > 0);
+            self.sweep_at = (self.nodes.len() * 2).max(MIN_SWEEP);
+        }
+    }
+}
+
+/// Owns the inode cache and the state of inodes in use.
+pub(crate) struct InodeTable<S: BlockSource> {
+    store: Store<S>,
+    cache: RefCell<Cache<u32, Inode>>,
+    nodes: RefCell<Nodes>,
+    has_seen_attributes: Cell<bool>,
+}
+
+impl<S: BlockSource> InodeTable<S> {
+    /// `cache_bytes` is the capacity of the inode cache.
+    pub(crate) fn new(store: Store<S>, cache_bytes: usize) -> InodeTable<S> {
+        InodeTable {
+            store,
+            cache: RefCell::new(Cache::new(cache_bytes)),
+            nodes: RefCell::default(),
+            has_seen_attributes: Cell::new(false),
+        }
+    }
+
+    /// Counters of the inode cache.
+    pub(crate) fn cache_counts(&self) -> CacheCounts {
+        self.cache.borrow().counts()
+    }
+
+    /// Whether any inode read since the mount had extended attributes.
+    pub(crate) fn has_seen_attributes(&self) -> bool {
+        self.has_seen_attributes.get()
+    }
+
+    /// The in-memory state of an inode, created if it is not in use.
     pub(crate) fn node(&self, number: u32) -> Rc<Node> {
         let mut nodes = self.nodes.borrow_mut();
-        if let Some(node) = nodes.places.get(&number).and_then(alloc::rc::Weak::upgrade) {
+        if let Some(node) = nodes.get(number) {
             return node;
         }
         let node = Rc::new(Node { number, content: RwLock::default(), opens: Cell::new(0), is_gone: Cell::new(false) });
@@ -50,21 +110,38 @@ impl<S: BlockSource> Core<S> {
         node
     }
 
-    /// How often an inode is open.
-    pub(crate) fn opens(&self, number: u32) -> u32 {
-        let nodes = self.nodes.borrow();
-        nodes.places.get(&number).and_then(alloc::rc::Weak::upgrade).map_or(0, |node| node.opens.get())
+    /// Number of open files of an inode.
+    fn opens(&self, number: u32) -> u32 {
+        self.nodes.borrow().get(number).map_or(0, |node| node.opens.get())
     }
 
-    /// An inode that someone knows the number of. One that has lost its last name is found as long as it is open.
-    pub(crate) async fn inode(&self, number: u32) -> Result<Inode, Error> {
-        let inode = self.any_inode(number).await?;
+    /// Number of open files of all inodes.
+    pub(crate) fn open_files(&self) -> u32 {
+        self.nodes.borrow().nodes.values().filter_map(Weak::upgrade).map(|node| node.opens.get()).sum()
+    }
+
+    /// Disconnects the open files of an unlinked inode. The caller holds its content lock exclusively.
+    pub(crate) fn revoke(&self, node: &Node) {
+        if self.cache.borrow_mut().get(node.number).is_none_or(|inode| inode.links == 0) {
+            node.is_gone.set(true);
+            self.nodes.borrow_mut().nodes.remove(&node.number);
+        }
+    }
+
+    /// The inode of a node; [`Error::NotFound`] if it was revoked.
+    pub(crate) async fn get_open(&self, node: &Node) -> Result<Inode, Error> {
+        if node.is_gone.get() { Err(Error::NotFound) } else { self.get_any(node.number).await }
+    }
+
+    /// The inode with this number if it is linked or open, else [`Error::NotFound`].
+    pub(crate) async fn get(&self, number: u32) -> Result<Inode, Error> {
+        let inode = self.get_any(number).await?;
         if inode.links == 0 && self.opens(number) == 0 { Err(Error::NotFound) } else { Ok(inode) }
     }
 
-    /// The inode that a folder's entry names. It has to be in use.
-    pub(crate) async fn named_inode(&self, number: u32) -> Result<Inode, Error> {
-        let inode = self.any_inode(number).await?;
+    /// The inode that a directory entry refers to. An unused one is corruption.
+    pub(crate) async fn get_linked(&self, number: u32) -> Result<Inode, Error> {
+        let inode = self.get_any(number).await?;
         if inode.links == 0 {
             let problem = Problem::Missing("a name (the link count is 0, so the inode is not in use)");
             return Err(Error::corrupt(Structure::Inode(number), inode.home_block, problem));
@@ -72,38 +149,43 @@ impl<S: BlockSource> Core<S> {
         Ok(inode)
     }
 
-    /// An inode in whatever state.
-    pub(crate) async fn any_inode(&self, number: u32) -> Result<Inode, Error> {
-        let cached = self.inodes.borrow_mut().get(number);
+    /// The inode with this number, used or not.
+    pub(crate) async fn get_any(&self, number: u32) -> Result<Inode, Error> {
+        let cached = self.cache.borrow_mut().get(number);
         if let Some(inode) = cached {
             return Ok(inode);
         }
-        let place = self.inode_place(number).await?;
+        let place = self.place(number).await?;
         let inode = self.store.read_block(place.block, |block| self.parse(&place, block)).await??;
-        self.inodes.borrow_mut().insert(number, inode, INODE_COST);
+        self.cache.borrow_mut().insert(number, inode, INODE_COST);
         Ok(inode)
     }
 
-    /// Where an inode is. The ones that the format keeps for itself are no one's.
-    async fn inode_place(&self, number: u32) -> Result<InodePlace, Error> {
-        let superblock = &self.superblock;
-        if number != crate::ROOT_INODE && (number < superblock.first_inode || number > superblock.inodes) {
-            let (value, least, most) = (number.into(), superblock.first_inode.into(), superblock.inodes.into());
+    /// Removes an inode from the cache.
+    pub(crate) fn forget(&self, number: u32) {
+        self.cache.borrow_mut().remove(number);
+    }
+
+    /// Locates an inode. The reserved ones other than the root are rejected.
+    async fn place(&self, number: u32) -> Result<InodePlace, Error> {
+        let geometry = self.store.geometry();
+        if number != crate::ROOT_INODE && (number < geometry.first_inode || number > geometry.inodes) {
+            let (value, least, most) = (number.into(), geometry.first_inode.into(), geometry.inodes.into());
             let problem = Problem::OutOfRange { field: "its number", value, least, most };
-            return Err(Error::corrupt(Structure::Inode(number), superblock.first_data_block.into(), problem));
+            return Err(Error::corrupt(Structure::Inode(number), geometry.first_data_block.into(), problem));
         }
-        let (block, start) = self.store.inode_place(number).await?;
+        let (block, start) = self.store.allocator().inode_place(number).await?;
         Ok(InodePlace { number, block, start })
     }
 
     fn parse(&self, place: &InodePlace, block: &[u8]) -> Result<Inode, Error> {
         let home_block = u64::from(place.block);
+        let geometry = self.store.geometry();
         let damaged = |problem| Error::corrupt(Structure::Inode(place.number), home_block, problem);
-        let end = place.start + self.superblock.inode_bytes as usize;
+        let end = place.start + geometry.inode_bytes as usize;
         let bytes = block.get(place.start..end).ok_or(damaged(Problem::Missing("its end")))?;
         let view = inode::View::new(bytes).ok_or(damaged(Problem::Missing("its end")))?;
-        let mut inode =
-            Inode::parse_any(place.number, home_block, &view, self.superblock.largest_file()).map_err(damaged)?;
+        let mut inode = Inode::parse_any(place.number, home_block, &view, geometry.max_file_bytes).map_err(damaged)?;
         inode.has_inline_attributes = attributes::inline_start(bytes).is_some();
         if inode.has_extended_attributes() {
             self.has_seen_attributes.set(true);
@@ -111,77 +193,61 @@ impl<S: BlockSource> Core<S> {
         Ok(inode)
     }
 
-    /// Brings an inode's block into the change, so that changing the inode cannot fail for want of it.
-    pub(crate) async fn fetch_inode(&self, change: &Change<S>, number: u32) -> Result<InodePlace, Error> {
-        let place = self.inode_place(number).await?;
-        self.fetch_block(change, place.block).await?;
+    /// Adds an inode's block to the change, so that [`InodeTable::change`] cannot fail for lack of it.
+    pub(crate) async fn fetch(&self, change: &Change<S>, number: u32) -> Result<InodePlace, Error> {
+        let place = self.place(number).await?;
+        self.store.fetch_block(change, place.block).await?;
         Ok(place)
     }
 
-    /// Brings a block into the change, so that changing it cannot fail for want of it.
-    pub(crate) async fn fetch_block(&self, change: &Change<S>, block: u32) -> Result<(), Error> {
-        self.store.edit(change, block, |_| ()).await
-    }
-
-    /// Changes a block that was brought into the change.
-    pub(crate) fn change_block<R>(
-        &self,
-        change: &Change<S>,
-        block: u32,
-        with: impl FnOnce(&mut [u8]) -> R,
-    ) -> Result<R, Error> {
-        // It is in the write set as long as the change lives.
-        self.store.try_edit(change, block, with).ok_or(Error::NotFound)
-    }
-
-    /// Changes an inode whose block was brought into the change.
-    pub(crate) fn change_inode(
+    /// Changes an inode that was [fetched](InodeTable::fetch).
+    pub(crate) fn change(
         &self,
         change: &Change<S>,
         place: &InodePlace,
         with: impl FnOnce(&mut Inode),
     ) -> Result<Inode, Error> {
-        let inode = self.change_block(change, place.block, |block| {
+        let inode = self.store.change_block(change, place.block, |block| {
             let mut inode = self.parse(place, block)?;
             with(&mut inode);
-            inode.store(self.inode_bytes(place, block));
+            inode.store(self.slot(place, block));
             if inode.attribute_block != 0 {
                 self.has_seen_attributes.set(true);
             }
-            Ok(inode)
+            Ok::<Inode, Error>(inode)
         })??;
-        self.inodes.borrow_mut().insert(place.number, inode, INODE_COST);
+        self.cache.borrow_mut().insert(place.number, inode, INODE_COST);
         Ok(inode)
     }
 
-    /// Writes a new inode whose block was brought into the change.
-    pub(crate) fn write_inode(&self, change: &Change<S>, place: &InodePlace, inode: &Inode) -> Result<Inode, Error> {
+    /// Writes a new inode to a slot that was [fetched](InodeTable::fetch).
+    pub(crate) fn write_new(&self, change: &Change<S>, place: &InodePlace, inode: &Inode) -> Result<Inode, Error> {
         let inode = Inode { number: place.number, home_block: place.block.into(), ..*inode };
-        self.change_block(change, place.block, |block| inode.store_new(self.inode_bytes(place, block)))?;
-        self.inodes.borrow_mut().insert(place.number, inode, INODE_COST);
+        self.store.change_block(change, place.block, |block| inode.store_new(self.slot(place, block)))?;
+        self.cache.borrow_mut().insert(place.number, inode, INODE_COST);
         Ok(inode)
     }
 
-    /// Changes all bytes of an inode whose block was brought into the change; what is known of it stays.
-    pub(crate) fn change_inode_bytes(
+    /// Changes the raw bytes of an inode that was [fetched](InodeTable::fetch), but not its parsed fields.
+    pub(crate) fn change_bytes(
         &self,
         change: &Change<S>,
         place: &InodePlace,
         with: impl FnOnce(&mut [u8]),
     ) -> Result<(), Error> {
-        self.change_block(change, place.block, |block| with(self.inode_bytes(place, block)))?;
-        self.change_inode(change, place, |_| ()).map(drop)
+        self.store.change_block(change, place.block, |block| with(self.slot(place, block)))?;
+        self.change(change, place, |_| ()).map(drop)
     }
 
-    /// Looks at all bytes of an inode.
-    pub(crate) async fn read_inode_bytes<R>(&self, number: u32, look: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
-        let place = self.inode_place(number).await?;
-        let end = place.start + self.superblock.inode_bytes as usize;
+    /// Reads the raw bytes of an inode.
+    pub(crate) async fn read_bytes<R>(&self, number: u32, look: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
+        let place = self.place(number).await?;
+        let end = place.start + self.store.geometry().inode_bytes as usize;
         self.store.read_block(place.block, |block| look(block.get(place.start..end).unwrap_or(&[]))).await
     }
 
-    fn inode_bytes<'a>(&self, place: &InodePlace, block: &'a mut [u8]) -> &'a mut [u8] {
-        // `inode_place` gives places of whole inodes.
-        &mut block[place.start..][..self.superblock.inode_bytes as usize]
+    fn slot<'a>(&self, place: &InodePlace, block: &'a mut [u8]) -> &'a mut [u8] {
+        // `place` locates whole inodes.
+        &mut block[place.start..][..self.store.geometry().inode_bytes as usize]
     }
 }

@@ -5,7 +5,7 @@
 //! and takes `&self`, so that one thread serves many requests side by side while their blocks are
 //! on the way; a source that is always ready is driven with [`complete`].
 //!
-//! [`wire`] holds the disk format, each structure as field offsets, a checked view and its
+//! [`format`] holds the disk format, each structure as field offsets, a checked view and its
 //! meaning; [`make`] makes volumes, [`check`] checks and repairs them. Every number that comes from the disk is a
 //! claim: it is checked before it is used, and a wrong one is an [`Error`] that names the
 //! structure, the block and the remedy.
@@ -19,38 +19,41 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod allocation;
+mod admission;
+mod allocator;
+mod block_map;
 mod cache;
 pub mod check;
 mod directory;
 mod error;
-mod features;
-mod fresh;
-mod geometry;
+mod eviction;
+mod extended_attributes;
+mod file_data;
+mod file_system;
+pub mod format;
 mod inode;
 mod journal;
 pub mod make;
-mod mapping;
+mod namespace;
 mod open_file;
-mod operations;
+mod orphans;
 mod path;
 mod source;
 mod store;
 mod volume;
-pub mod wire;
 
 pub use cache::CacheCounts;
 pub use directory::{DirectoryEntry, Listing};
-pub use error::{Corruption, DiskError, Error, JournalProblem, Problem, ReadOnlyReason, Structure};
-pub use features::{COMPATIBLE, FeatureName, FeatureNames, INCOMPATIBLE, READ_ONLY_COMPATIBLE};
+pub use error::{DiskError, Error, ReadOnlyReason};
+pub use file_data::Partial;
+pub use format::ROOT_INODE;
+pub use format::attributes::ExtendedAttribute;
+pub use format::error::{Corruption, FormatError, JournalProblem, Problem, Structure};
+pub use format::features::{COMPATIBLE, FeatureName, FeatureNames, INCOMPATIBLE, READ_ONLY_COMPATIBLE};
+pub use format::inode::{Inode, Kind};
+pub use namespace::{NewKind, NewNode};
 pub use open_file::OpenFile;
-pub use operations::{AttributeChanges, NewKind, NewNode, Partial};
 pub use path::{LINK_LIMIT, LastLink, PATH_LIMIT};
 pub use source::{BlockSource, MemoryDisk, complete};
 pub use store::{Access, CacheLimits, MountOptions};
-pub use volume::{CacheStatistics, Volume, VolumeStatistics};
-pub use wire::attributes::ExtendedAttribute;
-pub use wire::inode::{Inode, Kind};
-
-/// The number of the root folder's inode on every volume.
-pub const ROOT_INODE: u32 = 2;
+pub use volume::{AttributeChanges, CacheStatistics, Volume, VolumeStatistics};

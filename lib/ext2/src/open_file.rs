@@ -1,4 +1,4 @@
-//! A node that a client has open.
+//! Open files, and the read-ahead window of each.
 
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -6,24 +6,22 @@ use core::ops::Range;
 
 use task_sync::Mode;
 
+use crate::block_map::Run;
 use crate::error::Error;
+use crate::file_data::{Partial, Position};
+use crate::file_system::FileSystem;
+use crate::format::inode::{Inode, Kind};
 use crate::inode::Node;
-use crate::mapping::Run;
-use crate::operations::{Partial, Position};
 use crate::source::BlockSource;
-use crate::volume::{Core, Volume};
-use crate::wire::inode::{Inode, Kind};
 
 /// Bytes that are read ahead when sequential reading is first seen.
 const FIRST_WINDOW: u64 = 64 << 10;
 /// Blocks of a run that is remembered for the requests that come next, at most.
 const MAX_REMEMBERED: u64 = 256;
-/// Runs that one window of reading ahead has at most.
-const MAX_RUNS_AHEAD: usize = 32;
 
 /// An open node. It keeps its number and content, also when it has lost its last name, until this is dropped.
 pub struct OpenFile<S: BlockSource> {
-    core: Rc<Core<S>>,
+    file_system: Rc<FileSystem<S>>,
     node: Rc<Node>,
     reading: Cell<Reading>,
     remembered: Cell<Option<ReadExtent>>,
@@ -61,96 +59,16 @@ struct Request {
     end: u64,
 }
 
-impl<S: BlockSource> Volume<S> {
-    /// Opens a node of any kind.
-    pub async fn open(&self, number: u32) -> Result<OpenFile<S>, Error> {
-        self.0.check_alive()?;
-        self.0.inode(number).await?;
-        Ok(OpenFile::new(self.0.clone(), self.0.node(number)))
-    }
-}
-
-impl<S: BlockSource> Core<S> {
-    /// The inode of a node that is open.
-    pub(crate) async fn open_inode(&self, node: &Node) -> Result<Inode, Error> {
-        if node.is_gone.get() { Err(Error::NotFound) } else { self.any_inode(node.number).await }
-    }
-
-    /// Reads content up to the file's end. The lock is held.
-    pub(crate) async fn read_content(&self, inode: &Inode, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        let left = inode.size.saturating_sub(offset);
-        let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let block_bytes = self.block_bytes();
-        let mut done = 0;
-        while done < wanted {
-            let position = offset + done as u64;
-            let within = position % block_bytes;
-            let blocks = (within + (wanted - done) as u64).div_ceil(block_bytes);
-            let run = self.run(inode, position / block_bytes, blocks).await?;
-            let run_bytes = run.blocks() * block_bytes - within;
-            let bytes = usize::try_from(run_bytes).map_or(wanted - done, |bytes| bytes.min(wanted - done));
-            let target = &mut buffer[done..done + bytes];
-            match run {
-                Run::Hole { .. } => target.fill(0),
-                // Smaller than a block.
-                Run::Blocks { first, .. } => self.store.read_data(first, within as usize, target).await?,
-            }
-            done += bytes;
-        }
-        Ok(wanted)
-    }
-
-    /// Has the disk load a part of a file that will be wanted, without waiting for anything. The content of `node`,
-    /// whose inode this is, is held.
-    fn read_ahead(self: &Rc<Self>, node: &Node, inode: &Inode, part: Range<u64>) {
-        let block_bytes = self.block_bytes();
-        let end = part.end.min(inode.size).div_ceil(block_bytes);
-        let mut logical = part.start / block_bytes;
-        for _ in 0..MAX_RUNS_AHEAD {
-            if logical >= end {
-                return;
-            }
-            logical += match self.known_run(inode, logical, end - logical) {
-                Some(Ok(run)) => self.load_soon(run),
-                // What cannot be read now shows when it is.
-                Some(Err(_)) => return,
-                None => return self.read_ahead_of_tables(node, inode, logical..end),
-            };
-        }
-    }
-
-    /// The same from a block on whose table has to be read first.
-    fn read_ahead_of_tables(self: &Rc<Self>, node: &Node, inode: &Inode, blocks: Range<u64>) {
-        // The inode stays as it is while the content is held; who waits to change it comes first.
-        let Some(content) = node.content.try_acquire(Mode::Shared) else { return };
-        let (core, inode) = (Rc::clone(self), *inode);
-        self.store.source().spawn(async move {
-            let _content = content;
-            let mut logical = blocks.start;
-            for _ in 0..MAX_RUNS_AHEAD {
-                if logical >= blocks.end {
-                    return;
-                }
-                let Ok(run) = core.run(&inode, logical, blocks.end - logical).await else { return };
-                logical += core.load_soon(run);
-            }
-        });
-    }
-
-    /// Has the disk load a run. Gives its blocks.
-    fn load_soon(&self, run: Run) -> u64 {
-        if let Run::Blocks { first, blocks } = run {
-            // Not more than a table has.
-            self.store.read_ahead(first, blocks as u32);
-        }
-        run.blocks()
-    }
-}
-
 impl<S: BlockSource> OpenFile<S> {
-    pub(crate) fn new(core: Rc<Core<S>>, node: Rc<Node>) -> OpenFile<S> {
+    pub(crate) fn new(file_system: Rc<FileSystem<S>>, node: Rc<Node>) -> OpenFile<S> {
         node.opens.set(node.opens.get() + 1);
-        OpenFile { core, node, reading: Cell::default(), remembered: Cell::new(None), is_closed: Cell::new(false) }
+        OpenFile {
+            file_system,
+            node,
+            reading: Cell::default(),
+            remembered: Cell::new(None),
+            is_closed: Cell::new(false),
+        }
     }
 
     /// The inode's number.
@@ -160,28 +78,28 @@ impl<S: BlockSource> OpenFile<S> {
 
     /// The inode as it is.
     pub async fn inode(&self) -> Result<Inode, Error> {
-        self.core.check_alive()?;
-        self.core.open_inode(&self.node).await
+        self.file_system.admission.check_mounted()?;
+        self.file_system.inodes.get_open(&self.node).await
     }
 
     /// Reads a file's bytes from `offset` on into `buffer`: as many as fit or as there are. A client that reads on
     /// where it ended has the disk read ahead.
     pub async fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        self.core.check_alive()?;
+        self.file_system.admission.check_mounted()?;
         let _content = self.node.content.acquire(Mode::Shared).await;
-        let max_ahead = self.core.store.limits().read_ahead_bytes;
+        let max_ahead = self.file_system.store.limits().read_ahead_bytes;
         let is_known = self.read_remembered(offset, buffer);
         if is_known {
             let part = offset..offset + buffer.len() as u64;
             let request = Request { end: part.end, part };
             let size = self.remembered.get().map_or(0, |known| known.size);
             if let Some(ahead) = self.note_reading(size, request, max_ahead as u64) {
-                let inode = self.core.open_inode(&self.node).await?;
-                self.core.read_ahead(&self.node, &inode, ahead);
+                let inode = self.file_system.inodes.get_open(&self.node).await?;
+                self.file_system.files.read_ahead(&self.node, &inode, ahead);
             }
             return Ok(buffer.len());
         }
-        let inode = self.core.open_inode(&self.node).await?;
+        let inode = self.file_system.inodes.get_open(&self.node).await?;
         if inode.kind != Kind::File {
             return Err(Error::NotAFile);
         }
@@ -193,10 +111,10 @@ impl<S: BlockSource> OpenFile<S> {
             let start = offset.saturating_add(done as u64);
             let request = Request { part: start..start.saturating_add(part.len() as u64), end: request_end };
             if let Some(ahead) = self.note_reading(inode.size, request, max_ahead as u64) {
-                self.core.read_ahead(&self.node, &inode, ahead);
+                self.file_system.files.read_ahead(&self.node, &inode, ahead);
             }
             let wanted = part.len();
-            let bytes = self.core.read_content(&inode, start, part).await?;
+            let bytes = self.file_system.files.read(&inode, start, part).await?;
             done += bytes;
             if bytes < wanted {
                 break;
@@ -217,18 +135,18 @@ impl<S: BlockSource> OpenFile<S> {
         if !is_inside || known.exclusive_holds != self.node.content.exclusive_holds() || self.node.is_gone.get() {
             return false;
         }
-        let (block_bytes, distance) = (self.core.block_bytes(), offset - known.bytes.0);
+        let (block_bytes, distance) = (self.file_system.blocks.block_bytes(), offset - known.bytes.0);
         // Both fit: the run was checked to lie in the volume, and the rest is smaller than a block.
         let first = known.first + (distance / block_bytes) as u32;
-        self.core.store.read_cached(first, (distance % block_bytes) as usize, buffer)
+        self.file_system.store.read_cached(first, (distance % block_bytes) as usize, buffer)
     }
 
     /// Remembers the piece of the volume from here on for requests that come next. The content is held.
     fn remember(&self, inode: &Inode, offset: u64) {
-        let block_bytes = self.core.block_bytes();
+        let block_bytes = self.file_system.blocks.block_bytes();
         let logical = offset / block_bytes;
         let start = logical * block_bytes;
-        self.remembered.set(match self.core.known_run(inode, logical, MAX_REMEMBERED) {
+        self.remembered.set(match self.file_system.blocks.cached_run(inode, logical, MAX_REMEMBERED) {
             Some(Ok(Run::Blocks { first, blocks })) => Some(ReadExtent {
                 exclusive_holds: self.node.content.exclusive_holds(),
                 size: inode.size,
@@ -265,25 +183,25 @@ impl<S: BlockSource> OpenFile<S> {
 
     /// Writes bytes at an offset. What lies between the end of the file and there reads as zeros.
     pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Partial> {
-        self.core.write(&self.node, Position::At(offset), bytes).await.map(|_| ())
+        self.file_system.files.write(&self.node, Position::At(offset), bytes).await.map(|_| ())
     }
 
     /// Writes bytes at the end of the file. Gives where that was.
     pub async fn append(&self, bytes: &[u8]) -> Result<u64, Partial> {
-        self.core.write(&self.node, Position::End, bytes).await
+        self.file_system.files.write(&self.node, Position::End, bytes).await
     }
 
     /// Cuts the file to so many bytes, or makes it longer with zeros that take no room.
     pub async fn set_size(&self, bytes: u64) -> Result<(), Error> {
-        self.core.set_size(&self.node, bytes).await
+        self.file_system.files.set_size(&self.node, bytes).await
     }
 
     /// Closes the file. If it was the last to have one open that has no name, its room is free afterwards.
     pub async fn close(self) -> Result<(), Error> {
-        let (core, number) = (self.core.clone(), self.node.number);
+        let (file_system, number) = (self.file_system.clone(), self.node.number);
         let is_last = self.let_go();
         core::mem::drop(self);
-        if is_last { core.release(number).await } else { Ok(()) }
+        if is_last { file_system.evict(number).await } else { Ok(()) }
     }
 
     /// Counts the file as closed. Gives whether it has to be freed.
@@ -294,17 +212,17 @@ impl<S: BlockSource> OpenFile<S> {
             return false;
         }
         self.node.opens.set(opens.saturating_sub(1));
-        opens == 1 && !self.node.is_gone.get() && self.core.is_orphan(self.node.number)
+        opens == 1 && !self.node.is_gone.get() && self.file_system.orphans.contains(self.node.number)
     }
 }
 
 impl<S: BlockSource> Drop for OpenFile<S> {
     fn drop(&mut self) {
         if self.let_go() {
-            let (core, number) = (self.core.clone(), self.node.number);
+            let (file_system, number) = (self.file_system.clone(), self.node.number);
             // What is left of the content otherwise goes at the next mount.
-            self.core.store.source().spawn(async move {
-                let _ = core.release(number).await;
+            self.file_system.store.source().spawn(async move {
+                let _ = file_system.evict(number).await;
             });
         }
     }

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::error::{Corruption, Error, Problem, Structure};
+use crate::error::Error;
+use crate::format::inode::{Inode, Kind};
 use crate::source::BlockSource;
-use crate::volume::{Core, Volume};
-use crate::wire::inode::{Inode, Kind, SHORT_TARGET_BYTES};
+use crate::volume::Volume;
 
 /// Symbolic links that are followed for one path.
 pub const LINK_LIMIT: usize = 40;
@@ -44,8 +44,8 @@ impl<S: BlockSource> Volume<S> {
         }
         // Numbers, not inodes: a hostile chain of links can make this long.
         let mut above: Vec<u32> = Vec::new();
-        self.0.check_alive()?;
-        let mut here = self.0.inode(base).await?;
+        self.0.admission.check_mounted()?;
+        let mut here = self.0.inodes.get(base).await?;
         let mut rest = path.to_vec();
         let mut links = 0;
         while let Some((name, after)) = split_first(&rest) {
@@ -54,7 +54,7 @@ impl<S: BlockSource> Volume<S> {
             }
             match name {
                 b"." => {}
-                b".." => here = self.0.inode(above.pop().unwrap_or(base)).await?,
+                b".." => here = self.0.inodes.get(above.pop().unwrap_or(base)).await?,
                 _ => {
                     folders.push(here.number);
                     let inode = self.look_up(here.number, name).await?;
@@ -66,7 +66,7 @@ impl<S: BlockSource> Volume<S> {
                         }
                         let mut target = self.link_target(inode.number).await?;
                         if target.first() == Some(&b'/') {
-                            here = self.0.inode(base).await?;
+                            here = self.0.inodes.get(base).await?;
                             above.clear();
                         }
                         target.extend_from_slice(after);
@@ -110,30 +110,6 @@ impl<S: BlockSource> Volume<S> {
             return Err(Error::NotADirectory);
         }
         Ok((inode.number, name.to_vec()))
-    }
-}
-
-impl<S: BlockSource> Core<S> {
-    /// Whether a symbolic link's target is in its inode.
-    pub(crate) fn is_short_link(&self, link: &Inode) -> bool {
-        let attribute_sectors = if link.attribute_block == 0 { 0 } else { self.block_sectors() };
-        link.sectors <= attribute_sectors
-    }
-
-    pub(crate) async fn link_target(&self, link: &Inode) -> Result<Vec<u8>, Error> {
-        let is_short = self.is_short_link(link);
-        let most = if is_short { SHORT_TARGET_BYTES - 1 } else { self.superblock.block_bytes as usize };
-        // Checked to be at most a block before anything of that size is allocated.
-        let bytes = usize::try_from(link.size).ok().filter(|bytes| (1..=most).contains(bytes)).ok_or({
-            let problem = Problem::OutOfRange { field: "a link's size", value: link.size, least: 1, most: most as u64 };
-            Error::Corrupt(Corruption { structure: Structure::Inode(link.number), block: link.home_block, problem })
-        })?;
-        if is_short {
-            return Ok(link.short_target()[..bytes].to_vec());
-        }
-        let mut target = alloc::vec![0; bytes];
-        self.read_content(link, 0, &mut target).await?;
-        Ok(target)
     }
 }
 

@@ -15,7 +15,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use ext2::wire::attributes::namespace;
+use ext2::format::attributes::namespace;
 use ext2::{Error, ExtendedAttribute, Inode, Kind, LastLink, ROOT_INODE};
 use file_server::Client;
 use name_text as text;

@@ -4,15 +4,17 @@ use contracts::directory::{NameError, NodeAttributes, NodeKind};
 use contracts::file::FileError;
 use contracts::file_system::FileSystemError;
 use contracts::service_provider::StartError;
-use ext2::{DiskError, Error, Inode, Kind};
+use ext2::{DiskError, Error, FormatError, Inode, Kind};
 use file_server::AttributeChanges;
 
 pub(crate) fn start_error(error: &Error) -> StartError {
     match error {
-        Error::NotExt2 { .. } | Error::TooSmall(_) => StartError::NotRecognised,
-        Error::UnsupportedFeatures(_) | Error::UnsupportedRevision(_) | Error::UnsupportedBlockSize(_) => {
-            StartError::NotSupported
-        }
+        Error::Format(FormatError::NotExt2 { .. } | FormatError::TooSmall(_)) => StartError::NotRecognised,
+        Error::Format(
+            FormatError::UnsupportedFeatures(_)
+            | FormatError::UnsupportedRevision(_)
+            | FormatError::UnsupportedBlockSize(_),
+        ) => StartError::NotSupported,
         Error::Read(_, DiskError::NoMemory) => StartError::Exhausted,
         Error::Read(..) => StartError::Missing,
         _ => StartError::Damaged,

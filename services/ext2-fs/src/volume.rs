@@ -10,7 +10,9 @@ use contracts::file::FileError;
 use contracts::file_system::{CacheCounters, FileSystemError, VolumeStatistics};
 use contracts::namespace_events;
 use disk_source::DiskSource;
-use ext2::{CacheCounts, DirectoryEntry, DiskError, Error, Kind, LastLink, NewKind, NewNode, OpenFile, ROOT_INODE};
+use ext2::{
+    CacheCounts, DirectoryEntry, DiskError, Error, FormatError, Kind, LastLink, NewKind, NewNode, OpenFile, ROOT_INODE,
+};
 use file_server::{
     AttributeChanges, Client, Listed, Managed, OpenRights, Opened, Page, Partial, Permit, Reports, Request, Volume,
     padded,
@@ -51,7 +53,7 @@ impl Ext2Volume {
     pub(crate) fn note(&self, error: &Error) {
         // `disk-source` reports the end of a driver.
         let is_end = matches!(error, Error::Read(_, DiskError::Gone) | Error::Write(_, DiskError::Gone));
-        if matches!(error, Error::Corrupt(_) | Error::Read(..) | Error::Write(..)) && !is_end {
+        if matches!(error, Error::Format(FormatError::Corrupt(_)) | Error::Read(..) | Error::Write(..)) && !is_end {
             self.reports.error(error);
         }
     }

@@ -6,7 +6,7 @@ use core::fmt::Write;
 
 use contracts::volume_manager::VolumeError;
 use ext2::check::{CheckError, CheckOptions, Done, Finding, Mode, Outcome, check};
-use ext2::{BlockSource, Error};
+use ext2::{BlockSource, FormatError};
 use stdio::Output;
 
 use crate::limits::MEMORY_BYTES;
@@ -23,8 +23,8 @@ const STATUS_FAULTY: i32 = 4;
 /// Parses a mode.
 pub(crate) fn mode(name: &str) -> Result<Mode, Refusal> {
     Ok(match name {
-        "look" => Mode::Look,
-        "mend" => Mode::Mend,
+        "look" => Mode::Report,
+        "mend" => Mode::Preen,
         "repair" => Mode::Repair,
         other => {
             let sentence = format_args!("there is no mode `{other}`; give `look`, `mend` or `repair`");
@@ -69,7 +69,7 @@ pub(crate) async fn check_disk<S: BlockSource>(
     output.write(alloc::format!("{disk}: {summary}\n").as_bytes())?;
     Ok(match summary.outcome {
         Outcome::Clean => STATUS_CLEAN,
-        Outcome::Mended => STATUS_MENDED,
+        Outcome::Repaired => STATUS_MENDED,
         Outcome::Faulty => STATUS_FAULTY,
     })
 }
@@ -79,7 +79,7 @@ fn lines(disk: &str, findings: Vec<Finding>, count: usize, written: bool) -> Str
     let mut lines = String::new();
     let more = count - findings.len();
     for mut finding in findings {
-        if finding.done == Done::Mended && !written {
+        if finding.done == Done::Repaired && !written {
             finding.done = Done::Left;
         }
         // Writing to a String cannot fail.
@@ -105,8 +105,8 @@ fn reason(error: CheckError) -> VolumeError {
         CheckError::Foreign { kind: volume_kind::FAT } => VolumeError::NotRecognised,
         CheckError::Foreign { .. } => VolumeError::NotSupported,
         CheckError::Superblock { .. } | CheckError::Unproven { .. } => VolumeError::Damaged,
-        CheckError::Volume(Error::NotExt2 { .. } | Error::TooSmall(_)) => VolumeError::NotRecognised,
-        CheckError::Volume(Error::Truncated { .. } | Error::Journal(_)) => VolumeError::Damaged,
+        CheckError::Volume(FormatError::NotExt2 { .. } | FormatError::TooSmall(_)) => VolumeError::NotRecognised,
+        CheckError::Volume(FormatError::Truncated { .. } | FormatError::Journal(_)) => VolumeError::Damaged,
         CheckError::Volume(_) => VolumeError::NotSupported,
     }
 }

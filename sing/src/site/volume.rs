@@ -22,7 +22,7 @@ pub fn check(path: &Path) -> Outcome<()> {
     let options = ext2::MountOptions { access: ext2::Access::ReadOnly, ..ext2::MountOptions::default() };
     match complete(ext2::Volume::mount(disk()?, options)) {
         Ok(_) => return Ok(()),
-        Err(ext2::Error::NotExt2 { backup: None, .. } | ext2::Error::TooSmall(_)) => {}
+        Err(ext2::Error::Format(ext2::FormatError::NotExt2 { backup: None, .. } | ext2::FormatError::TooSmall(_))) => {}
         Err(error) => return refused(error.to_string()),
     }
     let options =

@@ -39,6 +39,11 @@ impl Graph {
         graph
     }
 
+    /// The modules and the modules that each uses directly.
+    pub fn uses(&self) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
+        self.0.iter().map(|(name, used)| (name.as_str(), used))
+    }
+
     /// The largest strongly connected set of modules; empty without a cycle.
     pub fn largest_cycle(&self) -> BTreeSet<&str> {
         let reach: BTreeMap<&str, BTreeSet<&str>> =
@@ -60,7 +65,7 @@ impl Graph {
 
 fn is_for_tests(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
-    file.ends_with("tests.rs") || file.starts_with("test_")
+    file.ends_with("tests.rs") || file.starts_with("test_") || path.contains("/tests/")
 }
 
 /// The module path of a file: `a/mod.rs` and `a.rs` are `a`, `lib.rs` is the root.

@@ -16,10 +16,10 @@ use alloc::vec::Vec;
 
 use super::CheckError;
 use super::bits::Bits;
-use super::device::{Device, LINE_BYTES};
+use super::device::{Device, PAGE_BYTES};
 use super::overlay::Piece;
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, OFFSET};
+use crate::format::superblock::{BYTES, OFFSET};
+use block_source::BlockSource;
 
 /// When a sector is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,7 +166,7 @@ impl<S: BlockSource> Device<'_, S> {
                 Some(run)
                     if run.stage == stage
                         && run.offset + run.bytes as u64 == offset
-                        && run.offset / LINE_BYTES == offset / LINE_BYTES =>
+                        && run.offset / PAGE_BYTES == offset / PAGE_BYTES =>
                 {
                     run.bytes += bytes;
                 }

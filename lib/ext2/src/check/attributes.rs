@@ -7,9 +7,9 @@ use super::node::Node;
 use super::state::{AttributeUse, Checker};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::attributes::{self, Place};
-use crate::wire::read_u32;
+use crate::format::attributes::{self, Place};
+use crate::format::read_u32;
+use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Checks the block with an inode's attributes. Whether there is one that counts.
@@ -36,7 +36,7 @@ impl<S: BlockSource> Checker<'_, S> {
             }
             _ => false,
         };
-        if !sound && self.tell(Fault::AttributeBlock { inode, block }).await? {
+        if !sound && self.report(Fault::AttributeBlock { inode, block }).await? {
             node.set_attribute_block(0);
         }
         Ok(sound)
@@ -51,7 +51,7 @@ impl<S: BlockSource> Checker<'_, S> {
             .map(|(&block, used)| (block, used.says, used.users))
             .collect();
         for (block, says, right) in wrong {
-            if self.tell(Fault::AttributeCount { block, says, right }).await? {
+            if self.report(Fault::AttributeCount { block, says, right }).await? {
                 let mut bytes = self.read_block(block).await?;
                 attributes::set_users(&mut bytes, right);
                 self.write_block(block, &bytes).await?;

@@ -2,8 +2,8 @@
 
 use super::state::{Checker, Folder};
 use super::{CheckError, Fault, entries};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
+use crate::format::ROOT_INODE;
+use block_source::BlockSource;
 
 /// The walk of a folder that is known to be connected.
 const CONNECTED: u32 = u32::MAX;
@@ -71,15 +71,15 @@ impl<S: BlockSource> Checker<'_, S> {
     async fn bring_back(&mut self, number: u32, old_parent: u32) -> Result<(), CheckError> {
         let fault = Fault::Unconnected { folder: number };
         if !self.may_fix(&fault) {
-            self.tell(fault).await?;
+            self.report(fault).await?;
             return Ok(());
         }
         self.mark();
         let Some(lost) = self.put_into_lost(number).await? else {
-            self.tell_no_room(fault);
+            self.report_no_room(fault);
             return Ok(());
         };
-        self.tell(fault).await?;
+        self.report(fault).await?;
         if old_parent != 0 {
             self.take_name(old_parent, number).await?;
         }
@@ -109,7 +109,7 @@ impl<S: BlockSource> Checker<'_, S> {
     /// Makes the `..` of a folder name the folder that it is in.
     async fn answer(&mut self, folder: &Folder) -> Result<(), CheckError> {
         let Folder { number, parent, dot_dot, .. } = *folder;
-        if !self.tell(Fault::DotDot { folder: number, says: dot_dot, right: parent }).await? {
+        if !self.report(Fault::DotDot { folder: number, says: dot_dot, right: parent }).await? {
             return Ok(());
         }
         let node = self.load(number).await?;

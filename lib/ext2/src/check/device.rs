@@ -8,19 +8,19 @@ use alloc::vec::Vec;
 
 use super::CheckError;
 use super::overlay::{Overlay, Piece};
-use crate::error::DiskError;
-use crate::source::BlockSource;
+use block_source::BlockSource;
+use block_source::DiskError;
 
 /// Cache page size: the unit of reads from the disk, in bytes.
-pub(super) const LINE_BYTES: u64 = 32 << 10;
+pub(super) const PAGE_BYTES: u64 = 32 << 10;
 /// Maximum cache pages.
-const LINES: usize = 64;
+const PAGES: usize = 64;
 /// Maximum buffers allocated from the source at a time: the cache pages, and one for uncached transfers.
-pub const BUFFERS: usize = LINES + 1;
+pub const BUFFERS: usize = PAGES + 1;
 /// The bytes of those buffers.
-pub const BUFFER_BYTES: usize = BUFFERS * LINE_BYTES as usize;
+pub const BUFFER_BYTES: usize = BUFFERS * PAGE_BYTES as usize;
 /// Maximum memory of cache and transfers, in bytes.
-pub(super) const MEMORY_BYTES: u64 = (LINES as u64 + 2) * LINE_BYTES;
+pub(super) const MEMORY_BYTES: u64 = (PAGES as u64 + 2) * PAGE_BYTES;
 
 struct Line<B> {
     number: u64,
@@ -132,7 +132,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
 
     /// Reads from the disk, without the changes.
     pub(super) async fn read_disk(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
-        let (number, within) = (offset / LINE_BYTES, (offset % LINE_BYTES) as usize);
+        let (number, within) = (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize);
         let position = match self.lines.iter().position(|line| line.number == number) {
             Some(position) => position,
             None => match self.load(number).await? {
@@ -151,7 +151,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
     /// Allocates what writing takes, so that it cannot run out of memory later.
     pub(super) fn prepare_writing(&mut self) -> Result<(), CheckError> {
         if self.buffer.is_none() {
-            let allocated = self.source.allocate(LINE_BYTES as usize);
+            let allocated = self.source.allocate(PAGE_BYTES as usize);
             self.buffer = Some(allocated.map_err(|error| CheckError::Write(0, error))?);
         }
         Ok(())
@@ -163,7 +163,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         self.prepare_writing()?;
         let mut buffer = self.buffer.take().ok_or(failed(DiskError::NoMemory))?;
         buffer.get_mut(..bytes.len()).ok_or(failed(DiskError::NoMemory))?.copy_from_slice(bytes);
-        let (number, within) = (offset / LINE_BYTES, (offset % LINE_BYTES) as usize);
+        let (number, within) = (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize);
         let (buffer, result) = self.source.write(offset, buffer, bytes.len()).await;
         self.buffer = buffer;
         if let Some(index) = self.lines.iter().position(|line| line.number == number) {
@@ -183,12 +183,12 @@ impl<'a, S: BlockSource> Device<'a, S> {
 
     /// Reads a line; `None` if the device failed at it.
     async fn load(&mut self, number: u64) -> Result<Option<usize>, CheckError> {
-        let offset = number * LINE_BYTES;
-        let bytes = self.bytes().saturating_sub(offset).min(LINE_BYTES) as usize;
+        let offset = number * PAGE_BYTES;
+        let bytes = self.bytes().saturating_sub(offset).min(PAGE_BYTES) as usize;
         if bytes == 0 {
             return Err(CheckError::Read(offset, DiskError::Short));
         }
-        let more = if self.lines.len() < LINES { Some(self.source.allocate(LINE_BYTES as usize)) } else { None };
+        let more = if self.lines.len() < PAGES { Some(self.source.allocate(PAGE_BYTES as usize)) } else { None };
         let oldest = (0..self.lines.len()).min_by_key(|&index| self.lines[index].used);
         let buffer = match (more, oldest) {
             (Some(Ok(buffer)), _) => buffer,
@@ -211,7 +211,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         let failed = |error| CheckError::Read(offset, error);
         let buffer = match self.buffer.take() {
             Some(buffer) => buffer,
-            None => self.source.allocate(LINE_BYTES as usize).map_err(failed)?,
+            None => self.source.allocate(PAGE_BYTES as usize).map_err(failed)?,
         };
         let (buffer, result) = self.source.read(offset, buffer, bytes).await;
         result.map_err(failed)?;

@@ -1,11 +1,11 @@
-//! The entries of one block of a folder, as far as a block alone tells what is wrong with them. Pure: no disk.
+//! The entries of one block of a folder, as far as they can be checked without other blocks. Pure: no disk.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::fresh::{entry_bytes, write_entry};
-use crate::wire::directory::field;
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+use crate::format::directory::field;
+use crate::format::fresh::{entry_bytes, write_entry};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
 /// The least bytes of an entry: a name has at least one byte.
 const MIN_BYTES: usize = 12;
@@ -73,7 +73,7 @@ fn is_name(name: &[u8]) -> bool {
 
 /// Makes entries of bytes that are none, from `damaged` to `end`: the entry itself, if all but its length is right;
 /// else the one before takes them, or one that is not in use.
-pub(super) fn mend(block: &mut [u8], before: Option<usize>, damaged: usize, end: usize, max_inode: u32) {
+pub(super) fn repair(block: &mut [u8], before: Option<usize>, damaged: usize, end: usize, max_inode: u32) {
     let rest = &mut block[damaged..end];
     if rest.len() >= MIN_BYTES {
         let name_bytes = usize::from(rest[field::NAME_BYTES]);
@@ -190,7 +190,7 @@ mod tests {
         for length in [0, 3, 8, 1020, u16::MAX] {
             write_u16(&mut block, second + field::ENTRY_BYTES, length);
             let end = resume(&block, second, 4);
-            mend(&mut block, Some(24), second, end, 100);
+            repair(&mut block, Some(24), second, end, 100);
             assert_eq!(names(&block), [&b"."[..], b"..", b"first", b"second", b"third"], "{length}");
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         block[second..second + 16].fill(0xff);
         assert_eq!(entry(&block, second), None);
         let end = resume(&block, second, 4);
-        mend(&mut block, Some(first), second, end, 100);
+        repair(&mut block, Some(first), second, end, 100);
         assert_eq!(names(&block), [&b"."[..], b"..", b"first", b"third"]);
         assert_eq!(entries(&block).last().unwrap().end(), 1024);
     }

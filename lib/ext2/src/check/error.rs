@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use crate::error::{DiskError, Error};
-use crate::features::{COMPATIBLE, FeatureNames, READ_ONLY_COMPATIBLE};
+use crate::format::error::FormatError;
+use crate::format::features::{COMPATIBLE, FeatureNames, READ_ONLY_COMPATIBLE};
+use block_source::DiskError;
 
 /// Why a check was aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +16,11 @@ pub enum CheckError {
     /// The disk is read-only, but a repair is needed.
     ReadOnly,
     /// There is no volume that can be checked.
-    Volume(Error),
+    Volume(FormatError),
     /// The volume has features without whose knowledge it cannot be checked: flags of
-    /// [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
+    /// [`READ_ONLY_COMPATIBLE`](crate::format::features::READ_ONLY_COMPATIBLE).
     Features(u32),
-    /// The same: flags of [`COMPATIBLE`](crate::COMPATIBLE).
+    /// The same: flags of [`COMPATIBLE`](crate::format::features::COMPATIBLE).
     OtherFeatures(u32),
     /// The superblock contradicts itself in this number, and no backup of it is better.
     Superblock {

@@ -305,7 +305,7 @@ impl fmt::Display for Remedy<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// Repaired.
-    Mended,
+    Repaired,
     /// Still there, because no changes were allowed, or none that cost something.
     Left,
     /// Still there, because the volume has no room for the repair.
@@ -325,7 +325,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: ", self.fault)?;
         match self.done {
-            Done::Mended => self.fault.remedy().fmt(formatter),
+            Done::Repaired => self.fault.remedy().fmt(formatter),
             Done::Left => formatter.write_str("left as it is"),
             Done::NoRoom => formatter.write_str("left as it is, because the volume has no room"),
         }

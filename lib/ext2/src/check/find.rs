@@ -11,13 +11,13 @@ use alloc::vec::Vec;
 use super::CheckError;
 use super::device::Device;
 use super::superblock::{Volume, examine, feature, own};
-use crate::error::Error;
-use crate::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_SPARSE_SUPER};
-use crate::geometry::Backups;
-use crate::source::BlockSource;
-use crate::wire::group;
-use crate::wire::superblock::{BYTES, MAGIC, OFFSET, field};
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+use crate::format::error::FormatError;
+use crate::format::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_SPARSE_SUPER};
+use crate::format::geometry::Backups;
+use crate::format::group;
+use crate::format::superblock::{BYTES, MAGIC, OFFSET, field};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
+use block_source::BlockSource;
 
 /// Groups searched for backups: those that have one on every volume with more than one group.
 const BACKUP_GROUPS: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
@@ -57,13 +57,13 @@ impl Candidate {
 pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Found, CheckError> {
     let disk_bytes = device.bytes();
     if disk_bytes < OFFSET + BYTES as u64 {
-        return Err(CheckError::Volume(Error::TooSmall(disk_bytes)));
+        return Err(CheckError::Volume(FormatError::TooSmall(disk_bytes)));
     }
     let first = device.read(OFFSET, BYTES).await?;
     match examine(&first, disk_bytes) {
         Ok(volume) => outvoted(device, first, volume).await,
         Err(error) if is_final(error) => Err(error),
-        Err(error @ CheckError::Volume(Error::NotExt2 { .. })) => without_magic(device, first, error).await,
+        Err(error @ CheckError::Volume(FormatError::NotExt2 { .. })) => without_magic(device, first, error).await,
         Err(error) => {
             let candidate = of_volume(candidates(device).await?, uuid(&first)).ok_or(error)?;
             let found = restored(candidate)?;
@@ -76,8 +76,8 @@ pub(super) async fn find<S: BlockSource>(device: &mut Device<'_, S>) -> Result<F
 fn is_final(error: CheckError) -> bool {
     match error {
         CheckError::Features(_) | CheckError::OtherFeatures(_) => true,
-        CheckError::Volume(Error::UnsupportedFeatures(_) | Error::UnsupportedRevision(_)) => true,
-        CheckError::Volume(Error::UnsupportedBlockSize(bytes)) => bytes <= 1024 << LARGEST_LOG_BLOCK_SIZE,
+        CheckError::Volume(FormatError::UnsupportedFeatures(_) | FormatError::UnsupportedRevision(_)) => true,
+        CheckError::Volume(FormatError::UnsupportedBlockSize(bytes)) => bytes <= 1024 << LARGEST_LOG_BLOCK_SIZE,
         _ => false,
     }
 }
@@ -264,17 +264,17 @@ async fn outvoted<S: BlockSource>(
     if theirs != other || *theirs == mine || matches!(geometry.backups, Backups::Two(_)) {
         return Ok(Found::new(first, volume, None));
     }
-    let mut mended = first;
+    let mut repaired = first;
     for offset in [field::INODES_COUNT, field::BLOCKS_COUNT, field::BLOCKS_PER_GROUP, field::INODES_PER_GROUP] {
-        write_u32(&mut mended, offset, read_u32(bytes, offset));
+        write_u32(&mut repaired, offset, read_u32(bytes, offset));
     }
     for offset in [field::INODE_SIZE, own::SPARE_DESCRIPTORS] {
-        write_u16(&mut mended, offset, read_u16(bytes, offset));
+        write_u16(&mut repaired, offset, read_u16(bytes, offset));
     }
     for (offset, mask) in LAYOUT_FEATURES {
-        let features = read_u32(&mended, offset) & !mask | read_u32(bytes, offset) & mask;
-        write_u32(&mut mended, offset, features);
+        let features = read_u32(&repaired, offset) & !mask | read_u32(bytes, offset) & mask;
+        write_u32(&mut repaired, offset, features);
     }
-    let volume = examine(&mended, device.bytes())?;
-    Ok(Found::new(mended, volume, Some(*backup)))
+    let volume = examine(&repaired, device.bytes())?;
+    Ok(Found::new(repaired, volume, Some(*backup)))
 }

@@ -6,22 +6,22 @@ use super::apply::{Held, Order};
 use super::journal::JOURNAL_INODE;
 use super::state::{Checker, Replayed, STATE_CLEAN, STATE_ERRORS, known};
 use super::{CheckError, Mode, Outcome, Summary, redo, superblock};
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, OFFSET, field};
-use crate::wire::{read_u16, write_u16, write_u32};
+use crate::format::superblock::{BYTES, OFFSET, field};
+use crate::format::{read_u16, write_u16, write_u32};
+use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Writes the changes, if allowed, and summarizes.
     pub(super) async fn finish(mut self) -> Result<Summary, CheckError> {
-        let left = self.left_before + self.left_here + self.mended_here;
+        let left = self.left_before + self.left_here + self.repaired_here;
         let outcome = match (self.faults, left) {
             (0, 0) => Outcome::Clean,
-            (_, 0) => Outcome::Mended,
+            (_, 0) => Outcome::Repaired,
             _ => Outcome::Faulty,
         };
         let changes = match self.asked {
-            Mode::Look => false,
-            Mode::Mend => self.marked || left > 0,
+            Mode::Report => false,
+            Mode::Preen => self.marked || left > 0,
             Mode::Repair => self.marked && left == 0,
         };
         if changes {
@@ -33,7 +33,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(Summary {
             outcome,
             faults: self.faults,
-            mended: if is_undone { 0 } else { self.mended },
+            repaired: if is_undone { 0 } else { self.repaired },
             left: if is_undone { self.faults } else { left },
             written: changes,
             inodes: self.volume.inodes(),

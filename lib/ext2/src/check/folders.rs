@@ -10,8 +10,8 @@ use super::state::{Checker, known};
 use super::superblock::KIND_FOLDER;
 use super::tree::{Step, Tree};
 use super::{CheckError, Fault};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
+use crate::format::ROOT_INODE;
+use block_source::BlockSource;
 
 /// State of a folder during its traversal.
 pub(super) struct Visit {
@@ -70,7 +70,7 @@ impl<S: BlockSource> Checker<'_, S> {
                 Some(ranges) => self.is_index_sound(&visit.blocks, ranges).await?,
                 None => false,
             };
-            if !sound && self.tell(Fault::Index { folder: number }).await? {
+            if !sound && self.report(Fault::Index { folder: number }).await? {
                 self.drop_index(&mut visit.node).await?;
             }
         }
@@ -102,11 +102,11 @@ impl<S: BlockSource> Checker<'_, S> {
         if self.may_fix(&fault) {
             self.mark();
             if !self.remap(node, blocks).await? {
-                self.tell_no_room(fault);
+                self.report_no_room(fault);
                 return Ok(());
             }
         }
-        self.tell(fault).await.map(|_| ())
+        self.report(fault).await.map(|_| ())
     }
 
     /// Removes a folder's index.
@@ -158,14 +158,14 @@ impl<S: BlockSource> Checker<'_, S> {
         let first = before.is_none() && offset == 0;
         let end = entries::resume(&page.bytes, offset, if first { 12 } else { 4 });
         let at = (page.position * page.bytes.len() + offset) as u64;
-        if !self.tell(Fault::Entry { folder: visit.node.number, offset: at }).await? {
+        if !self.report(Fault::Entry { folder: visit.node.number, offset: at }).await? {
             return Ok(end);
         }
         let max_inode = self.volume.inodes();
         // `..` takes what is behind it where nothing else is before.
         let dots = (page.position == 0 && before.is_none()).then(|| entries::entries(&page.bytes).nth(1)).flatten();
         let before = before.or(dots.map(|dots| dots.offset));
-        entries::mend(&mut page.bytes, before, offset, end, max_inode);
+        entries::repair(&mut page.bytes, before, offset, end, max_inode);
         (page.changed, page.moved) = (true, true);
         // Either there is an entry by now, or the one before reaches to the end.
         Ok(if entries::entry(&page.bytes, offset).is_some_and(|entry| entry.end() == end) { offset } else { end })
@@ -176,7 +176,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let folder = visit.node.number;
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };
         if !entries::has_dots(&page.bytes) {
-            if !self.tell(Fault::Dots { folder }).await? {
+            if !self.report(Fault::Dots { folder }).await? {
                 return Ok(0);
             }
             let parent = entries::entries(&page.bytes).find(|entry| entry.name == b"..").map(|entry| entry.inode);
@@ -189,13 +189,13 @@ impl<S: BlockSource> Checker<'_, S> {
             .map(|entry| (entry.offset, entry.inode, entry.kind, entry.end()))
             .collect();
         let [(at_dot, says, ..), (_, dot_dot, _, end)] = dots[..] else { return Ok(0) };
-        if says != folder && self.tell(Fault::Dot { folder, says }).await? {
+        if says != folder && self.report(Fault::Dot { folder, says }).await? {
             entries::set_inode(&mut page.bytes, at_dot, folder);
             page.changed = true;
         }
         for (name, &(offset, _, says, _)) in [&b"."[..], b".."].into_iter().zip(&dots) {
             let fault = Fault::EntryKind { folder, name: name.to_vec(), says, right: kind };
-            if is_wrong_kind(says, kind) && self.tell(fault).await? {
+            if is_wrong_kind(says, kind) && self.report(fault).await? {
                 entries::set_kind(&mut page.bytes, offset, kind);
                 page.changed = true;
             }
@@ -213,7 +213,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let Some(entry) = entries::entry(&page.bytes, offset) else { return Ok(()) };
         let (folder, inode) = (visit.node.number, entry.inode);
         if let Some(fault) = self.reason_to_remove(folder, &entry) {
-            if self.tell(fault).await? {
+            if self.report(fault).await? {
                 entries::remove(&mut page.bytes, offset);
                 page.changed = true;
             }
@@ -222,14 +222,15 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut name = entry.name.to_vec();
         let says = entry.kind;
         if name.iter().any(|&byte| byte == 0 || byte == b'/')
-            && self.tell(Fault::BadName { folder, name: name.clone() }).await?
+            && self.report(Fault::BadName { folder, name: name.clone() }).await?
         {
             name.iter_mut().filter(|byte| matches!(**byte, 0 | b'/')).for_each(|byte| *byte = b'.');
             entries::set_name(&mut page.bytes, offset, &name);
             (page.changed, page.moved) = (true, true);
         }
         let right = if self.volume.has_kinds() { self.known(inode) & known::KIND } else { 0 };
-        if is_wrong_kind(says, right) && self.tell(Fault::EntryKind { folder, name: name.clone(), says, right }).await?
+        if is_wrong_kind(says, right)
+            && self.report(Fault::EntryKind { folder, name: name.clone(), says, right }).await?
         {
             entries::set_kind(&mut page.bytes, offset, right);
             page.changed = true;

@@ -3,9 +3,9 @@
 use super::bits::filled;
 use super::state::Checker;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::group::{self, GroupDescriptor, field};
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+use crate::format::group::{self, GroupDescriptor, field};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
+use block_source::BlockSource;
 
 /// Fields of descriptors of volumes with checksums, which ext2 does not have: flags and unused inodes.
 const FLAGS: usize = 18;
@@ -54,10 +54,10 @@ impl<S: BlockSource> Checker<'_, S> {
                 if says == right {
                     continue;
                 }
-                let mend = self.tell(Fault::DescriptorPlace { group, part, says, right }).await?;
+                let repair = self.report(Fault::DescriptorPlace { group, part, says, right }).await?;
                 // A read-only check continues with the right value, but does not write it.
                 write_u32(&mut self.descriptors, group as usize * group::BYTES + offset, right);
-                if mend {
+                if repair {
                     self.write_descriptor(group).await?;
                 }
             }
@@ -131,7 +131,7 @@ impl<S: BlockSource> Checker<'_, S> {
         // The two flags that say that a bitmap or a table was never written.
         let stray = read_u16(row, FLAGS) & 3 != 0 || read_u16(row, UNUSED_INODES) != 0;
         let says = read_u16(row, FLAGS);
-        if stray && self.tell(Fault::DescriptorFlags { group, says }).await? {
+        if stray && self.report(Fault::DescriptorFlags { group, says }).await? {
             let at = group as usize * group::BYTES;
             let flags = read_u16(&self.descriptors, at + FLAGS);
             write_u16(&mut self.descriptors, at + FLAGS, flags & !3);
@@ -188,7 +188,7 @@ impl<S: BlockSource> Checker<'_, S> {
             let rows = (block * per_block..geometry.groups).take(per_block as usize);
             differs |= rows.into_iter().any(|row| places(&copy, row % per_block) != places(&self.descriptors, row));
         }
-        if differs && self.tell(Fault::BackupDescriptors { group }).await? {
+        if differs && self.report(Fault::BackupDescriptors { group }).await? {
             for block in 0..geometry.descriptor_blocks {
                 let bytes = self.descriptors[block as usize * block_bytes..][..block_bytes].to_vec();
                 self.write_block(first + block, &bytes).await?;

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use super::bits::Bits;
 use super::state::Checker;
 use super::{CheckError, entries};
-use crate::directory::hash::{Algorithm, Hasher};
-use crate::source::BlockSource;
-use crate::wire::superblock::field;
-use crate::wire::{read_u16, read_u32};
+use crate::format::hash::{Algorithm, Hasher};
+use crate::format::superblock::field;
+use crate::format::{read_u16, read_u32};
+use block_source::BlockSource;
 
 /// Offset of the root's info: behind `.` and the header of `..`.
 const ROOT_INFO: usize = 24;

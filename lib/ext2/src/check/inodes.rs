@@ -6,11 +6,11 @@ use super::state::{Checker, known};
 use super::superblock::feature;
 use super::tree::{Claim, Step, Tree};
 use super::{CheckError, Fault};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
-use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, Kind, field};
-use crate::wire::superblock::field as superblock;
-use crate::wire::{read_u16, read_u32, write_u32};
+use crate::format::ROOT_INODE;
+use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, Kind, field};
+use crate::format::superblock::field as superblock;
+use crate::format::{read_u16, read_u32, write_u32};
+use block_source::BlockSource;
 
 const BAD_BLOCKS_INODE: u32 = 1;
 const BOOT_INODE: u32 = 5;
@@ -112,7 +112,7 @@ impl<S: BlockSource> Checker<'_, S> {
                 let low = deleted != 0 && deleted < self.volume.inodes() && self.knows_times();
                 let fault = Fault::NoTimeOfDeletion { inode: node.number };
                 let stray = low || deleted == 0 && node.mode() != 0;
-                if stray && !self.orphans.has(node.number) && self.tell(fault).await? {
+                if stray && !self.orphans.has(node.number) && self.report(fault).await? {
                     node.set_deleted(self.dead_time());
                 }
                 Ok(())
@@ -148,7 +148,7 @@ impl<S: BlockSource> Checker<'_, S> {
             || node.flags() != 0
             || node.deleted() != 0;
         let owned = node.field(field::OWNER_LOW, 2) != 0 || node.field(field::GROUP_LOW, 2) != 0;
-        if (stray || owned) && self.tell(Fault::ReservedInode { inode: node.number }).await? {
+        if (stray || owned) && self.report(Fault::ReservedInode { inode: node.number }).await? {
             node.bytes.fill(0);
         }
         self.use_inode(node);
@@ -167,7 +167,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         let may_be_file = node.number == BOOT_INODE && node.kind() == Some(Kind::File);
         let fault = Fault::ReservedInode { inode: node.number };
-        if !node.is_blank() && !may_be_file && self.tell(fault).await? {
+        if !node.is_blank() && !may_be_file && self.report(fault).await? {
             node.bytes.fill(0);
         }
         self.use_inode(node);
@@ -182,7 +182,7 @@ impl<S: BlockSource> Checker<'_, S> {
         if node.kind() != Some(Kind::Directory) {
             let looks = self.holds_folder(node).await?;
             let fault = if looks { Fault::LooksLikeFolder { inode: ROOT_INODE } } else { Fault::RootNotFolder };
-            if self.tell(fault).await? {
+            if self.report(fault).await? {
                 if !looks {
                     node.bytes.fill(0);
                     return Ok(());
@@ -196,7 +196,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     async fn check_used(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let inode = node.number;
-        if node.deleted() != 0 && !self.orphans.has(inode) && self.tell(Fault::TimeOfDeletion { inode }).await? {
+        if node.deleted() != 0 && !self.orphans.has(inode) && self.report(Fault::TimeOfDeletion { inode }).await? {
             node.set_deleted(0);
         }
         if !self.check_kind(node).await? {
@@ -207,12 +207,12 @@ impl<S: BlockSource> Checker<'_, S> {
         self.use_inode(node);
         let special =
             matches!(node.kind(), Some(Kind::CharacterDevice | Kind::BlockDevice | Kind::Fifo | Kind::Socket));
-        if special && node.size() != 0 && self.tell(Fault::Size { inode, says: node.size(), right: 0 }).await? {
+        if special && node.size() != 0 && self.report(Fault::Size { inode, says: node.size(), right: 0 }).await? {
             node.set_size(0);
         }
         if node.kind() == Some(Kind::SymbolicLink)
             && !self.is_link(node).await?
-            && self.tell(Fault::SymbolicLink { inode }).await?
+            && self.report(Fault::SymbolicLink { inode }).await?
         {
             self.clear_inode(node);
             return Ok(());
@@ -247,14 +247,14 @@ impl<S: BlockSource> Checker<'_, S> {
         let inode = node.number;
         let sure = matches!(node.kind(), Some(Kind::File | Kind::Directory | Kind::SymbolicLink));
         if !sure && self.holds_folder(node).await? {
-            if self.tell(Fault::LooksLikeFolder { inode }).await? {
+            if self.report(Fault::LooksLikeFolder { inode }).await? {
                 node.set_mode(Kind::Directory.mode_bits() | node.mode() & 0o7777);
             }
         } else if node.kind().is_none() {
             let numbers = node.numbers();
             let sound = numbers.iter().all(|&block| block == 0 || self.is_legal(block) && !self.found.has(block));
             let file = sound && node.size() <= self.volume.largest_file();
-            if self.tell(Fault::Mode { inode, says: node.mode(), file }).await? {
+            if self.report(Fault::Mode { inode, says: node.mode(), file }).await? {
                 if !file {
                     self.clear_inode(node);
                     return Ok(false);
@@ -292,13 +292,13 @@ impl<S: BlockSource> Checker<'_, S> {
             stray |= flag::IMMUTABLE | flag::APPEND_ONLY;
         }
         let says = node.flags() & stray;
-        if says != 0 && self.tell(Fault::Flags { inode, says }).await? {
+        if says != 0 && self.report(Fault::Flags { inode, says }).await? {
             node.set_flags(node.flags() & !stray);
         }
         let size_high = Some(("size (upper half)", field::SIZE_HIGH, 4)).filter(|_| folder);
         for (field, offset, bytes) in ZERO_FIELDS.into_iter().chain(size_high) {
             let says = node.field(offset, bytes);
-            if says != 0 && self.tell(Fault::StrayField { inode, field, says }).await? {
+            if says != 0 && self.report(Fault::StrayField { inode, field, says }).await? {
                 node.clear_field(offset, bytes);
             }
         }
@@ -314,7 +314,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let says = read_u16(node.extra(), 0);
         let size = usize::from(says);
         if says != 0 && (!(4..=room).contains(&size) || !size.is_multiple_of(4)) {
-            if !self.tell(Fault::ExtraSize { inode, says }).await? {
+            if !self.report(Fault::ExtraSize { inode, says }).await? {
                 return Ok(());
             }
             let right = if (4..=room).contains(&size) { size.next_multiple_of(4) } else { 32.min(room) };
@@ -327,7 +327,7 @@ impl<S: BlockSource> Checker<'_, S> {
         if super::attributes::has_inline(&node.extra()[size..]) {
             if super::attributes::are_inline_sound(&node.extra()[size..]) {
                 self.inodes[inode as usize] |= known::ATTRIBUTES;
-            } else if self.tell(Fault::InlineAttributes { inode }).await? {
+            } else if self.report(Fault::InlineAttributes { inode }).await? {
                 node.extra_mut()[size..].fill(0);
             }
         }
@@ -337,7 +337,7 @@ impl<S: BlockSource> Checker<'_, S> {
             // A time before 1970 with an extension past 2038: an old version of Linux wrote these.
             let negative = read_u32(&node.bytes, time) >> 31 != 0;
             let fault = Fault::StrayField { inode, field: "time (extension)", says };
-            if negative && says & 3 == 3 && self.tell(fault).await? {
+            if negative && says & 3 == 3 && self.report(fault).await? {
                 write_u32(&mut node.bytes, extension, says & !3);
             }
         }
@@ -367,7 +367,7 @@ impl<S: BlockSource> Checker<'_, S> {
         if node.has_blocks() {
             let walked = self.walk(node).await?;
             if walked.tangled {
-                if self.tell(Fault::Tangled { inode }).await? {
+                if self.report(Fault::Tangled { inode }).await? {
                     self.clear_inode(node);
                 } else {
                     self.inodes[inode as usize] |= known::TANGLED;
@@ -375,7 +375,7 @@ impl<S: BlockSource> Checker<'_, S> {
                 return Ok(());
             }
             if kind == Some(Kind::Directory) && walked.blocks == 0 && may_be_cleared {
-                if self.tell(Fault::EmptyFolder { inode }).await? {
+                if self.report(Fault::EmptyFolder { inode }).await? {
                     self.clear_inode(node);
                 }
                 return Ok(());
@@ -391,7 +391,7 @@ impl<S: BlockSource> Checker<'_, S> {
         // A file's blocks are fewer than the volume's, and those of what is not shared fit.
         let right = u32::try_from(blocks * u64::from(self.volume.geometry.block_bytes / 512)).unwrap_or(u32::MAX);
         let says = node.sectors();
-        if says != right && self.tell(Fault::Sectors { inode, says, right }).await? {
+        if says != right && self.report(Fault::Sectors { inode, says, right }).await? {
             node.set_sectors(right);
         }
         Ok(())
@@ -408,7 +408,7 @@ impl<S: BlockSource> Checker<'_, S> {
         } else {
             last.is_some_and(|last| says < last * block_bytes) || says > self.volume.largest_file()
         };
-        if wrong && self.tell(Fault::Size { inode: node.number, says, right: end }).await? {
+        if wrong && self.report(Fault::Size { inode: node.number, says, right: end }).await? {
             node.set_size(end);
         }
         Ok(())
@@ -420,7 +420,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let inode = node.number;
         let (numbers, illegal) = self.legal_numbers(node);
         if let Some((count, first)) = illegal
-            && self.tell(Fault::IllegalBlocks { inode, table: None, count, first }).await?
+            && self.report(Fault::IllegalBlocks { inode, table: None, count, first }).await?
         {
             node.set_numbers(&numbers);
         }

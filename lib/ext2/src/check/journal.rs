@@ -9,13 +9,13 @@ use super::node::Node;
 use super::state::{Checker, Replayed};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::error::{Error, JournalProblem};
-use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
-use crate::source::BlockSource;
-use crate::wire::inode::Kind;
-use crate::wire::journal::{self, JournalSuperblock, Refusal, TAG_ESCAPED, kind, read, revoked, tags, write};
-use crate::wire::superblock::field;
-use crate::wire::{read_u32, write_u32};
+use crate::format::error::{FormatError, JournalProblem};
+use crate::format::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::format::inode::Kind;
+use crate::format::journal::{self, JournalSuperblock, Refusal, TAG_ESCAPED, kind, read, revoked, tags, write};
+use crate::format::superblock::field;
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 /// Where journals inside of volumes are.
 pub(super) const JOURNAL_INODE: u32 = 8;
@@ -64,7 +64,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let elsewhere = device != 0 || self.superblock[field::JOURNAL_UUID..][..16] != [0; 16];
         if !self.volume.has(feature::HAS_JOURNAL) {
             let fault = if recover { Fault::JournalMissing } else { Fault::JournalFields };
-            if (recover || inode != 0 || elsewhere) && self.tell(fault).await? {
+            if (recover || inode != 0 || elsewhere) && self.report(fault).await? {
                 self.forget_journal().await?;
             } else if inode == JOURNAL_INODE {
                 // It stays, and so do its blocks.
@@ -74,7 +74,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         if inode == 0 && device != 0 {
             // It is none of this volume's business, if nothing waits in it.
-            let waits = CheckError::Volume(Error::Journal(JournalProblem::External));
+            let waits = CheckError::Volume(FormatError::Journal(JournalProblem::External));
             return if recover { Err(waits) } else { Ok(false) };
         }
         let found = if inode == JOURNAL_INODE { self.find_journal().await? } else { Err(Refusal::Field("the inode")) };
@@ -83,7 +83,7 @@ impl<S: BlockSource> Checker<'_, S> {
             Ok(journal) => Some((journal, None)),
             // It is not damaged, but for others.
             Err(Refusal::Features(flags)) if recover => {
-                return Err(CheckError::Volume(Error::Journal(JournalProblem::Features(flags))));
+                return Err(CheckError::Volume(FormatError::Journal(JournalProblem::Features(flags))));
             }
             Err(Refusal::Features(_)) => {
                 self.journal = JOURNAL_INODE;
@@ -92,13 +92,13 @@ impl<S: BlockSource> Checker<'_, S> {
             Err(_) => None,
         };
         let Some((journal, log)) = log else {
-            if self.tell(Fault::JournalDamaged).await? {
+            if self.report(Fault::JournalDamaged).await? {
                 self.forget_journal().await?;
             }
             return Ok(false);
         };
         self.journal = JOURNAL_INODE;
-        if elsewhere && self.tell(Fault::JournalFields).await? {
+        if elsewhere && self.report(Fault::JournalFields).await? {
             self.forget_elsewhere();
             self.write_superblock().await?;
         }
@@ -138,7 +138,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     /// A journal that is said to be empty, but is not: its changes are older than the volume's.
     async fn check_leftovers(&mut self, journal: &Journal) -> Result<(), CheckError> {
-        if journal.says.start != 0 && self.tell(Fault::JournalStale).await? {
+        if journal.says.start != 0 && self.report(Fault::JournalStale).await? {
             self.empty_journal(journal, journal.says.sequence).await?;
         }
         Ok(())
@@ -191,7 +191,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     /// Replays the log.
     async fn replay(&mut self, journal: &Journal, log: &Log) -> Result<(), CheckError> {
-        let mend = self.tell(Fault::JournalNotReplayed).await?;
+        let repair = self.report(Fault::JournalNotReplayed).await?;
         for (&block, copy) in &log.copies {
             self.copy_block(journal.place(copy.position), block).await?;
             if copy.is_escaped {
@@ -204,7 +204,7 @@ impl<S: BlockSource> Checker<'_, S> {
             self.reserved.insert(block);
         }
         self.read_superblock_again().await?;
-        if !mend {
+        if !repair {
             return Ok(());
         }
         self.replayed = Some(Replayed::Gone);

@@ -3,11 +3,11 @@
 use super::state::{Checker, known};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::ROOT_INODE;
-use crate::source::BlockSource;
-use crate::wire::inode::Kind;
-use crate::wire::superblock::field;
-use crate::wire::write_u32;
+use crate::format::ROOT_INODE;
+use crate::format::inode::Kind;
+use crate::format::superblock::field;
+use crate::format::write_u32;
+use block_source::BlockSource;
 
 /// The most names that are counted: a folder with more says [`UNCOUNTED`].
 const MAX_LINKS: u16 = 65_000;
@@ -17,7 +17,7 @@ impl<S: BlockSource> Checker<'_, S> {
     /// Makes the superblock say that folders may have more names than are counted.
     async fn need_uncounted_links(&mut self) -> Result<(), CheckError> {
         let has = self.volume.read_only & feature::DIR_NLINK != 0;
-        if !has && self.tell(Fault::MissingFeature { name: "dir_nlink" }).await? {
+        if !has && self.report(Fault::MissingFeature { name: "dir_nlink" }).await? {
             self.volume.read_only |= feature::DIR_NLINK;
             write_u32(&mut self.superblock, field::READ_ONLY_COMPATIBLE, self.volume.read_only);
             self.write_superblock().await?;
@@ -42,7 +42,7 @@ impl<S: BlockSource> Checker<'_, S> {
             // A folder with more folders than can be counted says 1.
             let uncounted =
                 self.is_folder(inode) && says == UNCOUNTED && self.volume.read_only & feature::DIR_NLINK != 0;
-            if says != right && !uncounted && self.tell(Fault::Links { inode, says, right }).await? {
+            if says != right && !uncounted && self.report(Fault::Links { inode, says, right }).await? {
                 let mut node = self.load(inode).await?;
                 node.set_links(right);
                 self.store(&node).await?;
@@ -57,7 +57,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut node = self.load(inode).await?;
         let plain = matches!(node.kind(), Some(Kind::File | Kind::Directory));
         if plain && node.sectors() == 0 && self.known(inode) & known::ATTRIBUTES == 0 {
-            if self.tell(Fault::NoNameNoContent { inode }).await? {
+            if self.report(Fault::NoNameNoContent { inode }).await? {
                 self.clear_inode(&mut node);
                 self.store(&node).await?;
             }
@@ -65,14 +65,14 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         let fault = Fault::NoName { inode };
         if !self.may_fix(&fault) || !self.is_folder(ROOT_INODE) {
-            self.tell_no_room(fault);
+            self.report_no_room(fault);
             return Ok(false);
         }
         self.mark();
         if self.put_into_lost(inode).await?.is_none() {
-            self.tell_no_room(fault);
+            self.report_no_room(fault);
             return Ok(false);
         }
-        self.tell(fault).await
+        self.report(fault).await
     }
 }

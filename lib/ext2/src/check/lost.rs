@@ -9,9 +9,9 @@ use super::node::Node;
 use super::state::{Checker, Folder, known};
 use super::superblock::KIND_FOLDER;
 use super::{CheckError, Fault, entries};
-use crate::ROOT_INODE;
-use crate::fresh::{self, NewFolder};
-use crate::source::BlockSource;
+use crate::format::ROOT_INODE;
+use crate::format::fresh::{self, NewFolder};
+use block_source::BlockSource;
 
 const NAME: &[u8] = b"lost+found";
 const FOLDER_MODE: u16 = 0o040_000;
@@ -81,7 +81,7 @@ impl<S: BlockSource> Checker<'_, S> {
             if self.is_folder(inode) {
                 return Ok(Some(inode));
             }
-            if self.tell(Fault::LostNotFolder { inode }).await? {
+            if self.report(Fault::LostNotFolder { inode }).await? {
                 entries::remove(&mut bytes, offset);
                 self.write_block(block, &bytes).await?;
                 self.count_name(inode, false);
@@ -116,15 +116,15 @@ impl<S: BlockSource> Checker<'_, S> {
     /// Creates a root folder; returns whether there is one.
     pub(super) async fn make_root(&mut self) -> Result<bool, CheckError> {
         if !self.may_fix(&Fault::RootMissing) || self.is_used(ROOT_INODE) {
-            self.tell(Fault::RootMissing).await?;
+            self.report(Fault::RootMissing).await?;
             return Ok(false);
         }
         self.mark();
         let Some(block) = self.take_block() else {
-            self.tell_no_room(Fault::RootMissing);
+            self.report_no_room(Fault::RootMissing);
             return Ok(false);
         };
-        self.tell(Fault::RootMissing).await?;
+        self.report(Fault::RootMissing).await?;
         self.write_folder(ROOT_INODE, ROOT_INODE, block, 0o755).await?;
         self.count_name(ROOT_INODE, true);
         Ok(true)

@@ -3,14 +3,14 @@
 //! Key items: [`check`], [`Mode`], [`Fault`], [`Finding`], [`Summary`]. The check goes over the volume in rounds,
 //! each of them in the same order: superblock and descriptors, journal, inodes that were being deleted, all inodes
 //! and their blocks, blocks with several owners, folders, ways from the root, counts of names, bitmaps and counts of
-//! free things. What a round mends may bring other faults to light, so rounds go on until one finds nothing to mend;
+//! free things. Repairs of a round may uncover other faults, so rounds go on until one finds nothing to repair;
 //! the last one is therefore the proof of what the others did.
 //!
 //! *All or nothing.* A round changes nothing on the disk, only an `overlay` in memory, through which the next round
 //! looks. When the last round finds nothing more, everything is written: to a log in free blocks first (`redo`), so that
 //! a repair that the machine dies in is finished by the next check, and then to its place (`apply`); a disk that fails
-//! in between gets its old contents back. A repair that would leave faults writes nothing at all ([`Mode::Mend`] leaves those that cost
-//! something). Nothing is written where nothing is mended.
+//! in between gets its old contents back. A repair that would leave faults writes nothing at all
+//! ([`Mode::Preen`] leaves those whose repair loses data). Nothing is written where nothing is repaired.
 //!
 //! *Memory* is bounded by the volume's size: a bit for each block (five where blocks have several owners), five bytes
 //! for each inode, sixteen for each folder, the descriptors, at most 16 MiB for the names of one folder, and about
@@ -56,7 +56,7 @@ pub use device::{BUFFER_BYTES, BUFFERS};
 pub use error::CheckError;
 pub use fault::{Cost, Done, Fault, Finding};
 
-use crate::source::BlockSource;
+use block_source::BlockSource;
 use state::Checker;
 
 /// Maximum rounds. Each repairs what the previous one uncovered.
@@ -65,11 +65,11 @@ const MAX_ROUNDS: u32 = 12;
 /// Which changes are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing.
-    Look,
-    /// Those that lose nothing.
-    Mend,
-    /// All.
+    /// None: faults are only reported (`e2fsck -n`).
+    Report,
+    /// Safe repairs, which lose nothing that a name leads to (`e2fsck -p`).
+    Preen,
+    /// All repairs (`e2fsck -y`).
     Repair,
 }
 
@@ -88,7 +88,7 @@ pub enum Outcome {
     /// No faults.
     Clean,
     /// There were faults, and all are repaired.
-    Mended,
+    Repaired,
     /// There are faults.
     Faulty,
 }
@@ -101,7 +101,7 @@ pub struct Summary {
     /// Faults reported.
     pub faults: u64,
     /// Faults repaired.
-    pub mended: u64,
+    pub repaired: u64,
     /// Faults remaining.
     pub left: u64,
     /// Whether the volume was written. A repair that would leave faults writes nothing, and repairs none.
@@ -124,11 +124,11 @@ impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match self.outcome {
             Outcome::Clean => "clean",
-            Outcome::Mended => "mended",
+            Outcome::Repaired => "mended",
             Outcome::Faulty => "faulty",
         };
         let Summary { used_inodes, inodes, folders, used_blocks, blocks, block_bytes, .. } = self;
-        write!(formatter, "{outcome}: {} faults, {} mended, {} left; ", self.faults, self.mended, self.left)?;
+        write!(formatter, "{outcome}: {} faults, {} mended, {} left; ", self.faults, self.repaired, self.left)?;
         write!(formatter, "{used_inodes} of {inodes} inodes in use, {folders} of them folders, ")?;
         write!(formatter, "{used_blocks} of {blocks} blocks of {block_bytes} bytes")
     }
@@ -140,14 +140,14 @@ pub async fn check<S: BlockSource>(
     options: &CheckOptions,
     report: &mut dyn FnMut(&Finding),
 ) -> Result<Summary, CheckError> {
-    if options.mode != Mode::Look && source.is_read_only() {
+    if options.mode != Mode::Report && source.is_read_only() {
         return Err(CheckError::ReadOnly);
     }
     let mut checker = Checker::open(source, options, report).await?;
     for round in 0..MAX_ROUNDS {
         checker.begin_round(round)?;
         checker.go_round().await?;
-        if !checker.has_mended_in_round() {
+        if !checker.has_repaired_in_round() {
             break;
         }
     }

@@ -10,7 +10,7 @@ use super::entries;
 use super::folders::Visit;
 use super::state::Checker;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
+use block_source::BlockSource;
 
 /// Maximum hashes held at once.
 const MAX_HASHES: usize = 1 << 20;
@@ -89,7 +89,7 @@ impl<S: BlockSource> Checker<'_, S> {
                     seen.insert(name, inode);
                     continue;
                 };
-                if !self.tell(Fault::DuplicateName { folder: visit.node.number, name: name.clone() }).await? {
+                if !self.report(Fault::DuplicateName { folder: visit.node.number, name: name.clone() }).await? {
                     continue;
                 }
                 self.drop_index(&mut visit.node).await?;

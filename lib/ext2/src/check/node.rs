@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::wire::inode::{BLOCK_NUMBERS, BYTES, Kind, field};
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+use crate::format::inode::{BLOCK_NUMBERS, BYTES, Kind, field};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
 /// Offsets that only the checker looks at.
 const FRAGMENT: usize = 112;

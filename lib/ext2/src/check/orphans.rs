@@ -6,10 +6,10 @@ use super::node::Node;
 use super::state::Checker;
 use super::tree::{Step, Tree};
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::inode::Kind;
-use crate::wire::superblock::field;
-use crate::wire::{read_u32, write_u32};
+use crate::format::inode::Kind;
+use crate::format::superblock::field;
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Reads the orphan list, so that what will be finished is not reported as a fault.
@@ -22,7 +22,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.orphans = Bits::new(self.volume.inodes() + 1)?;
         while number != 0 {
             if !self.can_be_orphan(number) || self.orphans.insert(number) {
-                if self.tell(Fault::OrphanList { inode: number }).await? {
+                if self.report(Fault::OrphanList { inode: number }).await? {
                     write_u32(&mut self.superblock, field::LAST_ORPHAN, 0);
                     self.write_superblock().await?;
                     self.orphans = Bits::default();
@@ -45,7 +45,7 @@ impl<S: BlockSource> Checker<'_, S> {
             self.orphans.remove(number);
             let mut node = self.load(number).await?;
             let next = node.deleted();
-            if self.tell(Fault::Orphan { inode: number }).await? {
+            if self.report(Fault::Orphan { inode: number }).await? {
                 if node.links() > 0 && self.is_used(number) {
                     self.cut(&mut node).await?;
                     self.cut_orphans.push(number);

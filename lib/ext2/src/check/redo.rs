@@ -15,14 +15,14 @@
 use alloc::vec::Vec;
 
 use super::CheckError;
-use super::device::{Device, LINE_BYTES};
+use super::device::{Device, PAGE_BYTES};
 use super::fault::Fault;
 use super::overlay::Piece;
 use super::state::Checker;
 use super::superblock::examine;
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, OFFSET};
-use crate::wire::{read_u32, write_u32};
+use crate::format::superblock::{BYTES, OFFSET};
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 /// Magic number of a log.
 const MAGIC: &[u8; 8] = b"EXT2REDO";
@@ -105,7 +105,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let bytes = self.device.read(OFFSET, BYTES).await?;
         self.volume = examine(&bytes, self.device.bytes())?;
         self.superblock = bytes;
-        self.left_before += u64::from(!self.tell(Fault::RepairCutOff).await?);
+        self.left_before += u64::from(!self.report(Fault::RepairCutOff).await?);
         Ok(())
     }
 
@@ -215,4 +215,4 @@ impl<S: BlockSource> Device<'_, S> {
     }
 }
 
-const _: () = assert!(LINE_BYTES.is_multiple_of(4096) && POINTER + POINTER_BYTES <= BYTES - 8);
+const _: () = assert!(PAGE_BYTES.is_multiple_of(4096) && POINTER + POINTER_BYTES <= BYTES - 8);

@@ -6,9 +6,9 @@ use super::CheckError;
 use super::node::{Node, flag};
 use super::state::Checker;
 use super::tree::{Step, Tree};
-use crate::source::BlockSource;
-use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS};
-use crate::wire::write_u32;
+use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS};
+use crate::format::write_u32;
+use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
     /// Makes these the blocks of a folder, without holes, and drops its index. Whether there was room for the tables.

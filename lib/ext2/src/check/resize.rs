@@ -8,9 +8,9 @@ use super::node::Node;
 use super::state::{Checker, known};
 use super::superblock::feature;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::inode::{BLOCK_NUMBERS, BYTES, Kind, field};
-use crate::wire::{write_u16, write_u32};
+use crate::format::inode::{BLOCK_NUMBERS, BYTES, Kind, field};
+use crate::format::{write_u16, write_u32};
+use block_source::BlockSource;
 
 const RESIZE_INODE: u32 = 7;
 /// The slot of the number of the table of tables.
@@ -25,7 +25,7 @@ impl<S: BlockSource> Checker<'_, S> {
     pub(super) async fn check_resize_inode(&mut self, node: &mut Node) -> Result<(), CheckError> {
         self.inodes[RESIZE_INODE as usize] = known::USED;
         if !self.volume.has(feature::RESIZE_INODE) {
-            if !node.is_blank() && self.tell(Fault::ReservedInode { inode: RESIZE_INODE }).await? {
+            if !node.is_blank() && self.report(Fault::ReservedInode { inode: RESIZE_INODE }).await? {
                 node.bytes.fill(0);
             }
             return Ok(());
@@ -59,15 +59,15 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 
     /// Makes it anew if it is damaged. All blocks in use are known by then.
-    pub(super) async fn mend_resize_inode(&mut self) -> Result<(), CheckError> {
+    pub(super) async fn repair_resize_inode(&mut self) -> Result<(), CheckError> {
         if !core::mem::take(&mut self.resize_damaged) {
             return Ok(());
         }
         let Some(block) = self.take_block() else {
-            self.tell_no_room(Fault::ResizeInode);
+            self.report_no_room(Fault::ResizeInode);
             return Ok(());
         };
-        if !self.tell(Fault::ResizeInode).await? {
+        if !self.report(Fault::ResizeInode).await? {
             self.found.remove(block);
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl<S: BlockSource> Checker<'_, S> {
             write_u32(&mut node.bytes, time, self.device.now_s());
         }
         if node.bytes.len() > BYTES {
-            write_u16(&mut node.bytes, field::EXTRA_BYTES, crate::fresh::EXTRA_BYTES);
+            write_u16(&mut node.bytes, field::EXTRA_BYTES, crate::format::fresh::EXTRA_BYTES);
         }
         self.needs_large_file |= node.size() >= 1 << 31;
         self.store(&node).await

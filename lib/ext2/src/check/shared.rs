@@ -10,7 +10,7 @@ use super::node::Node;
 use super::state::{Checker, known};
 use super::tree::{Claim, Step, Tree};
 use super::{CheckError, Fault, Mode};
-use crate::source::BlockSource;
+use block_source::BlockSource;
 
 /// Who has which of the blocks that several claim.
 struct Owners {
@@ -43,7 +43,7 @@ impl<S: BlockSource> Checker<'_, S> {
             }
         }
         if left {
-            self.mode = Mode::Look;
+            self.mode = Mode::Report;
         }
         self.shared = Some(owners.shared);
         Ok(())
@@ -104,8 +104,8 @@ impl<S: BlockSource> Checker<'_, S> {
         if *copying == Copying::NotYet {
             *copying = Copying::Going;
             if room.is_none() {
-                self.tell_no_room(fault);
-            } else if !self.tell(fault).await? {
+                self.report_no_room(fault);
+            } else if !self.report(fault).await? {
                 *copying = Copying::Left;
             }
         }
@@ -136,7 +136,7 @@ impl<S: BlockSource> Checker<'_, S> {
             owners.attributes.insert(block);
             return Ok(false);
         }
-        if !self.tell(Fault::AttributeBlock { inode, block }).await? {
+        if !self.report(Fault::AttributeBlock { inode, block }).await? {
             return Ok(true);
         }
         node.set_attribute_block(0);
@@ -166,7 +166,7 @@ impl<S: BlockSource> Checker<'_, S> {
                 let mut bytes = self.read_block(claim.block).await?;
                 if let Some((count, first)) = self.take_illegal(&mut bytes, &claim, limit) {
                     let table = Some(claim.block);
-                    if self.tell(Fault::IllegalBlocks { inode, table, count, first }).await? {
+                    if self.report(Fault::IllegalBlocks { inode, table, count, first }).await? {
                         self.write_block(claim.block, &bytes).await?;
                     }
                 }

@@ -1,4 +1,4 @@
-//! What a check knows while it goes over the volume, and how it decides and tells.
+//! State of a check, and which faults it reports and repairs.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -9,8 +9,8 @@ use super::find;
 use super::node::Node;
 use super::superblock::{self, Volume};
 use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode};
-use crate::source::BlockSource;
-use crate::wire::superblock as wire;
+use crate::format::superblock as wire;
+use block_source::BlockSource;
 
 /// The superblock says that the volume was unmounted.
 pub(super) const STATE_CLEAN: u16 = 1;
@@ -111,14 +111,14 @@ pub(super) struct Checker<'a, S: BlockSource> {
     /// Where to look for a free block.
     pub(super) next_free: u32,
     round: u32,
-    /// The faults of this round: mended so that another round has to look, and left.
-    pub(super) mended_here: u64,
+    /// Faults of this round: repaired, which takes another round, and left.
+    pub(super) repaired_here: u64,
     pub(super) left_here: u64,
     /// The fault that was left before the first round: no superblock.
     pub(super) left_before: u64,
     pub(super) faults: u64,
-    pub(super) mended: u64,
-    /// Whether the superblock says that the volume is faulty because of what is being mended.
+    pub(super) repaired: u64,
+    /// Whether the superblock says that the volume is faulty because of a fault that is being repaired.
     pub(super) marked: bool,
 }
 
@@ -130,7 +130,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         report: &'a mut dyn FnMut(&Finding),
     ) -> Result<Checker<'a, S>, CheckError> {
         let mut device = Device::new(source);
-        if options.mode != Mode::Look {
+        if options.mode != Mode::Report {
             device.prepare_writing()?;
         }
         let found = find::find(&mut device).await?;
@@ -168,11 +168,11 @@ impl<'a, S: BlockSource> Checker<'a, S> {
             lost: None,
             next_free: 0,
             round: 0,
-            mended_here: 0,
+            repaired_here: 0,
             left_here: 0,
             left_before: 0,
             faults: 0,
-            mended: 0,
+            repaired: 0,
             marked: false,
         };
         if let Some(backup) = found.backup {
@@ -180,15 +180,15 @@ impl<'a, S: BlockSource> Checker<'a, S> {
                 true => Fault::InodeSizeMissing { backup },
                 false => Fault::SuperblockLost { backup },
             };
-            if !fault.is_note() && checker.mode == Mode::Mend {
+            if !fault.is_note() && checker.mode == Mode::Preen {
                 // Without a superblock nothing can be written.
-                checker.mode = Mode::Look;
+                checker.mode = Mode::Report;
             }
             if checker.may_fix(&fault) {
                 checker.write_superblock().await?;
             }
             let is_note = fault.is_note();
-            checker.left_before = u64::from(!checker.tell(fault).await? && !is_note);
+            checker.left_before = u64::from(!checker.report(fault).await? && !is_note);
         }
         checker.take_up_repair().await?;
         Ok(checker)
@@ -197,7 +197,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
     /// Forgets what the round before found out.
     pub(super) fn begin_round(&mut self, round: u32) -> Result<(), CheckError> {
         let (blocks, inodes) = (self.volume.geometry.blocks, self.volume.inodes());
-        (self.round, self.mended_here, self.left_here) = (round, 0, 0);
+        (self.round, self.repaired_here, self.left_here) = (round, 0, 0);
         (self.found, self.shared) = (Bits::default(), None);
         self.found = Bits::new(blocks)?;
         // Freed before they are made again, so that there is one of each.
@@ -229,7 +229,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.reserve_used();
         self.give_copies().await?;
         self.clear_illegal_tables().await?;
-        self.mend_resize_inode().await?;
+        self.repair_resize_inode().await?;
         self.finish_orphans().await?;
         self.count_attribute_uses().await?;
         self.check_folders().await?;
@@ -240,44 +240,44 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.check_backups().await
     }
 
-    pub(super) fn has_mended_in_round(&self) -> bool {
-        self.mended_here > 0
+    pub(super) fn has_repaired_in_round(&self) -> bool {
+        self.repaired_here > 0
     }
 
-    /// Whether a fault is to be mended.
+    /// Whether a fault is to be repaired.
     pub(super) fn may_fix(&self, fault: &Fault) -> bool {
         match self.mode {
-            Mode::Look => false,
-            Mode::Mend => fault.cost() == Cost::Nothing,
+            Mode::Report => false,
+            Mode::Preen => fault.cost() == Cost::Nothing,
             Mode::Repair => true,
         }
     }
 
-    /// Tells of a fault; gives whether it is to be mended, which the caller then does.
-    pub(super) async fn tell(&mut self, fault: Fault) -> Result<bool, CheckError> {
-        let mend = self.may_fix(&fault);
-        if mend {
+    /// Reports a fault; returns whether the caller has to repair it.
+    pub(super) async fn report(&mut self, fault: Fault) -> Result<bool, CheckError> {
+        let repair = self.may_fix(&fault);
+        if repair {
             self.mark();
         }
-        self.tell_done(fault, if mend { Done::Mended } else { Done::Left });
-        Ok(mend)
+        self.report_done(fault, if repair { Done::Repaired } else { Done::Left });
+        Ok(repair)
     }
 
-    /// Tells of a fault that there is no room to mend, or that was not to be.
-    pub(super) fn tell_no_room(&mut self, fault: Fault) {
+    /// Reports a fault that stays: there is no room to repair it, or repairs are not allowed.
+    pub(super) fn report_no_room(&mut self, fault: Fault) {
         let done = if self.may_fix(&fault) { Done::NoRoom } else { Done::Left };
-        self.tell_done(fault, done);
+        self.report_done(fault, done);
     }
 
-    fn tell_done(&mut self, fault: Fault, done: Done) {
+    fn report_done(&mut self, fault: Fault, done: Done) {
         if done == Done::Left && fault.is_note() {
             if self.round == 0 {
                 (self.report)(&Finding { fault, done });
             }
             return;
         }
-        if done == Done::Mended {
-            self.mended += 1;
+        if done == Done::Repaired {
+            self.repaired += 1;
             // These say nothing of the rest.
             let alone = matches!(
                 fault,
@@ -286,11 +286,11 @@ impl<'a, S: BlockSource> Checker<'a, S> {
                     | Fault::BackupSuperblock { .. }
                     | Fault::BackupDescriptors { .. }
             );
-            self.mended_here += u64::from(!alone);
+            self.repaired_here += u64::from(!alone);
         } else {
             self.left_here += 1;
             if self.round > 0 {
-                // It was told of in the first round, or follows from what was.
+                // It was reported in the first round, or follows from what was.
                 return;
             }
         }

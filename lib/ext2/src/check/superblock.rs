@@ -2,14 +2,14 @@
 
 use super::state::{Checker, STATE_CLEAN, STATE_ERRORS};
 use super::{CheckError, Fault};
-use crate::error::Error;
-use crate::features::{
+use crate::format::error::FormatError;
+use crate::format::features::{
     FeatureNames, INCOMPATIBLE_FILE_TYPE, INCOMPATIBLE_RECOVER, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER,
 };
-use crate::geometry::{Backups, FIRST_INODE, Geometry};
-use crate::source::BlockSource;
-use crate::wire::superblock::{BYTES, MAGIC, OLD_INODE_BYTES, field};
-use crate::wire::{group, inode, read_u16, read_u32, write_u16, write_u32};
+use crate::format::geometry::{Backups, FIRST_INODE, Geometry};
+use crate::format::superblock::{BYTES, MAGIC, OLD_INODE_BYTES, field};
+use crate::format::{group, inode, read_u16, read_u32, write_u16, write_u32};
+use block_source::BlockSource;
 
 /// The kind of a folder in an entry.
 pub(super) const KIND_FOLDER: u8 = 2;
@@ -84,11 +84,11 @@ pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckErro
     let number = |offset| read_u32(bytes, offset);
     let magic = read_u16(bytes, field::MAGIC);
     if magic != MAGIC {
-        return Err(CheckError::Volume(Error::NotExt2 { found: magic, backup: None }));
+        return Err(CheckError::Volume(FormatError::NotExt2 { found: magic, backup: None }));
     }
     let revision = number(field::REVISION);
     if revision > 1 {
-        return Err(CheckError::Volume(Error::UnsupportedRevision(revision)));
+        return Err(CheckError::Volume(FormatError::UnsupportedRevision(revision)));
     }
     let features = [field::COMPATIBLE, field::INCOMPATIBLE, field::READ_ONLY_COMPATIBLE].map(number);
     // Revision 0 has no features: where there are some, the revision is what is wrong.
@@ -96,7 +96,7 @@ pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckErro
     let [compatible, incompatible, read_only] = features;
     if incompatible & !KNOWN_INCOMPATIBLE != 0 {
         let names = FeatureNames(incompatible & !KNOWN_INCOMPATIBLE);
-        return Err(CheckError::Volume(Error::UnsupportedFeatures(names)));
+        return Err(CheckError::Volume(FormatError::UnsupportedFeatures(names)));
     }
     if read_only & !KNOWN_READ_ONLY != 0 {
         return Err(CheckError::Features(read_only & !KNOWN_READ_ONLY));
@@ -107,12 +107,12 @@ pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckErro
     let log_block_size = number(field::LOG_BLOCK_SIZE);
     if log_block_size > 2 {
         let bytes = 1024u64.checked_shl(log_block_size).unwrap_or(u64::MAX);
-        return Err(CheckError::Volume(Error::UnsupportedBlockSize(bytes)));
+        return Err(CheckError::Volume(FormatError::UnsupportedBlockSize(bytes)));
     }
     let geometry = geometry(bytes, revision, 1024 << log_block_size, compatible, read_only)?;
     let volume_bytes = u64::from(geometry.blocks) * u64::from(geometry.block_bytes);
     if volume_bytes > disk_bytes {
-        return Err(CheckError::Volume(Error::Truncated { disk_bytes, volume_bytes }));
+        return Err(CheckError::Volume(FormatError::Truncated { disk_bytes, volume_bytes }));
     }
     let says = number(field::FIRST_INODE);
     let first_inode = match revision {
@@ -221,9 +221,9 @@ impl<S: BlockSource> Checker<'_, S> {
         if self.is_first_round() && !self.is_marked() {
             let state = read_u16(&self.superblock, field::STATE);
             if state & STATE_ERRORS != 0 {
-                self.tell(Fault::ErrorsRecorded).await?;
+                self.report(Fault::ErrorsRecorded).await?;
             } else if state & STATE_CLEAN == 0 {
-                self.tell(Fault::NotClean).await?;
+                self.report(Fault::NotClean).await?;
             }
         }
         Ok(())
@@ -240,7 +240,7 @@ impl<S: BlockSource> Checker<'_, S> {
         {
             let says = u32::from(read_u16(&self.superblock, offset));
             if room > 0 && says != 0 && (!(4..=room).contains(&says) || !says.is_multiple_of(4)) {
-                self.expect_narrow(name, offset, crate::fresh::EXTRA_BYTES).await?;
+                self.expect_narrow(name, offset, crate::format::fresh::EXTRA_BYTES).await?;
             }
         }
         Ok(())
@@ -249,7 +249,7 @@ impl<S: BlockSource> Checker<'_, S> {
     async fn expect_wide(&mut self, name: &'static str, offset: usize, right: u32) -> Result<(), CheckError> {
         let says = read_u32(&self.superblock, offset);
         let fault = Fault::SuperblockField { field: name, says: says.into(), right: right.into() };
-        if says != right && self.tell(fault).await? {
+        if says != right && self.report(fault).await? {
             write_u32(&mut self.superblock, offset, right);
             self.write_superblock().await?;
         }
@@ -259,7 +259,7 @@ impl<S: BlockSource> Checker<'_, S> {
     async fn expect_narrow(&mut self, name: &'static str, offset: usize, right: u16) -> Result<(), CheckError> {
         let says = read_u16(&self.superblock, offset);
         let fault = Fault::SuperblockField { field: name, says: says.into(), right: right.into() };
-        if says != right && self.tell(fault).await? {
+        if says != right && self.report(fault).await? {
             write_u16(&mut self.superblock, offset, right);
             self.write_superblock().await?;
         }
@@ -269,7 +269,7 @@ impl<S: BlockSource> Checker<'_, S> {
     /// Checks that the superblock owns up to what the inodes use.
     pub(super) async fn check_features(&mut self) -> Result<(), CheckError> {
         let has = self.volume.read_only & READ_ONLY_LARGE_FILE != 0;
-        if self.needs_large_file && !has && self.tell(Fault::MissingFeature { name: "large_file" }).await? {
+        if self.needs_large_file && !has && self.report(Fault::MissingFeature { name: "large_file" }).await? {
             if self.volume.revision == 0 {
                 write_u32(&mut self.superblock, field::REVISION, 1);
                 write_u32(&mut self.superblock, field::FIRST_INODE, FIRST_INODE);
@@ -289,7 +289,7 @@ impl<S: BlockSource> Checker<'_, S> {
         for group in (1..geometry.groups).filter(|&group| geometry.has_superblock(group)) {
             let first = geometry.group_first(group);
             let mut bytes = self.read_block(first).await?;
-            if !self.is_backup(&bytes) && self.tell(Fault::BackupSuperblock { group }).await? {
+            if !self.is_backup(&bytes) && self.report(Fault::BackupSuperblock { group }).await? {
                 bytes[..BYTES].copy_from_slice(&self.superblock);
                 if self.volume.revision > 0 {
                     write_u16(&mut bytes, field::GROUP_NUMBER, group as u16);

@@ -2,10 +2,10 @@
 
 use super::state::Checker;
 use super::{CheckError, Fault};
-use crate::source::BlockSource;
-use crate::wire::group::field as group_field;
-use crate::wire::superblock::field;
-use crate::wire::{read_u32, write_u32};
+use crate::format::group::field as group_field;
+use crate::format::superblock::field;
+use crate::format::{read_u32, write_u32};
+use block_source::BlockSource;
 
 /// How a bitmap differs from what is right.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl<S: BlockSource> Checker<'_, S> {
             [("free blocks", field::FREE_BLOCKS, free_blocks), ("free inodes", field::FREE_INODES, free_inodes)]
         {
             let says = read_u32(&self.superblock, offset);
-            if says != right && self.tell(Fault::TotalCount { what, says, right }).await? {
+            if says != right && self.report(Fault::TotalCount { what, says, right }).await? {
                 write_u32(&mut self.superblock, offset, right);
                 self.write_superblock().await?;
             }
@@ -88,13 +88,13 @@ impl<S: BlockSource> Checker<'_, S> {
             difference.leaked += u32::from(!right);
             difference.first = difference.first.or(Some(first + bit));
         }
-        let mut write = difference.end && self.tell(Fault::BitmapEnd { group }).await?;
+        let mut write = difference.end && self.report(Fault::BitmapEnd { group }).await?;
         if let Difference { lost, leaked, first: Some(first), .. } = difference {
             let fault = match bitmap {
                 Bitmap::Blocks => Fault::BlockBitmap { group, lost, leaked, first },
                 Bitmap::Inodes => Fault::InodeBitmap { group, lost, leaked, first },
             };
-            write |= self.tell(fault).await?;
+            write |= self.report(fault).await?;
         }
         if write {
             self.write_block(place, &bytes).await?;
@@ -112,7 +112,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut changed = false;
         for ((what, offset, says), right) in counts.into_iter().zip(right) {
             let says = u32::from(says);
-            if says != right && self.tell(Fault::GroupCount { group, what, says, right }).await? {
+            if says != right && self.report(Fault::GroupCount { group, what, says, right }).await? {
                 // A group has at most 32,768 blocks and as many inodes.
                 self.set_count(group, offset, right as u16);
                 changed = true;

@@ -5,8 +5,8 @@
 
 use alloc::vec::Vec;
 
-use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS};
-use crate::wire::{read_u32, write_u32};
+use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS};
+use crate::format::{read_u32, write_u32};
 
 /// A number that is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,42 +1,41 @@
-//! Changing the names of a folder.
+//! Changing directory entries.
 //!
-//! A change is planned first: that finds the place, takes the blocks, and brings every block into the store's
-//! change that will be written, all of which can fail. Making it then cannot. What an insertion took is not given
-//! back, so that planning it has to be the last thing that can fail.
+//! A plan finds the place, allocates blocks, and fetches every block to be written into the change, all of which can
+//! fail. Carrying it out then cannot. The blocks that a planned insertion allocated are not freed again, so planning it
+//! has to be the last step of an operation that can fail.
 
 use alloc::vec::Vec;
 
 use super::htree::{self, Image, NewIndex, Way};
-use super::{FolderBlock, Found};
-use crate::error::{Error, Problem};
-use crate::features::COMPATIBLE_DIR_INDEX;
+use super::{Directories, FolderBlock, Found};
+use crate::block_map::grow::{GROW_BLOCKS, Growth};
+use crate::error::Error;
+use crate::format::directory::{self, NewEntry, largest_room, needed_bytes};
+use crate::format::error::Problem;
+use crate::format::inode::{DIRECT_BLOCKS, Inode, flag};
 use crate::inode::InodePlace;
-use crate::mapping::grow::{GROW_BLOCKS, Growth};
 use crate::source::BlockSource;
 use crate::store::Change;
-use crate::volume::Core;
-use crate::wire::directory::{self, NewEntry, largest_room, needed_bytes};
-use crate::wire::inode::{DIRECT_BLOCKS, Inode, flag};
 
-/// Blocks that putting a name in changes at most: two tables and a leaf, as many new ones, growth on both sides of a
-/// window's end, the folder's inode.
+/// Maximum metadata blocks that an insertion changes: two htree nodes and a leaf, as many new ones, growth on both
+/// sides of a window's end, the directory's inode.
 pub(crate) const INSERT_BLOCKS: usize = 3 + 3 + 2 * GROW_BLOCKS + 1;
-/// Blocks that a folder may need for one more name: two or three of its own and the tables for them.
+/// Maximum blocks that an insertion allocates: up to three directory blocks and the indirect blocks for them.
 pub(crate) const INSERT_NEW_BLOCKS: u32 = 3 + 4;
-/// How names are hashed where the volume does not say.
+/// Hash version if the superblock has no valid one: half_md4.
 const DEFAULT_HASH_VERSION: u8 = 1;
 
 /// A planned insertion.
 pub(crate) struct Insertion {
     place: Place,
-    /// The folder gets or loses its index.
+    /// Whether the directory gains or loses its htree.
     index: Option<IndexChange>,
 }
 
 enum Place {
     /// A block with room.
     Room(FolderBlock),
-    /// Blocks as they are to be.
+    /// New contents of blocks.
     Blocks { old: Vec<(FolderBlock, Vec<u8>)>, new: Vec<Vec<u8>>, growths: Vec<Growth>, first_new: u64 },
 }
 
@@ -47,7 +46,7 @@ enum IndexChange {
 }
 
 impl Insertion {
-    /// What the insertion takes of the volume.
+    /// The blocks that the insertion allocated.
     pub(crate) fn growths(&self) -> &[Growth] {
         match &self.place {
             Place::Room(_) => &[],
@@ -55,8 +54,7 @@ impl Insertion {
         }
     }
 
-    /// The blocks in which names may have another place afterwards, counted from the folder's beginning and of the
-    /// volume.
+    /// Blocks to which the insertion may move other entries: index in the directory, and block of the volume.
     pub(crate) fn rewritten(&self) -> Vec<(u64, u32)> {
         match &self.place {
             Place::Room(_) => Vec::new(),
@@ -68,8 +66,8 @@ impl Insertion {
     }
 }
 
-impl<S: BlockSource> Core<S> {
-    /// Plans to put a name in that the folder does not have.
+impl<S: BlockSource> Directories<S> {
+    /// Plans to insert a name that the directory does not have.
     pub(crate) async fn plan_insertion(
         &self,
         change: &Change<S>,
@@ -87,24 +85,24 @@ impl<S: BlockSource> Core<S> {
             index = Some(IndexChange::Dropped);
         }
         if let Some(place) = self.find_room(folder, blocks, needed_bytes(new.name.len())).await? {
-            self.fetch_block(change, place.block).await?;
+            self.store.fetch_block(change, place.block).await?;
             return Ok(Insertion { place: Place::Room(place), index });
         }
-        if blocks == 1 && index.is_none() && self.superblock.compatible & COMPATIBLE_DIR_INDEX != 0 {
+        if blocks == 1 && index.is_none() && self.format.has_dir_index {
             let images = self.images_with_index(folder, new).await?;
             if let Some(images) = images {
                 let place = self.plan_images(change, folder, blocks, images).await?;
                 return Ok(Insertion { place, index: Some(IndexChange::Made) });
             }
         }
-        let mut block = alloc::vec![0; self.superblock.block_bytes as usize];
+        let mut block = alloc::vec![0; self.store.block_bytes()];
         directory::write(&mut block, new, self.entry_format());
         // A folder has fewer blocks than the volume.
         let place = self.plan_images(change, folder, blocks, alloc::vec![(blocks as u32, block)]).await?;
         Ok(Insertion { place, index })
     }
 
-    /// Plans to put a name in by the folder's index; `None` if the index is damaged or full.
+    /// Plans to insert a name through the htree; `None` if the htree is corrupt or full.
     async fn plan_in_index(
         &self,
         change: &Change<S>,
@@ -115,7 +113,7 @@ impl<S: BlockSource> Core<S> {
         let Some(probe) = self.probe(folder, blocks, new.name).await? else { return Ok(None) };
         let leaf = self.folder_block(folder, probe.leaf.into()).await?;
         if self.room_in(&leaf).await? >= needed_bytes(new.name.len()) {
-            self.fetch_block(change, leaf.block).await?;
+            self.store.fetch_block(change, leaf.block).await?;
             return Ok(Some(Place::Room(leaf)));
         }
         let way = self.way(folder, &probe).await?;
@@ -125,11 +123,11 @@ impl<S: BlockSource> Core<S> {
         }
     }
 
-    /// The blocks of a folder of one full block, with an index and the new name.
+    /// The blocks of a directory of one full block, converted to an htree, with the new name.
     async fn images_with_index(&self, folder: &Inode, new: &NewEntry<'_>) -> Result<Option<Vec<Image>>, Error> {
         let place = self.folder_block(folder, 0).await?;
         let block = self.read_folder_block(&place, |block| Ok(block.to_vec())).await?;
-        let version = match self.superblock.hash_version {
+        let version = match self.format.hash_version {
             version @ 0..=2 => version,
             _ => DEFAULT_HASH_VERSION,
         };
@@ -147,7 +145,7 @@ impl<S: BlockSource> Core<S> {
         htree::insert_splitting(way, 2, new, &hasher, format).map_err(|problem| self.bad_entry(&place, (0, problem)))
     }
 
-    /// Takes the blocks that are new among these, and brings the others into the change.
+    /// Allocates the new ones of these blocks, and fetches the others into the change.
     async fn plan_images(
         &self,
         change: &Change<S>,
@@ -163,7 +161,7 @@ impl<S: BlockSource> Core<S> {
                 continue;
             }
             let place = self.folder_block(folder, index.into()).await?;
-            self.fetch_block(change, place.block).await?;
+            self.store.fetch_block(change, place.block).await?;
             old.push((place, image));
         }
         let growths = self.grow_folder(change, folder, blocks, new.len() as u64).await?;
@@ -180,20 +178,21 @@ impl<S: BlockSource> Core<S> {
         let mut growths = Vec::new();
         let mut next = blocks;
         while next < blocks + count {
-            let result = match self.grow(change, folder, next, blocks + count - next).await {
+            let result = match self.blocks.grow(change, folder, next, blocks + count - next).await {
                 Ok(growth) => {
                     next += growth.blocks();
                     growths.push(growth);
-                    // Where it ended within a table, the rest found no room.
+                    // A growth that ends within a window ran out of space.
                     let in_window = next < DIRECT_BLOCKS as u64
-                        || !(next - DIRECT_BLOCKS as u64).is_multiple_of(self.superblock.numbers_per_block().into());
+                        || !(next - DIRECT_BLOCKS as u64)
+                            .is_multiple_of(self.store.geometry().numbers_per_block().into());
                     if next < blocks + count && in_window { Err(Error::NoSpace) } else { Ok(()) }
                 }
                 Err(error) => Err(error),
             };
             if let Err(error) = result {
                 for growth in &growths {
-                    self.give_back(change, growth).await;
+                    self.blocks.give_back(change, growth).await;
                 }
                 return Err(error);
             }
@@ -208,7 +207,7 @@ impl<S: BlockSource> Core<S> {
         .await
     }
 
-    /// The first block of a folder with room for so many bytes.
+    /// The first block of a directory with room for an entry of `bytes` bytes.
     async fn find_room(&self, folder: &Inode, blocks: u64, bytes: usize) -> Result<Option<FolderBlock>, Error> {
         let known = self.names.borrow_mut().with(folder.number, |names| names.block_with_room(bytes));
         if let Some(index) = known {
@@ -224,7 +223,7 @@ impl<S: BlockSource> Core<S> {
         Ok(None)
     }
 
-    /// Makes a planned insertion. The folder's inode is in the change.
+    /// Carries out a planned insertion. The directory's inode is in the change.
     pub(crate) fn insert_entry(
         &self,
         change: &Change<S>,
@@ -237,10 +236,10 @@ impl<S: BlockSource> Core<S> {
             Place::Room(place) => self.insert_into(change, folder, place, new)?,
             Place::Blocks { old, new: images, growths, .. } => {
                 for (place, image) in old {
-                    self.change_block(change, place.block, |block| block.copy_from_slice(image))?;
+                    self.store.change_block(change, place.block, |block| block.copy_from_slice(image))?;
                 }
                 for growth in growths {
-                    self.install(change, folder.number, growth)?;
+                    self.blocks.install(change, folder.number, growth)?;
                 }
                 for (block, image) in growths.iter().flat_map(Growth::numbers).zip(images) {
                     self.store.create(change, block, |bytes| bytes.copy_from_slice(image))?;
@@ -248,10 +247,10 @@ impl<S: BlockSource> Core<S> {
                 self.note_images(folder.number, insertion, new);
             }
         }
-        self.change_inode(change, folder, |inode| {
+        self.inodes.change(change, folder, |inode| {
             for growth in insertion.growths() {
-                growth.note(inode, self.block_sectors());
-                inode.size += growth.blocks() * self.block_bytes();
+                growth.note(inode, self.store.geometry().block_sectors());
+                inode.size += growth.blocks() * self.blocks.block_bytes();
             }
             match insertion.index {
                 Some(IndexChange::Made) => inode.flags |= flag::INDEX,
@@ -272,7 +271,7 @@ impl<S: BlockSource> Core<S> {
     ) -> Result<(), Error> {
         let format = self.entry_format();
         let is_known = self.names.borrow().contains(folder.number);
-        let room = self.change_block(change, place.block, |block| {
+        let room = self.store.change_block(change, place.block, |block| {
             let is_in = directory::insert(block, new, format)?;
             debug_assert!(is_in, "the plan found room");
             if is_known { largest_room(block, format) } else { Ok(0) }
@@ -285,12 +284,12 @@ impl<S: BlockSource> Core<S> {
         Ok(())
     }
 
-    /// Notes in memory where names are after blocks were written anew.
+    /// Updates the name index after blocks were rewritten.
     fn note_images(&self, folder: u32, insertion: &Insertion, new: &NewEntry<'_>) {
         let mut names = self.names.borrow_mut();
         match &insertion.place {
             Place::Blocks { old, new: images, first_new, .. } if old.is_empty() && images.len() == 1 => {
-                let room = self.superblock.block_bytes as usize - needed_bytes(new.name.len());
+                let room = self.store.block_bytes() - needed_bytes(new.name.len());
                 names.with(folder, |names| {
                     names.add(new.name, *first_new as u32);
                     names.set_room(*first_new as u32, room);
@@ -300,8 +299,8 @@ impl<S: BlockSource> Core<S> {
         }
     }
 
-    /// Takes a name out whose block, and the folder's inode, are in the change. Where an insertion has come between,
-    /// `rewritten` is where the name may be as well.
+    /// Removes a name whose block and directory inode are in the change. After an insertion in the same change, the
+    /// name may have moved to one of the `rewritten` blocks.
     pub(crate) fn remove_entry(
         &self,
         change: &Change<S>,
@@ -315,24 +314,25 @@ impl<S: BlockSource> Core<S> {
         let is_known = self.names.borrow().contains(folder.number);
         for (index, block) in core::iter::once((found.index, found.block)).chain(rewritten.iter().copied()) {
             let place = FolderBlock { folder: folder.number, index, block };
-            let room = self.change_block(change, block, |bytes| match directory::remove(bytes, name, format)? {
-                Some(_) if is_known => largest_room(bytes, format).map(Some),
-                Some(_) => Ok(Some(0)),
-                None => Ok(None),
-            })?;
+            let room =
+                self.store.change_block(change, block, |bytes| match directory::remove(bytes, name, format)? {
+                    Some(_) if is_known => largest_room(bytes, format).map(Some),
+                    Some(_) => Ok(Some(0)),
+                    None => Ok(None),
+                })?;
             let Some(room) = room.map_err(|at| self.bad_entry(&place, at))? else { continue };
             self.names.borrow_mut().with(folder.number, |names| {
                 names.remove(name, index as u32);
                 names.set_room(index as u32, room);
             });
-            self.change_inode(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
+            self.inodes.change(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
             return Ok(());
         }
         let place = FolderBlock { folder: folder.number, index: found.index, block: found.block };
         Err(self.bad_entry(&place, (0, Problem::Missing("a name that was there"))))
     }
 
-    /// Makes a name lead to another inode. Its block and the folder's inode are in the change.
+    /// Makes an entry refer to another inode. Its block and the directory's inode are in the change.
     pub(crate) fn replace_entry(
         &self,
         change: &Change<S>,
@@ -342,12 +342,13 @@ impl<S: BlockSource> Core<S> {
     ) -> Result<(), Error> {
         let now = self.store.now_s();
         let place = FolderBlock { folder: folder.number, index: found.index, block: found.block };
-        let replaced =
-            self.change_block(change, found.block, |block| directory::replace(block, new, self.entry_format()))?;
+        let replaced = self
+            .store
+            .change_block(change, found.block, |block| directory::replace(block, new, self.entry_format()))?;
         if replaced.map_err(|at| self.bad_entry(&place, at))?.is_none() {
             return Err(self.bad_entry(&place, (0, Problem::Missing("a name that was there"))));
         }
-        self.change_inode(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
+        self.inodes.change(change, folder, |inode| (inode.modified, inode.changed) = (now, now))?;
         Ok(())
     }
 }

@@ -10,10 +10,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::hash::{Algorithm, Hasher};
-use crate::error::Problem;
-use crate::wire::directory::{self, EntryFormat, NewEntry};
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
+use crate::format::directory::{self, EntryFormat, NewEntry};
+use crate::format::error::Problem;
+use crate::format::hash::{Algorithm, Hasher};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
 /// Bytes of a table's entry.
 const ENTRY_BYTES: usize = 8;

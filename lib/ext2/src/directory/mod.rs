@@ -1,24 +1,30 @@
-//! Folders: listing them, finding a name, and changing names.
+//! Directories: listing, lookup, and changes of entries.
 //!
-//! A folder is listed entry after entry, also where it has an index: the index hides in entries that are not in
-//! use. A name is found through the folder's index on the disk ([`htree`]), or for a folder of more than a few
-//! blocks without one through its names in memory ([`names`]). [`change`] plans changes and makes them.
+//! Listing is linear, also with an htree, whose nodes look like unused entries. A name is looked up through the
+//! [`htree`], or in a directory of more than a few blocks without one through an in-memory index ([`names`]).
+//! [`change`] plans changes and carries them out.
 
 pub(crate) mod change;
-pub(crate) mod hash;
 mod htree;
-mod look_up;
+mod lookup;
 pub(crate) mod names;
 
+use alloc::rc::Rc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
-use crate::error::{Error, Problem, Structure};
-use crate::features::INCOMPATIBLE_FILE_TYPE;
-use crate::mapping::Run;
+use crate::block_map::{BlockMap, Run};
+use crate::error::Error;
+use crate::format::directory::{self, EntryFormat, View, entries};
+use crate::format::error::{Problem, Structure};
+use crate::format::features::{COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE};
+use crate::format::hash::{Algorithm, Hasher};
+use crate::format::inode::{Inode, Kind};
+use crate::format::superblock::Superblock;
+use crate::inode::InodeTable;
 use crate::source::BlockSource;
-use crate::volume::Core;
-use crate::wire::directory::{self, EntryFormat, View, entries};
-use crate::wire::inode::{Inode, Kind};
+use crate::store::Store;
+use names::NameIndexes;
 
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +59,7 @@ pub(crate) struct Found {
     pub(crate) inode: u32,
 }
 
-/// A block of a folder, as errors name places in it.
+/// A block of a directory, with what errors need to refer to it.
 #[derive(Clone, Copy)]
 pub(crate) struct FolderBlock {
     folder: u32,
@@ -61,10 +67,78 @@ pub(crate) struct FolderBlock {
     pub(crate) block: u32,
 }
 
-impl<S: BlockSource> Core<S> {
+/// Bytes of the limit of the name indexes for each byte of that of the block map's cache.
+const NAME_SHARE: usize = 4;
+
+/// Owns the in-memory name indexes, and reads and changes the entries of directories.
+pub(crate) struct Directories<S: BlockSource> {
+    store: Store<S>,
+    inodes: Rc<InodeTable<S>>,
+    blocks: Rc<BlockMap<S>>,
+    names: RefCell<NameIndexes>,
+    format: DirectoryFormat,
+}
+
+/// What the superblock says of directories, which is constant while the volume is mounted.
+#[derive(Clone, Copy)]
+struct DirectoryFormat {
+    entries: EntryFormat,
+    /// Whether directories may have an htree.
+    has_dir_index: bool,
+    hash_version: u8,
+    hash_unsigned: bool,
+    hash_seed: [u32; 4],
+}
+
+impl DirectoryFormat {
+    fn new(superblock: &Superblock) -> DirectoryFormat {
+        let with_kind = superblock.incompatible & INCOMPATIBLE_FILE_TYPE != 0;
+        DirectoryFormat {
+            entries: if with_kind { EntryFormat::WithKind } else { EntryFormat::WithoutKind },
+            has_dir_index: superblock.compatible & COMPATIBLE_DIR_INDEX != 0,
+            hash_version: superblock.hash_version,
+            hash_unsigned: superblock.hash_unsigned,
+            hash_seed: superblock.hash_seed,
+        }
+    }
+}
+
+impl<S: BlockSource> Directories<S> {
+    /// `number_bytes` is the capacity of the block map's cache.
+    pub(crate) fn new(
+        store: Store<S>,
+        inodes: Rc<InodeTable<S>>,
+        blocks: Rc<BlockMap<S>>,
+        number_bytes: usize,
+    ) -> Directories<S> {
+        let format = DirectoryFormat::new(&store.superblock());
+        let names = RefCell::new(NameIndexes::new(number_bytes.saturating_mul(NAME_SHARE)));
+        Directories { store, inodes, blocks, names, format }
+    }
+
+    /// Drops the name index of a directory that was freed.
+    pub(crate) fn forget(&self, folder: u32) {
+        self.names.borrow_mut().forget(folder);
+    }
+
+    /// Looks up a name in a directory, whose content lock is held; [`Error::NotFound`] if it has none.
+    pub(crate) async fn lookup(&self, folder: u32, name: &[u8]) -> Result<Found, Error> {
+        let inode = self.inodes.get(folder).await?;
+        if inode.links == 0 {
+            return Err(Error::NotFound);
+        }
+        self.find(&inode, name).await?.ok_or(Error::NotFound)
+    }
+
+    /// The hash of an htree whose root names this algorithm.
+    fn hasher(&self, algorithm: Algorithm, unsigned: bool) -> Hasher {
+        let unsigned = unsigned || self.format.hash_unsigned;
+        Hasher { algorithm, unsigned, seed: self.format.hash_seed }
+    }
+
     pub(crate) async fn list(&self, folder: &Inode, position: u64, limit: usize) -> Result<Listing, Error> {
         let blocks = self.folder_blocks(folder)?;
-        let block_bytes = self.block_bytes();
+        let block_bytes = self.blocks.block_bytes();
         let mut listing = Listing { entries: Vec::new(), next: None };
         for index in position / block_bytes..blocks {
             let place = self.folder_block(folder, index).await?;
@@ -79,7 +153,7 @@ impl<S: BlockSource> Core<S> {
         Ok(listing)
     }
 
-    /// Adds the names of a block from a position on. Gives where to go on if that is in this block.
+    /// Appends the entries of a block from a position on. Returns the next position if the limit was reached.
     fn list_block(
         &self,
         place: &FolderBlock,
@@ -91,7 +165,7 @@ impl<S: BlockSource> Core<S> {
         for item in entries(block, self.entry_format()) {
             let (offset, view) = item.map_err(|at| self.bad_entry(place, at))?;
             self.check_entry(place, offset, &view)?;
-            let here = place.index * self.block_bytes() + offset as u64;
+            let here = place.index * self.blocks.block_bytes() + offset as u64;
             if here < position || view.inode == 0 || view.name == b"." || view.name == b".." {
                 continue;
             }
@@ -104,36 +178,35 @@ impl<S: BlockSource> Core<S> {
         Ok(None)
     }
 
-    /// Whether a folder has no names but `.` and `..`.
+    /// Whether a directory has no entries but `.` and `..`.
     pub(crate) async fn is_empty(&self, folder: &Inode) -> Result<bool, Error> {
         Ok(self.list(folder, 0, 1).await?.entries.is_empty())
     }
 
     pub(crate) fn entry_format(&self) -> EntryFormat {
-        let with_kind = self.superblock.incompatible & INCOMPATIBLE_FILE_TYPE != 0;
-        if with_kind { EntryFormat::WithKind } else { EntryFormat::WithoutKind }
+        self.format.entries
     }
 
-    /// Blocks of a folder. It cannot have more than the volume, which bounds how long reading it
-    /// takes even if its block numbers all name the same block.
+    /// Number of blocks of a directory. At most those of the volume, which bounds the time to read it even if all its
+    /// block numbers are equal.
     pub(crate) fn folder_blocks(&self, folder: &Inode) -> Result<u64, Error> {
         if folder.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }
         let damaged = |problem| Err(Error::corrupt(Structure::Inode(folder.number), folder.home_block, problem));
-        let most = self.superblock.volume_bytes();
+        let most = self.store.geometry().volume_bytes();
         if !(1..=most).contains(&folder.size) {
             return damaged(Problem::OutOfRange { field: "a folder's size", value: folder.size, least: 1, most });
         }
-        if !folder.size.is_multiple_of(self.block_bytes()) {
+        if !folder.size.is_multiple_of(self.blocks.block_bytes()) {
             return damaged(Problem::Meaningless { field: "a folder's size", value: folder.size });
         }
-        Ok(folder.size / self.block_bytes())
+        Ok(folder.size / self.blocks.block_bytes())
     }
 
-    /// A block of a folder, which has no holes.
+    /// Maps a block of a directory, which has no holes.
     pub(crate) async fn folder_block(&self, folder: &Inode, index: u64) -> Result<FolderBlock, Error> {
-        match self.run(folder, index, 1).await? {
+        match self.blocks.run(folder, index, 1).await? {
             Run::Blocks { first, .. } => Ok(FolderBlock { folder: folder.number, index, block: first }),
             Run::Hole { .. } => Err(Error::corrupt(
                 Structure::Inode(folder.number),
@@ -151,14 +224,14 @@ impl<S: BlockSource> Core<S> {
         self.store.read_block(place.block, look).await?
     }
 
-    /// What is wrong with an entry at an offset of a block.
+    /// The error of a bad entry at an offset of a block.
     pub(crate) fn bad_entry(&self, place: &FolderBlock, (offset, problem): (usize, Problem)) -> Error {
-        let here = place.index * self.block_bytes() + offset as u64;
+        let here = place.index * self.blocks.block_bytes() + offset as u64;
         Error::corrupt(Structure::DirectoryEntry(place.folder, here), place.block.into(), problem)
     }
 
     pub(crate) fn check_entry(&self, place: &FolderBlock, offset: usize, view: &View<'_>) -> Result<(), Error> {
-        let (value, most) = (view.inode.into(), self.superblock.inodes.into());
+        let (value, most) = (view.inode.into(), self.store.geometry().inodes.into());
         if value > most {
             let problem = Problem::OutOfRange { field: "its inode number", value, least: 1, most };
             return Err(self.bad_entry(place, (offset, problem)));

@@ -10,13 +10,14 @@ use alloc::vec::Vec;
 
 use super::{Journal, Row, TRANSIENT, TRANSIENT_OLD};
 use crate::error::Error;
-use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::format::error::FormatError;
+use crate::format::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::format::inode::{self, BLOCK_NUMBERS, DIRECT_BLOCKS};
+use crate::format::journal::{JournalSuperblock, MIN_BLOCKS};
+use crate::format::superblock;
+use crate::format::{write_u16, write_u32};
 use crate::source::BlockSource;
 use crate::store::{Change, Store};
-use crate::wire::inode::{self, BLOCK_NUMBERS, DIRECT_BLOCKS};
-use crate::wire::journal::{JournalSuperblock, MIN_BLOCKS};
-use crate::wire::superblock;
-use crate::wire::{write_u16, write_u32};
 
 /// The inode of journals.
 const JOURNAL_INODE: u32 = 8;
@@ -77,7 +78,7 @@ impl<S: BlockSource> Store<S> {
         head.write(&mut first, self.block_bytes() as u32);
         self.write_plan(&plan).await?;
         let (numbers, blocks, tables) = (plan.numbers, plan.blocks, plan.tables.len() as u32);
-        let journal = Journal::new(plan.rows, plan.tables, JOURNAL_INODE, first).map_err(Error::Journal)?;
+        let journal = Journal::new(plan.rows, plan.tables, JOURNAL_INODE, first).map_err(FormatError::Journal)?;
         self.set_journal(Some(journal));
         self.with_superblock(|superblock| {
             superblock.revision = 1;
@@ -108,13 +109,13 @@ impl<S: BlockSource> Store<S> {
         let mut taken: Vec<(u32, u32)> = Vec::new();
         let mut left = size + tables;
         // Where the middle of the volume is, the heads of a disk that has any are least far away.
-        let mut goal = self.first_block_of_group(self.geometry().groups / 2);
+        let mut goal = self.geometry().group_first(self.geometry().groups / 2);
         while left > 0 {
-            let (first, count) = match self.allocate_any_blocks(change, goal, left).await {
+            let (first, count) = match self.allocator().allocate_any_blocks(change, goal, left).await {
                 Ok(row) => row,
                 Err(error) => {
                     for (first, count) in taken {
-                        self.release_blocks(change, first, count).await?;
+                        self.allocator().release_blocks(change, first, count).await?;
                     }
                     return Err(error);
                 }
@@ -169,7 +170,7 @@ impl<S: BlockSource> Store<S> {
         sectors: u32,
     ) -> Result<(), Error> {
         use inode::field;
-        let (block, start) = self.inode_place(JOURNAL_INODE).await?;
+        let (block, start) = self.allocator().inode_place(JOURNAL_INODE).await?;
         let end = start + self.geometry().inode_bytes as usize;
         let now_s = self.now_s();
         let store = |bytes: &mut [u8]| {
@@ -212,9 +213,9 @@ impl<S: BlockSource> Store<S> {
         };
         let change = self.own_change();
         for (first, count) in own {
-            self.release_blocks(&change, first, count).await?;
+            self.allocator().release_blocks(&change, first, count).await?;
         }
-        let (block, start) = self.inode_place(inode).await?;
+        let (block, start) = self.allocator().inode_place(inode).await?;
         let end = start + self.geometry().inode_bytes as usize;
         self.edit(&change, block, |bytes| bytes.get_mut(start..end).unwrap_or(&mut []).fill(0)).await?;
         self.with_superblock(|superblock| {

@@ -9,13 +9,14 @@ mod replay;
 
 use alloc::vec::Vec;
 
-use crate::error::{Error, JournalProblem, ReadOnlyReason};
-use crate::source::BlockSource;
-use crate::store::Store;
-use crate::wire::journal::{
+use crate::error::{Error, ReadOnlyReason};
+use crate::format::error::JournalProblem;
+use crate::format::journal::{
     HEADER_BYTES, JournalSuperblock, MAGIC, Refusal, TAG_BYTES, TAG_ESCAPED, TAG_LAST, TAG_SAME_UUID, UUID_BYTES,
     field, kind, read, tags_per_block, write, write_header,
 };
+use crate::source::BlockSource;
+use crate::store::Store;
 
 /// The identity of journals that are taken away when the volume is unmounted.
 const TRANSIENT: [u8; UUID_BYTES] = *b"while mounted, 1";

@@ -4,14 +4,15 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::{Journal, Row};
-use crate::error::{Error, JournalProblem, ReadOnlyReason};
-use crate::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::error::{Error, ReadOnlyReason};
+use crate::format::error::{FormatError, JournalProblem};
+use crate::format::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
+use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, Inode, Kind, View};
+use crate::format::journal::{MAGIC, TAG_ESCAPED, field, kind, read, revoked, tags, write};
+use crate::format::read_u32;
+use crate::format::superblock::{self, Superblock};
 use crate::source::BlockSource;
 use crate::store::Store;
-use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, Inode, Kind, View};
-use crate::wire::journal::{MAGIC, TAG_ESCAPED, field, kind, read, revoked, tags, write};
-use crate::wire::read_u32;
-use crate::wire::superblock::{self, Superblock};
 
 /// A block in the log that has to go to its place.
 struct Copy {
@@ -49,7 +50,7 @@ impl<S: BlockSource> Store<S> {
         }
         let journal = match self.find_journal(&superblock).await? {
             Ok(journal) => journal,
-            Err(problem) if needs_replay => return Err(Error::Journal(problem)),
+            Err(problem) if needs_replay => return Err(FormatError::Journal(problem).into()),
             Err(problem) => {
                 self.forbid(ReadOnlyReason::Journal(problem));
                 return Ok(());
@@ -91,7 +92,7 @@ impl<S: BlockSource> Store<S> {
     /// The block numbers and the size in bytes of the journal's inode, or where that is none, of its copy in the
     /// superblock.
     async fn journal_numbers(&self, number: u32) -> Result<Option<([u32; BLOCK_NUMBERS], u64)>, Error> {
-        let (block, start) = self.inode_place(number).await?;
+        let (block, start) = self.allocator().inode_place(number).await?;
         let largest = self.superblock().largest_file();
         let parse = |bytes: &[u8]| {
             let view = bytes.get(start..).and_then(View::new)?;
@@ -127,7 +128,7 @@ impl<S: BlockSource> Store<S> {
         let mut position = 0;
         while position < blocks {
             let Some((number, level)) = left.pop() else { return Ok(None) };
-            if !self.check_range(number, 1) {
+            if !self.geometry().contains(number, 1) {
                 return Ok(None);
             }
             if level > 0 {
@@ -230,7 +231,7 @@ impl<S: BlockSource> Store<S> {
             let is_revoked = revocations.get(&block).is_some_and(|&by| by.wrapping_sub(sequence) as i32 >= 0);
             if !is_revoked {
                 if block >= self.geometry().blocks {
-                    return Err(Error::Journal(JournalProblem::Target(block)));
+                    return Err(FormatError::Journal(JournalProblem::Target(block)).into());
                 }
                 log.copies.insert(block, copy);
             }
@@ -276,7 +277,7 @@ impl<S: BlockSource> Store<S> {
         let block = self.geometry().first_data_block;
         let start = if block == 0 { superblock::OFFSET as usize } else { 0 };
         let parse = |bytes: &[u8]| {
-            let view = bytes.get(start..).and_then(superblock::View::new).ok_or(Error::TooSmall(0))?;
+            let view = bytes.get(start..).and_then(superblock::View::new).ok_or(FormatError::TooSmall(0))?;
             Superblock::parse(&view)
         };
         let found = self.read_block(block, parse).await??;
@@ -286,7 +287,7 @@ impl<S: BlockSource> Store<S> {
             (one.block_bytes, one.blocks, groups, one.first_inode)
         };
         if shape(&found) != shape(&before) {
-            return Err(Error::Journal(JournalProblem::Target(block)));
+            return Err(FormatError::Journal(JournalProblem::Target(block)).into());
         }
         self.with_superblock(|superblock| *superblock = found);
         Ok(())

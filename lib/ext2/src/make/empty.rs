@@ -7,13 +7,15 @@
 use super::metadata::{GroupUse, Metadata};
 use super::output::Output;
 use super::{BLOCK_SIZES, BYTES_PER_INODE, INODE_BYTES, LOST_NAME, MakeError, default_inodes};
-use crate::ROOT_INODE;
-use crate::features::{COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER};
-use crate::fresh::{self, EMPTY_USED_INODES, Identity, NewFolder};
-use crate::geometry::{Backups, FIRST_INODE, Geometry, PlanError, Wish};
-use crate::source::BlockSource;
-use crate::wire::superblock::OLD_INODE_BYTES;
-use crate::wire::{group, superblock};
+use crate::format::ROOT_INODE;
+use crate::format::features::{
+    COMPATIBLE_DIR_INDEX, INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER,
+};
+use crate::format::fresh::{self, EMPTY_USED_INODES, Identity, NewFolder};
+use crate::format::geometry::{Backups, FIRST_INODE, Geometry, PlanError, Wish};
+use crate::format::superblock::OLD_INODE_BYTES;
+use crate::format::{group, superblock};
+use block_source::BlockSource;
 
 /// Volumes from this size on get blocks of 4 KiB by default.
 const LARGE_BLOCKS_FROM: u64 = 16 << 20;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::error::DiskError;
+use block_source::DiskError;
 
 /// Why a disk was not formatted. What was on it may be lost all the same if it is [`MakeError::Disk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

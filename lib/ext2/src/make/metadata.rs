@@ -1,7 +1,7 @@
 //! The metadata of a new volume, group by group: bitmaps, descriptors, superblocks.
 
-use crate::fresh::{self, GroupCounts, Identity};
-use crate::geometry::Geometry;
+use crate::format::fresh::{self, GroupCounts, Identity};
+use crate::format::geometry::Geometry;
 
 /// What a group holds besides its own metadata.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,8 @@
 //! Writing whole blocks to the disk, one transfer after the other.
 
 use super::MakeError;
-use crate::error::DiskError;
-use crate::source::BlockSource;
+use block_source::BlockSource;
+use block_source::DiskError;
 
 /// Zeros go to the disk in pieces of at most this size.
 const PIECE_BYTES: usize = 256 << 10;

@@ -17,9 +17,9 @@ use super::lines::bits;
 use super::tasks::each;
 use super::{Shared, Store};
 use crate::error::{DiskError, Error, ReadOnlyReason};
+use crate::format::superblock::{self, Superblock};
+use crate::format::{read_u16, read_u32, write_u16, write_u32};
 use crate::source::BlockSource;
-use crate::wire::superblock::{self, Superblock};
-use crate::wire::{read_u16, read_u32, write_u16, write_u32};
 
 impl<S: BlockSource> Store<S> {
     /// Makes permanent all that was changed and written until now. Callers that come together share the work. Fails
@@ -34,7 +34,7 @@ impl<S: BlockSource> Store<S> {
         !self.0.sets.borrow().running.is_empty() || self.0.lines.borrow().unwritten > 0
     }
 
-    /// A commit that leaves failures of file data for others to be told.
+    /// A commit that leaves errors of file data to be reported by a later sync.
     pub(super) async fn commit_transaction(&self) -> Result<(), Error> {
         let transactions = &self.0.transactions;
         if !transactions.is_started.get() && !self.has_changes() {

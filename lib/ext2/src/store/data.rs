@@ -3,10 +3,11 @@
 use super::Store;
 use super::lines::{Mask, bits};
 use super::tasks::each;
-use crate::error::{DiskError, Error, Problem, Structure};
+use crate::error::{DiskError, Error};
+use crate::format::error::{Problem, Structure};
 use crate::source::BlockSource;
 
-/// Lines that may fail to be written before who waits for room is told.
+/// Failed line writes after which waiting writers get the error.
 const MAX_FAILURES: usize = 8;
 
 /// What came of an attempt that does not wait.
@@ -169,7 +170,7 @@ impl<S: BlockSource> Store<S> {
         let blocks = end.div_ceil(self.0.geometry.block_bytes) - within / self.0.geometry.block_bytes;
         // Both fit: the range was checked to lie in the volume.
         let first_written = first + (within / self.0.geometry.block_bytes) as u32;
-        self.check_owned(first_written, blocks as u32)?;
+        self.allocator().check_owned(first_written, blocks as u32)?;
         let mut done = 0;
         while done < bytes.len() {
             let (piece, count) = self.piece(offset + done as u64, bytes.len() - done);

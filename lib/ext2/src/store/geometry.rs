@@ -2,9 +2,10 @@
 
 use super::CacheLimits;
 use super::lines::MAX_BLOCKS;
-use crate::error::{Error, Problem, Structure};
-use crate::wire::group;
-use crate::wire::superblock::Superblock;
+use crate::error::Error;
+use crate::format::error::{Problem, Structure};
+use crate::format::group;
+use crate::format::superblock::Superblock;
 
 /// Lines are held at least, however small the limit is.
 const MIN_LINES: usize = 8;
@@ -34,6 +35,8 @@ pub(crate) struct Geometry {
     pub(crate) descriptor_blocks: u32,
     /// The first inode that is not reserved.
     pub(crate) first_inode: u32,
+    /// Largest file size in bytes that indirect blocks can map.
+    pub(crate) max_file_bytes: u64,
     /// Bytes of a line.
     pub(crate) line_bytes: usize,
     /// Blocks of a line.
@@ -68,10 +71,26 @@ impl Geometry {
             inode_table_blocks: table.div_ceil(block_bytes as u64) as u32,
             descriptor_blocks: value as u32,
             first_inode: superblock.first_inode,
+            max_file_bytes: superblock.largest_file(),
             line_bytes,
             line_blocks: line_bytes / block_bytes,
             lines: (limits.data_bytes / line_bytes).max(MIN_LINES),
         })
+    }
+
+    /// Size of the volume in bytes.
+    pub(crate) fn volume_bytes(&self) -> u64 {
+        self.offset(self.blocks)
+    }
+
+    /// Sectors of 512 bytes in a block, the unit of an inode's block count.
+    pub(crate) fn block_sectors(&self) -> u32 {
+        (self.block_bytes / 512) as u32
+    }
+
+    /// Block numbers in an indirect block.
+    pub(crate) fn numbers_per_block(&self) -> u32 {
+        (self.block_bytes / 4) as u32
     }
 
     /// The line that a block is in, and its place there.
@@ -112,6 +131,16 @@ impl Geometry {
     /// Blocks of a group.
     pub(crate) fn group_blocks(&self, group: u32) -> u32 {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
+    }
+
+    /// The group of an inode, whose number is not 0.
+    pub(crate) fn group_of_inode(&self, number: u32) -> u32 {
+        number.saturating_sub(1) / self.inodes_per_group
+    }
+
+    /// The allocation goal of an inode without neighbouring blocks: the first block of its group.
+    pub(crate) fn inode_goal(&self, number: u32) -> u32 {
+        self.group_first(self.group_of_inode(number).min(self.groups - 1))
     }
 
     /// Inodes of a group.

@@ -221,7 +221,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// Gives a line to the disk, which is told by `writes` whether it writes it.
+    /// Lends a line to the disk; `writes` is whether it is written.
     pub(super) fn begin_flight(&mut self, slot: u32, writes: bool) {
         self.move_to(slot, Place::Nowhere);
         self.unwritten += usize::from(writes);

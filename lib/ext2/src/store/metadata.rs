@@ -7,7 +7,7 @@ use super::Store;
 use super::lines::{Mask, bits};
 use super::transaction::Change;
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::features::{COMPATIBLE_EXTENDED_ATTRIBUTES, READ_ONLY_LARGE_FILE};
+use crate::format::features::{COMPATIBLE_EXTENDED_ATTRIBUTES, READ_ONLY_LARGE_FILE};
 use crate::source::BlockSource;
 
 /// A block in a write set.
@@ -109,7 +109,7 @@ impl<S: BlockSource> Store<S> {
         Some(look.take()?(bytes))
     }
 
-    /// Reads the line of a block, or waits for who does.
+    /// Reads the line of a block, or waits for the task that does.
     async fn load_block(&self, block: u32) -> Result<(), Error> {
         let geometry = &self.0.geometry;
         if block >= geometry.blocks {
@@ -138,6 +138,22 @@ impl<S: BlockSource> Store<S> {
     /// Changes a block of metadata if it is in memory, as every block is that this change has edited before.
     pub(crate) fn try_edit<R>(&self, change: &Change<S>, block: u32, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
         self.edit_in_memory(change, block, &mut Some(with)).ok().flatten()
+    }
+
+    /// Adds a block to the change, so that [`Store::change_block`] cannot fail for lack of it.
+    pub(crate) async fn fetch_block(&self, change: &Change<S>, block: u32) -> Result<(), Error> {
+        self.edit(change, block, |_| ()).await
+    }
+
+    /// Changes a block that was [fetched](Store::fetch_block) or created in this change.
+    pub(crate) fn change_block<R>(
+        &self,
+        change: &Change<S>,
+        block: u32,
+        with: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, Error> {
+        // It stays in the write set as long as the change lives.
+        self.try_edit(change, block, with).ok_or(Error::NotFound)
     }
 
     fn edit_in_memory<R, F: FnOnce(&mut [u8]) -> R>(
@@ -211,7 +227,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Sets the first of the inodes that are to be freed though nothing names them.
+    /// Sets the head of the orphan list.
     pub(crate) fn set_orphan_head(&self, _change: &Change<S>, number: u32) {
         self.0.superblock.borrow_mut().last_orphan = number;
     }

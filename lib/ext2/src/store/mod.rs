@@ -28,12 +28,12 @@ use core::cell::{Cell, RefCell};
 
 use task_sync::Notify;
 
-use crate::allocation::Groups;
+use crate::allocator::{Allocator, Groups};
 use crate::cache::CacheCounts;
 use crate::error::{Error, ReadOnlyReason};
+use crate::format::superblock::Superblock;
 use crate::journal::Journal;
 use crate::source::BlockSource;
-use crate::wire::superblock::Superblock;
 pub(crate) use geometry::Geometry;
 use lines::Lines;
 pub(crate) use metadata::Feature;
@@ -173,6 +173,11 @@ impl<S: BlockSource> Store<S> {
             superblock.free_inodes = inodes;
         }
         superblock
+    }
+
+    /// Allocates and frees blocks and inodes.
+    pub(crate) fn allocator(&self) -> Allocator<'_, S> {
+        Allocator::new(self)
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {

@@ -11,12 +11,13 @@ use super::lines::Lines;
 use super::metadata::{Block, Sets};
 use super::transaction::Transactions;
 use super::{Access, Geometry, MountOptions, Shared, Store};
-use crate::allocation::Groups;
+use crate::allocator::Groups;
 use crate::error::{DiskError, Error, ReadOnlyReason};
-use crate::features::{INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
+use crate::format::error::FormatError;
+use crate::format::features::{INCOMPATIBLE_RECOVER, WRITABLE_READ_ONLY_COMPATIBLE};
+use crate::format::superblock::{self, Superblock};
 use crate::journal::Journal;
 use crate::source::BlockSource;
-use crate::wire::superblock::{self, Superblock};
 
 /// Blocks that a write set may have, however small the limits are.
 const MIN_SET: usize = 512;
@@ -28,7 +29,7 @@ impl<S: BlockSource> Store<S> {
         let superblock = read_superblock(&source).await?;
         let disk_bytes = source.size_bytes();
         if superblock.volume_bytes() > disk_bytes {
-            return Err(Error::Truncated { disk_bytes, volume_bytes: superblock.volume_bytes() });
+            return Err(FormatError::Truncated { disk_bytes, volume_bytes: superblock.volume_bytes() }.into());
         }
         let geometry = Geometry::new(&superblock, &options.limits)?;
         let store = Store(Rc::new(Shared {
@@ -61,14 +62,14 @@ impl<S: BlockSource> Store<S> {
     fn forbidding(&self, access: Access) -> Option<ReadOnlyReason> {
         let superblock = self.0.superblock.borrow();
         let unknown = superblock.read_only_compatible & !WRITABLE_READ_ONLY_COMPATIBLE;
-        let is_mended = superblock.incompatible & INCOMPATIBLE_RECOVER != 0;
+        let has_recovery = superblock.incompatible & INCOMPATIBLE_RECOVER != 0;
         [
             (access == Access::ReadOnly).then_some(ReadOnlyReason::Asked),
             self.0.source.is_read_only().then_some(ReadOnlyReason::Disk),
             (unknown != 0).then_some(ReadOnlyReason::Features(unknown)),
             superblock.faulty.then_some(ReadOnlyReason::Faulty),
-            (!superblock.clean && !is_mended).then_some(ReadOnlyReason::NotClean),
-            (!self.has_few_groups()).then_some(ReadOnlyReason::TooManyGroups),
+            (!superblock.clean && !has_recovery).then_some(ReadOnlyReason::NotClean),
+            (!self.allocator().has_few_groups()).then_some(ReadOnlyReason::TooManyGroups),
         ]
         .into_iter()
         .flatten()
@@ -78,7 +79,7 @@ impl<S: BlockSource> Store<S> {
     /// Gets ready for the first change: a journal, or at least a mark that the volume is in use.
     pub(super) async fn start_writing(&self) -> Result<(), Error> {
         if self.0.groups.borrow().free_counts().is_none() {
-            let groups = self.read_groups().await?;
+            let groups = self.allocator().read_groups().await?;
             *self.0.groups.borrow_mut() = groups;
         }
         if !self.0.has_kept.get() {
@@ -191,13 +192,15 @@ async fn read_exactly<S: BlockSource>(source: &S, offset: u64, bytes: usize) -> 
 async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error> {
     let disk_bytes = source.size_bytes();
     if disk_bytes < superblock::OFFSET + superblock::BYTES as u64 {
-        return Err(Error::TooSmall(disk_bytes));
+        return Err(FormatError::TooSmall(disk_bytes).into());
     }
     let bytes = read_exactly(source, superblock::OFFSET, superblock::BYTES).await?;
-    let view = superblock::View::new(&bytes).ok_or(Error::TooSmall(disk_bytes))?;
+    let view = superblock::View::new(&bytes).ok_or(FormatError::TooSmall(disk_bytes))?;
     match Superblock::parse(&view) {
-        Err(Error::NotExt2 { found, .. }) => Err(Error::NotExt2 { found, backup: find_backup(source).await }),
-        parsed => parsed,
+        Err(FormatError::NotExt2 { found, .. }) => {
+            Err(FormatError::NotExt2 { found, backup: find_backup(source).await }.into())
+        }
+        parsed => Ok(parsed?),
     }
 }
 

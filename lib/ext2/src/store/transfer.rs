@@ -69,7 +69,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Keeps a buffer for the next who takes one.
+    /// Keeps a buffer for reuse.
     pub(super) fn give_back(&self, buffer: Option<S::Buffer>) {
         let Some(buffer) = buffer else { return };
         if self.0.has_kept.get() && self.0.kept.borrow().is_empty() {
@@ -95,8 +95,8 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Reads what is not valid of a line, or waits for who does. Afterwards the caller looks again: where the disk
-    /// fails at other blocks of the line, only the `needed` ones are read.
+    /// Reads the invalid blocks of a line, or waits for the task that does. Afterwards the caller looks again: if
+    /// the disk fails at other blocks of the line, only the `needed` ones are read.
     pub(super) async fn load(&self, index: u64, needed: Mask) -> Result<(), Error> {
         if self.0.is_shut.get() {
             return Err(Error::ShutDown);
@@ -209,7 +209,7 @@ impl<S: BlockSource> Store<S> {
         let Some((first, count)) = first_run(line.dirty) else { return Writing::Nothing };
         let dirty = core::mem::take(&mut line.dirty);
         let is_start = first == 0 && dirty == bits(0, count);
-        // Who wants to use the line while it is lent has to wait, so less than half of it is copied instead.
+        // Users of a lent line have to wait, so less than half of it is copied instead.
         if is_start
             && count * 2 >= self.0.geometry.line_blocks
             && let Some(buffer) = line.buffer.take()
@@ -263,7 +263,7 @@ impl<S: BlockSource> Store<S> {
         result
     }
 
-    /// Takes note of how the writing of these blocks went.
+    /// Records the result of writing these blocks.
     fn wrote(&self, flight: &Flight<'_, S>, written: Mask, result: Result<(), Error>) -> Result<(), Error> {
         if let Err(error) = result {
             self.0.data_error.set(Some(error));

@@ -21,7 +21,7 @@ fn sound_volumes_are_clean_and_not_written() {
     }
     let place = tempfile::tempdir().unwrap();
     for sample in samples(place.path()) {
-        for mode in [Mode::Look, Mode::Mend, Mode::Repair] {
+        for mode in [Mode::Report, Mode::Preen, Mode::Repair] {
             let disk = Disk::new(sample.image.clone());
             let (result, findings) = checked(&disk, mode);
             assert_eq!(lines(&findings), "", "{}", sample.name);
@@ -44,7 +44,7 @@ fn try_damage(sample: &Sample, damage: &Damage, place: &Path) -> Result<bool, St
     }
     let path = place.join("damaged");
     let looked = Disk::new(image.bytes.clone());
-    let (result, findings) = checked(&looked, Mode::Look);
+    let (result, findings) = checked(&looked, Mode::Report);
     let is_sound = findings.iter().all(|finding| finding.fault.is_note());
     let verdict = if is_sound { Outcome::Clean } else { Outcome::Faulty };
     if looked.writes.get() > 0 || findings.is_empty() || result.map(|summary| summary.outcome) != Ok(verdict) {
@@ -53,8 +53,8 @@ fn try_damage(sample: &Sample, damage: &Damage, place: &Path) -> Result<bool, St
     let told = lines(&findings);
     if damage.lossless {
         let disk = Disk::new(image.bytes.clone());
-        let (result, findings) = checked(&disk, Mode::Mend);
-        if result.map(|summary| summary.outcome) != Ok(Outcome::Mended) {
+        let (result, findings) = checked(&disk, Mode::Preen);
+        if result.map(|summary| summary.outcome) != Ok(Outcome::Repaired) {
             return Err(format!("mending: {result:?}\n{}", lines(&findings)));
         }
         disk.save(&path);
@@ -63,7 +63,7 @@ fn try_damage(sample: &Sample, damage: &Damage, place: &Path) -> Result<bool, St
     let disk = Disk::new(image.bytes);
     let (result, findings) = checked(&disk, Mode::Repair);
     let mended = lines(&findings);
-    if result.map(|summary| summary.outcome) != Ok(Outcome::Mended) {
+    if result.map(|summary| summary.outcome) != Ok(Outcome::Repaired) {
         return Err(format!("repairing: {result:?}\n{mended}"));
     }
     if !mended.contains(damage.words) && !told.contains(damage.words) {
@@ -151,16 +151,16 @@ fn what_a_journal_holds_is_put_in_its_place() {
     let filled = fs::read(&path).unwrap();
     let at = image.block(block);
     assert_ne!(filled[at..at + 1024], bytes[..]);
-    for mode in [Mode::Look, Mode::Mend, Mode::Repair] {
+    for mode in [Mode::Report, Mode::Preen, Mode::Repair] {
         let disk = Disk::new(filled.clone());
         let (result, findings) = checked(&disk, mode);
         let told = lines(&findings);
         assert!(told.starts_with("journal: it holds changes that are not in their places"), "{told}");
-        if mode == Mode::Look {
+        if mode == Mode::Report {
             assert_eq!((result.unwrap().outcome, disk.writes.get()), (Outcome::Faulty, 0), "{told}");
             continue;
         }
-        assert_eq!(result.unwrap().outcome, Outcome::Mended, "{told}");
+        assert_eq!(result.unwrap().outcome, Outcome::Repaired, "{told}");
         assert_eq!(disk.bytes.borrow()[at..at + 1024], bytes[..]);
         disk.save(&path);
         e2fsck(&path).unwrap();
@@ -192,12 +192,12 @@ fn what_cannot_be_checked_is_refused_by_name() {
     let noise = Disk::new(vec![0xee; 1 << 20]);
     let error = checked(&noise, Mode::Repair).0.unwrap_err();
     assert!(error.to_string().contains("not an ext2 disk"), "{error}");
-    assert!(checked(&Disk::new(vec![0; 100]), Mode::Look).0.is_err());
+    assert!(checked(&Disk::new(vec![0; 100]), Mode::Report).0.is_err());
     let disk = Disk { read_only: true, ..Disk::used(1 << 20) };
-    assert_eq!(checked(&disk, Mode::Mend).0, Err(CheckError::ReadOnly));
+    assert_eq!(checked(&disk, Mode::Preen).0, Err(CheckError::ReadOnly));
     let disk = Disk::used(40 << 20);
     complete(make_empty(&disk, &MakeOptions::default())).unwrap();
-    let options = CheckOptions { mode: Mode::Look, memory_bytes: 1 << 20 };
+    let options = CheckOptions { mode: Mode::Report, memory_bytes: 1 << 20 };
     let result = complete(check(&disk, &options, &mut |_| ()));
     assert!(matches!(result, Err(CheckError::MemoryLimit { allowed: 1_048_576, .. })), "{result:?}");
 }
@@ -234,7 +234,7 @@ fn a_repair_can_be_cut_off_anywhere() {
             disk.writes_left.set(None);
             let (result, findings) = checked(&disk, Mode::Repair);
             let told = lines(&findings);
-            let clean = matches!(result.map(|summary| summary.outcome), Ok(Outcome::Clean | Outcome::Mended));
+            let clean = matches!(result.map(|summary| summary.outcome), Ok(Outcome::Clean | Outcome::Repaired));
             assert!(clean, "{name}, {cut} of {total}: {result:?}\n{told}");
             let mended = Image::new(disk.bytes.borrow().clone());
             for (inode, content) in inodes.into_iter().zip(&contents) {

@@ -38,7 +38,7 @@ fn ext4_over_ext2(place: &Path) -> Vec<u8> {
 /// Checks with every mode that nothing is written; gives why.
 fn refused(bytes: &[u8], what: &str) -> CheckError {
     let mut last = None;
-    for mode in [Mode::Look, Mode::Mend, Mode::Repair] {
+    for mode in [Mode::Report, Mode::Preen, Mode::Repair] {
         let disk = Disk::new(bytes.to_vec());
         let error = checked(&disk, mode).0.expect_err(what);
         assert_eq!(disk.writes.get(), 0, "{what}: {error}");

@@ -16,14 +16,14 @@ fn try_seed(sample: &Sample, seed: u64, path: &Path) -> Result<bool, String> {
     let mut image = Image::new(sample.image.clone());
     damage(&mut image, &mut chance);
     let looked = Disk::new(image.bytes.clone());
-    let _ = checked(&looked, Mode::Look);
+    let _ = checked(&looked, Mode::Report);
     let mended = Disk::new(image.bytes.clone());
-    let _ = checked(&mended, Mode::Mend);
+    let _ = checked(&mended, Mode::Preen);
     let disk = Disk::new(image.bytes);
     let (result, findings) = checked(&disk, Mode::Repair);
     let told = lines(&findings);
     match result.map(|summary| summary.outcome) {
-        Ok(Outcome::Clean | Outcome::Mended) => {}
+        Ok(Outcome::Clean | Outcome::Repaired) => {}
         // It is said that it cannot be repaired.
         Ok(Outcome::Faulty) | Err(_) => return Ok(false),
     }
@@ -84,7 +84,7 @@ proptest! {
                 place += step;
             }
         }
-        for mode in [Mode::Look, Mode::Mend, Mode::Repair] {
+        for mode in [Mode::Report, Mode::Preen, Mode::Repair] {
             let _ = checked(&disk, mode);
         }
     }

@@ -138,7 +138,7 @@ fn volumes_of_all_sizes_are_repaired_within_the_quota_of_the_tool() {
         }
         disk.file.write_all_at(&[9; 8], 1024 + 12).unwrap();
         for (mode, outcome) in
-            [(Mode::Look, Outcome::Faulty), (Mode::Repair, Outcome::Mended), (Mode::Mend, Outcome::Clean)]
+            [(Mode::Report, Outcome::Faulty), (Mode::Repair, Outcome::Repaired), (Mode::Preen, Outcome::Clean)]
         {
             let options = CheckOptions { mode, memory_bytes: limits::MEMORY_BYTES };
             let result = complete(check(&disk, &options, &mut |_| ()));

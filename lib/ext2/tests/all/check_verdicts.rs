@@ -31,7 +31,7 @@ fn compare(name: &str, image: &Image, is_clean: bool, place: &Path) {
     fs::write(&path, &image.bytes).unwrap();
     let theirs = e2fsck(&path);
     let disk = Disk::new(image.bytes.clone());
-    let (result, findings) = checked(&disk, Mode::Look);
+    let (result, findings) = checked(&disk, Mode::Report);
     let told = lines(&findings);
     let ours = result.unwrap().outcome == Outcome::Clean;
     assert_eq!((ours, theirs.is_ok()), (is_clean, is_clean), "{name}: {told}---\n{theirs:?}");
@@ -43,7 +43,7 @@ fn compare(name: &str, image: &Image, is_clean: bool, place: &Path) {
     run("e2fsck", &["-fy", path.to_str().unwrap()]);
     run("e2fsck", &["-fy", path.to_str().unwrap()]);
     let disk = Disk::new(fs::read(&path).unwrap());
-    let (result, findings) = checked(&disk, Mode::Look);
+    let (result, findings) = checked(&disk, Mode::Report);
     assert_eq!(result.unwrap().outcome, Outcome::Clean, "{name}, after e2fsck -fy: {}", lines(&findings));
 }
 
@@ -165,7 +165,7 @@ fn an_inode_size_of_zero_comes_from_the_backup() {
         image.put16(SUPER + 88, 0);
         compare("inode size 0", &image, true, place);
         let disk = Disk::new(image.bytes.clone());
-        let (_, findings) = checked(&disk, Mode::Look);
+        let (_, findings) = checked(&disk, Mode::Report);
         assert!(lines(&findings).contains("inode_size is 0"), "{}", lines(&findings));
         checked(&disk, Mode::Repair).0.unwrap();
         disk.save(&place.join("repaired"));
@@ -173,13 +173,13 @@ fn an_inode_size_of_zero_comes_from_the_backup() {
         // Another fault beside it: the first superblock is not to be trusted.
         image.put32(SUPER + 32, 4096);
         let disk = Disk::new(image.bytes);
-        assert_eq!(checked(&disk, Mode::Look).0.unwrap().outcome, Outcome::Faulty);
+        assert_eq!(checked(&disk, Mode::Report).0.unwrap().outcome, Outcome::Faulty);
     }
     // One group: there is no backup.
     let place = tempfile::tempdir().unwrap();
     let mut image = made(place.path(), &["-t", "ext2", "-b", "1024"], "4M", None);
     image.put16(SUPER + 88, 0);
-    assert!(checked(&Disk::new(image.bytes.clone()), Mode::Look).0.is_err());
+    assert!(checked(&Disk::new(image.bytes.clone()), Mode::Report).0.is_err());
     fs::write(place.path().join("alone"), &image.bytes).unwrap();
     e2fsck(&place.path().join("alone")).unwrap_err();
 }

@@ -217,7 +217,7 @@ fn a_repair_in_the_second_of_the_last_check_leaves_no_log_to_take_up() {
             assert!(superblock[0x3d8..0x3f8].iter().all(|&byte| byte == 0), "{}: the pointer is left", sample.name);
             assert_eq!(superblock[58] & 1, 1, "{}: it is not clean", sample.name);
             damaged[1024..2048].copy_from_slice(superblock);
-            let (result, findings) = checked(&Disk::new(whole), Mode::Look);
+            let (result, findings) = checked(&Disk::new(whole), Mode::Report);
             assert_eq!(result.unwrap().outcome, Outcome::Clean, "{}: {}", sample.name, lines(&findings));
         }
     }
@@ -239,7 +239,7 @@ fn a_write_that_fails_leaves_the_volume_as_it_was() {
         assert!(matches!(error, CheckError::Write(..)), "{failing}: {error}");
         assert!(*disk.bytes.borrow() == bytes, "{failing}: the volume was changed");
         // And it can be repaired when the disk works again.
-        assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Mended);
+        assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Repaired);
         assert!(disk.bytes == whole.bytes, "{failing}");
     }
     assert!(whole.writes.get() > 5);
@@ -273,7 +273,7 @@ fn a_repair_without_enough_memory_leaves_the_volume_as_it_was() {
         match checked_within(&disk, Mode::Repair, memory_bytes).0 {
             Err(CheckError::TooManyChanges { allowed }) => assert_eq!(allowed, memory_bytes - needed),
             result => {
-                assert_eq!(result.unwrap().outcome, Outcome::Mended);
+                assert_eq!(result.unwrap().outcome, Outcome::Repaired);
                 break;
             }
         }
@@ -296,7 +296,7 @@ fn a_repair_without_enough_buffers_leaves_the_volume_as_it_was() {
         disk.buffers_left.set(Some(buffers));
         match checked(&disk, Mode::Repair).0 {
             // One to read with, one to write with; with more it is faster.
-            Ok(summary) => assert!(summary.outcome == Outcome::Mended && buffers >= 2),
+            Ok(summary) => assert!(summary.outcome == Outcome::Repaired && buffers >= 2),
             Err(error) => {
                 assert!(buffers < 2, "{buffers}: {error}");
                 assert!(*disk.bytes.borrow() == bytes, "{buffers}: {error}, but it was written");
@@ -329,7 +329,7 @@ fn a_repair_for_which_there_is_no_room_writes_nothing() {
     let (result, findings) = checked(&disk, Mode::Repair);
     let summary = result.unwrap();
     let told = lines(&findings);
-    assert_eq!((summary.outcome, summary.mended, summary.written), (Outcome::Faulty, 0, false), "{told}");
+    assert_eq!((summary.outcome, summary.repaired, summary.written), (Outcome::Faulty, 0, false), "{told}");
     assert_eq!(summary.left, summary.faults, "{told}");
     assert_eq!(disk.writes.get(), 0);
 }
@@ -347,7 +347,7 @@ fn a_full_volume_is_repaired_in_place() {
         let damage = all_damages().find(|damage| damage.name == name).unwrap();
         assert!((damage.make)(&mut image), "{name}");
         let disk = Disk::new(image.bytes);
-        assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Mended, "{name}");
+        assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Repaired, "{name}");
         disk.save(&path);
         e2fsck(&path).unwrap();
     }

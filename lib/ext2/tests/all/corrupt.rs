@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use crate::support::{noise, read};
 use ext2::make::{Attributes, File, Folder, ImageOptions, Link, Node, make_image};
 use ext2::{
-    BlockSource, CacheLimits, DiskError, Error, Kind, LastLink, MemoryDisk, MountOptions, ROOT_INODE, Structure,
-    Volume, complete,
+    BlockSource, CacheLimits, DiskError, Error, FormatError, Kind, LastLink, MemoryDisk, MountOptions, ROOT_INODE,
+    Structure, Volume, complete,
 };
 use proptest::prelude::*;
 
@@ -179,7 +179,8 @@ proptest! {
     fn any_length_is_survived(bytes in 0..2usize << 20) {
         let mut image = IMAGE.clone();
         image.truncate(bytes);
-        let refused = matches!(walk(image), Some(Error::Truncated { .. } | Error::TooSmall(_)));
+        let refused = walk(image);
+        let refused = matches!(refused, Some(Error::Format(FormatError::Truncated { .. } | FormatError::TooSmall(_))));
         prop_assert!(refused);
     }
 }
@@ -221,7 +222,7 @@ fn wild_pointers_are_named() {
     ];
     for (offset, value, structure) in cases {
         match walk(damaged(offset, &u32::to_le_bytes(value))) {
-            Some(Error::Corrupt(corruption)) => {
+            Some(Error::Format(FormatError::Corrupt(corruption))) => {
                 assert_eq!(corruption.structure, structure, "{value:#x} at {offset}");
                 assert!(corruption.to_string().contains("run e2fsck"));
             }
@@ -235,7 +236,7 @@ fn folder_entries_that_lead_nowhere_end_the_listing() {
     let entry = block_number(2, 0) as usize * BLOCK_BYTES;
     for (offset, bytes) in [(4, &[0, 0][..]), (4, &[7, 0]), (4, &[0xff, 0xff]), (6, &[0]), (0, &[0xff; 4]), (8, b"/")] {
         match walk(damaged(entry + offset, bytes)) {
-            Some(Error::Corrupt(corruption)) => {
+            Some(Error::Format(FormatError::Corrupt(corruption))) => {
                 assert_eq!(corruption.structure, Structure::DirectoryEntry(2, 0));
                 assert_eq!(corruption.block as usize * BLOCK_BYTES, entry);
             }
@@ -254,7 +255,9 @@ fn an_indirect_block_that_names_itself_does_not_loop() {
         let image = damaged(block as usize * BLOCK_BYTES, &block.to_le_bytes().repeat(BLOCK_BYTES / 4));
         walk(image);
         let wild = damaged(block as usize * BLOCK_BYTES, &u32::MAX.to_le_bytes().repeat(BLOCK_BYTES / 4));
-        let Some(Error::Corrupt(corruption)) = walk(wild) else { panic!("a wild number was followed") };
+        let Some(Error::Format(FormatError::Corrupt(corruption))) = walk(wild) else {
+            panic!("a wild number was followed")
+        };
         assert_eq!((corruption.structure, corruption.block), (Structure::IndirectBlock(16), block.into()));
     }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{FileDisk, has_tool, run};
 use ext2::check::{CheckOptions, Mode, Outcome, check};
-use ext2::wire::attributes::namespace::{TRUSTED, USER};
+use ext2::format::attributes::namespace::{TRUSTED, USER};
 use ext2::{
-    Error, ExtendedAttribute, LastLink, MountOptions, NewKind, NewNode, Problem, ROOT_INODE, Structure, Volume,
-    complete,
+    Error, ExtendedAttribute, FormatError, LastLink, MountOptions, NewKind, NewNode, Problem, ROOT_INODE, Structure,
+    Volume, complete,
 };
 use tempfile::TempDir;
 
@@ -53,7 +53,7 @@ impl Disk {
     #[track_caller]
     fn check(&self) {
         run("e2fsck", &["-fn", self.image().to_str().unwrap()]);
-        let options = CheckOptions { mode: Mode::Look, memory_bytes: 64 << 20 };
+        let options = CheckOptions { mode: Mode::Report, memory_bytes: 64 << 20 };
         let disk = FileDisk::open(&self.image());
         let summary = complete(check(&disk, &options, &mut |finding| eprintln!("{finding}"))).unwrap();
         assert_eq!(summary.outcome, Outcome::Clean);
@@ -248,7 +248,7 @@ fn damaged_attributes_are_told_of_and_kept_as_they_are() {
     image.write_all_at(&0xfff0u16.to_le_bytes(), u64::from(block) * 1024 + 34).unwrap();
     let volume = disk.mount();
     let damaged = |error: Error| {
-        let Error::Corrupt(corruption) = error else { panic!("{error}") };
+        let Error::Format(FormatError::Corrupt(corruption)) = error else { panic!("{error}") };
         assert_eq!((corruption.structure, corruption.block), (Structure::ExtendedAttributes(inode), block.into()));
         assert!(matches!(corruption.problem, Problem::Missing(_)) && error.to_string().contains("e2fsck"), "{error}");
     };
@@ -260,7 +260,7 @@ fn damaged_attributes_are_told_of_and_kept_as_they_are() {
     complete(volume.unmount()).unwrap();
     disk.debugfs("set_inode_field a file_acl 8000000");
     let volume = disk.mount();
-    assert!(matches!(complete(volume.extended_attributes(inode)), Err(Error::Corrupt(_))));
+    assert!(matches!(complete(volume.extended_attributes(inode)), Err(Error::Format(FormatError::Corrupt(_)))));
     complete(volume.unlink(ROOT_INODE, b"a")).unwrap();
     complete(volume.unmount()).unwrap();
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{content, has_tool, mount, names, noise, read, resolve, run};
-use ext2::{Error, Kind, LastLink, ROOT_INODE, complete};
+use ext2::{Error, FormatError, Kind, LastLink, ROOT_INODE, complete};
 
 const BLOCK_SIZES: [&str; 3] = ["1024", "2048", "4096"];
 
@@ -199,9 +199,12 @@ fn a_cut_off_image_and_a_destroyed_superblock_say_what_to_do() {
     }
     run("mke2fs", &["-q", "-F", "-t", "ext2", name, "8M"]);
     fs::OpenOptions::new().write(true).open(&image).unwrap().set_len(5_000_000).unwrap();
-    assert_eq!(mount(&image).err(), Some(Error::Truncated { disk_bytes: 5_000_000, volume_bytes: 8 << 20 }));
+    assert_eq!(
+        mount(&image).err(),
+        Some(Error::Format(FormatError::Truncated { disk_bytes: 5_000_000, volume_bytes: 8 << 20 }))
+    );
     fs::write(&image, b"hello").unwrap();
-    assert_eq!(mount(&image).err(), Some(Error::TooSmall(5)));
+    assert_eq!(mount(&image).err(), Some(Error::Format(FormatError::TooSmall(5))));
     fs::write(&image, noise(1, 100_000)).unwrap();
-    assert!(matches!(mount(&image).err(), Some(Error::NotExt2 { backup: None, .. })));
+    assert!(matches!(mount(&image).err(), Some(Error::Format(FormatError::NotExt2 { backup: None, .. }))));
 }

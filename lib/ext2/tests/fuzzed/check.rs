@@ -11,7 +11,7 @@ const MEMORY_BYTES: u64 = 64 << 20;
 pub fn run(bytes: &[u8]) {
     let Some((sample, damage, _)) = sample::parts(bytes) else { return };
     let disk = MemoryDisk::new(sample::damaged(sample, damage));
-    for mode in [Mode::Look, Mode::Mend] {
+    for mode in [Mode::Report, Mode::Preen] {
         let _ = complete(check(&disk, &CheckOptions { mode, memory_bytes: MEMORY_BYTES }, &mut |_| ()));
     }
     let options = CheckOptions { mode: Mode::Repair, memory_bytes: MEMORY_BYTES };

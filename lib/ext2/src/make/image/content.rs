@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use super::writer::Writer;
 use super::{Attributes, File, Folder, Foreign, ImageError, ImageSink, Link, Node, check_name};
-use crate::ROOT_INODE;
-use crate::fresh::{self, EXTRA_BYTES};
-use crate::geometry::FIRST_INODE;
+use crate::format::ROOT_INODE;
+use crate::format::fresh::{self, EXTRA_BYTES};
+use crate::format::geometry::FIRST_INODE;
+use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, SHORT_TARGET_BYTES, field};
+use crate::format::{directory, write_u16, write_u32};
 use crate::make::{INODE_BYTES, LOST_NAME};
-use crate::wire::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, SHORT_TARGET_BYTES, field};
-use crate::wire::{directory, write_u16, write_u32};
 
 /// The most names that Linux lets an inode have: each folder names its parent once.
 const MAX_LINKS: usize = 32_000;

@@ -16,8 +16,8 @@ use core::convert::Infallible;
 use core::fmt;
 use core::ops::Range;
 
+use crate::format::directory::LONGEST_NAME;
 use crate::make::BLOCK_SIZES;
-use crate::wire::directory::LONGEST_NAME;
 
 /// Where an image goes. It is all zeros before the first byte is written.
 pub trait ImageSink {

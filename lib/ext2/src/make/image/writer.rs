@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{Built, ImageError, ImageOptions, ImageSink};
-use crate::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER};
-use crate::fresh::Identity;
-use crate::geometry::{Backups, Geometry, PlanError, Wish};
+use crate::format::features::{INCOMPATIBLE_FILE_TYPE, READ_ONLY_LARGE_FILE, READ_ONLY_SPARSE_SUPER};
+use crate::format::fresh::Identity;
+use crate::format::geometry::{Backups, Geometry, PlanError, Wish};
+use crate::format::{group, superblock};
 use crate::make::metadata::{GroupUse, Metadata};
 use crate::make::{BYTES_PER_INODE, INODE_BYTES, default_inodes};
-use crate::wire::{group, superblock};
 
 /// Plans a volume with room for this many inodes.
 pub(super) fn plan<E>(options: &ImageOptions, used_inodes: u32) -> Result<Geometry, ImageError<E>> {

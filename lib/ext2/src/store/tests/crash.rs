@@ -13,11 +13,11 @@ use core::task::Poll;
 use super::disk::{Act, RecordingDisk, fsck};
 use super::open;
 use crate::error::Error;
+use crate::format::{read_u32, write_u32};
 use crate::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use crate::source::complete;
 use crate::store::Store;
 use crate::store::tasks::each;
-use crate::wire::{read_u32, write_u32};
 
 /// Files that the tests grow and cut, by inode: `lost+found` is 11.
 const FILES: core::ops::Range<u32> = 12..32;
@@ -50,15 +50,15 @@ impl Random {
 pub(super) async fn replace(store: &Store<RecordingDisk>, number: u32, version: u32, count: u32) -> Result<(), Error> {
     let block_bytes = store.block_bytes();
     let change = store.begin_for(60, count).await?;
-    let (home, start) = store.inode_place(number).await?;
+    let (home, start) = store.allocator().inode_place(number).await?;
     let former = store.read_block(home, |bytes| numbers(&bytes[start..])).await?;
     for block in former.into_iter().filter(|&block| block != 0) {
-        store.free_blocks(&change, block, 1).await?;
+        store.allocator().free_blocks(&change, block, 1).await?;
     }
     let mut blocks: Vec<u32> = Vec::new();
     while (blocks.len() as u32) < count {
-        let goal = blocks.last().map_or(store.first_block_of_group(number % 2), |last| last + 1);
-        let (first, got) = store.allocate_blocks(&change, goal, count - blocks.len() as u32).await?;
+        let goal = blocks.last().map_or(store.geometry().group_first(number % 2), |last| last + 1);
+        let (first, got) = store.allocator().allocate_blocks(&change, goal, count - blocks.len() as u32).await?;
         store.write_data(first, 0, &content(version, got as usize * block_bytes), true).await?;
         blocks.extend(first..first + got);
     }
@@ -88,7 +88,7 @@ pub(super) fn state(store: &Store<RecordingDisk>) -> State {
     let block_bytes = store.block_bytes();
     FILES
         .map(|number| {
-            let (home, start) = complete(store.inode_place(number)).unwrap();
+            let (home, start) = complete(store.allocator().inode_place(number)).unwrap();
             let look = |bytes: &[u8]| (numbers(&bytes[start..]), read_u32(bytes, start + 4));
             let (blocks, size) = complete(store.read_block(home, look)).unwrap();
             let count = size / block_bytes as u32;

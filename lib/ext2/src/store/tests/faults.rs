@@ -107,7 +107,7 @@ fn a_full_volume_gives_every_block_and_takes_every_block_back() {
             let mut rows: Vec<(u32, u32)> = Vec::new();
             loop {
                 let change = complete(store.begin_for(4, 1)).unwrap();
-                match complete(store.allocate_blocks(&change, 3000, 1000)) {
+                match complete(store.allocator().allocate_blocks(&change, 3000, 1000)) {
                     Ok(row) => rows.push(row),
                     Err(error) => {
                         assert_eq!(error, Error::NoSpace);
@@ -120,7 +120,7 @@ fn a_full_volume_gives_every_block_and_takes_every_block_back() {
             assert_eq!(store.statistics().available_blocks, 0);
             for (first, count) in rows {
                 let change = complete(store.begin(8)).unwrap();
-                complete(store.free_blocks(&change, first, count)).unwrap();
+                complete(store.allocator().free_blocks(&change, first, count)).unwrap();
             }
             assert_eq!(store.statistics().available_blocks, free);
         }
@@ -128,7 +128,7 @@ fn a_full_volume_gives_every_block_and_takes_every_block_back() {
         let mut taken = Vec::new();
         loop {
             let change = complete(store.begin(4)).unwrap();
-            match complete(store.allocate_inode(&change, 2, taken.len() % 3 == 0)) {
+            match complete(store.allocator().allocate_inode(&change, 2, taken.len() % 3 == 0)) {
                 Ok(number) => taken.push(number),
                 Err(error) => {
                     assert_eq!(error, Error::NoInodes);
@@ -139,7 +139,7 @@ fn a_full_volume_gives_every_block_and_takes_every_block_back() {
         assert_eq!(taken.len() as u64, inodes);
         for (index, number) in taken.into_iter().enumerate() {
             let change = complete(store.begin(4)).unwrap();
-            complete(store.free_inode(&change, number, index % 3 == 0)).unwrap();
+            complete(store.allocator().free_inode(&change, number, index % 3 == 0)).unwrap();
         }
         complete(store.unmount()).unwrap();
         fsck(&disk.bytes(), "-fn", &[0]);
@@ -156,7 +156,7 @@ fn more_data_than_the_cache_holds_is_written_meanwhile_and_read_again() {
         }
         let (first, count) = disk.run(async {
             let change = store.begin_for(8, 2000).await.unwrap();
-            store.allocate_blocks(&change, 0, 2000).await.unwrap()
+            store.allocator().allocate_blocks(&change, 0, 2000).await.unwrap()
         });
         let bytes: Vec<u8> = (0..count as usize * 4096).map(|index| (index / 7) as u8).collect();
         for (index, part) in bytes.chunks(10_007).enumerate() {

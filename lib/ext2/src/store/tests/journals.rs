@@ -10,7 +10,8 @@ use std::process::Command;
 use super::crash::{Random, image_with_files, replace, state};
 use super::disk::{RecordingDisk, fsck};
 use super::{open, options};
-use crate::error::{Error, JournalProblem, ReadOnlyReason};
+use crate::error::{Error, ReadOnlyReason};
+use crate::format::error::{FormatError, JournalProblem};
 use crate::source::complete;
 use crate::store::Store;
 
@@ -137,8 +138,8 @@ fn what_linux_leaves_is_replayed() {
         let store = open(&disk);
         complete(async {
             let change = store.begin_for(8, 100).await.unwrap();
-            let (first, count) = store.allocate_blocks(&change, 500, 100).await.unwrap();
-            store.free_blocks(&change, first, count).await.unwrap();
+            let (first, count) = store.allocator().allocate_blocks(&change, 500, 100).await.unwrap();
+            store.allocator().free_blocks(&change, first, count).await.unwrap();
             drop(change);
             store.unmount().await.unwrap();
         });
@@ -156,7 +157,7 @@ fn a_volume_of_revision_0_is_one_again_afterwards() {
     let store = open(&disk);
     complete(async {
         let change = store.begin_for(8, 100).await.unwrap();
-        let (first, count) = store.allocate_blocks(&change, 500, 100).await.unwrap();
+        let (first, count) = store.allocator().allocate_blocks(&change, 500, 100).await.unwrap();
         drop(change);
         store.commit().await.unwrap();
         assert_eq!(disk.bytes()[1024 + 76], 1);
@@ -166,7 +167,7 @@ fn a_volume_of_revision_0_is_one_again_afterwards() {
         complete(open(&again).unmount()).unwrap();
         assert_eq!(again.bytes()[1024 + 76], 0);
         let change = store.begin(8).await.unwrap();
-        store.free_blocks(&change, first, count).await.unwrap();
+        store.allocator().free_blocks(&change, first, count).await.unwrap();
         drop(change);
         store.unmount().await.unwrap();
     });
@@ -191,11 +192,11 @@ fn damaged_journals_are_refused_by_name_and_never_hang() {
         image[offset..offset + bytes.len()].copy_from_slice(bytes);
         reopened(image).err()
     };
-    assert_eq!(patched(head, &[0]), Some(Error::Journal(JournalProblem::Magic(0x003b_3998))));
-    assert_eq!(patched(head + 43, &[0x11]), Some(Error::Journal(JournalProblem::Features(0x10))));
-    assert_eq!(patched(head + 12, &[1]), Some(Error::Journal(JournalProblem::Field("the block size"))));
-    assert_eq!(patched(head + 16, &[1]), Some(Error::Journal(JournalProblem::Field("the length"))));
-    assert_eq!(patched(head + 28, &[1]), Some(Error::Journal(JournalProblem::Field("the start"))));
+    assert_eq!(patched(head, &[0]), Some(FormatError::Journal(JournalProblem::Magic(0x003b_3998)).into()));
+    assert_eq!(patched(head + 43, &[0x11]), Some(FormatError::Journal(JournalProblem::Features(0x10)).into()));
+    assert_eq!(patched(head + 12, &[1]), Some(FormatError::Journal(JournalProblem::Field("the block size")).into()));
+    assert_eq!(patched(head + 16, &[1]), Some(FormatError::Journal(JournalProblem::Field("the length")).into()));
+    assert_eq!(patched(head + 28, &[1]), Some(FormatError::Journal(JournalProblem::Field("the start")).into()));
     // Without anything to replay, such a volume is read.
     let mut clean = image.clone();
     clean[1024 + 96] &= !4;

@@ -40,13 +40,13 @@ fn what_is_written_is_read_again_and_the_volume_stays_sound() {
         let store = open(&disk);
         let (first, count) = complete(async {
             let change = store.begin_for(8, 100).await.unwrap();
-            let (first, count) = store.allocate_blocks(&change, 500, 100).await.unwrap();
+            let (first, count) = store.allocator().allocate_blocks(&change, 500, 100).await.unwrap();
             store.write_data(first, 10, &[1; 5000], true).await.unwrap();
-            store.free_blocks(&change, first, count).await.unwrap();
+            store.allocator().free_blocks(&change, first, count).await.unwrap();
             drop(change);
             store.commit().await.unwrap();
             let change = store.begin_for(8, 100).await.unwrap();
-            let (first, count) = store.allocate_blocks(&change, 500, 100).await.unwrap();
+            let (first, count) = store.allocator().allocate_blocks(&change, 500, 100).await.unwrap();
             store.write_data(first, 10, &[2; 5000], true).await.unwrap();
             (first, count)
         });
@@ -57,11 +57,11 @@ fn what_is_written_is_read_again_and_the_volume_stays_sound() {
         assert!(bytes[5010..5010usize.next_multiple_of(block_bytes as usize).min(6000)].iter().all(|&byte| byte == 0));
         complete(async {
             let change = store.begin(8).await.unwrap();
-            store.free_blocks(&change, first, count).await.unwrap();
-            assert!(store.free_blocks(&change, first, count).await.is_err());
-            let inode = store.allocate_inode(&change, 2, true).await.unwrap();
+            store.allocator().free_blocks(&change, first, count).await.unwrap();
+            assert!(store.allocator().free_blocks(&change, first, count).await.is_err());
+            let inode = store.allocator().allocate_inode(&change, 2, true).await.unwrap();
             assert_eq!(inode, 12);
-            store.free_inode(&change, inode, true).await.unwrap();
+            store.allocator().free_inode(&change, inode, true).await.unwrap();
             drop(change);
             store.unmount().await.unwrap();
         });

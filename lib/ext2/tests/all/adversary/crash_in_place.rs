@@ -81,12 +81,12 @@ fn look(story: &Story, image: &Image) -> Result<(), String> {
 
 fn check_here(is_quiet: bool, image: &Image) -> Result<Image, String> {
     let disk = TestDisk::new(image.clone());
-    let mode = if is_quiet { Mode::Mend } else { Mode::Repair };
+    let mode = if is_quiet { Mode::Preen } else { Mode::Repair };
     let options = CheckOptions { mode, memory_bytes: MEMORY_BYTES };
     let mut findings = Vec::new();
     let summary = disk.run(check(&disk, &options, &mut |finding| findings.push(format!("{finding:?}"))));
     match summary.map(|summary| summary.outcome) {
-        Ok(CheckOutcome::Clean | CheckOutcome::Mended) => Ok(disk.image()),
+        Ok(CheckOutcome::Clean | CheckOutcome::Repaired) => Ok(disk.image()),
         other => Err(format!("our check ends with {other:?}: {findings:?}")),
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use ext2::wire::attributes::namespace;
+use ext2::format::attributes::namespace;
 use ext2::{
     Access, AttributeChanges, CacheLimits, Error, ExtendedAttribute, Inode, Kind, MountOptions, NewKind, NewNode,
     OpenFile, ROOT_INODE, Volume,

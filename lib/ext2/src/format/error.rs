@@ -1,0 +1,224 @@
+//! Errors of the format: a volume that is not ext2, is not supported or is corrupt.
+
+use core::fmt;
+
+use super::features::{FeatureNames, JOURNAL_INCOMPATIBLE};
+
+/// A structure of the file system, as an error names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// The superblock.
+    Superblock,
+    /// The bitmap of this group's blocks.
+    BlockBitmap(u32),
+    /// The bitmap of this group's inodes.
+    InodeBitmap(u32),
+    /// The journal.
+    Journal,
+    /// The descriptor of this block group.
+    GroupDescriptor(u32),
+    /// The inode with this number.
+    Inode(u32),
+    /// A block of block numbers of the inode with this number.
+    IndirectBlock(u32),
+    /// The entry at this byte offset of the folder with this inode number.
+    DirectoryEntry(u32, u64),
+    /// The extended attributes of the inode with this number.
+    ExtendedAttributes(u32),
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Structure::Superblock => formatter.write_str("the superblock"),
+            Structure::BlockBitmap(group) => write!(formatter, "the block bitmap of group {group}"),
+            Structure::InodeBitmap(group) => write!(formatter, "the inode bitmap of group {group}"),
+            Structure::Journal => formatter.write_str("the journal"),
+            Structure::GroupDescriptor(group) => write!(formatter, "the descriptor of group {group}"),
+            Structure::Inode(inode) => write!(formatter, "inode {inode}"),
+            Structure::IndirectBlock(inode) => write!(formatter, "an indirect block of inode {inode}"),
+            Structure::DirectoryEntry(inode, offset) => {
+                write!(formatter, "the folder entry at byte {offset} of inode {inode}")
+            }
+            Structure::ExtendedAttributes(inode) => write!(formatter, "the extended attributes of inode {inode}"),
+        }
+    }
+}
+
+/// What is wrong with a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// A number lies outside what the rest of the file system allows.
+    OutOfRange {
+        /// Which number.
+        field: &'static str,
+        /// What the disk says.
+        value: u64,
+        /// The least it may be.
+        least: u64,
+        /// The most it may be.
+        most: u64,
+    },
+    /// A number has a value that means nothing here.
+    Meaningless {
+        /// Which number.
+        field: &'static str,
+        /// What the disk says.
+        value: u64,
+    },
+    /// Something that has to be there is missing.
+    Missing(&'static str),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::OutOfRange { field, value, least, most } => {
+                write!(formatter, "{field} is {value}, but must lie between {least} and {most}")
+            }
+            Problem::Meaningless { field, value } => write!(formatter, "{field} is {value:#x}, which has no meaning"),
+            Problem::Missing(what) => write!(formatter, "{what} is missing"),
+        }
+    }
+}
+
+/// Metadata that contradicts itself or the rest of the file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corruption {
+    /// Where it was found.
+    pub structure: Structure,
+    /// The block of the volume that holds it.
+    pub block: u64,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for Corruption {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "the file system is damaged: {} (block {}): {}; run e2fsck, or here `check --repair`, on the disk",
+            self.structure, self.block, self.problem
+        )
+    }
+}
+
+/// What is wrong with a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalProblem {
+    /// It is on another disk.
+    External,
+    /// Its inode is not one of a journal.
+    Inode,
+    /// Its superblock is none: what stands where the magic number should.
+    Magic(u32),
+    /// Its superblock contradicts itself or its inode in this field.
+    Field(&'static str),
+    /// It uses features that are not supported: its incompatible flags.
+    Features(u32),
+    /// A block of it names a block that the volume does not have.
+    Target(u32),
+}
+
+impl fmt::Display for JournalProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JournalProblem::External => formatter.write_str("it is on another disk"),
+            JournalProblem::Inode => formatter.write_str("its inode is damaged"),
+            JournalProblem::Magic(found) => {
+                write!(formatter, "its superblock begins with {found:#010x} instead of 0xc03b3998")
+            }
+            JournalProblem::Field(field) => write!(formatter, "{field} in its superblock makes no sense"),
+            JournalProblem::Features(flags) => {
+                formatter.write_str("it uses features that are not supported: ")?;
+                FeatureNames::write(formatter, *flags, JOURNAL_INCOMPATIBLE)
+            }
+            JournalProblem::Target(block) => {
+                write!(formatter, "it names block {block}, which the volume does not have")
+            }
+        }
+    }
+}
+
+/// How a volume does not conform to the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormatError {
+    /// The disk does not hold an ext2 file system, or its superblock was overwritten.
+    NotExt2 {
+        /// What stands where the magic number should.
+        found: u16,
+        /// Block number and block size (bytes) of a backup superblock, if one was found.
+        backup: Option<(u64, u32)>,
+    },
+    /// The disk has this many bytes, too few for any file system.
+    TooSmall(u64),
+    /// The disk is smaller than the file system says it is.
+    Truncated {
+        /// Bytes of the disk.
+        disk_bytes: u64,
+        /// Bytes of the file system.
+        volume_bytes: u64,
+    },
+    /// The volume uses features without whose knowledge it cannot be read.
+    UnsupportedFeatures(FeatureNames),
+    /// The volume's format revision is newer than any known.
+    UnsupportedRevision(u32),
+    /// The volume's block size in bytes is not one of 1024, 2048 and 4096.
+    UnsupportedBlockSize(u64),
+    /// Metadata is damaged.
+    Corrupt(Corruption),
+    /// The volume has changes in its journal that have to be put in their places first, and that cannot be done.
+    Journal(JournalProblem),
+}
+
+impl FormatError {
+    pub(crate) fn corrupt(structure: Structure, block: u64, problem: Problem) -> FormatError {
+        FormatError::Corrupt(Corruption { structure, block, problem })
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatError::NotExt2 { found, backup: None } => write!(
+                formatter,
+                "this is not an ext2 disk: bytes 1080 and 1081 hold {found:#06x} instead of 0xef53; make one with mke2fs, or here with `format`"
+            ),
+            FormatError::NotExt2 { backup: Some((block, block_bytes)), .. } => write!(
+                formatter,
+                "the superblock of this ext2 disk is destroyed, but a backup is at block {block}; run e2fsck -b {block} -B {block_bytes} on the disk"
+            ),
+            FormatError::TooSmall(bytes) => {
+                write!(
+                    formatter,
+                    "this is not an ext2 disk: it has only {bytes} bytes; make one with mke2fs, or here with `format`"
+                )
+            }
+            FormatError::Truncated { disk_bytes, volume_bytes } => write!(
+                formatter,
+                "the disk is cut off: it has {disk_bytes} bytes, its file system needs {volume_bytes}; copy the image again"
+            ),
+            FormatError::UnsupportedFeatures(names) => write!(
+                formatter,
+                "the disk uses features that are not supported: {names}; copy its files to a disk made with mke2fs -t ext2"
+            ),
+            FormatError::UnsupportedRevision(revision) => write!(
+                formatter,
+                "the disk has format revision {revision}, only 0 and 1 are supported; copy its files to a disk made with mke2fs -t ext2"
+            ),
+            FormatError::UnsupportedBlockSize(bytes) => write!(
+                formatter,
+                "the disk has blocks of {bytes} bytes, only 1024, 2048 and 4096 are supported; copy its files to a disk made with mke2fs -b 4096"
+            ),
+            FormatError::Corrupt(corruption) => corruption.fmt(formatter),
+            FormatError::Journal(problem) => {
+                write!(
+                    formatter,
+                    "the journal of the disk cannot be replayed: {problem}; run e2fsck, or here `check --repair`, on the disk"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for FormatError {}
