@@ -1,8 +1,4 @@
 //! Counts lines, words and bytes.
-#![no_std]
-#![forbid(unsafe_code)]
-
-extern crate alloc;
 
 mod counts;
 
@@ -14,9 +10,9 @@ use file_tools::feed::{Feed, INPUT_NAME};
 use stdio::Output;
 use text::{Align, Table, printable};
 
-use crate::counts::{Counter, Counts};
+use crate::wc::counts::{Counter, Counts};
 
-sip::startup!();
+sip::startup!("wc/manifest.toml");
 
 /// Counts to show.
 struct Shown {

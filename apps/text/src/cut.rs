@@ -1,8 +1,4 @@
 //! Prints selected parts of lines.
-#![no_std]
-#![forbid(unsafe_code)]
-
-extern crate alloc;
 
 mod parts;
 mod ranges;
@@ -15,10 +11,10 @@ use file_tools::feed::Feed;
 use stdio::{Output, report};
 use tool_kit::lines::{More, Outcome, Waits, for_each_line};
 
-use crate::parts::{Parts, Unit};
-use crate::ranges::Ranges;
+use crate::cut::parts::{Parts, Unit};
+use crate::cut::ranges::Ranges;
 
-sip::startup!();
+sip::startup!("cut/manifest.toml");
 
 /// Prints the selected parts of each line.
 pub fn main(startup: Startup) -> i32 {

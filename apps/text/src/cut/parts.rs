@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::ranges::Ranges;
+use crate::cut::ranges::Ranges;
 
 /// Unit in which parts are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
