@@ -4,5 +4,14 @@
 
 extern crate alloc;
 
+pub mod cat;
 pub mod cut;
+pub mod echo;
+pub mod head;
+pub mod seq;
+pub mod sort;
+pub mod tail;
+pub mod tee;
+pub mod uniq;
 pub mod wc;
+pub mod write;

@@ -6,7 +6,7 @@
 //! reads the image once before all, because what lies below it may keep some in memory. Before each turn it gives up
 //! what it holds of the image: the first time that a task is done is cold, the others are warm.
 //! Both sides print lines `bench NAME NANOSECONDS`. Deliberately not here: the tasks themselves; they are in
-//! `apps/bench-disk` and `benches/linux`, and ask the same of their systems.
+//! `benches/disk` and `benches/linux`, and ask the same of their systems.
 
 mod charts;
 mod image;
