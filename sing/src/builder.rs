@@ -124,12 +124,13 @@ fn compile(
         let command = stubs.build_command(selected.iter().copied(), &list);
         cargo::build_with_artifacts(command, "programs", judged.len())
     };
-    let attackers: Vec<PathBuf> = selected
-        .iter()
-        .filter(|program| program.unsafe_for_tests)
-        .filter_map(|program| crate_folder(program))
-        .collect();
-    let code = |package: &Package| match attackers.iter().any(|folder| folder == package.folder()) {
+    let folders = |unsafe_for_tests: bool| {
+        let programs = selected.iter().filter(move |program| program.unsafe_for_tests == unsafe_for_tests);
+        programs.filter_map(|program| crate_folder(program)).collect::<BTreeSet<PathBuf>>()
+    };
+    // A crate that a safe program shares is judged like any other.
+    let attackers: BTreeSet<PathBuf> = folders(true).difference(&folders(false)).cloned().collect();
+    let code = |package: &Package| match attackers.contains(package.folder()) {
         true => Code::UnsafeForTests,
         false => Code::Safe,
     };

@@ -141,7 +141,8 @@ fn check_file(repository: &Repository, file: &Path) -> Outcome<Vec<Finding>> {
     let units = ContractUnits::compile(repository)?;
     units.refuse_errors()?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    let outcome = check_manifest(repository, &units, file, folder);
+    let code = table.get("code").and_then(|code| code.get("crate")).and_then(|folder| folder.as_str());
+    let outcome = check_manifest(repository, &units, file, &folder.join(code.unwrap_or_default()));
     Ok(vec![Finding::of("manifest", file.display().to_string(), &outcome)])
 }
 

@@ -1,4 +1,5 @@
-//! Finds the programs of the repository: folders with a `manifest.toml`, each a SIP crate or a script.
+//! Finds the programs of the repository: folders with a `manifest.toml`, each with a SIP crate, a module of one or a
+//! script.
 //!
 //! Key type: [`Program`]. Neighbours: `builder` makes images of them, `check` reads their manifests. Deliberately not
 //! here: the manifest format, which is the crate `manifest`'s. Only what is needed to find a program is read here, so
@@ -37,6 +38,9 @@ pub enum Body {
         folder: PathBuf,
         /// The name of the package.
         package: String,
+        /// The path of the module with `main`, from the crate's root; none if that is the root. Checked: it may be put
+        /// into generated code.
+        entry: Option<String>,
     },
     /// A script in the manifest.
     Script,
@@ -76,6 +80,7 @@ struct ProgramHeading {
 struct CodeHeading {
     #[serde(rename = "crate")]
     crate_folder: Option<PathBuf>,
+    entry: Option<String>,
     script: Option<String>,
     #[serde(default)]
     unsafe_for_tests: bool,
@@ -166,17 +171,30 @@ impl Programs {
     }
 }
 
-/// Returns every folder with a manifest below the program folders.
+/// Returns every folder with a manifest in the program folders and in their groups: crates without a manifest beside
+/// their Cargo.toml, which hold several programs.
 pub fn manifest_folders(repository: &Repository) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = repository
         .program_folders()
-        .into_iter()
-        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
-        .map(|entry| entry.path())
-        .filter(|folder| folder.join("manifest.toml").is_file())
+        .iter()
+        .flat_map(|folder| folders_in(folder))
+        .flat_map(|folder| if is_group(&folder) { folders_in(&folder) } else { vec![folder] })
+        .filter(|folder| has_manifest(folder))
         .collect();
     folders.sort();
     folders
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn is_group(folder: &Path) -> bool {
+    !has_manifest(folder) && folder.join("Cargo.toml").is_file()
+}
+
+fn has_manifest(folder: &Path) -> bool {
+    folder.join("manifest.toml").is_file()
 }
 
 fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
@@ -195,11 +213,20 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
         ))
         .remedy("write small letters, digits and hyphens, a letter first, 63 at most"));
     }
+    if let Some(entry) = heading.code.entry.as_deref().filter(|entry| !manifest::is_entry(entry)) {
+        // It becomes a part of generated code.
+        return Err(Failure::new(format!(
+            "the manifest {} has the entry {entry:?}, which is not the path of a Rust module",
+            repository.shown(&path)
+        ))
+        .remedy("write the module's name, or the names on the way to it: `wc`, `tools::wc`"));
+    }
     let body = match (heading.code.crate_folder, heading.code.script) {
         (_, Some(_)) => Body::Script,
         (crate_folder, None) => {
             let crate_folder = folder.join(crate_folder.unwrap_or_default());
-            Body::Crate { package: package_name(repository, &crate_folder)?, folder: crate_folder }
+            let package = package_name(repository, &crate_folder)?;
+            Body::Crate { package, folder: crate_folder, entry: heading.code.entry }
         }
     };
     Ok(Program {
@@ -223,6 +250,51 @@ fn package_name(repository: &Repository, folder: &Path) -> Outcome<String> {
 mod tests {
     use super::*;
     use crate::repository::write_whole;
+
+    #[test]
+    fn a_crate_without_a_manifest_is_a_group_of_programs() {
+        let root = tempfile::tempdir().expect("a folder");
+        let repository = Repository::of_tests(root.path());
+        let write = |path: &str, text: &str| write_whole(&root.path().join(path), text.as_bytes()).expect("a file");
+        let add = |folder: &str, code: &str| {
+            let name = folder.rsplit('/').next().unwrap_or(folder);
+            write(&format!("{folder}/manifest.toml"), &format!("[program]\nname = \"{name}\"\n[code]\n{code}\n"));
+        };
+        write("apps/text/Cargo.toml", "[package]\nname = \"text-apps\"\n");
+        write("apps/text/grep/Cargo.toml", "[package]\nname = \"grep\"\n");
+        write("apps/echo/Cargo.toml", "[package]\nname = \"echo\"\n");
+        add("apps/text/wc", "crate = \"..\"\nentry = \"wc\"");
+        add("apps/text/grep", "crate = \".\"");
+        add("apps/echo", "crate = \".\"");
+        // Neither is a folder below a program, nor one below a folder that is no crate.
+        add("apps/echo/inner", "script = \"\"");
+        add("apps/folder/lost", "script = \"\"");
+        let programs = Programs::find(&repository);
+        let found: Vec<(&str, &str, Option<&str>)> = programs
+            .all()
+            .map(|program| match &program.body {
+                Body::Crate { package, entry, .. } => (program.name.as_str(), package.as_str(), entry.as_deref()),
+                Body::Script => (program.name.as_str(), "", None),
+            })
+            .collect();
+        assert_eq!(found, [("echo", "echo", None), ("grep", "grep", None), ("wc", "text-apps", Some("wc"))]);
+    }
+
+    #[test]
+    fn an_entry_cannot_carry_code() {
+        let root = tempfile::tempdir().expect("a folder");
+        let repository = Repository::of_tests(root.path());
+        let cargo = root.path().join("apps/echo/Cargo.toml");
+        write_whole(&cargo, b"[package]\nname = \"echo\"\n").expect("a file");
+        for entry in ["main); fn injected() {} const _: () = (()", "wc::", "web-hello", "a\\nb", "self", ""] {
+            let manifest = format!("[program]\nname = \"echo\"\n[code]\ncrate = \".\"\nentry = \"{entry}\"\n");
+            write_whole(&root.path().join("apps/echo/manifest.toml"), manifest.as_bytes()).expect("a file");
+            let programs = Programs::find(&repository);
+            let refused = programs.get("echo").expect_err(entry).to_string();
+            assert!(refused.contains("which is not the path of a Rust module"), "{refused}");
+            assert_eq!(programs.all().count(), 0, "{entry}");
+        }
+    }
 
     #[test]
     fn a_name_that_two_programs_have_is_nobodys() {

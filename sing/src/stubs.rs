@@ -85,8 +85,9 @@ impl EntryStubs {
         };
         let mut members = BTreeSet::new();
         for program in programs {
-            if let Body::Crate { folder, package } = &program.body {
+            if let Body::Crate { folder, package, entry } = &program.body {
                 stubs.write_stub(repository, program, folder, package)?;
+                write_if_changed(&stubs.main(program), main_text(entry.as_deref()).as_bytes())?;
                 members.insert(program.name.as_str());
             }
         }
@@ -165,9 +166,12 @@ impl EntryStubs {
             stub_name(program),
             package = toml_text(Path::new(package)),
         );
-        let main = "#![no_std]\n#![no_main]\n\nsip::entry!(program::main);\n";
-        write_if_changed(&stub.join("Cargo.toml"), manifest.as_bytes())?;
-        write_if_changed(&stub.join("main.rs"), main.as_bytes())
+        write_if_changed(&stub.join("Cargo.toml"), manifest.as_bytes())
+    }
+
+    /// Returns the path of a stub's source.
+    fn main(&self, program: &Program) -> PathBuf {
+        self.folder.join(&program.name).join("main.rs")
     }
 
     /// Copies the repository's Cargo.lock if it has changed, so that an image holds the audited and tested versions.
@@ -182,6 +186,12 @@ impl EntryStubs {
         write_if_changed(&self.lock(), &content)?;
         write_if_changed(&seen, &content)
     }
+}
+
+/// Returns the source of an entry stub, which runs `main` of the module `entry` of the program's crate, or of its root.
+fn main_text(entry: Option<&str>) -> String {
+    let module = entry.map_or(String::new(), |entry| format!("::{entry}"));
+    format!("#![no_std]\n#![no_main]\n\nsip::entry!(program{module}::main);\n")
 }
 
 /// Describes flags and profile for a bill of materials, without the flags that name the builder's folders.
@@ -221,6 +231,12 @@ fn toml_text(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stub_runs_main_of_its_module() {
+        assert!(main_text(None).ends_with("\nsip::entry!(program::main);\n"));
+        assert!(main_text(Some("wc")).ends_with("\nsip::entry!(program::wc::main);\n"));
+    }
 
     #[test]
     fn the_profile_of_images_is_on_the_command_line_and_in_the_bill() {

@@ -23,7 +23,7 @@ mod trust;
 pub use bases::SystemFile;
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Kind};
 pub use diagnostics::{Colours, Label};
-pub use objects::{DeviceObject, RangeObject};
+pub use objects::{DeviceObject, RangeObject, is_entry};
 pub use program::{Contract, Contracts, Program, program};
 pub use system::system;
 

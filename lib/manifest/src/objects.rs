@@ -3,6 +3,7 @@
 //! None of it is in a package: the kernel knows parts by their index.
 
 use manifest_model::DeviceNeed;
+use reflection::naming;
 
 use crate::diagnostic::Code;
 use crate::generated;
@@ -98,6 +99,12 @@ fn check_rust_path(report: &Report, path: &At<String>) {
     }
 }
 
+/// Whether a text may be the entry of a program: the path of a module from its crate's root, such as `wc`. The builder
+/// puts it into generated code, so it is identifiers with `::` between them and nothing else, no keyword among them.
+pub fn is_entry(text: &str) -> bool {
+    is_rust_path(text) && text.split("::").all(|part| naming::identifier(part).is_ok())
+}
+
 /// Whether a text is a path of Rust: identifiers with `::` between them.
 pub(crate) fn is_rust_path(text: &str) -> bool {
     let is_identifier = |part: &str| {
@@ -105,4 +112,45 @@ pub(crate) fn is_rust_path(text: &str) -> bool {
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     text.split("::").all(is_identifier)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_path_of_modules_and_nothing_else() {
+        for entry in ["wc", "tools::wc", "_0", "r2"] {
+            assert!(is_entry(entry), "{entry}");
+        }
+        for entry in [
+            "",
+            "::wc",
+            "wc::",
+            "a:b",
+            "a::::b",
+            "web-hello",
+            "2to3",
+            " wc",
+            "wc ",
+            "wc\n",
+            "wc;",
+            "wc::main); fn injected() {} sip::entry!(program",
+            "wc<{ 0 }>",
+            "wc/**/",
+            "wc//",
+            "r#wc",
+            "wc!",
+            "\u{0}",
+            "wörter",
+            "self",
+            "super::super::other",
+            "crate",
+            "Self",
+            "unsafe",
+            "_",
+        ] {
+            assert!(!is_entry(entry), "{entry}");
+        }
+    }
 }

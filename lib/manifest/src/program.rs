@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::diagnostic::{Code, Diagnostics};
-use crate::objects::{DeviceObject, is_rust_path};
+use crate::objects::{DeviceObject, is_entry, is_rust_path};
 use crate::parameters;
 use crate::reader::{At, Report, Span, Table, one_of};
 use crate::{generated, resources, shapes};
@@ -39,6 +39,8 @@ pub struct Program {
     pub manifest: Manifest,
     /// Folder of the crate, relative to the manifest; `None` if the code is a script.
     pub crate_path: Option<String>,
+    /// Rust path of the module with `main`, from the crate's root; `None` if that is the root itself.
+    pub entry: Option<String>,
     /// For each contract: the Rust path of its module where the manifest names one.
     pub modules: Vec<Option<String>>,
     /// For each device: as what the program gets it.
@@ -91,7 +93,7 @@ impl Reader<'_> {
         let summary = head.required_text("summary").map(|text| text.value);
         head.close();
 
-        let (code, crate_path) = self.code(&root);
+        let (code, crate_path, entry) = self.code(&root);
         let (listed, modules) = self.contracts(&root);
         let endpoints = self.endpoints(&root, &listed);
         let parameters = parameters::read(self.report, &root);
@@ -125,7 +127,7 @@ impl Reader<'_> {
             permissions,
             domain,
         };
-        Some(Program { manifest, crate_path, modules, objects })
+        Some(Program { manifest, crate_path, entry, modules, objects })
     }
 
     fn name(&self, name: Option<At<String>>, what: &str) -> Option<At<String>> {
@@ -145,11 +147,12 @@ impl Reader<'_> {
         version
     }
 
-    fn code(&self, root: &Table<'_, '_>) -> (Option<ProgramCode>, Option<String>) {
+    /// Reads the code, the crate's folder and the module with `main`.
+    fn code(&self, root: &Table<'_, '_>) -> (Option<ProgramCode>, Option<String>, Option<String>) {
         let Some(table) = root.table("code") else {
-            return (Some(ProgramCode::Image { digest: [0; 32] }), Some(".".into()));
+            return (Some(ProgramCode::Image { digest: [0; 32] }), Some(".".into()), None);
         };
-        let (path, script) = (table.text("crate"), table.text("script"));
+        let (path, script, entry) = (table.text("crate"), table.text("script"), table.text("entry"));
         // For the builder alone, which says when a program may declare it.
         table.flag("unsafe-for-tests");
         table.close();
@@ -158,18 +161,34 @@ impl Reader<'_> {
                 "write `crate = \".\"` for a Rust program, or `script = \"...\"` for shell commands".to_string();
             self.report.add(Code::ScriptOrCrate, message.into(), span, label, remedy);
         };
-        match (path, script) {
-            (Some(path), None) => (Some(ProgramCode::Image { digest: [0; 32] }), Some(path.value)),
-            (None, Some(script)) => (Some(ProgramCode::Script { text: script.value }), None),
-            (Some(_), Some(script)) => {
-                problem("[code] has both a crate and a script", &script.span, "a crate is named too");
-                (None, None)
+        match (path, script, entry) {
+            (Some(path), None, entry) => {
+                let entry = entry.map(|entry| self.entry(entry));
+                (Some(ProgramCode::Image { digest: [0; 32] }), Some(path.value), entry)
             }
-            (None, None) => {
+            (None, Some(script), None) => (Some(ProgramCode::Script { text: script.value }), None, None),
+            (None, Some(_), Some(entry)) => {
+                problem("[code] has a script and an entry", &entry.span, "only a crate has one");
+                (None, None, None)
+            }
+            (Some(_), Some(script), _) => {
+                problem("[code] has both a crate and a script", &script.span, "a crate is named too");
+                (None, None, None)
+            }
+            (None, None, _) => {
                 problem("[code] has neither a crate nor a script", &table.span, "one of them is wanted here");
-                (None, None)
+                (None, None, None)
             }
         }
+    }
+
+    fn entry(&self, entry: At<String>) -> String {
+        if !is_entry(&entry.value) {
+            let message = format!("`{}` is not the path of a Rust module", entry.value);
+            let remedy = "write the module's name, or the names on the way to it: `wc`, `tools::wc`".to_string();
+            self.report.add(Code::BadModule, message, &entry.span, "not a path", remedy);
+        }
+        entry.value
     }
 
     fn contracts(&self, root: &Table<'_, '_>) -> (Vec<Listed>, Vec<Option<String>>) {

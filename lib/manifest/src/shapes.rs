@@ -215,6 +215,12 @@ static CODE: Shape = Shape {
             "`\".\"` where there is no `[code]`",
             "folder of the library crate, from the manifest",
         ),
+        open(
+            "entry",
+            Kind::Module,
+            "the crate's root",
+            "Rust path of the module with `main`, from the crate's root, where a crate holds several programs: `wc`",
+        ),
         open("script", Kind::SomeText, "none", "commands that the shell runs, in place of a crate"),
         optional(
             "unsafe-for-tests",
@@ -223,7 +229,7 @@ static CODE: Shape = Shape {
             "the crate of a test holds unsafe code to attack the system with; built only where that is asked for",
         ),
     ],
-    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"] }]"#,
+    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"], "not": { "required": ["entry"] } }]"#,
 };
 
 static CONTRACT: Shape = shape(

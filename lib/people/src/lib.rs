@@ -342,9 +342,9 @@ mod tests {
     #[test]
     fn the_programs_that_try_and_make_hashes_have_the_memory_for_the_dearest() {
         const REST: usize = 4 * 1024 * 1024;
-        let login = memory(include_str!("../../../apps/login/manifest.toml"));
+        let login = memory(include_str!("../../../apps/system/login/manifest.toml"));
         assert!(Cost::MAX.bytes() + REST <= login, "{} of {login}", Cost::MAX.bytes());
-        let people = memory(include_str!("../../../apps/people/manifest.toml"));
+        let people = memory(include_str!("../../../apps/system/people/manifest.toml"));
         assert!(Cost::USUAL.bytes() + REST <= people, "{} of {people}", Cost::USUAL.bytes());
     }
 

@@ -120,7 +120,7 @@ mod tests {
     fn words_of_the_shell_are_no_programs() {
         let repository = Repository::find().expect("tests run inside the repository");
         let read = |path: &str| std::fs::read_to_string(repository.root().join(path)).expect("a source file");
-        let builtins = read("apps/shell/src/builtins.rs");
+        let builtins = read("apps/system/shell/src/builtins.rs");
         let mut words: Vec<&str> =
             builtins.split(" name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         assert!(words.contains(&"jobs") && words.contains(&"help"), "{words:?}");

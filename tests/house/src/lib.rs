@@ -91,9 +91,13 @@ impl Workspace {
 }
 
 impl Crate {
-    /// Whether it is a program of the system: it has a manifest.
+    /// Whether it is a program of the system or a group of programs: it has a manifest, or its folders have.
     pub fn is_sip(&self, root: &Path) -> bool {
-        root.join(&self.folder).join("manifest.toml").is_file()
+        let folder = root.join(&self.folder);
+        let has_manifest = |folder: &Path| folder.join("manifest.toml").is_file();
+        let is_program = |folder: &Path| has_manifest(folder) && !folder.join("Cargo.toml").is_file();
+        has_manifest(&folder)
+            || std::fs::read_dir(&folder).into_iter().flatten().flatten().any(|entry| is_program(&entry.path()))
     }
 }
 

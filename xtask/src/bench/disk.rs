@@ -3,7 +3,7 @@
 //! In each round a freshly started machine and a freshly mounted Linux volume run each task, in alternating order, so
 //! that other load of the host affects both. The image is read once in advance to warm caches below the host, and
 //! dropped from the host's page cache before each turn: a task's first run is cold, the others are warm. Both sides
-//! print lines `bench NAME NANOSECONDS`. Deliberately not here: the tasks, in `apps/bench-disk` and `benches/linux`.
+//! print lines `bench NAME NANOSECONDS`. Deliberately not here: the tasks, in `benches/disk` and `benches/linux`.
 
 mod charts;
 mod image;

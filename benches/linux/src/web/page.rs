@@ -11,7 +11,7 @@ use super::Request;
 use ads::{Choice, Tables, VISITORS};
 
 /// The code of `web-spec`.
-#[path = "../../../../apps/web-spec/src/ads.rs"]
+#[path = "../../../web-spec/src/ads.rs"]
 #[allow(dead_code, reason = "the application resets its tables, and this does not")]
 mod ads;
 

@@ -54,7 +54,7 @@ fn a_contract_with_errors() {
 
 #[test]
 fn a_manifest_with_errors() {
-    let good = file("apps/echo/manifest.toml");
+    let good = file("apps/text/echo/manifest.toml");
     mistakes(&check("manifest.toml", &good.replace("name = \"echo\"", "nmae = \"echo\"")), &["nmae", "manifest.toml"]);
     mistakes(&check("manifest.toml", &good.replace("abi = 1", "abi = \"one\"")), &["abi", "manifest.toml"]);
     mistakes(&check("manifest.toml", &good.replace("\"Pipe\"", "\"Pip\"")), &["Pip", "manifest.toml"]);

@@ -57,7 +57,7 @@ fn commands_of_unix_are_answered_with_what_does_that_here() {
         run(command).refused(&["no such program; here it is ", here]);
     }
     // Suggested replacements exist.
-    let source = include_str!("../../../../apps/shell/src/familiar.rs");
+    let source = include_str!("../../../../apps/system/shell/src/familiar.rs");
     let table = source.split("= &[").nth(1).and_then(|rest| rest.split("];").next()).expect("the table");
     let help = run("help").succeeded();
     let known: Vec<&str> = help.lines().filter_map(|line| line.split_whitespace().next()).collect();

@@ -92,7 +92,7 @@ fn the_same_source_gives_the_same_package_in_every_folder() {
     assert!(package == second.package("echo"), "the packages differ: {}", folder.keep().display());
 
     // A comment changes only the bill of materials, which hashes the source.
-    second.change("apps/echo/src/lib.rs", |text| format!("{text}// The end.\n"));
+    second.change("apps/text/src/echo.rs", |text| format!("{text}// The end.\n"));
     let changed = second.package("echo");
     assert!(package != changed);
     let parsed = [&package, &changed].map(|bytes| Package::parse(bytes).expect("a package"));

@@ -80,6 +80,9 @@ impl Tree {
         wanted.sort();
         for file in there.iter().filter(|file| wanted.binary_search(file).is_err()) {
             std::fs::remove_file(tree.root.join(file)).expect("it can be removed");
+            // Cargo takes an empty folder for a member of the workspace.
+            let emptied = file.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty());
+            emptied.take_while(|folder| std::fs::remove_dir(tree.root.join(folder)).is_ok()).for_each(drop);
         }
         for file in &wanted {
             tree.lay(repository(), file);
