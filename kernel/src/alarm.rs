@@ -1,4 +1,4 @@
-//! The words by which a thread and the queue of timers agree on when the thread is to be woken.
+//! Words by which a thread and the timer queue agree on the time of the thread's wake-up.
 //!
 //! A thread that waits in a loop, each time with a deadline, is usually woken before it. So its queue entry is left
 //! alone: an entry no later than the deadline serves, because the queue rereads the deadline when the entry expires
@@ -12,25 +12,25 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::limits::NEVER;
 
-/// The words of one thread.
+/// Atomic words of one thread.
 pub trait Words {
-    /// When the wait ends at the latest, acquiring.
+    /// Deadline of the wait, acquiring.
     fn deadline(&self) -> u64;
-    /// Sets that, releasing.
+    /// Sets the deadline, releasing.
     fn set_deadline(&self, deadline: u64);
-    /// Sets that, as a full barrier.
+    /// Sets the deadline, as a full barrier.
     fn swap_deadline(&self, deadline: u64);
-    /// The state word of the wait that the deadline is of, acquiring.
+    /// State word of the wait to which the deadline belongs, acquiring.
     fn wait(&self) -> u32;
-    /// Sets that, releasing.
+    /// Sets the state word, releasing.
     fn set_wait(&self, wait: u32);
-    /// The time of the thread's place in the queue, [`NEVER`] if it has none; ordered after a full barrier.
+    /// Expiry of the thread's entry in the queue, [`NEVER`] if it has none; ordered after a full barrier.
     fn place(&self) -> u64;
-    /// Sets that, as a full barrier. With the queue's lock held.
+    /// Sets the expiry, as a full barrier. With the queue's lock held.
     fn swap_place(&self, place: u64);
 }
 
-/// The words as a thread has them.
+/// The words embedded in a thread.
 pub struct Alarm {
     deadline: AtomicU64,
     place: AtomicU64,
@@ -80,25 +80,25 @@ impl Words for Alarm {
     }
 }
 
-/// The thread is to be woken from this wait at the deadline. True if its place in the queue comes too late for that:
-/// then the queue has to be changed.
+/// Arms the wait's deadline. Returns whether the thread's queue entry expires too late, so that the queue must be
+/// changed.
 #[inline(always)]
 pub fn set(words: &impl Words, deadline: u64, wait: u32) -> bool {
     // A reader that pairs the wait below with the old deadline finds that deadline gone.
     words.set_deadline(NEVER);
     words.set_wait(wait);
-    // A barrier: either the queue sees this deadline when the thread's place is used up, or this sees that it is.
+    // A barrier: either the queue sees this deadline when the thread's entry expires, or this sees the expiry.
     words.swap_deadline(deadline);
     words.place() > deadline
 }
 
-/// Ends the thread's wait. Earlier tickets in queues are stale, as the wait's number is used up.
+/// Ends the thread's wait. Earlier tickets in queues become stale, because the wait's number is used up.
 #[inline(always)]
 pub fn clear(words: &impl Words) {
     words.set_deadline(NEVER);
 }
 
-/// The thread's place is used up. Gives when it is to be woken, and from which wait. With the queue's lock held.
+/// Consumes the thread's expired entry. Returns the deadline and the wait to wake it from. With the queue's lock held.
 pub fn wanted(words: &impl Words) -> (u64, u32) {
     words.swap_place(NEVER);
     loop {

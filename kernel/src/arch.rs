@@ -1,5 +1,5 @@
-//! What is x86-64 about the kernel: the switch between two stacks, the per-processor base register,
-//! the stack pointer and the cycle counter. The same on a hosted machine and on a bare one.
+//! x86-64 parts of the kernel: the switch between two stacks, the per-processor base register, the stack pointer and
+//! the cycle counter. Shared by hosted and bare machines.
 
 use core::arch::{asm, naked_asm};
 use core::sync::atomic::{AtomicBool, AtomicUsize};
@@ -13,7 +13,7 @@ pub const CPU_PENDING: usize = 8;
 /// Offset of the current thread in the block.
 pub const CPU_CURRENT: usize = 16;
 
-/// The first word of the processor's block, which is the block's address.
+/// Returns the first word of the processor's block, which is the block's address.
 #[inline(always)]
 pub fn cpu_address() -> usize {
     let address;
@@ -23,7 +23,7 @@ pub fn cpu_address() -> usize {
     address
 }
 
-/// The word of the block that holds the current thread's address.
+/// Returns the word of the block that holds the current thread's address.
 #[inline(always)]
 pub fn cpu_current() -> usize {
     let address;
@@ -98,8 +98,8 @@ pub unsafe extern "C" fn switch(save: &AtomicUsize, load: usize, left: &AtomicBo
     )
 }
 
-/// Where a new thread begins: `prepare_stack` left the kernel function that it calls first in rbx, its entry in r12
-/// and its argument in r13.
+/// Entry of a new thread: `prepare_stack` left the kernel function to call first in rbx, the thread's entry in r12 and
+/// its argument in r13.
 #[unsafe(naked)]
 extern "C" fn thread_start() {
     naked_asm!(
@@ -118,8 +118,8 @@ extern "C" fn thread_start() {
     )
 }
 
-/// Lays a first frame on a new thread's stack, so that [`switch`] to the result calls `arrive` and then starts `entry`
-/// with `argument`.
+/// Builds the first frame on a new thread's stack, so that [`switch`] to the result calls `arrive` and then starts
+/// `entry` with `argument`.
 ///
 /// # Safety
 /// `top` is the 16-byte aligned upper end of a stack that nothing else uses.
@@ -133,20 +133,20 @@ pub unsafe fn prepare_stack(top: usize, arrive: extern "C" fn(), entry: usize, a
     pointer
 }
 
-/// The first statement of a function that a SIP calls: goes on in the naked function `$used_up`, which does not
-/// return, if less than `$bytes` of the stack slot are left.
+/// First statement of a function that a SIP calls: if less than `$bytes` of the stack slot are left, jumps to the naked
+/// function `$used_up`, which does not return.
 macro_rules! require_stack {
     ($bytes:expr, $used_up:path) => {
         if $crate::arch::stack_left() < $bytes {
-            // SAFETY: the function does not return, and begins the stack anew: nothing of this frame is needed.
+            // SAFETY: the function does not return, and resets the stack: nothing of this frame is needed.
             unsafe { core::arch::asm!("jmp {}", sym $used_up, options(noreturn, nostack)) };
         }
     };
 }
 pub(crate) use require_stack;
 
-/// The body of a naked function that calls `$then` with the current thread's stack as if nothing were on it. `$then`
-/// does not return; `$stack_offset` is where in the thread's slot the address of its stack lies.
+/// Body of a naked function that calls `$then`, which does not return, on the current thread's stack reset to its top.
+/// `$stack_offset` is the offset of the stack's address in the thread's slot.
 macro_rules! restart_stack {
     ($then:path, $stack_offset:expr) => {
         core::arch::naked_asm!(

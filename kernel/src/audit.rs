@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(count(&ring, "victim.a"), 20);
         assert_eq!(count(&ring, "other.a"), 1);
         assert_eq!(count(&ring, "flood.b"), ROOM - 21);
-        // Later lines get their place, too.
+        // Later lines are kept, too.
         refuse(&mut ring, "victim.a", "/later");
         assert_eq!(count(&ring, "victim.a"), 21);
         assert!(ring.lines(0).contains("flood.b refused read on /9999 "));

@@ -1,4 +1,4 @@
-//! The one door for handles: what a SIP passes as a handle is a claim, checked here.
+//! The single entry point for handles: a handle passed by a SIP is a claim, checked here.
 //!
 //! A handle is good if its slot is in use with its generation *and* the object belongs to the SIP that claims it, so a
 //! forged handle reaches nothing, and a stale one at most another object of the same SIP. Endpoints and blocks also
@@ -17,7 +17,7 @@ use crate::thread::{THREADS, ThreadRef};
 pub use crate::channel::endpoint;
 pub use crate::exheap::block;
 
-/// A thread of the caller's.
+/// Resolves a thread of the caller.
 pub fn thread(handle: u64, caller: ProcessRef) -> Result<ThreadRef, Status> {
     let (index, generation) = decode(handle, Kind::Thread)?;
     let thread = THREADS.get(index, generation).ok_or(Status::BadHandle)?;
@@ -25,14 +25,14 @@ pub fn thread(handle: u64, caller: ProcessRef) -> Result<ThreadRef, Status> {
     if own && !thread.end.lock().released { Ok(thread) } else { Err(Status::BadHandle) }
 }
 
-/// The child; whether it belongs to the caller is checked with its life locked.
+/// Resolves a child; its parent is checked with its life locked.
 pub fn child(handle: u64) -> Result<ChildRef, Status> {
     let (index, generation) = decode(handle, Kind::Process)?;
     let process = PROCESSES.get(index, generation).ok_or(Status::BadHandle)?;
     Ok(ChildRef::new(process, generation))
 }
 
-/// A mutex, event or wait set of the caller's.
+/// Resolves a mutex, event or wait set of the caller.
 #[inline(always)]
 pub fn sync(handle: u64, caller: ProcessRef) -> Result<SyncRef, Status> {
     let (index, generation) = decode(handle, Kind::Sync)?;
@@ -41,19 +41,19 @@ pub fn sync(handle: u64, caller: ProcessRef) -> Result<SyncRef, Status> {
     if own { Ok(SyncRef { slot, generation }) } else { Err(Status::BadHandle) }
 }
 
-/// Hardware that the caller has open.
+/// Resolves hardware that the caller has open.
 #[inline(always)]
 pub fn hardware(handle: u64, caller: ProcessRef) -> Result<OpenHardware, Status> {
     let (index, generation) = decode(handle, Kind::Device)?;
     hardware::opened(index, generation, caller).ok_or(Status::BadHandle)
 }
 
-/// Whether a handle claims hardware rather than a console or disk of the machine's.
+/// Whether a handle claims hardware rather than a console or disk of the machine.
 pub fn is_hardware(handle: u64) -> bool {
     handle >> 56 == Kind::Device as u64 && hardware::is_hardware(handle as u32)
 }
 
-/// A console or disk that the caller has open.
+/// Resolves a console or disk that the caller has open.
 pub fn device(handle: u64, caller: ProcessRef) -> Result<OpenDevice, Status> {
     let (index, generation) = decode(handle, Kind::Device)?;
     device::opened(index, generation, caller).ok_or(Status::BadHandle)

@@ -44,29 +44,29 @@ pub struct Contract {
     pub tag: u64,
     /// Words of a queue slot: the message word and the longest message.
     pub slot_words: usize,
-    /// Queue slots for each side's messages to come, by [`SideIndex`].
+    /// Queue slots per side, for incoming messages, by [`SideIndex`].
     pub bounds: [u32; 2],
     messages: Vec<Monitored>,
     next: Vec<u16>,
     senders: Vec<Option<SideIndex>>,
 }
 
-/// What the monitor checks of each message.
+/// Checks of the monitor for one message.
 pub struct Monitored {
-    /// The message word that a send must name.
+    /// The required message word.
     pub word: u64,
-    /// The side that sends it.
+    /// The sending side.
     pub sender: SideIndex,
     /// All words.
     pub words: usize,
-    /// Whether there is nothing but scalars of any value.
+    /// Whether it carries only unrestricted scalars.
     pub plain: bool,
-    /// The rest.
+    /// Its full shape.
     pub shape: MessageShape,
 }
 
 impl Monitored {
-    /// Scalars that are not free to have any value.
+    /// Scalars with a restricted range.
     pub fn ranges(&self) -> &[ScalarRange] {
         &self.shape.ranges
     }
@@ -108,20 +108,20 @@ impl Contract {
         }
     }
 
-    /// What the monitor knows of the message with this tag.
+    /// Returns the checks for the message with this tag.
     #[inline(always)]
     pub fn message(&self, tag: usize) -> Option<&Monitored> {
         self.messages.get(tag)
     }
 
-    /// The state after a message, if it is allowed in `state`.
+    /// Returns the state after a message, if it is allowed in `state`.
     #[inline(always)]
     pub fn next(&self, state: u16, tag: usize) -> Option<u16> {
         let next = *self.next.get(state as usize * self.messages.len() + tag)?;
         (next != NO_TRANSITION).then_some(next)
     }
 
-    /// Which side sends in `state`, if any.
+    /// Returns the side that sends in `state`, if any.
     pub fn sender(&self, state: u16) -> Option<SideIndex> {
         self.senders.get(state as usize).copied().flatten()
     }
@@ -134,7 +134,7 @@ impl Contract {
 
 static CONTRACTS: SpinLock<Vec<&'static Contract>> = SpinLock::new(Vec::new());
 
-/// Why a contract cannot be registered.
+/// Reason why a contract cannot be registered.
 #[derive(Debug)]
 pub enum RegisterError {
     /// Its bytes are not an automaton.
@@ -143,7 +143,7 @@ pub enum RegisterError {
     Differs,
 }
 
-/// Registers a contract, or finds it.
+/// Registers a contract, or returns the registered one.
 pub fn register(bytes: &[u8], fingerprint: [u8; 32]) -> Result<&'static Contract, RegisterError> {
     if let Some(known) = CONTRACTS.lock().iter().find(|contract| contract.fingerprint == fingerprint) {
         return Ok(known);
@@ -162,7 +162,7 @@ pub fn register(bytes: &[u8], fingerprint: [u8; 32]) -> Result<&'static Contract
     }
 }
 
-/// The contract at this place of the list of all.
+/// Returns the contract at this index of the list of all.
 pub fn by_index(index: usize) -> Option<&'static Contract> {
     CONTRACTS.lock().get(index).copied()
 }

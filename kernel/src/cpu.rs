@@ -11,7 +11,7 @@ use crate::sched::Queue;
 use crate::slab::Slot;
 use crate::thread::Thread;
 
-/// What the next context does for the one that a processor has just left.
+/// Work that the next context does for the one that a processor has just left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Afterwards {
@@ -23,12 +23,12 @@ pub enum Afterwards {
     Bury = 2,
 }
 
-/// One processor. Its fields are used by that processor alone, in the kernel, except where said; so no other
-/// processor's block may share its cache lines, nor the one that processors fetch beside each.
+/// One processor. Its fields are used by that processor alone, in the kernel, except where noted; so no other
+/// processor's block may share its cache lines, or the adjacent line fetched with each.
 #[repr(C, align(128))]
 pub struct Cpu {
     address: AtomicUsize,
-    /// Flags to look at before leaving the kernel. Any processor may set some.
+    /// Flags to check before leaving the kernel. Any processor may set them.
     pub pending: AtomicU32,
     current: AtomicRef<Slot<Thread>>,
     /// Number from 0.
@@ -39,7 +39,7 @@ pub struct Cpu {
     pub idle_saved: AtomicUsize,
     /// See [`Afterwards`].
     pub afterwards: AtomicU8,
-    /// The thread that `afterwards` is about.
+    /// The thread to which `afterwards` applies.
     pub left: AtomicRef<Slot<Thread>>,
     /// Cycle counter when cycles were last charged to a thread, or when it stopped idling if that was later.
     pub since: AtomicU64,
@@ -47,7 +47,7 @@ pub struct Cpu {
     pub uncharged: AtomicU64,
     /// The monotonic clock, in nanoseconds, when `since` was set.
     pub tick_ns: AtomicU64,
-    /// What [`switches`](Self::switches) was when it stopped idling.
+    /// Value of [`switches`](Self::switches) when it stopped idling.
     pub switches_before: AtomicU64,
     /// Stands in for a thread's `on_cpu` when the idle context is left.
     pub idle_on_cpu: AtomicBool,
@@ -61,10 +61,10 @@ const _: () = {
     assert!(offset_of!(Cpu, current) == arch::CPU_CURRENT);
 };
 
-/// As many as the scheduler's set of idle processors has bits.
+/// Bits of the scheduler's set of idle processors.
 const PROCESSORS_MAX: usize = 64;
 
-/// Every block, by the processor's number.
+/// All blocks, by processor number.
 static MADE: [AtomicRef<Cpu>; PROCESSORS_MAX] = [const { AtomicRef::none() }; PROCESSORS_MAX];
 
 /// Number of thread switches of each processor, by processor number.
@@ -73,7 +73,7 @@ pub fn switches() -> impl Iterator<Item = u64> {
 }
 
 impl Cpu {
-    /// A block for processor `number`, for ever.
+    /// Leaks a block for processor `number`.
     pub fn make(number: u32) -> &'static Cpu {
         let cpu = Box::leak(Box::new(Cpu {
             address: AtomicUsize::new(0),
@@ -103,19 +103,19 @@ impl Cpu {
         core::ptr::from_ref(self).addr()
     }
 
-    /// The thread that runs here.
+    /// The thread running on this processor.
     #[inline(always)]
     pub fn current(&self) -> Option<&'static Slot<Thread>> {
         self.current.get()
     }
 
-    /// Says which thread runs here.
+    /// Sets the thread running on this processor.
     #[inline(always)]
     pub fn set_current(&self, thread: Option<&'static Slot<Thread>>) {
         self.current.set(thread);
     }
 
-    /// Leaves work to the context that runs here next.
+    /// Leaves work to the context that runs next on this processor.
     #[inline(always)]
     pub fn leave_behind(&self, afterwards: Afterwards, thread: &'static Slot<Thread>) {
         self.left.set(Some(thread));
@@ -123,7 +123,7 @@ impl Cpu {
     }
 }
 
-/// The calling processor's block. Ask again after anything that may switch.
+/// Returns the calling processor's block. Must be called again after anything that may switch.
 #[inline(always)]
 pub fn this() -> &'static Cpu {
     // SAFETY: the first word of a Cpu block is its own address, set by `Cpu::make`; blocks are leaked.
@@ -138,10 +138,10 @@ pub fn tick_ns() -> u64 {
     if cfg!(test) { 0 } else { this().tick_ns.load(Ordering::Relaxed) }
 }
 
-/// The thread that makes the current ABI call.
+/// Returns the thread that makes the current ABI call.
 #[inline(always)]
 pub fn current() -> &'static Slot<Thread> {
-    // SAFETY: ABI functions run only on a thread; `set_current` stores references to slots, which
-    // live for ever, before a thread gets to run.
+    // SAFETY: ABI functions run only on a thread; `set_current` stores references to slots, which live for ever, before
+    // a thread runs.
     unsafe { &*(arch::cpu_current() as *const Slot<Thread>) }
 }

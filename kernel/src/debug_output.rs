@@ -1,6 +1,6 @@
-//! Lines of debug output, each with its author, in which nothing can look like another line.
+//! Lines of debug output, each with its author, so that no text can pass for another's line.
 //!
-//! Deliberately not here: where they go, which is the machine's.
+//! Deliberately not here: their destination, which is up to the machine.
 
 use abi::Printable;
 use alloc::string::{String, ToString};
@@ -8,17 +8,17 @@ use core::fmt::{Arguments, Write};
 
 use crate::machine::machine;
 
-/// Writes a line of the kernel's own.
+/// Writes a line of the kernel.
 pub fn line(text: Arguments<'_>) {
     machine().debug_write((of_kernel(&text.to_string()) + "\n").as_bytes());
 }
 
-/// Writes text of a program: each of its lines begins with the program's name, which holds no blank and no colon.
+/// Writes text of a program: each of its lines begins with the program's name, which contains no blank and no colon.
 pub fn lines_of(author: &str, text: &[u8]) {
     machine().debug_write(of_program(author, text).as_bytes());
 }
 
-/// Lines that one call makes at most; more line ends are escaped like other control characters.
+/// Maximum lines per call; further line ends are escaped like other control characters.
 const LINES_MAX: usize = 32;
 
 fn of_kernel(text: &str) -> String {

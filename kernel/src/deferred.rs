@@ -1,4 +1,4 @@
-//! Deferred work: what interrupts, timers and other processors left for a processor to do, like Linux's softirqs.
+//! Deferred work of interrupts, timers and other processors for one processor, like Linux's softirqs.
 //!
 //! It is done at the end of an ABI call or after an interrupt ([`service_pending`]), at the kernel's preemption points
 //! ([`preempt::pause`]), and by the idle loop. Neighbours: `entry` above; everything that defers work below.
@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use crate::preempt::{self, PENDING_INTERRUPT, PENDING_KILL, PENDING_RECLAIM, PENDING_TIMER, PENDING_WAKE};
 use crate::{arch, cpu, device, hardware, latency, lifecycle, sched, timers, wait};
 
-/// Has preemption points do deferred work. Called before any thread runs.
+/// Makes preemption points do deferred work. Called before any thread runs.
 pub fn start() {
     preempt::start(preempt::Hooks { service: service_at_preemption_point, yield_now: sched::yield_now });
 }
@@ -44,7 +44,7 @@ pub fn service_pending() {
     }
 }
 
-/// Does what is pending in the middle of kernel work: all but to reclaim memory and to end the thread.
+/// Does pending work in the middle of kernel work: all but reclaiming memory and ending the thread.
 fn service_at_preemption_point() {
     // The idle context polls by itself, and nothing else can run in its place.
     let Some(current) = cpu::this().current() else { return };
@@ -69,7 +69,7 @@ fn service_some(current: crate::thread::ThreadRef) {
     sched::let_others_run(current, pending);
 }
 
-/// The first thing a new thread does.
+/// Entry of a new thread.
 pub extern "C" fn arrive_new_thread() {
     sched::finish_switch();
     if arch::cpu_pending() != 0 {
@@ -77,7 +77,7 @@ pub extern "C" fn arrive_new_thread() {
     }
 }
 
-/// What each processor does from boot to shutdown, in its idle context.
+/// Main loop of each processor from boot to shutdown, in its idle context.
 pub fn processor_main() {
     let cpu = cpu::this();
     loop {

@@ -1,10 +1,9 @@
-//! Where SIPs and the machine enter the kernel.
+//! Entry points of SIPs and the machine into the kernel.
 //!
-//! A SIP calls through [`abi::AbiTable`] and stays on its own stack. Entry checks that the stack has
-//! room for the kernel before it does anything; exit looks whether the thread is to end or to give way.
-//! The stack may end right below the return address, so that the registers an entry saves before its check
-//! hit the guard: a fault there is the SIP's ([`overflowed_at_entry`]), as the kernel holds nothing yet.
-//! The machine enters through [`hal_api::KernelEntries`].
+//! A SIP calls through [`abi::AbiTable`] and stays on its own stack. Entry first checks that the stack has room for the
+//! kernel; exit checks whether the thread must end or yield. The stack may end right below the return address, so that
+//! the registers an entry saves before its check hit the guard: a fault there is the SIP's ([`overflowed_at_entry`]),
+//! as the kernel holds nothing yet. The machine enters through [`hal_api::KernelEntries`].
 
 use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
 use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
@@ -18,7 +17,7 @@ use crate::{arch, cpu, deferred, device, handlers, hardware, installed, latency,
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
         $($(
-            // Not a second time inside its measured twin.
+            // Not again inside its measured twin.
             #[inline(never)]
             extern "C" fn $name($($argument: u64),*) -> AbiReturn {
                 arch::require_stack!(STACK_RESERVE_BYTES, stack_used_up);
@@ -32,11 +31,11 @@ macro_rules! define_entries {
 
         static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
 
-        /// The numbers of the functions.
+        /// Numbers of the functions.
         #[allow(non_camel_case_types, reason = "named as the functions are")]
         enum Number { $($($name,)*)* }
 
-        /// The same functions, measured. They leave the others enough of the stack, so that none ends between the two
+        /// The same functions, measured. They leave the others enough stack, so that none ends between the two
         /// readings.
         mod measured {
             use super::*;
@@ -62,7 +61,7 @@ macro_rules! define_entries {
     };
 }
 
-/// More than a measured entry puts on the stack.
+/// Upper bound of a measured entry's frame.
 const MEASURED_FRAME_BYTES: usize = 256;
 
 abi::for_each_function!(define_entries);
@@ -72,7 +71,7 @@ pub fn table_address() -> usize {
     core::ptr::from_ref(if latency::is_on() { &MEASURED } else { &TABLE }).addr()
 }
 
-/// What the machine calls.
+/// Entry points for the machine.
 pub fn machine_entries() -> KernelEntries {
     KernelEntries {
         is_sip_code,
@@ -91,7 +90,7 @@ extern "C" fn is_sip_code(instruction: usize) -> bool {
     program::is_image_address(instruction)
 }
 
-/// An entry puts nothing on the stack before its check behind this many bytes of its code. A test decodes them all.
+/// Maximum code bytes of an entry before its check during which it may push to the stack. A test decodes them all.
 const MAX_PROLOGUE_BYTES: usize = 48;
 
 extern "C" fn overflowed_at_entry(instruction: usize, address: usize) -> bool {
@@ -157,7 +156,7 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
     }
 }
 
-/// The SIP ends, so nothing on the stack is needed, and nothing of the kernel's is on it.
+/// The SIP ends, so nothing on the stack is needed, and no kernel frame is on it.
 #[unsafe(naked)]
 extern "C" fn stack_used_up() -> ! {
     arch::restart_stack!(end_overflowed, thread::STACK_OFFSET)

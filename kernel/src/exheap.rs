@@ -1,18 +1,17 @@
 //! The exchange heap: blocks with out-of-band records, each with exactly one owner.
 //!
-//! A block belongs to a SIP (and is in its list), to a message in a channel's queue, to another block
-//! it is attached to, to a device during an operation, or waits at an endpoint for its lender; one that a
-//! device reaches by itself is pinned at its owner's, and the device's when that SIP ends. Its
-//! fields are guarded by its owner: the lock of the SIP's block list, the lock of the channel,
-//! the device's lock; or nobody else can see it.
+//! A block belongs to a SIP (and is in its list), to a message in a channel's queue, to the block it is attached to, to
+//! a device during an operation, or waits at an endpoint for its lender. A block under DMA is pinned at its owner, and
+//! passes to the device when that SIP ends. Its fields are guarded by its owner: the lock of the SIP's block list, of
+//! the channel or of the device; or the block is not shared.
 //!
-//! Loans: each time a block is lent in a message, the sending endpoint is pushed on the block's `loans`. What that
-//! means, and where a block goes that its borrower gives up, is the channel's (`channel::dispose`).
+//! Loans: each time a block is lent in a message, the sending endpoint is pushed on the block's `loans`. Their meaning,
+//! and the destination of a block that its borrower gives up, are up to the channel (`channel::dispose`).
 //!
-//! Accounts: a block counts against one SIP's quota, with all that is attached to it: the room that it takes of the
-//! arena and its records. Each part of a block that was split counts that room whole, because it keeps it whole.
+//! Accounting: a block is charged to one SIP's quota, with all attached blocks: its space in the arena and its records.
+//! Each part of a split block is charged for the whole extent, because it keeps the extent allocated.
 //!
-//! Every function but [`free`] is O(1). That frees any number of blocks, one small step at a time, and its caller may
+//! Every function but [`free`] is O(1). `free` frees any number of blocks, one small step at a time, and its caller may
 //! be preempted between the steps.
 
 mod payment;
@@ -41,7 +40,7 @@ static EXTENTS: Slab<Extent> = Slab::new();
 const NO_BLOCK: u32 = u32::MAX;
 /// Steps of freeing blocks between two preemption points.
 const STEPS: usize = 32;
-/// What the kernel keeps of a block beside its room.
+/// Kernel memory per block, excluding its extent.
 pub const RECORD_BYTES: usize = size_of::<Slot<Block>>() + size_of::<Slot<Extent>>();
 
 /// Memory behind one or, after a split, several blocks.
@@ -54,7 +53,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// What a block in it counts.
+    /// Charge of one block in it.
     fn charge(&self) -> usize {
         memory::room_bytes(self.bytes.load(Ordering::Relaxed)).unwrap_or(0) + RECORD_BYTES
     }
@@ -63,7 +62,7 @@ impl Extent {
 /// One block.
 #[derive(Default)]
 pub struct Block {
-    /// The SIP that owns it; none while it is anywhere else.
+    /// The owning SIP; none while it is anywhere else.
     pub owner: AtomicRef<Slot<Process>>,
     /// Address of its first byte.
     pub address: AtomicUsize,
@@ -72,24 +71,24 @@ pub struct Block {
     /// Type of its elements.
     pub type_tag: AtomicU64,
     extent: AtomicRef<Slot<Extent>>,
-    /// The SIP that it counts against, with its process id.
+    /// The SIP charged for it, with its process id.
     pub(crate) charged_to: AtomicRef<Slot<Process>>,
     charged_id: AtomicU64,
-    /// Bytes that count: its own and those of all blocks attached to it.
+    /// Bytes charged: its own and those of all blocks attached to it.
     charge: AtomicUsize,
-    /// It and all blocks attached to it.
+    /// Number of blocks: itself and all attached ones.
     records: AtomicU32,
-    /// In the list of its owner.
+    /// Links in its owner's list.
     pub links: Links,
     /// First of the blocks attached to it, last attached first.
     first_child: AtomicU32,
     /// Number of attached blocks.
     children: AtomicU32,
-    /// Next in the chain of attached blocks or of blocks that wait for their lender.
+    /// Next in the chain of attached blocks or of blocks waiting for their lender.
     pub next: AtomicU32,
-    /// Whether a device reaches it: see [`pin`].
+    /// Whether it is under DMA: see [`pin`].
     pinned: AtomicBool,
-    /// Whether its payer has closed an endpoint since, over which it may have lent it.
+    /// Whether its payer has since closed an endpoint over which it may have lent it.
     pub(crate) is_unsettled: AtomicBool,
     loan_count: AtomicU32,
     loans: [AtomicU64; LOAN_DEPTH],
@@ -98,7 +97,7 @@ pub struct Block {
 /// A reference to a block.
 pub type BlockRef = &'static Slot<Block>;
 
-/// The block that a handle names. Whether it belongs to the caller is checked with its owner's list locked.
+/// Resolves a handle to a block. Its ownership is checked with the owner's list locked.
 #[inline(always)]
 pub fn block(handle: u64) -> Result<BlockRef, Status> {
     let (index, generation) = handle::decode(handle, Kind::Block)?;
@@ -134,19 +133,19 @@ impl Slot<Block> {
         self.loan_count.load(Ordering::Relaxed) != 0
     }
 
-    /// The endpoint that lent it last.
+    /// Returns the endpoint that lent it last.
     pub fn lender(&self) -> Option<u64> {
         let count = self.loan_count.load(Ordering::Relaxed) as usize;
         Some(self.loans.get(count.checked_sub(1)?)?.load(Ordering::Relaxed))
     }
 
-    /// The endpoints that lent it, the first lender's first.
+    /// Returns the endpoints that lent it, first lender first.
     pub fn lenders(&self) -> impl Iterator<Item = u64> {
         let count = self.loan_count.load(Ordering::Relaxed) as usize;
         self.loans.iter().take(count).map(|loan| loan.load(Ordering::Relaxed))
     }
 
-    /// Lends it from an endpoint; false if it is lent on too often.
+    /// Lends it from an endpoint; false if the maximum number of loans is reached.
     pub fn push_loan(&self, endpoint: u64) -> bool {
         let count = self.loan_count.load(Ordering::Relaxed);
         let Some(loan) = self.loans.get(count as usize) else { return false };
@@ -170,7 +169,7 @@ pub fn allocate(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<Bloc
     Ok(block)
 }
 
-/// The same with these bytes in it, which are written before any thread of the SIP can name it.
+/// The same with these contents, written before any thread of the SIP can name it.
 pub fn allocate_with(process: ProcessRef, bytes: &[u8], type_tag: u64) -> Result<BlockRef, Status> {
     let block = allocate_unowned(process, bytes.len(), type_tag)?;
     memory::write_block(block.address.load(Ordering::Relaxed), block.size(), bytes);
@@ -178,7 +177,7 @@ pub fn allocate_with(process: ProcessRef, bytes: &[u8], type_tag: u64) -> Result
     Ok(block)
 }
 
-/// A block that is charged to a SIP and not yet owned.
+/// Allocates a block that is charged to a SIP and not yet owned.
 fn allocate_unowned(process: ProcessRef, bytes: usize, type_tag: u64) -> Result<BlockRef, Status> {
     let room = bytes.max(1).checked_next_multiple_of(BLOCK_ALIGN).ok_or(Status::BadArgument)?;
     let charge =
@@ -242,14 +241,14 @@ pub fn take_from(process: ProcessRef, block: BlockRef, handle: u64) -> Result<()
     Ok(())
 }
 
-/// Keeps a block of a SIP's where it is: a device reaches it. It cannot be taken from its owner.
+/// Pins a block of a SIP for DMA. It cannot be taken from its owner.
 pub fn pin(process: ProcessRef, block: BlockRef, handle: u64) -> Result<(), Status> {
     let _blocks = process.blocks.lock();
     let own = block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process));
     if !own || block.handle() != handle {
         return Err(Status::BadHandle);
     }
-    // A device is given the address of one block; attached ones would not be pinned.
+    // A device gets the address of one block; attached ones would not be pinned.
     if block.size() == 0 || block.first_child.load(Ordering::Relaxed) != NO_BLOCK {
         return Err(Status::BadArgument);
     }
@@ -262,7 +261,7 @@ pub fn unpin(process: ProcessRef, block: BlockRef) {
     block.pinned.store(false, Ordering::Relaxed);
 }
 
-/// Takes a pinned block from a SIP that loses the device which reaches it. It counts against nobody's quota.
+/// Takes a pinned block from a SIP that loses the device which reaches it. It is charged to no quota.
 pub fn seize(process: ProcessRef, block: BlockRef) {
     let mut blocks = process.blocks.lock();
     blocks.remove(block.index());
@@ -272,7 +271,7 @@ pub fn seize(process: ProcessRef, block: BlockRef) {
     uncharge(block);
 }
 
-/// Address, bytes, type tag and whether it is lent, of a block of a SIP's.
+/// Returns address, bytes, type tag and whether it is lent, of a block of a SIP.
 pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<[u64; 4], Status> {
     let _blocks = process.blocks.lock();
     let own = block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process));
@@ -283,14 +282,14 @@ pub fn describe_of(process: ProcessRef, block: BlockRef, handle: u64) -> Result<
     Ok([address, block.size() as u64, block.type_tag.load(Ordering::Relaxed), u64::from(block.is_lent())])
 }
 
-/// Gives an unshared block to a SIP, which pays for it unless it is a loan ([`payment`]).
+/// Gives an unshared block to a SIP, which is charged for it unless it is a loan ([`payment`]).
 #[inline(always)]
 pub fn give_to(process: ProcessRef, block: BlockRef) {
     pass(process, block);
     hand_to(process, block);
 }
 
-/// The same, off the path of a message that is sent.
+/// The same, off the path of a sent message.
 #[cold]
 pub fn give_back(process: ProcessRef, block: BlockRef) {
     give_to(process, block);
@@ -304,8 +303,8 @@ pub fn hand_to(process: ProcessRef, block: BlockRef) {
     blocks.insert(block.index());
 }
 
-/// Frees a block that is not lent, with all that is attached to it. It is in no list and no lock is held; the caller
-/// may be preempted.
+/// Frees a block that is not lent, with all attached blocks. It is in no list and no lock is held; the caller may be
+/// preempted.
 pub fn free(block: BlockRef) {
     let mut freeing = begin_free(block);
     while freeing.go_on(STEPS) {
@@ -313,21 +312,21 @@ pub fn free(block: BlockRef) {
     }
 }
 
-/// Begins to free a block that is not lent, with all that is attached to it. It is in no list.
+/// Begins to free a block that is not lent, with all attached blocks. It is in no list.
 pub fn begin_free(block: BlockRef) -> Freeing {
     uncharge(block);
     block.next.store(NO_BLOCK, Ordering::Relaxed);
     Freeing { at: block.index() }
 }
 
-/// Blocks that are being freed: one, which no longer has a next but the one that it was attached to.
+/// Blocks being freed: a current one, whose only remaining link leads to its parent.
 pub struct Freeing {
     at: u32,
 }
 
 impl Freeing {
-    /// Takes so many steps; whether there is more to do. A step goes down to an attached block, or frees one without
-    /// any and goes up.
+    /// Takes this many steps; returns whether there is more to do. A step descends to an attached block, or frees a
+    /// leaf and ascends.
     pub fn go_on(&mut self, steps: usize) -> bool {
         for _ in 0..steps {
             let Some(block) = BLOCKS.slot(self.at) else { return false };
@@ -359,7 +358,7 @@ fn free_one(block: BlockRef) {
     BLOCKS.release(block);
 }
 
-/// Splits a block of the caller's at a byte offset.
+/// Splits a block of the caller at a byte offset.
 pub fn split(process: ProcessRef, block: BlockRef, handle: u64, offset: usize) -> Result<BlockRef, Status> {
     take_from(process, block, handle)?;
     let result = split_taken(process, block, offset);
@@ -392,17 +391,17 @@ fn split_taken(process: ProcessRef, block: BlockRef, offset: usize) -> Result<Bl
     Ok(rest)
 }
 
-/// Attaches one block of the caller's to another.
+/// Attaches one block of the caller to another.
 pub fn attach(process: ProcessRef, parent: (BlockRef, u64), child: (BlockRef, u64)) -> Result<u64, Status> {
     take_from(process, parent.0, parent.1)?;
     let taken = take_from(process, child.0, child.1);
     let result = taken.and_then(|()| {
-        // What is on loan goes back as it came.
+        // A loan is returned as it was lent.
         if child.0.is_lent() || parent.0.is_lent() {
             give_to(process, child.0);
             return Err(Status::Lent);
         }
-        // Both count against the caller; from now on the child does so as part of its parent.
+        // Both are charged to the caller; from now on the child as part of its parent.
         child.0.charged_to.set(None);
         parent.0.records.fetch_add(child.0.records.load(Ordering::Relaxed), Ordering::Relaxed);
         parent.0.charge.fetch_add(child.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -21,13 +21,13 @@ pub enum Kind {
     Device = 6,
 }
 
-/// Makes a handle.
+/// Encodes a handle.
 #[inline(always)]
 pub const fn encode(kind: Kind, index: u32, generation: u32) -> u64 {
     (kind as u64) << 56 | ((generation & 0x00ff_ffff) as u64) << 32 | index as u64
 }
 
-/// Index and generation of a handle of this kind.
+/// Decodes a handle of this kind into index and generation.
 #[inline(always)]
 pub fn decode(handle: u64, kind: Kind) -> Result<(u32, u32), Status> {
     if handle >> 56 != kind as u64 {
@@ -36,7 +36,7 @@ pub fn decode(handle: u64, kind: Kind) -> Result<(u32, u32), Status> {
     Ok((handle as u32, (handle >> 32) as u32 & 0x00ff_ffff))
 }
 
-/// The kind of object that a handle claims to name.
+/// Returns the kind of object that a handle claims to name.
 pub fn kind_of(handle: u64) -> Option<Kind> {
     Some(match (handle >> 56) as u8 {
         1 => Kind::Endpoint,

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that are allocated now.
+/// Bytes currently allocated.
 pub fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
@@ -14,7 +14,7 @@ pub fn in_use() -> usize {
 pub struct CountedHeap<A>(A);
 
 impl<A> CountedHeap<A> {
-    /// Counts what this allocates.
+    /// Wraps an allocator.
     pub const fn new(heap: A) -> CountedHeap<A> {
         CountedHeap(heap)
     }

@@ -7,22 +7,22 @@ use abi::FUNCTIONS;
 
 use crate::machine::machine;
 
-/// The boot parameter. It is the kernel's own and not passed on to the root program.
+/// Name of the boot parameter. It is not passed on to the root program.
 pub const PARAMETER: &str = "measure-calls";
 
 static ON: AtomicBool = AtomicBool::new(false);
-/// By the function's number, in ns of the processor's time.
+/// By function number, in ns of processor time.
 static LONGEST: [AtomicU64; FUNCTIONS.len()] = [const { AtomicU64::new(0) }; FUNCTIONS.len()];
 
-/// The stretch that a thread is in.
+/// Current stretch of a thread.
 #[derive(Default)]
 pub struct Stretch {
     function: AtomicU32,
-    /// When it began, 0 outside any call.
+    /// Its start, 0 outside any call.
     since_ns: AtomicU64,
 }
 
-/// Measures from now on. Called before there are threads.
+/// Starts measuring. Called before there are threads.
 pub fn start() {
     ON.store(true, Ordering::Relaxed);
 }
@@ -33,13 +33,13 @@ pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// A thread calls a function.
+/// Starts a stretch as a thread calls a function.
 pub fn begin(stretch: &Stretch, function: usize) {
     stretch.function.store(function as u32, Ordering::Relaxed);
     stretch.since_ns.store(machine().processor_ns(), Ordering::Relaxed);
 }
 
-/// The call is over, or its thread is.
+/// Ends a stretch after a call, or with its thread.
 #[cold]
 pub fn end(stretch: &Stretch) {
     let since = stretch.since_ns.swap(0, Ordering::Relaxed);
@@ -50,7 +50,7 @@ pub fn end(stretch: &Stretch) {
     }
 }
 
-/// Calls what may switch to another thread: one stretch ends before it, and another begins after it.
+/// Calls a function that may switch to another thread: one stretch ends before it, and another begins after it.
 #[cold]
 pub fn between<R>(stretch: &Stretch, switch: impl FnOnce() -> R) -> R {
     let is_in_call = stretch.since_ns.load(Ordering::Relaxed) != 0;
@@ -62,7 +62,7 @@ pub fn between<R>(stretch: &Stretch, switch: impl FnOnce() -> R) -> R {
     answer
 }
 
-/// The longest stretch of each function, 0 if it was not called; nothing if calls are not measured.
+/// Longest stretch of each function, 0 if it was not called; empty if calls are not measured.
 pub fn longest() -> impl Iterator<Item = (&'static str, u64)> {
     let measured = if is_on() { LONGEST.len() } else { 0 };
     let all = FUNCTIONS.iter().zip(&LONGEST).take(measured);

@@ -2,10 +2,9 @@
 //!
 //! Key types: [`process::Process`], [`thread::Thread`], [`channel::Channel`], [`exheap::Block`],
 //! [`contract::Contract`]; docs/architecture.md has the layers of the modules. Neighbours: `hal-api` below, `abi`
-//! above, `package-check` for what is verified before it runs. Deliberately not here: names, drivers, files, restarts,
-//! policies of any kind; and whatever differs between machines. Unsafe code: `arch`, `heap`, `lock`, `slab`,
-//! `machine`, and single places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see
-//! docs/soundness/kernel.md).
+//! above, `package-check` for checks before a program runs. Deliberately not here: names, drivers, files, restarts,
+//! policies of any kind; and machine-specific code. Unsafe code: `arch`, `heap`, `lock`, `slab`, `machine`, and single
+//! places of `memory`, `thread`, `cpu`, `sched`, `entry`, `program` (see docs/soundness/kernel.md).
 #![no_std]
 
 extern crate alloc;
@@ -60,21 +59,20 @@ use crate::cpu::Cpu;
 use crate::lifecycle::CreateError;
 use crate::machine::machine;
 
-/// Of the pages that the kernel has for itself, one part of so many at most becomes slots for objects of one
-/// kind. There are seven kinds.
+/// Maximum share of the kernel's own pages, 1/`SLABS_PART`, for slots of objects of one kind. There are seven kinds.
 const SLABS_PART: usize = 12;
 
-/// What the kernel boots.
+/// Boot parameters.
 pub struct Boot {
     /// The system image: packages and system manifest. Never copied.
     pub system_image: &'static [u8],
-    /// Values for parameters of the root program, by name; several of one name for a repeated one. The kernel keeps
-    /// those that are its own.
+    /// Values for parameters of the root program, by name; a repeated parameter has several. The kernel keeps those of
+    /// its own.
     pub parameters: Vec<(String, String)>,
 }
 
-/// Starts the system on a machine and runs it until it powers off, which ends the host process or the
-/// hardware. Answers only with why it could not start.
+/// Starts the system on a machine and runs it until it powers off, which ends the host process or the hardware. Returns
+/// only on failure, with the reason.
 pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     machine::install(on);
     boot.parameters.retain(|(name, value)| {

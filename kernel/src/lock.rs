@@ -11,8 +11,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// Mutual exclusion between processors. A holder is never preempted: interrupts that strike the
-/// kernel only leave a flag.
+/// Mutual exclusion between processors. A holder is never preempted: interrupts within the kernel only set a flag.
 pub struct SpinLock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
@@ -23,12 +22,12 @@ pub struct SpinLock<T> {
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
-    /// A free lock.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> SpinLock<T> {
         SpinLock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits for the lock.
+    /// Spins until the lock is acquired.
     #[inline(always)]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         while self.taken.swap(true, Ordering::Acquire) {
@@ -54,7 +53,7 @@ impl<T: Default> Default for SpinLock<T> {
     }
 }
 
-/// The lock, held.
+/// Guard of a held lock.
 pub struct SpinGuard<'a, T> {
     lock: &'a SpinLock<T>,
 }
@@ -83,32 +82,32 @@ impl<T> Drop for SpinGuard<'_, T> {
     }
 }
 
-/// A place for a reference to an object that lives for ever (a slab's slot, say).
+/// An atomic, optional reference to an object that lives for ever (such as a slab slot).
 pub struct AtomicRef<T: 'static> {
     pointer: AtomicPtr<T>,
 }
 
 impl<T: Sync + 'static> AtomicRef<T> {
-    /// An empty place.
+    /// An empty reference.
     pub const fn none() -> AtomicRef<T> {
         AtomicRef { pointer: AtomicPtr::new(null_mut()) }
     }
 
-    /// What is there.
+    /// Loads the reference.
     #[inline(always)]
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: only `set` stores here, and what it stores is null or a `&'static T`.
         unsafe { self.pointer.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Replaces what is there.
+    /// Stores a reference.
     #[inline(always)]
     pub fn set(&self, value: Option<&'static T>) {
         let pointer = value.map_or(null_mut(), |reference| core::ptr::from_ref(reference).cast_mut());
         self.pointer.store(pointer, Ordering::Release);
     }
 
-    /// Takes what is there.
+    /// Takes the reference, leaving none.
     pub fn take(&self) -> Option<&'static T> {
         let value = self.get();
         self.set(None);

@@ -15,7 +15,7 @@ unsafe impl Sync for Place {}
 
 static PLACE: Place = Place { set: AtomicBool::new(false), machine: UnsafeCell::new(None) };
 
-/// Tells the kernel its machine. Called once, before any processor runs the kernel.
+/// Sets the kernel's machine. Called once, before any processor runs the kernel.
 pub fn install(machine: &'static dyn Machine) {
     assert!(!PLACE.set.load(Ordering::Acquire), "the kernel has its machine already");
     // SAFETY: no other processor runs yet, and `set` shows that no reader has seen the place.

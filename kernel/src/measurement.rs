@@ -1,7 +1,7 @@
 //! The measurement of the kernel: the SHA-256 of its own image, computed on first use.
 //!
-//! It tells the owner of an honest system which kernel runs. A kernel that lies about itself is detected only by a
-//! machine that measures it before running it.
+//! It identifies the running kernel to the owner of an honest system. A kernel that lies about itself is detected only
+//! by a machine that measures it before running it.
 
 use alloc::boxed::Box;
 

@@ -40,9 +40,9 @@ const HEAP_PART: usize = 2;
 /// Beside slabs the heap may take 1/`HEAP_FRAMES_PART` of the frames.
 const HEAP_FRAMES_PART: usize = 4;
 const HEAP_MIN_BYTES: usize = 16 << 20;
-/// Bytes cleared at once when memory is used for the first time.
+/// Bytes cleared at once on first use of memory.
 const STRETCH_BYTES: usize = 256 * 1024;
-/// Longest run that is cached as it is when freed, in pages; and how many are cached of each length.
+/// Length limit of runs cached uncleared after freeing, in pages; and number of runs cached per length.
 const RECENT_PAGES: usize = 4;
 const RECENT_RUNS: usize = 32;
 
@@ -160,7 +160,7 @@ fn take_run(free: &mut FrameAllocator<ORDERS>, count: usize) -> Option<usize> {
     Some(first)
 }
 
-/// Gives pages back in aligned pieces, each a power of two.
+/// Frees pages in aligned pieces, each a power of two.
 fn give_run(free: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usize) {
     while count > 0 {
         let aligned = if first == 0 { count } else { 1 << first.trailing_zeros() };
@@ -171,7 +171,7 @@ fn give_run(free: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usiz
     }
 }
 
-/// A run of pages that read as zero. The caller holds no lock and may be preempted.
+/// Allocates a run of pages that read as zero. The caller holds no lock and may be preempted.
 fn allocate_run(count: usize) -> Option<usize> {
     let first = RUNS.lock().as_mut()?.take(count)?;
     RUNS_USED.fetch_add(count, Ordering::Relaxed);
@@ -189,8 +189,8 @@ fn allocate_run(count: usize) -> Option<usize> {
     Some(machine().layout().memory.base + first * PAGE_BYTES)
 }
 
-/// Clears a stretch that was never used, or waits until another processor has. Pages of it may be another owner's,
-/// which waits for the same before it uses them.
+/// Clears a stretch that was never used, or waits for the processor that is clearing it. Some of its pages may belong
+/// to another owner, which waits likewise before using them.
 fn clear_stretch(state: &AtomicU8, number: usize) {
     let claimed =
         state.compare_exchange(stretch::UNTOUCHED, stretch::BEING_CLEARED, Ordering::Acquire, Ordering::Acquire);
@@ -222,23 +222,22 @@ pub fn usage() -> (usize, usize, usize) {
     (used(&PAGES_USED), used(&EXCHANGE_USED), used(&STACKS_USED))
 }
 
-/// Bytes of the arena that are taken.
+/// Bytes allocated from the arena.
 pub fn arena_in_use() -> usize {
     RUNS_USED.load(Ordering::Relaxed) * PAGE_BYTES
 }
 
-/// Bytes of the machine's memory that are not free; none where another operating system keeps that account.
+/// Bytes of the machine's memory in use; `None` where another operating system accounts for it.
 pub fn in_use_bytes() -> Option<u64> {
     machine().memory_in_use().map(|others| others + arena_in_use() as u64)
 }
 
-/// What of the heap can be given back.
+/// Bytes of the heap that can be freed, excluding slabs.
 fn heap_beside_slabs() -> usize {
     heap::in_use().saturating_sub(slab::all_bytes())
 }
 
-/// Whether memory is so short that nothing new may be made for a SIP: what is left is for the kernel and
-/// for SIPs that run.
+/// Whether memory is so short that no new object may be made for a SIP: the rest is for the kernel and running SIPs.
 pub fn is_low() -> bool {
     if machine().spare_frames() < LOW_FRAMES || heap_beside_slabs() > HEAP_LIMIT.load(Ordering::Relaxed) {
         return true;
@@ -247,7 +246,7 @@ pub fn is_low() -> bool {
     RUNS_USED.load(Ordering::Relaxed) > pages - pages / LOW_PART
 }
 
-/// A stack slot with its guard; its lowest address.
+/// Allocates a stack slot with its guard and returns its lowest address.
 pub fn allocate_stack() -> Option<usize> {
     if is_low() {
         return None;
@@ -265,7 +264,7 @@ pub fn allocate_stack() -> Option<usize> {
         return None;
     }
     stacks.made += 1;
-    // Room for every slot on either list, so that burying a thread needs no memory.
+    // Capacity for every slot on either list, so that burying a thread does not allocate.
     let made = stacks.made;
     let cold = made.saturating_sub(stacks.cold.len());
     stacks.cold.reserve(cold);
@@ -358,7 +357,7 @@ pub fn free_exchange(room: &Room, bytes: usize) {
     }
 }
 
-/// Releases what is cached only for speed: the memory behind free stacks.
+/// Releases caches: the memory behind free stacks.
 pub fn trim() {
     loop {
         let Some(slot) = STACKS.lock().warm.pop() else { break };

@@ -1,4 +1,4 @@
-//! Preemption points of the kernel: where long work lets other threads run, like Linux's `cond_resched`.
+//! Preemption points of the kernel, at which long work yields to other threads, like Linux's `cond_resched`.
 //!
 //! Each processor has a word of pending flags. It is read before a processor returns to a SIP and at each [`pause`].
 //! Deliberately not here: the work that a flag asks for. It is far above (`deferred`), so the two functions that a
@@ -10,23 +10,23 @@ use crate::lock::AtomicRef;
 use crate::machine::machine;
 use crate::{arch, latency};
 
-/// A pending flag: other threads are to have their turn.
+/// Pending flag: other threads should run.
 pub const PENDING_RESCHEDULE: u32 = 1;
-/// A pending flag: the timer ran out.
+/// Pending flag: the quantum expired.
 pub const PENDING_TIMER: u32 = 2;
-/// A pending flag: the current thread's SIP is being ended.
+/// Pending flag: the current thread's SIP is being ended.
 pub const PENDING_KILL: u32 = 4;
-/// A pending flag: an interrupt line fired.
+/// Pending flag: an interrupt line fired.
 pub const PENDING_INTERRUPT: u32 = 8;
-/// A pending flag: memory is low.
+/// Pending flag: memory is low.
 pub const PENDING_RECLAIM: u32 = 16;
-/// A pending flag: more threads are to be woken than there was time for.
+/// Pending flag: deferred wake-ups remain.
 pub const PENDING_WAKE: u32 = 32;
 
 /// Items of a long loop between two preemption points.
 const ITEMS: usize = 32;
 
-/// What a preemption point calls.
+/// Functions called by a preemption point.
 pub struct Hooks {
     /// Does the pending work and may switch to another thread. The calling thread is not ended.
     pub service: fn(),

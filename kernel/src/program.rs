@@ -85,7 +85,7 @@ impl Room {
 }
 
 impl Program {
-    /// Returns the program verified and mapped, doing so on first use. `trust` says whose packages may run.
+    /// Returns the program verified and mapped, doing so on first use. `trust` holds the accepted publishers.
     pub fn load(&'static self, trust: &Trust) -> Result<&'static Loaded, String> {
         // No lock: the thread that loads it may be preempted; others that need the program poll.
         while self.loading.swap(true, Ordering::Acquire) {
@@ -163,8 +163,8 @@ impl Program {
     }
 }
 
-/// Does nothing. A debugger that stops here learns of each image the program's name, as address and length, and
-/// the address at which the image lies.
+/// Does nothing. A debugger with a breakpoint here gets each image's program name, as address and length, and load
+/// address.
 // SAFETY: nothing else of the program has this name.
 #[unsafe(no_mangle)]
 #[inline(never)]
@@ -172,7 +172,7 @@ extern "C" fn singularity_image_loaded(name: *const u8, name_length: usize, base
     core::hint::black_box((name, name_length, base));
 }
 
-/// Whether an address lies where images are mapped. Async-signal-safe.
+/// Whether an address lies in the image arena. Async-signal-safe.
 pub fn is_image_address(address: usize) -> bool {
     let base = IMAGES_BASE.load(Ordering::Relaxed);
     let size = IMAGES_BYTES.load(Ordering::Relaxed);
@@ -182,7 +182,7 @@ pub fn is_image_address(address: usize) -> bool {
 static IMAGES_BASE: AtomicUsize = AtomicUsize::new(0);
 static IMAGES_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Records where the image arena lies.
+/// Records the bounds of the image arena.
 pub fn start() {
     let arena = machine().layout().images;
     IMAGES_BASE.store(arena.base, Ordering::Relaxed);

@@ -1,15 +1,14 @@
-//! The scheduler: the papers' two lists (Rethinking, 3.3.2), one pair of queues shared by all
-//! processors for what is not hot.
+//! The scheduler: the papers' two lists (Rethinking, 3.3.2), one pair of queues shared by all processors for cold
+//! threads.
 //!
-//! Each processor has its own *unblocked* list: threads that something on this processor woke, first
-//! come, first served, within the quantum that runs already (quantum inheritance: the timer is never
-//! reset by a switch). When the timer runs out, all of it and the thread that ran move to the
-//! *preempted* list, which all processors share and which feeds idle ones. Threads woken from outside
-//! the processors (devices) go to the *inbox*, which comes before the preempted list.
+//! Each processor has its own *unblocked* list: threads that were woken on this processor, first come, first served,
+//! within the current quantum (quantum inheritance: the timer is never reset by a switch). When the timer expires, all
+//! of it and the running thread move to the *preempted* list, which all processors share and which feeds idle ones.
+//! Threads woken from outside the processors (by devices) go to the *inbox*, which comes before the preempted list.
 //!
-//! Who owns a thread: the processor it runs on, or the queue it is in, or (blocked) the waker that uses its
-//! ticket. A thread is put into a queue only when no processor stands on its stack any more: wakers
-//! wait for that, and a preempted thread is queued by the context that runs next.
+//! Ownership of a thread: the processor it runs on, or the queue it is in, or (blocked) the waker that uses its ticket.
+//! A thread is queued only when no processor is on its stack any more: wakers wait for that, and a preempted thread is
+//! queued by the context that runs next.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -57,7 +56,7 @@ impl Queue {
         Some(first)
     }
 
-    /// Moves all of another to its end.
+    /// Appends all of another.
     fn append(&self, other: &Queue) {
         let Some(first) = other.head.take() else { return };
         match self.tail.get() {
@@ -83,7 +82,7 @@ struct Shared {
 static SHARED: SpinLock<Shared> = SpinLock::new(Shared { inbox: Queue::new(), preempted: Queue::new() });
 /// Number of threads in the shared queues; read without the lock.
 static SHARED_COUNT: AtomicU32 = AtomicU32::new(0);
-/// Processors that idle, a bit each.
+/// Idle processors, one bit each.
 static IDLE: AtomicU64 = AtomicU64::new(0);
 static NEXT_TO_INTERRUPT: AtomicU32 = AtomicU32::new(0);
 
@@ -92,7 +91,7 @@ static NEXT_TO_INTERRUPT: AtomicU32 = AtomicU32::new(0);
 /// threads are spread by the timer.
 const CROWDED: u32 = 8;
 
-/// Makes a thread runnable on this processor, after those that are so already.
+/// Makes a thread runnable on this processor, after those already queued.
 #[inline(always)]
 pub fn make_runnable(thread: ThreadRef) {
     wait_until_off_processor(thread);
@@ -104,7 +103,7 @@ pub fn make_runnable(thread: ThreadRef) {
     }
 }
 
-/// Makes a thread runnable from a host thread or interrupt that is no processor.
+/// Makes a thread runnable from a host thread or interrupt outside the processors.
 pub fn make_runnable_from_outside(thread: ThreadRef) {
     wait_until_off_processor(thread);
     let shared = SHARED.lock();
@@ -126,8 +125,8 @@ fn share(thread: ThreadRef) {
     wake_idle_processor();
 }
 
-/// A processor that has just blocked a thread may still stand on its stack for a moment. It cannot
-/// wait for us meanwhile: `schedule` waits for nobody.
+/// A processor that has just blocked a thread may still be on its stack for a moment. It cannot wait for the caller
+/// meanwhile: `schedule` never waits.
 #[inline(always)]
 fn wait_until_off_processor(thread: ThreadRef) {
     let mut spins = 0;
@@ -137,9 +136,9 @@ fn wait_until_off_processor(thread: ThreadRef) {
     }
 }
 
-/// Ends the idling of some processor; false if none idles.
+/// Wakes some idle processor; false if none is idle.
 pub fn wake_idle_processor() -> bool {
-    // What there is to do was stored before this; a processor that goes idle marks itself before it looks.
+    // Pending work was stored before this; a processor that goes idle marks itself before it checks.
     fence(Ordering::SeqCst);
     let idle = IDLE.load(Ordering::Acquire);
     if idle == 0 {
@@ -166,7 +165,7 @@ fn pick_shared() -> Option<ThreadRef> {
     thread
 }
 
-/// Runs something else until the current thread, which blocked or queued itself, is picked again.
+/// Runs other threads until the current thread, which blocked or queued itself, is picked again.
 #[inline(always)]
 pub fn schedule() {
     let cpu = cpu::this();
@@ -213,8 +212,8 @@ fn arrive(cpu: &'static Cpu, next: ThreadRef) {
     cpu.switches.store(cpu.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// On a timer interrupt, charges all cycles that are not accounted yet to the interrupted thread. Over time each
-/// thread is charged its share; reading the cycle counter at each switch would cost as much as the switch.
+/// On a timer interrupt, charges all cycles not yet accounted to the interrupted thread. Over time each thread is
+/// charged its share; reading the cycle counter at each switch would cost as much as the switch.
 pub fn account_sample() {
     let cpu = cpu::this();
     let Some(running) = cpu.current() else { return };
@@ -222,8 +221,8 @@ pub fn account_sample() {
     charge(cpu, running, before);
 }
 
-/// The processor goes idle. If one thread alone has run since it was idle last, it is charged exactly. Of several, the
-/// last is no fair sample: their cycles wait for the timer.
+/// Accounts before the processor goes idle. If one thread alone has run since it was last idle, it is charged exactly.
+/// Of several, the last is no fair sample: their cycles wait for the timer.
 fn account_before_idling(cpu: &'static Cpu, running: ThreadRef) {
     if cpu.switches.load(Ordering::Relaxed).wrapping_sub(cpu.switches_before.load(Ordering::Relaxed)) <= 1 {
         charge(cpu, running, 0);
@@ -244,7 +243,7 @@ fn charge(cpu: &'static Cpu, running: ThreadRef, before: u64) {
     cpu.tick_ns.store(machine().monotonic_ns(), Ordering::Relaxed);
 }
 
-/// What every context does first when it is switched to, new threads included.
+/// First step of every context that is switched to, including new threads.
 #[inline(always)]
 pub fn finish_switch() {
     let cpu = cpu::this();
@@ -296,7 +295,7 @@ fn set_runnable(thread: ThreadRef) {
     thread.state.store(wait_word::with_state(state, RUNNABLE), Ordering::Relaxed);
 }
 
-/// Switches to another thread if one is to have its turn, by what was pending.
+/// Switches to another thread if the pending flags require it.
 pub fn let_others_run(current: ThreadRef, pending: u32) {
     if latency::is_on() {
         latency::between(&current.stretch, || switch_if_pending(current, pending));
@@ -324,7 +323,7 @@ fn switch_if_pending(current: ThreadRef, pending: u32) {
     }
 }
 
-/// The quantum is over: everything here moves to the preempted list, the current thread last.
+/// End of the quantum: everything here moves to the preempted list, the current thread last.
 fn give_way(cpu: &'static Cpu, current: ThreadRef) {
     if cpu.unblocked.count() == 0 && SHARED_COUNT.load(Ordering::Acquire) == 0 {
         return;
@@ -334,7 +333,7 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
     shared.preempted.append(&cpu.unblocked);
     SHARED_COUNT.store(shared.inbox.count() + shared.preempted.count(), Ordering::Release);
     drop(shared);
-    // No more than there are processors.
+    // At most as many as there are processors.
     let _ = (0..count).find(|_| !wake_idle_processor());
     set_runnable(current);
     cpu.leave_behind(Afterwards::Requeue, current);
@@ -354,8 +353,7 @@ pub fn leave_for_ever(thread: ThreadRef) -> ! {
     unreachable!("an ended thread is in no queue")
 }
 
-/// Runs the next runnable thread, from the idle context, until the processor has no more to run; false if there is
-/// none.
+/// Runs runnable threads, from the idle context, until the processor has none left; false if there was none.
 pub fn run_next(cpu: &'static Cpu) -> bool {
     let Some(next) = pick(cpu) else { return false };
     cpu.since.store(arch::cycles(), Ordering::Relaxed);
@@ -369,12 +367,12 @@ pub fn run_next(cpu: &'static Cpu) -> bool {
     true
 }
 
-/// Sleeps until the processor is woken or the time comes that `until` gives, which is called when the processor counts
-/// as idle already. Does not sleep if that gives none or a thread is runnable.
+/// Sleeps until the processor is woken or the time returned by `until`, which is called when the processor already
+/// counts as idle. Does not sleep if that is `None` or a thread is runnable.
 pub fn sleep(cpu: &'static Cpu, until: impl FnOnce() -> Option<u64>) {
     let bit = 1 << cpu.number;
     IDLE.fetch_or(bit, Ordering::AcqRel);
-    // A line that fires from here on ends the idling: the machine counts it like a wake.
+    // An interrupt from here on ends the idling: the machine counts it like a wake.
     let until = until();
     if SHARED_COUNT.load(Ordering::SeqCst) == 0
         && let Some(deadline) = until

@@ -1,8 +1,8 @@
 //! Type-stable storage for kernel objects.
 //!
-//! A slot, once made, stays a slot of its type for ever, so a reference to one is never dangling: at
-//! worst it names a slot that holds another object by now, which the generation tells. That is what
-//! lets a SIP's handle be checked without a lock and the rest of the kernel be safe code.
+//! Once allocated, a slot keeps its type for ever, so a reference to one never dangles: at worst it names a slot that
+//! holds another object by now, which the generation reveals. So a SIP's handle can be checked without a lock, and the
+//! rest of the kernel can be safe code.
 
 use alloc::boxed::Box;
 use core::ops::Deref;
@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::lock::SpinLock;
 use crate::machine::machine;
 
-/// Slots that are made at once; fewer of those that are large.
+/// Slots per chunk; fewer for large slots.
 const CHUNK_SLOTS: usize = 256;
 const CHUNK_SLOTS_LARGE: usize = 32;
 /// Slots of at least this many bytes are large.
@@ -20,22 +20,22 @@ const LARGE_BYTES: usize = 1024;
 const CHUNKS: usize = 4096;
 const NONE: u32 = u32::MAX;
 const GENERATION_MASK: u32 = 0x00ff_ffff;
-/// With fewer free frames than this no slab grows, not even for a service.
+/// Minimum of free frames below which no slab grows, not even for a service.
 const RESERVED_FRAMES: usize = 256;
 
-/// Bytes that each slab may have. What one takes it never gives back, so without a bound a program could turn
-/// most of a small machine's memory into free slots of one kind.
+/// Maximum bytes of each slab. A slab never returns memory, so without a bound a program could turn most of a small
+/// machine's memory into free slots of one kind.
 static LIMIT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// What all slabs have taken.
+/// Bytes allocated by all slabs.
 static ALL_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that all slabs have taken, and keep.
+/// Returns the bytes allocated by all slabs, which are never returned.
 pub fn all_bytes() -> usize {
     ALL_BYTES.load(Ordering::Relaxed)
 }
 
-/// Bounds what each slab may take.
+/// Sets the maximum bytes of each slab.
 pub fn set_limit(bytes: usize) {
     LIMIT_BYTES.store(bytes, Ordering::Relaxed);
 }
@@ -58,13 +58,13 @@ impl<T> Slot<T> {
         self.index
     }
 
-    /// Its generation now, as handles carry it.
+    /// Its current generation, as carried by handles.
     #[inline(always)]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Acquire) & GENERATION_MASK
     }
 
-    /// Whether it holds an object now.
+    /// Whether it holds an object.
     pub fn is_live(&self) -> bool {
         self.generation.load(Ordering::Acquire) & 1 == 1
     }
@@ -79,17 +79,17 @@ impl<T> Deref for Slot<T> {
 }
 
 struct Free {
-    /// One more than the number of the first free slot, 0 for none, as in the slots: a slab that is all zero takes no
-    /// room in the kernel's file.
+    /// One more than the number of the first free slot, 0 for none, as in the slots: an all-zero slab takes no space in
+    /// the kernel's file.
     head: u32,
     made: u32,
     live: u32,
 }
 
-/// Why a slab gave no slot.
+/// Reason why a slab has no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// The slab has as many slots as it may have.
+    /// The slab has reached its maximum size.
     Limit,
     /// The machine has no memory left for more.
     Memory,
@@ -112,7 +112,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         }
     }
 
-    /// Takes a slot into use. It holds what its last user left: the caller sets every field.
+    /// Allocates a slot. It holds its last user's values: the caller sets every field.
     pub fn allocate(&'static self) -> Result<&'static Slot<T>, Full> {
         let mut free = self.free.lock();
         let index = if free.head != 0 {
@@ -135,7 +135,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         Ok(slot)
     }
 
-    /// Whether the slab may grow. A SIP that may not when memory is low was refused before.
+    /// Whether the slab may grow. SIPs that may not grow when memory is low were refused before.
     fn may_add_chunk(&self, made: usize) -> Result<(), Full> {
         let bytes = (made + Self::CHUNK) * size_of::<Slot<T>>();
         if made == Self::CHUNK * CHUNKS || bytes > LIMIT_BYTES.load(Ordering::Relaxed) {
@@ -144,7 +144,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         if machine().spare_frames() < RESERVED_FRAMES { Err(Full::Memory) } else { Ok(()) }
     }
 
-    /// Takes a slot out of use. Handles to it are stale from now on.
+    /// Releases a slot. Handles to it become stale.
     pub fn release(&'static self, slot: &'static Slot<T>) {
         slot.generation.fetch_add(1, Ordering::AcqRel);
         let mut free = self.free.lock();
@@ -153,7 +153,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         free.live -= 1;
     }
 
-    /// The slot with this number, whatever it holds.
+    /// Returns the slot with this number, in use or not.
     #[inline(always)]
     pub fn slot(&'static self, index: u32) -> Option<&'static Slot<T>> {
         let chunk = self.chunks.get(index as usize / Self::CHUNK)?.load(Ordering::Acquire);
@@ -165,13 +165,13 @@ impl<T: Default + Sync + 'static> Slab<T> {
         Some(unsafe { &*chunk.add(index as usize % Self::CHUNK) })
     }
 
-    /// The slot with this number, if it is in use with this generation.
+    /// Returns the slot with this number, if it is in use with this generation.
     #[inline(always)]
     pub fn get(&'static self, index: u32, generation: u32) -> Option<&'static Slot<T>> {
         self.slot(index).filter(|slot| slot.generation() == generation && generation & 1 == 1)
     }
 
-    /// Slots in use.
+    /// Number of slots in use.
     pub fn live(&'static self) -> u32 {
         self.free.lock().live
     }
@@ -182,7 +182,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
         (0..made).filter_map(|index| self.slot(index))
     }
 
-    /// All slots in use now.
+    /// All slots in use.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static Slot<T>> {
         self.all().filter(|slot| slot.is_live())
     }
@@ -214,7 +214,7 @@ impl Default for Links {
     }
 }
 
-/// A kind of object that is listed by its owner.
+/// A kind of object that is in its owner's list.
 pub trait Listed {
     /// The links of the object with this number.
     fn links(index: u32) -> Option<&'static Links>;
@@ -222,11 +222,11 @@ pub trait Listed {
 
 /// A listed kind whose records count against the owner's quota.
 pub trait Charged: Listed {
-    /// Bytes that the kernel keeps of one.
+    /// Kernel memory of one object, in bytes.
     const RECORD_BYTES: usize;
 }
 
-/// A list of objects by number; kept in a lock of the owner.
+/// A list of objects by number, guarded by a lock of the owner.
 pub struct List<K> {
     head: u32,
     count: u32,
@@ -247,7 +247,7 @@ impl<K> Default for List<K> {
 }
 
 impl<K: Charged> List<K> {
-    /// Bytes that the kernel keeps of all.
+    /// Kernel memory of all objects, in bytes.
     pub fn record_bytes(&self) -> usize {
         self.count as usize * K::RECORD_BYTES
     }
@@ -264,7 +264,7 @@ impl<K: Listed> List<K> {
         (self.head != NONE).then_some(self.head)
     }
 
-    /// Adds one that is in no list.
+    /// Adds an object that is in no list.
     #[inline(always)]
     pub fn insert(&mut self, index: u32) {
         let Some(links) = K::links(index) else { return };
@@ -277,7 +277,7 @@ impl<K: Listed> List<K> {
         self.count += 1;
     }
 
-    /// Removes one that is in this list.
+    /// Removes an object of this list.
     #[inline(always)]
     pub fn remove(&mut self, index: u32) {
         let Some(links) = K::links(index) else { return };
@@ -303,7 +303,7 @@ impl<K: Listed> List<K> {
         Some(first)
     }
 
-    /// The one after this.
+    /// The successor of an object.
     pub fn next(&self, index: u32) -> Option<u32> {
         let next = K::links(index)?.next.load(Ordering::Relaxed);
         (next != NONE).then_some(next)

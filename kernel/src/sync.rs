@@ -1,4 +1,4 @@
-//! Mutexes, events, wait sets and debug sinks: objects of one SIP, never seen by another but for the text of a
+//! Mutexes, events, wait sets and debug sinks: objects of one SIP, not shared with others except for the text of a
 //! [debug sink](debug_sink).
 
 pub mod debug_sink;
@@ -19,32 +19,32 @@ use crate::slab::{Charged, Links, Listed, Slab, Slot};
 use crate::thread::ThreadRef;
 use crate::wait::{self, Ticket, Waiters, Woken};
 
-/// All of them.
+/// All synchronization objects.
 pub static SYNCS: Slab<Sync> = Slab::new();
 
-/// Entries of a wait set at most: what it has room for is copied when it grows.
+/// Maximum entries of a wait set: they are copied when its buffer grows.
 const MEMBERS: usize = 1 << 16;
-/// Entries that a wait set has room for at first.
+/// Initial capacity of a wait set, in entries.
 const MIN_READY: usize = 4;
 const ENTRY_BYTES: usize = size_of::<(u64, u64)>();
 
-/// One object.
+/// One synchronization object.
 #[derive(Default)]
 pub struct Sync {
     /// The SIP it belongs to.
     pub process: AtomicRef<Slot<Process>>,
-    /// In the list of its SIP.
+    /// Links in its SIP's list.
     pub links: Links,
     inner: SpinLock<Inner>,
 }
 
-/// A reference to one, as a handle names it. Its slot may be another SIP's object by the time it is
-/// used, if another thread has closed it, so every use checks the generation with the lock held.
+/// A reference to an object, as named by a handle. Another thread may have closed it and its slot may have been reused,
+/// so every use checks the generation with the lock held.
 #[derive(Clone, Copy)]
 pub struct SyncRef {
     /// The slot.
     pub slot: &'static Slot<Sync>,
-    /// Generation that the handle carried.
+    /// Generation from the handle.
     pub generation: u32,
 }
 
@@ -67,14 +67,14 @@ enum State {
     #[default]
     Closed,
     Mutex {
-        /// By handle: a thread that ends with the mutex leaves it held, and another may have its place.
+        /// By handle: a thread that ends with the mutex leaves it held, and its slot may be reused.
         holder: Option<u64>,
     },
     Event {
         manual: bool,
         set: bool,
     },
-    /// Endpoints that are ready, by key and handle; how many are in the set; whether something else happened.
+    /// Ready endpoints, by key and handle; number of members; whether an alert is pending.
     WaitSet {
         ready: VecDeque<(u64, u64)>,
         members: usize,
@@ -83,17 +83,17 @@ enum State {
     DebugSink(Box<Ring>),
 }
 
-/// What kind of object to make.
+/// Kind of object to create.
 pub enum Make {
     /// A free mutex.
     Mutex,
     /// An event that stays set.
     ManualEvent,
-    /// An event that one waiter takes.
+    /// An event that one waiter consumes.
     AutoEvent,
     /// An empty wait set.
     WaitSet,
-    /// A debug sink that has been charged.
+    /// A debug sink that is already charged.
     DebugSink(Box<Ring>),
 }
 
@@ -104,11 +104,11 @@ impl Listed for Syncs {
 }
 
 impl Charged for Syncs {
-    /// But for the entries of a wait set and the text of a debug sink.
+    /// Excludes the entries of a wait set and the text of a debug sink.
     const RECORD_BYTES: usize = size_of::<Slot<Sync>>();
 }
 
-/// Creates an object of the caller's.
+/// Creates an object of the caller.
 pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
     caller.may_have_another_handle()?;
     caller.may_grow()?;
@@ -128,12 +128,12 @@ pub fn create(caller: ProcessRef, make: Make) -> Result<u64, Status> {
     Ok(handle::encode(Kind::Sync, sync.index(), sync.generation()))
 }
 
-/// Kinds of objects, as the functions that close one mean it.
+/// Kinds of objects, as distinguished by the close functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SyncKind {
     /// A mutex.
     Mutex,
-    /// An event of either sort.
+    /// An event of either kind.
     Event,
     /// A wait set.
     WaitSet,
@@ -176,7 +176,7 @@ pub fn release(sync: &'static Slot<Sync>) {
     SYNCS.release(sync);
 }
 
-/// Takes a mutex, or fails if that would wait.
+/// Acquires a mutex, or fails if that would block.
 pub fn try_acquire(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
     match &mut sync.lock()?.state {
         State::Mutex { holder: free @ None } => {
@@ -189,7 +189,7 @@ pub fn try_acquire(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
     }
 }
 
-/// Takes a mutex, in order of arrival.
+/// Acquires a mutex, in order of arrival.
 pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), Status> {
     match try_acquire(sync, thread) {
         Err(Status::WouldBlock) => {}
@@ -222,7 +222,7 @@ pub fn acquire(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(), St
     }
 }
 
-/// Releases a mutex; the first that waits has it then.
+/// Releases a mutex and passes it to the first waiter.
 pub fn release_mutex(sync: SyncRef, thread: ThreadRef) -> Result<(), Status> {
     let mut inner = sync.lock()?;
     match inner.state {
@@ -260,7 +260,7 @@ pub fn reset_event(sync: SyncRef) -> Result<(), Status> {
     }
 }
 
-/// Whether an event is set (an auto event is then taken) or a wait set or debug sink has something.
+/// Whether an event is set (an auto event is then reset) or a wait set or debug sink is readable.
 fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
     match &mut inner.state {
         State::Event { manual, set } => {
@@ -274,19 +274,19 @@ fn poll_inner(inner: &mut Inner) -> Result<bool, Status> {
     }
 }
 
-/// Leaves a ticket, unless the object is ready: true then, and an auto event is taken.
+/// Registers a ticket, unless the object is ready: then returns true and resets an auto event.
 pub fn wait_at(sync: SyncRef, ticket: Ticket) -> Result<bool, Status> {
     let mut inner = sync.lock()?;
     if poll_inner(&mut inner)? {
         return Ok(true);
     }
-    // What is ready stays so until it is taken.
+    // Readiness persists until it is consumed.
     ticket.thread.handed.refuse();
     inner.waiters.add(ticket);
     Ok(false)
 }
 
-/// Takes a thread's ticket back, and passes a wake-up on that it did not use.
+/// Withdraws a thread's ticket, and passes on a wake-up that it did not use.
 pub fn stop_waiting_at(sync: SyncRef, thread: ThreadRef) {
     let Ok(mut inner) = sync.lock() else { return };
     inner.waiters.remove(thread);
@@ -317,7 +317,7 @@ pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(),
 /// The key that reports an alert.
 const ALERT: u64 = u64::MAX;
 
-/// Waits for an endpoint of the set; its key. [`ALERT`] where something else happened.
+/// Waits for a ready endpoint of the set and returns its key, or [`ALERT`] for an alert.
 pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
     wait_until(sync, thread, deadline, |state| match state {
         State::WaitSet { ready, members, alerted } => Ok(match ready.pop_front() {
@@ -335,7 +335,7 @@ pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, 
     })
 }
 
-/// Has one wait for the set end with [`ALERT`].
+/// Ends one wait for the set with [`ALERT`].
 pub fn alert(sync: SyncRef) -> Result<(), Status> {
     let mut inner = sync.lock()?;
     let State::WaitSet { alerted, .. } = &mut inner.state else { return Err(Status::BadHandle) };
@@ -345,7 +345,7 @@ pub fn alert(sync: SyncRef) -> Result<(), Status> {
     Ok(())
 }
 
-/// Waits until `take` succeeds, or a waker hands the result over.
+/// Waits until `take` succeeds, or a waker hands over the result.
 #[inline(always)]
 fn wait_until(
     sync: SyncRef,
@@ -358,7 +358,7 @@ fn wait_until(
         if let Some(taken) = take(&mut inner.state)? {
             return Ok(taken);
         }
-        // Begun with the lock held: the next to make it ready sees the ticket, or has done so already.
+        // Begun with the lock held: the next waker sees the ticket, or has made the object ready already.
         let ticket = wait::begin();
         thread.handed.want();
         inner.waiters.add(ticket);
@@ -375,7 +375,7 @@ fn wait_until(
     }
 }
 
-/// Makes room in a wait set for one more endpoint, so that no send needs memory.
+/// Reserves capacity in a wait set for one more endpoint, so that no send allocates.
 pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
     let own = sync.slot.process.get().is_some_and(|owner| core::ptr::eq(owner, caller));
     match &mut sync.lock()?.state {
@@ -384,7 +384,7 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
             if *members >= caller.handle_quota().min(MEMBERS) {
                 return Err(Status::QuotaExceeded);
             }
-            // Not more are ready than are members.
+            // Each member is ready at most once.
             if ready.capacity() <= *members {
                 grow(ready, caller)?;
             }
@@ -395,7 +395,7 @@ pub fn reserve(sync: SyncRef, caller: ProcessRef) -> Result<(), Status> {
     }
 }
 
-/// Doubles the room for what is ready, which the caller pays for.
+/// Doubles the capacity for ready entries, charged to the caller.
 #[cold]
 fn grow(ready: &mut VecDeque<(u64, u64)>, caller: ProcessRef) -> Result<(), Status> {
     let before = ready.capacity();
@@ -405,19 +405,19 @@ fn grow(ready: &mut VecDeque<(u64, u64)>, caller: ProcessRef) -> Result<(), Stat
         caller.refund_kernel(more * ENTRY_BYTES);
         return Err(Status::Exhausted);
     }
-    // What the allocator gave beyond that is not counted again when the set is closed.
+    // Excess capacity from the allocator is not refunded when the set is closed.
     debug_assert_eq!(ready.capacity(), before + more);
     Ok(())
 }
 
-/// Announces that an endpoint of the set has something to receive.
+/// Announces a readable endpoint of the set.
 #[inline(always)]
 pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     let Ok(mut inner) = sync.lock() else { return };
     let Inner { state, waiters } = &mut *inner;
     let State::WaitSet { ready, members, .. } = state else { return };
     if !ready.is_empty() {
-        // A waiter is being woken for an earlier entry.
+        // A waiter is already being woken for an earlier entry.
         ready.push_back((key, endpoint));
         waiters.wake_one();
     } else if waiters.hand_to_one(key) {
@@ -427,16 +427,16 @@ pub fn announce(sync: SyncRef, key: u64, endpoint: u64) {
     }
 }
 
-/// Entries of a wait set that are scanned with it locked.
+/// Maximum entries of a wait set scanned per locking.
 const ENTRIES: usize = 256;
 
-/// Forgets an endpoint that leaves the set. The caller holds no lock and may be preempted.
+/// Removes an endpoint that leaves the set. The caller holds no lock and may be preempted.
 pub fn leave(sync: SyncRef, endpoint: u64, from: Membership) -> Result<(), Status> {
     let counted = usize::from(from == Membership::AnnouncedOrNone);
     let mut left = with_set(sync, |ready, _| ready.len())?;
     loop {
         let now = left.min(ENTRIES);
-        // Each goes to the end but those of the endpoint, so that the order is the same when all have.
+        // Every entry but those of the endpoint is requeued, so that the order is the same after a full pass.
         with_set(sync, |ready, members| {
             for _ in 0..now {
                 match ready.pop_front() {
@@ -455,7 +455,7 @@ pub fn leave(sync: SyncRef, endpoint: u64, from: Membership) -> Result<(), Statu
     if from == Membership::Waiting { forget(sync) } else { Ok(()) }
 }
 
-/// Forgets an endpoint that had nothing to receive.
+/// Removes an endpoint that had nothing to receive.
 pub fn forget(sync: SyncRef) -> Result<(), Status> {
     with_set(sync, |_, members| *members = members.saturating_sub(1))
 }
@@ -467,7 +467,7 @@ fn with_set<R>(sync: SyncRef, change: impl FnOnce(&mut VecDeque<(u64, u64)>, &mu
     }
 }
 
-/// Does something with the text of a debug sink.
+/// Runs a closure on the text of a debug sink.
 fn with_debug_sink<R>(sync: SyncRef, act: impl FnOnce(&mut Ring) -> R) -> Result<R, Status> {
     match &mut sync.lock()?.state {
         State::DebugSink(ring) => Ok(act(ring)),
@@ -475,7 +475,7 @@ fn with_debug_sink<R>(sync: SyncRef, act: impl FnOnce(&mut Ring) -> R) -> Result
     }
 }
 
-/// Adds to the text of a debug sink, if its slot still holds it.
+/// Appends to the text of a debug sink, if its slot still holds it.
 fn add_to_debug_sink<R>(sink: SinkRef, add: impl FnOnce(&mut Ring) -> R) -> Option<R> {
     let mut inner = SYNCS.slot(sink.index)?.inner.lock();
     let State::DebugSink(ring) = &mut inner.state else { return None };
@@ -487,11 +487,11 @@ fn add_to_debug_sink<R>(sink: SinkRef, add: impl FnOnce(&mut Ring) -> R) -> Opti
     Some(added)
 }
 
-/// What an endpoint that leaves a wait set was in it.
+/// Previous membership of an endpoint that leaves a wait set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
-    /// It was in it, with nothing to receive.
+    /// A member, with nothing to receive.
     Waiting,
-    /// It was announced, perhaps more than once, or never was in it: then nothing changes.
+    /// Announced, perhaps more than once, or never a member: then nothing changes.
     AnnouncedOrNone,
 }

@@ -1,9 +1,8 @@
-//! What unit tests need of a machine: a clock, memory that is never short, programs that are loaded from nothing, and
-//! one processor.
+//! A machine for unit tests: a clock, memory that never runs short, programs without packages, and one processor.
 //!
-//! The test itself is the processor's idle context. It makes threads ([`spawn`]), whose code is a closure that calls
-//! the kernel, and has them run until all of them wait or have ended ([`run`]). Host threads that a test starts are no
-//! processors: nothing may be woken or waited for there.
+//! The test itself is the processor's idle context. It creates threads ([`spawn`]), whose code is a closure that calls
+//! the kernel, and runs them until all of them wait or have ended ([`run`]). Host threads started by a test are no
+//! processors: they must not wake or wait.
 
 extern crate std;
 
@@ -29,13 +28,13 @@ use crate::{deferred, sched};
 
 struct TestMachine;
 
-/// Pages that the machine has. The host gives those that a test touches.
+/// Memory of the machine. The host allocates the pages that a test touches.
 const MEMORY_BYTES: usize = 1 << 30;
 const MEMORY_ALIGN: usize = 2 << 20;
 
 const STACKS_BYTES: usize = 256 * STACK_SLOT_BYTES;
 
-/// Zeroed memory of the host, for ever.
+/// Leaked, zeroed memory of the host.
 fn leaked(bytes: usize) -> Arena {
     let memory = std::vec![0u8; bytes + MEMORY_ALIGN].leak();
     Arena { base: memory.as_mut_ptr().expose_provenance().next_multiple_of(MEMORY_ALIGN), bytes }
@@ -55,24 +54,24 @@ std::thread_local! {
     static PAUSES: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
 }
 
-/// Long work of the calling test may be preempted here.
+/// Counts a preemption point of the calling test.
 pub fn count_pause() {
     PAUSES.set(PAUSES.get() + 1);
 }
 
-/// Number of preemption points that long work of the calling test has passed.
+/// Number of preemption points passed by the calling test.
 pub fn pauses() -> usize {
     PAUSES.get()
 }
 
-/// Pages that are left for the kernel's own objects; tests make them few.
+/// Pages left for the kernel's own objects; tests lower it.
 pub static SPARE_FRAMES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 const START_NS: u64 = 1_000_000;
-/// The monotonic clock, which stands still but for [`advance`].
+/// The monotonic clock, changed only by [`advance`].
 static CLOCK_NS: AtomicU64 = AtomicU64::new(START_NS);
 
-/// Lets time pass.
+/// Advances the clock.
 pub fn advance(ns: u64) {
     CLOCK_NS.fetch_add(ns, Ordering::Relaxed);
 }
@@ -124,7 +123,7 @@ impl Machine for TestMachine {
     }
 }
 
-/// The machine, for one test at a time, whose host thread is the processor.
+/// Locks the machine for one test, whose host thread becomes the processor.
 pub fn alone() -> MutexGuard<'static, ()> {
     static PROCESSOR: OnceLock<&'static Cpu> = OnceLock::new();
     static ONE: Mutex<()> = Mutex::new(());
@@ -165,7 +164,7 @@ fn set_gs_base(base: usize) {
     assert_eq!(result, 0, "the GS base cannot be set");
 }
 
-/// A runnable thread of a SIP. It runs the closure, which calls the kernel as an ABI function does, and ends.
+/// Spawns a runnable thread of a SIP. It runs the closure, which calls the kernel as an ABI function does, and ends.
 pub fn spawn(process: ProcessRef, code: impl FnOnce() + 'static) -> ThreadRef {
     extern "C" fn main(code: usize) -> ! {
         // SAFETY: made by `into_raw` below, for this thread alone.
@@ -184,12 +183,12 @@ pub fn spawn(process: ProcessRef, code: impl FnOnce() + 'static) -> ThreadRef {
     thread
 }
 
-/// The end of an ABI call of a thread: does what is pending. If the thread's SIP is being ended, it goes no further.
+/// Ends an ABI call of a thread: does pending work. Does not return if the thread's SIP is being ended.
 pub fn leave_kernel() {
     deferred::service_pending();
 }
 
-/// The timer strikes the running thread.
+/// Simulates a timer interrupt of the running thread.
 pub fn end_quantum() {
     crate::arch::cpu_set_pending(PENDING_TIMER);
     leave_kernel();
@@ -200,7 +199,7 @@ pub fn run() {
     while sched::run_next(cpu::this()) {}
 }
 
-/// A program with the manifest, whose package is none.
+/// Creates a program with the manifest and without a package.
 pub fn unloaded(manifest: Manifest) -> Program {
     Program {
         principal: manifest.principal(),
@@ -215,7 +214,7 @@ pub fn unloaded(manifest: Manifest) -> Program {
     }
 }
 
-/// A program with the manifest, as if it had been loaded.
+/// Creates a program with the manifest, as if it had been loaded.
 pub fn loaded(manifest: Manifest) -> &'static Program {
     let program = Box::leak(Box::new(unloaded(manifest)));
     let loaded = Box::leak(Box::new(Loaded { entry: 0, code: Vec::new(), contracts: Vec::new() }));
@@ -223,12 +222,12 @@ pub fn loaded(manifest: Manifest) -> &'static Program {
     program
 }
 
-/// A SIP that may have children, of a program of its own.
+/// Creates a SIP that may have children, from a program of its own.
 pub fn parent(children: u32) -> ProcessRef {
     with_quota(|quota| quota.children = children)
 }
 
-/// A SIP of a program of its own, whose quota is made by changing the plain one.
+/// Creates a SIP from a program of its own, with a changed quota.
 pub fn with_quota(change: impl FnOnce(&mut manifest_model::Quota)) -> ProcessRef {
     let mut manifest = Manifest::plain("parent", "test", Category::Test, Code::Script { text: String::new() });
     change(&mut manifest.quota);
@@ -238,7 +237,7 @@ pub fn with_quota(change: impl FnOnce(&mut manifest_model::Quota)) -> ProcessRef
     }
 }
 
-/// A plain program with this principal.
+/// Creates a plain program with this principal.
 pub fn program(principal: &str) -> &'static Program {
     let (name, publisher) = principal.split_once('.').expect("a name and a publisher");
     loaded(Manifest::plain(name, publisher, Category::Test, Code::Script { text: String::new() }))

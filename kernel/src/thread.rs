@@ -1,8 +1,7 @@
-//! Threads: what is kept of each, its message buffer, and its life from creation to burial.
+//! Threads: their records, message buffers, and life cycle from creation to burial.
 //!
-//! A thread's slot belongs to its SIP until the thread has ended *and* its handle was joined or
-//! released, or the SIP ends. Its stack goes back as soon as a processor has switched away from it
-//! for the last time.
+//! A thread's slot belongs to its SIP until the thread has ended *and* its handle was joined or released, or the SIP
+//! ends. Its stack is freed as soon as a processor has switched away from it for the last time.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -26,9 +25,9 @@ use crate::{arch, memory};
 /// All threads.
 pub static THREADS: Slab<Thread> = Slab::new();
 
-/// Different offsets at which stacks begin below their thread block.
+/// Number of different stack offsets below the thread block.
 const STACK_COLOURS: usize = 16;
-/// Bytes from one to the next.
+/// Bytes between two offsets.
 const STACK_COLOUR_BYTES: usize = 192;
 
 /// One thread. Fields are the thread's own while it runs, the run queue's while it is queued.
@@ -36,15 +35,15 @@ const STACK_COLOUR_BYTES: usize = 192;
 pub struct Thread {
     /// Saved stack pointer while it does not run.
     pub saved: AtomicUsize,
-    /// Whether a processor still stands on its stack.
+    /// Whether a processor is still on its stack.
     pub on_cpu: AtomicBool,
-    /// What it does: see [`crate::wait_word`].
+    /// Its state: see [`crate::wait_word`].
     pub state: AtomicU32,
     /// Why its last wait ended: a [`crate::wait::Woken`].
     pub woken: AtomicU32,
-    /// What it was handed with that.
+    /// Value handed over with the wake-up.
     pub handed: HandOver,
-    /// When it is to be woken.
+    /// Time of its wake-up.
     pub alarm: Alarm,
     /// Its SIP.
     pub process: AtomicRef<Slot<Process>>,
@@ -54,26 +53,26 @@ pub struct Thread {
     pub next: AtomicRef<Slot<Thread>>,
     /// The processor it runs or last ran on.
     pub cpu: AtomicU32,
-    /// Processor cycles that it was charged: exactly where it ran alone, else by samples.
+    /// Processor cycles charged to it: exact if it ran alone, else sampled.
     pub cycles: AtomicU64,
-    /// In its SIP's list.
+    /// Links in its SIP's list.
     pub links: Links,
     /// Its end.
     pub end: SpinLock<End>,
-    /// For measurements of how long it keeps its processor.
+    /// Measures how long it keeps its processor.
     pub stretch: Stretch,
 }
 
-/// What is known of a thread's end.
+/// State of a thread's end.
 #[derive(Default)]
 pub struct End {
-    /// It runs no more, but still stands on its stack perhaps. It is in its SIP's list until it is released.
+    /// Runs no more, but may still be on its stack. It stays in its SIP's list until it is released.
     pub left: bool,
-    /// It has ended, and its stack is free.
+    /// Has ended, and its stack is free.
     pub ended: bool,
-    /// Nobody will join it.
+    /// Will not be joined.
     pub released: bool,
-    /// Threads that join it.
+    /// Joining threads.
     pub waiters: Waiters,
 }
 
@@ -84,14 +83,14 @@ impl Listed for process::Threads {
 }
 
 impl Charged for process::Threads {
-    /// Its record, a place in the queue of timers and tickets of its waits.
+    /// Its record, an entry in the timer queue and tickets of its waits.
     const RECORD_BYTES: usize = size_of::<Slot<Thread>>() + 128;
 }
 
 /// A reference to a thread.
 pub type ThreadRef = &'static Slot<Thread>;
 
-/// Where in a thread's slot [`Thread::stack`] lies.
+/// Offset of [`Thread::stack`] in a thread's slot.
 pub const STACK_OFFSET: usize = Slot::<Thread>::VALUE_OFFSET + core::mem::offset_of!(Thread, stack);
 
 impl Slot<Thread> {
@@ -100,7 +99,7 @@ impl Slot<Thread> {
         handle::encode(Kind::Thread, self.index(), self.generation())
     }
 
-    /// Address of its [`abi::ThreadBlock`], which is also where its stack begins, downwards.
+    /// Address of its [`abi::ThreadBlock`], from which its stack grows down.
     #[inline(always)]
     pub fn block_address(&self) -> usize {
         self.stack.load(Ordering::Relaxed) + STACK_SLOT_BYTES - size_of::<abi::ThreadBlock>()
@@ -127,32 +126,32 @@ impl Slot<Thread> {
     }
 }
 
-/// The message buffer of a thread that is in the kernel or does not run.
+/// Message buffer of a thread that is in the kernel or not running.
 #[derive(Clone, Copy)]
 pub struct MessageBuffer {
     address: usize,
 }
 
 impl MessageBuffer {
-    /// A buffer of no thread's, for tests.
+    /// Leaks a buffer without a thread, for tests.
     #[cfg(test)]
     pub fn leaked() -> MessageBuffer {
         let block: &'static mut [u64; MESSAGE_WORDS] = Box::leak(Box::new([0; MESSAGE_WORDS]));
         MessageBuffer { address: block.as_mut_ptr().expose_provenance() }
     }
 
-    /// Reads a word; a word past the end reads as 0.
+    /// Reads a word, or 0 past the end.
     #[inline(always)]
     pub fn get(self, index: usize) -> u64 {
         if index >= MESSAGE_WORDS {
             return 0;
         }
-        // SAFETY: the buffer is the start of the ThreadBlock at the top of a mapped stack slot, and
-        // its thread is in the kernel, so nobody writes it at the same time.
+        // SAFETY: the buffer is the start of the ThreadBlock at the top of a mapped stack slot, and its thread is in
+        // the kernel, so there is no concurrent write.
         unsafe { (self.address as *const u64).add(index).read() }
     }
 
-    /// Writes a word; a word past the end goes nowhere.
+    /// Writes a word; ignored past the end.
     #[inline(always)]
     pub fn set(self, index: usize, value: u64) {
         if index < MESSAGE_WORDS {
@@ -161,7 +160,7 @@ impl MessageBuffer {
         }
     }
 
-    /// Copies words out, as many as both sides have.
+    /// Copies words out, up to the shorter length.
     #[inline(always)]
     pub fn read_words(self, into: &mut [u64]) {
         let count = into.len().min(MESSAGE_WORDS);
@@ -170,7 +169,7 @@ impl MessageBuffer {
         }
     }
 
-    /// Copies words in, as many as both sides have.
+    /// Copies words in, up to the shorter length.
     #[inline(always)]
     pub fn write_words(self, from: &[u64]) {
         for (index, &word) in from.iter().enumerate().take(MESSAGE_WORDS) {
@@ -178,7 +177,7 @@ impl MessageBuffer {
         }
     }
 
-    /// The first `length` bytes.
+    /// Returns the first `length` bytes.
     pub fn bytes(self, length: usize) -> Option<Vec<u8>> {
         if length > MESSAGE_WORDS * 8 {
             return None;
@@ -191,7 +190,7 @@ impl MessageBuffer {
         Some(bytes)
     }
 
-    /// Writes bytes from word `first` on; answers how many fitted.
+    /// Writes bytes from word `first` on; returns the number that fitted.
     pub fn put_bytes(self, first: usize, bytes: &[u8]) -> usize {
         let room = MESSAGE_WORDS.saturating_sub(first) * 8;
         let fitting = &bytes[..bytes.len().min(room)];
@@ -204,23 +203,23 @@ impl MessageBuffer {
     }
 }
 
-/// What new threads get from the entry code.
+/// Start-up values of new threads, from the entry code.
 pub struct Startup {
     /// Address of the ABI table.
     pub abi_table: usize,
-    /// What a thread calls first, before its own code.
+    /// Function that a thread calls before its own code.
     pub arrive: extern "C" fn(),
 }
 
 static STARTUP: AtomicRef<Startup> = AtomicRef::none();
 
-/// Sets what new threads get. Called before any is created.
+/// Sets the start-up values. Called before any thread is created.
 pub fn start(startup: Startup) {
     STARTUP.set(Some(Box::leak(Box::new(startup))));
 }
 
-/// Creates a thread of a SIP. `entry` has been checked to lie in the SIP's code. It does not run
-/// until it is made runnable.
+/// Creates a thread of a SIP. `entry` is already checked to lie in the SIP's code. The thread does not run until it is
+/// made runnable.
 pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument) -> Result<ThreadRef, Status> {
     let startup = STARTUP.get().ok_or(Status::WrongState)?;
     let stack = memory::allocate_stack().ok_or_else(|| used_up(Scarce::Threads))?;
@@ -232,7 +231,7 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
     thread.process.set(Some(process));
     thread.next.set(None);
     thread.cycles.store(0, Ordering::Relaxed);
-    // The count of waits goes on from the slot's last user, so that a waker's stale claim fails.
+    // The wait counter continues from the slot's last user, so that a waker's stale claim fails.
     let waits = thread.state.load(Ordering::Relaxed) & !3;
     thread.state.store(wait_word::with_state(waits.wrapping_add(4), RUNNABLE), Ordering::Relaxed);
     *thread.end.lock() = End::default();
@@ -253,15 +252,15 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
     Ok(thread)
 }
 
-/// What a new thread finds in its first register.
+/// Contents of a new thread's first register.
 pub enum Argument {
     /// The address of its thread block.
     ThreadBlock,
-    /// What the creator gave.
+    /// A word from the creator.
     Word(u64),
 }
 
-/// Frees the stack of a thread that no processor stands on any more.
+/// Frees the stack of a thread that no processor is on any more.
 pub fn bury(thread: ThreadRef) {
     memory::free_stack(thread.stack.swap(0, Ordering::AcqRel));
     let gone = {

@@ -1,4 +1,4 @@
-//! Deadlines: a queue in which each thread has one place at most (see [`alarm`](crate::alarm)).
+//! Deadlines: a queue with at most one entry per thread (see [`alarm`](crate::alarm)).
 
 use alloc::collections::BTreeSet;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use crate::sched;
 use crate::thread::THREADS;
 use crate::wait::{Ticket, Woken};
 
-/// Places: their times, and the threads'.
+/// Entries: expiry and thread.
 static PLACES: SpinLock<BTreeSet<(u64, u32)>> = SpinLock::new(BTreeSet::new());
 static NEXT: AtomicU64 = AtomicU64::new(NEVER);
 
-/// The first expiry, or NEVER.
+/// Returns the first expiry, or NEVER.
 pub fn next() -> u64 {
     NEXT.load(Ordering::Acquire)
 }
@@ -31,18 +31,18 @@ pub fn arm(deadline: u64, ticket: Ticket) {
     }
 }
 
-/// The wait has ended.
+/// Disarms the deadline after the wait.
 #[inline(always)]
 pub fn disarm(ticket: Ticket) {
     alarm::clear(&ticket.thread.alarm);
 }
 
-/// Gives a thread an earlier place.
+/// Inserts an earlier entry for a thread.
 fn insert(deadline: u64, ticket: Ticket) {
     let (alarm, index) = (&ticket.thread.alarm, ticket.thread.index());
     let mut places = PLACES.lock();
     let before = alarm.place();
-    // A concurrent call may have set one.
+    // A concurrent call may have set an earlier one.
     if before <= deadline {
         return;
     }
@@ -55,15 +55,15 @@ fn insert(deadline: u64, ticket: Ticket) {
     }
     drop(places);
     if earlier {
-        // An idle processor sleeps until what was the first expiry when it went idle.
+        // An idle processor sleeps until the expiry that was first when it went idle.
         sched::wake_idle_processor();
     }
 }
 
-/// Threads that are woken at once; of more, the rest when the processor leaves the kernel next.
+/// Maximum threads woken at once; the rest are woken when the processor next leaves the kernel.
 const AT_ONCE: usize = 64;
 
-/// Wakes those whose deadline has come. On a processor, outside any wait of the current thread.
+/// Wakes threads whose deadline has expired. On a processor, outside any wait of the current thread.
 pub fn expire() {
     if NEXT.load(Ordering::Acquire) == NEVER {
         return;
@@ -85,7 +85,7 @@ pub fn expire() {
             && deadline > now
             && deadline != NEVER
         {
-            // It waits for something later by now.
+            // By now it waits for a later deadline.
             places.insert((deadline, index));
             thread.alarm.swap_place(deadline);
         }

@@ -1,9 +1,8 @@
-//! Waiting: how a thread gives its processor away until something happens, and how it is woken.
+//! Waiting: blocking a thread until an event, and waking it.
 //!
-//! A thread begins a wait ([`begin`]), leaves tickets at the objects it waits for, and blocks
-//! ([`block`]). A ticket names the thread and the number of the wait, so a ticket that is used late
-//! does nothing. The first to use one wakes the thread; a wait is woken once at most. The waker may hand the
-//! thread what it waits for ([`HandOver`]).
+//! A thread begins a wait ([`begin`]), registers tickets at the objects it waits for, and blocks ([`block`]). A ticket
+//! names the thread and the number of the wait, so a stale ticket has no effect. The first use of one wakes the thread;
+//! a wait is woken at most once. The waker may hand over the result ([`HandOver`]).
 
 use alloc::collections::VecDeque;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -19,9 +18,9 @@ use crate::{arch, cpu, latency, sched, timers, wait_word};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Woken {
-    /// What it waited for may have happened.
+    /// The event may have occurred.
     Signalled = 0,
-    /// The deadline came.
+    /// The deadline expired.
     TimedOut = 1,
     /// Its SIP is being ended.
     Killed = 2,
@@ -47,7 +46,7 @@ impl Ticket {
         true
     }
 
-    /// Ends the wait and hands the thread this: whether it accepts that; `None` if the wait is over already.
+    /// Ends the wait and hands over a value. Returns whether the thread accepts it; `None` if the wait is over already.
     #[inline(always)]
     fn hand(self, what: u64) -> Option<bool> {
         if !self.claim(Woken::Signalled) {
@@ -58,7 +57,7 @@ impl Ticket {
         Some(taken)
     }
 
-    /// Like [`wake`](Ticket::wake), for a caller that is no processor of the machine.
+    /// Like [`wake`](Ticket::wake), for callers outside the processors.
     pub fn wake_from_outside(self, why: Woken) -> bool {
         if !self.claim(why) {
             return false;
@@ -77,9 +76,9 @@ impl Ticket {
     }
 }
 
-/// What the waker hands a thread, so that it need not look again at the object it waited for.
+/// A value handed over by the waker, so that the thread need not check the object again.
 ///
-/// The thread sets whether it accepts something before it leaves its ticket, with the object's lock held; after that
+/// The thread sets whether it accepts a value before it registers its ticket, with the object's lock held; after that
 /// only the waker that claimed the ticket writes, until the thread runs again.
 #[derive(Default)]
 pub struct HandOver {
@@ -92,19 +91,19 @@ const WANTED: u8 = 1;
 const GIVEN: u8 = 2;
 
 impl HandOver {
-    /// The thread accepts what it is handed in the wait that it begins.
+    /// Accepts a hand-over in the wait that begins.
     #[inline(always)]
     pub fn want(&self) {
         self.state.store(WANTED, Ordering::Relaxed);
     }
 
-    /// The thread accepts nothing and polls the object.
+    /// Accepts no hand-over; the thread polls the object.
     #[inline(always)]
     pub fn refuse(&self) {
         self.state.store(NOTHING, Ordering::Relaxed);
     }
 
-    /// What the thread was handed, once.
+    /// Takes the value handed over.
     #[inline(always)]
     pub fn take(&self) -> Option<u64> {
         let given = self.state.load(Ordering::Relaxed) == GIVEN;
@@ -137,13 +136,13 @@ pub fn cancel(ticket: Ticket) -> bool {
     wait_word::cancel(&ticket.thread.state, ticket.state)
 }
 
-/// Blocks the current thread until its ticket is used or the deadline comes. No lock may be held,
-/// and nothing on the stack may need to be dropped: the SIP may end here.
+/// Blocks the current thread until its ticket is used or the deadline expires. No lock may be held, and nothing on the
+/// stack may need to be dropped: the SIP may end here.
 pub fn block(ticket: Ticket, deadline: u64) -> Woken {
     let dying = ticket.thread.owner().is_none_or(|process| process.is_dying());
     if dying && cancel(ticket) {
-        // This processor may not have the flag yet. The thread must end on its way out of the kernel all the same:
-        // `Closed` returns no words to a dying SIP, which would take the stale words in its buffer for blocks.
+        // This processor may not have the flag yet. The thread must still end on its way out of the kernel: `Closed`
+        // returns no words to a dying SIP, which would take the stale words in its buffer for blocks.
         arch::cpu_set_pending(PENDING_KILL);
         return Woken::Killed;
     }
@@ -177,21 +176,21 @@ fn give_processor_away(current: ThreadRef) {
     }
 }
 
-/// Tickets that are used in one go, before other threads get to run.
+/// Maximum tickets used at once, before other threads run.
 const AT_ONCE: usize = 64;
-/// Tickets for which an empty queue keeps room.
+/// Capacity that an empty queue keeps, in tickets.
 const KEPT_TICKETS: usize = 16;
 
-/// Tickets of objects with many, to be used by whatever processor has the time.
+/// Tickets of objects with many waiters, to be used by any processor.
 static LATER: SpinLock<VecDeque<Waiters>> = SpinLock::new(VecDeque::new());
 static HAVE_LATER: AtomicBool = AtomicBool::new(false);
 
-/// Whether there are threads to wake by [`wake_later`].
+/// Whether [`wake_later`] has threads to wake.
 pub fn has_later() -> bool {
     HAVE_LATER.load(Ordering::Acquire)
 }
 
-/// Wakes some of the threads that an earlier wake-up had to defer.
+/// Wakes some of the threads deferred by an earlier wake-up.
 pub fn wake_later() {
     if !has_later() {
         return;
@@ -203,7 +202,7 @@ pub fn wake_later() {
     waiters.wake_all();
 }
 
-/// Threads that wait for one object, in order.
+/// Threads waiting for one object, in order.
 #[derive(Default)]
 pub struct Waiters {
     queue: VecDeque<Ticket>,
@@ -218,13 +217,13 @@ impl Ticket {
 impl Waiters {
     /// Adds a ticket.
     pub fn add(&mut self, ticket: Ticket) {
-        // An object that is named twice in one wait gets one ticket.
+        // An object named twice in one wait gets one ticket.
         if !self.queue.back().is_some_and(|last| last.is_same(ticket)) {
             self.queue.push_back(ticket);
         }
     }
 
-    /// Shrinks a queue that had many waiters once.
+    /// Shrinks a queue that once had many waiters.
     #[inline(always)]
     fn trim(&mut self) {
         if self.queue.is_empty() && self.queue.capacity() > KEPT_TICKETS {
@@ -232,13 +231,13 @@ impl Waiters {
         }
     }
 
-    /// Takes a thread's tickets out.
+    /// Removes a thread's tickets.
     pub fn remove(&mut self, thread: ThreadRef) {
         self.queue.retain(|ticket| !core::ptr::eq(ticket.thread, thread));
         self.trim();
     }
 
-    /// Wakes the first that still waits; the thread.
+    /// Wakes the first valid waiter and returns it.
     pub fn wake_one(&mut self) -> Option<ThreadRef> {
         while let Some(ticket) = self.queue.pop_front() {
             if ticket.wake(Woken::Signalled) {
@@ -249,7 +248,7 @@ impl Waiters {
         None
     }
 
-    /// Wakes the first waiter and hands it this. True if it accepts; false if it polls or there is no waiter.
+    /// Wakes the first waiter and hands over a value. True if it accepts; false if it polls or there is no waiter.
     #[inline(always)]
     pub fn hand_to_one(&mut self, what: u64) -> bool {
         while let Some(ticket) = self.queue.pop_front() {
@@ -261,7 +260,7 @@ impl Waiters {
         false
     }
 
-    /// Takes the first ticket that is still good, without using it.
+    /// Takes the first valid ticket, without using it.
     pub fn take_one(&mut self) -> Option<Ticket> {
         while let Some(ticket) = self.queue.pop_front() {
             if ticket.thread.state.load(Ordering::Acquire) == ticket.state {
@@ -271,7 +270,7 @@ impl Waiters {
         None
     }
 
-    /// Wakes all: if they are many, the last of them a little later.
+    /// Wakes all waiters; if there are many, the rest later.
     pub fn wake_all(&mut self) {
         for _ in 0..AT_ONCE {
             let Some(ticket) = self.queue.pop_front() else { break };
@@ -285,7 +284,7 @@ impl Waiters {
         self.trim();
     }
 
-    /// Forgets all, without waking anybody; the room for them stays.
+    /// Drops all tickets without waking; keeps the capacity.
     pub fn clear(&mut self) {
         self.queue.clear();
     }

@@ -1,4 +1,4 @@
-//! The word that says what a thread does, and the three steps of a wait on it.
+//! Word with a thread's state, and the three steps of a wait on it.
 //!
 //! Generic over the atomic, so that a model checker can explore every interleaving (see
 //! `tests/wait_word.rs`). The two low bits are the state; the rest counts waits, so that a claim on an
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub const RUNNING: u32 = 0;
 /// In a run queue.
 pub const RUNNABLE: u32 = 1;
-/// It waits; the count in the upper bits says for which wait.
+/// Waiting; the count in the upper bits identifies the wait.
 pub const BLOCKED: u32 = 2;
 /// It has ended.
 pub const ENDED: u32 = 3;
@@ -42,14 +42,14 @@ impl Word for AtomicU32 {
     }
 }
 
-/// The word with another state.
+/// Returns the word with another state.
 #[inline(always)]
 pub const fn with_state(word: u32, state: u32) -> u32 {
     (word & !3) | state
 }
 
-/// Begins a wait of the running thread: the word that tickets for this wait carry. The swap's barrier
-/// makes sure that either the thread sees that it is to end, or its killer sees it wait.
+/// Begins a wait of the running thread and returns the word that its tickets carry. The swap's barrier ensures that
+/// either the thread sees that it must end, or its killer sees it wait.
 #[inline(always)]
 pub fn begin(word: &impl Word) -> u32 {
     let waiting = with_state(word.read(), BLOCKED).wrapping_add(4);
@@ -63,7 +63,7 @@ pub fn claim(word: &impl Word, waiting: u32) -> bool {
     word.exchange(waiting, with_state(waiting, RUNNABLE))
 }
 
-/// The thread itself gives the wait up: false if it has been claimed.
+/// Cancels the wait from the thread itself; false if it has been claimed.
 #[inline(always)]
 pub fn cancel(word: &impl Word, waiting: u32) -> bool {
     word.exchange(waiting, with_state(waiting, RUNNING))

@@ -60,7 +60,7 @@ fn with_place(place: u64) -> Arc<Modelled> {
 fn a_deadline_that_is_set_while_the_place_is_used_up_is_not_forgotten() {
     loom::model(|| {
         let words = with_place(5);
-        // The queue's lock, and the time of the thread's place in the queue.
+        // The queue's lock, and the expiry of the thread's entry in the queue.
         let queue = Arc::new(Mutex::new(Some(5)));
         let expiring = {
             let (words, queue) = (words.clone(), queue.clone());
@@ -96,7 +96,7 @@ fn a_wait_is_never_seen_with_the_earlier_deadline_of_another() {
             let words = words.clone();
             thread::spawn(move || alarm::wanted(&*words))
         };
-        // The first wait ends, and the next is to last longer.
+        // The first wait ends, and the next has a later deadline.
         alarm::clear(&*words);
         alarm::set(&*words, 10, 2);
         let (deadline, wait) = expiring.join().expect("the queue ends");

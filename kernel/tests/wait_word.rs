@@ -101,7 +101,7 @@ fn a_thread_that_goes_to_sleep_while_it_is_killed_either_sees_that_or_is_woken()
         let killer = {
             let (word, dying) = (word.clone(), dying.clone());
             thread::spawn(move || {
-                // A swap, as in `lifecycle::end`: a barrier between the mark and the look at the thread.
+                // A swap, as in `lifecycle::end`: a barrier between the mark and the check of the thread.
                 dying.swap(true, Ordering::SeqCst);
                 fence(Ordering::SeqCst);
                 let state = word.0.load(Ordering::SeqCst);

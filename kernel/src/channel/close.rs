@@ -14,7 +14,7 @@ use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
 use crate::{memory, preempt};
 
-/// Closes an endpoint of the caller's.
+/// Closes an endpoint of the caller.
 pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
     let inner = endpoint.lock_owned(caller)?;
     caller.endpoints.lock().remove(endpoint.index());
@@ -28,8 +28,8 @@ pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
     Ok(())
 }
 
-/// Closes endpoints that are in nobody's list, and those in messages that wait for them. A work list
-/// rather than recursion: a SIP may nest endpoints in messages deeper than a stack.
+/// Closes endpoints that are in no list, and those in messages queued for them. A work list rather than recursion: a
+/// SIP may nest endpoints in messages deeper than a stack.
 pub fn close_all(mut endpoints: Vec<EndpointRef>) {
     while let Some(endpoint) = endpoints.pop() {
         preempt::pause();
@@ -46,7 +46,7 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     let Some(contract) = inner.contract else { return };
     let side = &mut inner.sides[endpoint.side as usize];
     let (first, count) = (side.head, side.waiting);
-    // What waits for it is dropped when the lock is free.
+    // The queued messages are dropped after the lock is released.
     let waiting = if count > 0 { core::mem::take(&mut side.queue) } else { Vec::new() };
     let set = match side.waiter {
         Waiter::Set { set, .. } => Some(set),
@@ -54,7 +54,7 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     };
     let home = side.close();
     let both_closed = inner.sides[endpoint.side.peer() as usize].place == Place::Closed;
-    // Nobody can ask any more, and the text is memory. It is freed when the lock is free, as large queues are.
+    // No caller can query it any more, and the text is memory. Freed after the lock is released, as are large queues.
     let _speakers = both_closed.then(|| inner.sides.each_mut().map(|side| side.speaker.take()));
     let _queues = both_closed.then(|| {
         let kept_words = if memory::is_low() { 0 } else { KEPT_WORDS };
@@ -71,7 +71,7 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
     }
     drop(inner);
     if let Some(set) = set {
-        // A set that is gone has nothing to forget.
+        // A set that is gone needs no update.
         let _ = crate::sync::forget(set);
     }
     if both_closed {
@@ -94,17 +94,17 @@ fn close_locked(endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, mor
 }
 
 impl Side {
-    /// Its queue, unless that is so small that it stays with the slot.
+    /// Takes the queue, unless it is small enough to stay with the slot.
     fn take_queue(&mut self, kept_words: usize) -> Vec<u64> {
         if self.queue.len() <= kept_words { Vec::new() } else { core::mem::take(&mut self.queue) }
     }
 }
 
-/// Gives back the queues that stayed with free slots.
+/// Frees the queues kept by free slots.
 pub fn trim() {
     for channel in preempt::pausing(CHANNELS.all()).filter(|channel| !channel.is_live()) {
         let mut inner = channel.inner.lock();
-        // Checked again under the lock: a channel that is created now gets its queues with it held.
+        // Checked again under the lock: a channel being created gets its queues with it held.
         if !channel.is_live() {
             let _queues = inner.sides.each_mut().map(|side| core::mem::take(&mut side.queue));
             drop(inner);
@@ -112,7 +112,7 @@ pub fn trim() {
     }
 }
 
-/// Frees the blocks of an undeliverable message, and collects its endpoints to be closed.
+/// Frees the blocks of an undeliverable message, and collects its endpoints for closing.
 pub(super) fn drop_message(message: &Monitored, words: &[u64], endpoints: &mut Vec<EndpointRef>) {
     let mut at = message.shape.scalar_words as usize;
     for _ in &message.shape.blocks {
@@ -129,7 +129,7 @@ pub(super) fn drop_message(message: &Monitored, words: &[u64], endpoints: &mut V
     }
 }
 
-/// Leaves a lent block at the endpoint that lent it; false if that is closed.
+/// Returns a lent block to the endpoint that lent it; false if that is closed.
 pub(super) fn bring_home(lender: u64, block: BlockRef) -> bool {
     let Ok(endpoint) = super::endpoint(lender) else { return false };
     let mut inner = endpoint.channel.inner.lock();

@@ -1,14 +1,14 @@
-//! Loans: which account a lent block counts against, and where it goes when its borrower gives it up.
+//! Loans: the account charged for a lent block, and the destination of one that its borrower gives up.
 //!
-//! A loan is charged to its first lender, whoever holds it, so that no client can make a service pay by lending it
-//! something, or by leaving its replies unread. When that SIP closes the endpoint over which it lent the block, the
-//! next lender with an open endpoint pays, or else the holder.
+//! A loan is charged to its first lender, whichever process holds it, so that no client can make a service pay by
+//! lending it a block, or by leaving its replies unread. When that SIP closes the endpoint over which it lent the
+//! block, the next lender with an open endpoint pays, or else the holder.
 //!
-//! When a borrower dies or drops a block, it goes to the endpoint of its last lender, to be handed over together with
-//! `ChannelClosed`; if that endpoint is closed, to the one before; and is freed when there is none.
+//! When a borrower dies or drops a block, the block returns to the endpoint of its last lender, delivered together with
+//! `ChannelClosed`; if that endpoint is closed, to the previous lender's; if none is open, it is freed.
 //!
-//! A SIP that ends may leave blocks charged to it: loans held by others, and blocks in unread messages. From then on
-//! others pay for those ([`disinherit_blocks`]); otherwise they would be free.
+//! A SIP that ends may leave blocks charged to it: loans held by others, and blocks in unread messages. These are
+//! recharged to others ([`disinherit_blocks`]); otherwise they would be free of charge.
 
 use core::sync::atomic::Ordering;
 
@@ -17,20 +17,20 @@ use crate::exheap::{self, BLOCKS, BlockRef, Freeing};
 use crate::preempt;
 use crate::process::ProcessRef;
 
-/// Frees a block that its owner gives up: sends it home if it is lent, else frees it and all that is attached. The
-/// block is in no list and no lock is held; the caller may be preempted.
+/// Disposes of a block that its owner gives up: returns it to its lender if it is lent, else frees it and all attached
+/// blocks. The block is in no list and no lock is held; the caller may be preempted.
 pub fn dispose(block: BlockRef) {
     if !send_home(block) {
         exheap::free(block);
     }
 }
 
-/// The first part of [`dispose`]: nothing is left to free if the block went home.
+/// First part of [`dispose`]: nothing is left to free if the block returned to its lender.
 pub fn begin_disposal(block: BlockRef) -> Option<Freeing> {
     (!send_home(block)).then(|| exheap::begin_free(block))
 }
 
-/// Leaves a block at the endpoint of its last lender whose endpoint is open; false if there is none.
+/// Returns a block to the last lender whose endpoint is open; false if there is none.
 fn send_home(block: BlockRef) -> bool {
     while let Some(lender) = block.pop_loan() {
         if close::bring_home(lender, block) {
@@ -40,12 +40,12 @@ fn send_home(block: BlockRef) -> bool {
     false
 }
 
-/// The first lender whose endpoint is open. The caller holds no lock.
+/// Returns the first lender whose endpoint is open. The caller holds no lock.
 fn first_lender(block: BlockRef) -> Option<ProcessRef> {
     block.lenders().find_map(owner_of)
 }
 
-/// Gives a SIP a block out of a message. The caller holds no lock.
+/// Makes a SIP the owner of a block from a message. The caller holds no lock.
 #[inline(always)]
 pub(super) fn receive_block(process: ProcessRef, block: BlockRef) {
     if block.is_lent() {
@@ -64,12 +64,12 @@ fn receive_loan(process: ProcessRef, block: BlockRef) {
     }
 }
 
-/// A SIP has closed an endpoint with loans out: finds who pays for them. Scans all blocks, because few close before
-/// what they lent is back.
+/// Recharges the outstanding loans of a SIP that closed an endpoint. Scans all blocks, because few endpoints close with
+/// loans outstanding.
 #[cold]
 pub(super) fn settle_loans(lender: ProcessRef) {
     for block in preempt::pausing(BLOCKS.iter()).filter(|block| block.is_charged_to(lender) && block.is_lent()) {
-        // For its receiver, if it is in a message.
+        // Settled by its receiver, if it is in a message.
         block.is_unsettled.store(true, Ordering::Relaxed);
         charge_other(block, lender);
     }
@@ -87,7 +87,7 @@ fn charge_other(block: BlockRef, payer: ProcessRef) {
     }
 }
 
-/// Finds others to pay for blocks of a SIP that is being ended and has given up its own.
+/// Recharges blocks of a SIP that is ending and has given up its own.
 #[inline(always)]
 pub fn disinherit_blocks(process: ProcessRef) {
     if process.block_bytes.load(Ordering::Relaxed) != 0 {
@@ -107,7 +107,7 @@ fn find_heirs(process: ProcessRef) {
 pub(super) fn charge_receiver(block: BlockRef, sender: ProcessRef, receiver: ProcessRef) {
     if block.is_charged_to(sender) {
         exheap::charge(block, receiver);
-        // It may be lent by another, who is found when it is received.
+        // It may be lent by another SIP, which is determined on receipt.
         block.is_unsettled.store(true, Ordering::Relaxed);
     }
 }

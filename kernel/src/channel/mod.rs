@@ -1,13 +1,13 @@
 //! Channels: two endpoints, a bounded queue for each, and the contract's monitor on every message.
 //!
-//! Ownership: an endpoint belongs to a SIP (and is in its list), or to a message, or is closed. A
-//! queued message owns its blocks and endpoints. The channel's slot is free when both ends are closed.
-//! Death: a SIP's end closes its endpoints one by one; closing drops what waits for
-//! that end (blocks are freed or go home, endpoints are closed in turn) and leaves what waits for the
-//! peer, which sees `Closed` after that, and after every block it lent over the channel is home.
+//! Ownership: an endpoint belongs to a SIP (and is in its list), or to a message, or is closed. A queued message owns
+//! its blocks and endpoints. The channel's slot is free when both ends are closed.
+//! Death: when a SIP ends, its endpoints are closed one by one. Closing an end drops the messages queued for it (blocks
+//! are freed or return to their lenders, endpoints are closed in turn) and keeps those queued for the peer, which sees
+//! `Closed` after them, and after the return of every block it lent over the channel.
 //!
-//! Accounts: a channel counts against its creator until both ends are closed. If the creator ends before, it counts
-//! against a holder of an end, and from then on against each new holder ([`disinherit`]).
+//! Accounting: a channel is charged to its creator until both ends are closed. If the creator ends before, it is
+//! charged to the holder of an end, and from then on to each new holder ([`disinherit`]).
 //!
 //! One lock for each channel. Endpoints that travel are taken out of their own channel first, so that
 //! no two channels are ever locked at once.
@@ -51,15 +51,15 @@ const NO_BLOCK: u32 = u32::MAX;
 /// Maximum words of a queue that a free slot keeps for its next channel.
 const KEPT_WORDS: usize = 64;
 
-/// Where an endpoint is.
+/// Location of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere: it is closed.
+    /// Closed.
     #[default]
     Closed,
-    /// A SIP has it.
+    /// Owned by a SIP.
     Owned,
-    /// In a message that waits for the endpoint with this handle; 0 while it passes from a SIP to its child.
+    /// In a message queued for the endpoint with this handle; 0 while it passes from a SIP to its child.
     InMessage(u64),
 }
 
@@ -75,8 +75,8 @@ enum Waiter {
 }
 
 impl Waiter {
-    /// Whether nobody waits here any more: a wait that timed out or was for several objects leaves its
-    /// ticket behind, and a set that is closed its name.
+    /// Whether the waiter is stale: a wait that timed out or was for several objects leaves its ticket behind, and a
+    /// closed set its name.
     fn is_over(self) -> bool {
         match self {
             Waiter::Nobody => true,
@@ -86,43 +86,43 @@ impl Waiter {
     }
 }
 
-/// What one end knows and has.
+/// State of one end.
 #[derive(Default)]
 pub struct Side {
-    /// Where it is.
+    /// Its location.
     pub place: Place,
     /// The SIP that owns it.
     pub owner: Option<ProcessRef>,
-    /// The principal that it speaks for: its owner's, or its last owner's.
+    /// The principal it speaks for: its owner's, or its last owner's.
     pub speaker: Option<Principal>,
     /// Process id of its delegator, or 0. The next owner then speaks for the speaker, too.
     delegated_by: u64,
-    /// What the text of a speaker takes that was made when the end was delegated.
+    /// Bytes of the speaker's text made on delegation.
     speaker_bytes: u32,
     /// The contract's state as this end sees it.
     pub state: u16,
-    /// Messages that wait for it.
+    /// Number of messages queued for it.
     pub waiting: u32,
     head: u32,
-    /// Messages to it; the contract says how many there can be.
+    /// Queued messages, bounded by the contract.
     queue: Vec<u64>,
     waiter: Waiter,
     pub(crate) loans_out: u32,
     home: u32,
 }
 
-/// What the lock guards.
+/// The part guarded by the lock.
 #[derive(Default)]
 pub struct Inner {
     /// The contract.
     pub contract: Option<&'static Contract>,
     /// The two ends.
     pub sides: [Side; 2],
-    /// The SIP that it counts against, with its process id.
+    /// The SIP charged for it, with its process id.
     payer: Option<(ProcessRef, u64)>,
-    /// Whether its creator is gone.
+    /// Whether its creator has ended.
     is_inherited: bool,
-    /// Bytes that it takes.
+    /// Bytes charged.
     bytes: u32,
 }
 
@@ -146,22 +146,22 @@ impl Listed for Endpoints {
     }
 }
 
-/// An end of a channel, as a handle names it.
+/// An end of a channel, as named by a handle.
 #[derive(Clone, Copy)]
 pub struct EndpointRef {
     /// The channel.
     pub channel: &'static Slot<Channel>,
-    /// Which end.
+    /// The end.
     pub side: SideIndex,
     /// Generation of the channel that the handle carried.
     pub generation: u32,
 }
 
-/// Why a message was not taken.
+/// Reason why a message was not sent.
 pub enum SendError {
-    /// The endpoint is not the caller's.
+    /// The endpoint does not belong to the caller.
     Status(Status),
-    /// The message breaks the contract: how.
+    /// The message violates the contract; a description.
     Violation(String),
 }
 
@@ -171,18 +171,18 @@ impl From<Status> for SendError {
     }
 }
 
-/// What a receive found.
+/// Result of a receive.
 pub enum Received {
     /// A message, with this word.
     Message(u64),
-    /// The peer is gone; lent blocks that came home are in the buffer.
+    /// The peer is gone; returned loans are in the buffer.
     Closed,
     /// Nothing yet.
     Nothing,
 }
 
 impl EndpointRef {
-    /// Its number, as handles and lists carry it.
+    /// Its number, as carried by handles and lists.
     #[inline(always)]
     pub fn index(self) -> u32 {
         self.channel.index() << 1 | self.side as u32
@@ -198,7 +198,7 @@ impl EndpointRef {
         EndpointRef { side: self.side.peer(), ..self }
     }
 
-    /// Locks the channel if this end is the caller's.
+    /// Locks the channel if the caller owns this end.
     #[inline(always)]
     pub fn lock_owned(self, caller: ProcessRef) -> Result<SpinGuard<'static, Inner>, Status> {
         let inner = self.channel.inner.lock();
@@ -212,7 +212,7 @@ impl EndpointRef {
     }
 }
 
-/// The endpoint that a handle names. Whether it belongs to the caller is checked with the channel locked.
+/// Resolves a handle to an endpoint. Its ownership is checked with the channel locked.
 #[inline(always)]
 pub fn endpoint(handle: u64) -> Result<EndpointRef, Status> {
     let (index, generation) = handle::decode(handle, Kind::Endpoint)?;
@@ -222,20 +222,20 @@ pub fn endpoint(handle: u64) -> Result<EndpointRef, Status> {
 }
 
 impl Side {
-    /// Makes it an end that a SIP has which speaks for this principal. It is as [`close`](Side::close) leaves one.
+    /// Opens an end, left by [`close`](Side::close), for this owner and principal.
     fn open(&mut self, owner: ProcessRef, speaker: Option<Principal>) {
         self.place = Place::Owned;
         self.owner = Some(owner);
         self.speaker = speaker;
         self.home = NO_BLOCK;
-        // What was lent before it was closed may have been returned since.
+        // Blocks lent before it was closed may have been returned since.
         self.loans_out = 0;
     }
 
-    /// Allocates its queue of this many words; false if memory is short.
+    /// Allocates a queue of this many words; false if memory is short.
     #[inline(always)]
     fn fit_queue(&mut self, words: usize) -> bool {
-        // Stale words of the slot's last channel are never read: a message is read as far as it was written.
+        // Stale words of the slot's last channel are never read: a message is read only as far as it was written.
         self.queue.len() == words || self.make_queue(words)
     }
 
@@ -248,7 +248,7 @@ impl Side {
         true
     }
 
-    /// Closes it: all but the speaker and the queue is reset. Returns what came home.
+    /// Closes it: resets all but the speaker and the queue. Returns the first of the returned loans.
     fn close(&mut self) -> u32 {
         let home = core::mem::replace(&mut self.home, NO_BLOCK);
         self.place = Place::Closed;
@@ -270,7 +270,7 @@ impl Inner {
         self.sides[side as usize].queue.get_mut(position * words..(position + 1) * words)
     }
 
-    /// The free slot for the next message to `side`.
+    /// Returns the free slot for the next message to `side`.
     #[inline(always)]
     fn next_slot(&mut self, side: SideIndex) -> Option<&mut [u64]> {
         let bound = self.contract?.bounds[side as usize];
@@ -309,7 +309,7 @@ impl Inner {
     }
 }
 
-/// Creates a channel whose ends both belong to the caller.
+/// Creates a channel with both ends owned by the caller.
 pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(EndpointRef, EndpointRef), Status> {
     let words = contract.bounds.map(|bound| bound as usize * contract.slot_words);
     let bytes = size_of::<Slot<Channel>>() + (words[0] + words[1]) * size_of::<u64>();
@@ -344,13 +344,13 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     Ok((importer, exporter))
 }
 
-/// The endpoint with this number of a channel that is alive.
+/// Returns the endpoint with this number of a live channel.
 pub fn endpoint_at(channel: &'static Slot<Channel>, index: u32) -> EndpointRef {
     let side = if index & 1 == 0 { SideIndex::Importer } else { SideIndex::Exporter };
     EndpointRef { channel, side, generation: channel.generation() }
 }
 
-/// Gives an endpoint that is in no SIP's list to a SIP.
+/// Gives an endpoint that is in no list to a SIP.
 pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     let mut speaker = process.principal();
     let mut speaker_bytes = 0;
@@ -358,7 +358,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     let side = &mut inner.sides[endpoint.side as usize];
     let delegator = core::mem::take(&mut side.delegated_by);
     if delegator != 0 {
-        // Nobody else has the endpoint, so the speaker stays what it is.
+        // No other holder of the endpoint exists, so the speaker does not change.
         let before = side.speaker.clone();
         drop(inner);
         speaker = delegated(process, delegator, before, speaker);
@@ -368,7 +368,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     let side = &mut inner.sides[endpoint.side as usize];
     side.place = Place::Owned;
     side.owner = Some(process);
-    // Freed, if it was the last, when the lock is free.
+    // Freed, if it was the last, after the lock is released.
     let _before = core::mem::replace(&mut side.speaker, speaker);
     let speaker_before = core::mem::replace(&mut side.speaker_bytes, speaker_bytes);
     if inner.is_inherited || speaker_before != speaker_bytes {
@@ -378,7 +378,7 @@ pub fn adopt_endpoint(process: ProcessRef, endpoint: EndpointRef) {
     drop(inner);
 }
 
-/// The speaker of an endpoint that was delegated before it came to `process`.
+/// Returns the speaker of an endpoint that was delegated before `process` received it.
 #[cold]
 fn delegated(
     process: ProcessRef,
@@ -397,7 +397,7 @@ fn delegated(
     }))
 }
 
-/// Marks an endpoint of the caller's so that its next owner speaks for its speaker, too.
+/// Marks an endpoint of the caller so that its next owner speaks for its speaker, too.
 pub fn delegate(caller: ProcessRef, endpoint: EndpointRef) -> Result<(), Status> {
     let mut inner = endpoint.lock_owned(caller)?;
     inner.sides[endpoint.side as usize].delegated_by = caller.id.load(Ordering::Relaxed);

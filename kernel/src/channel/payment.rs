@@ -1,7 +1,7 @@
-//! The account that a channel counts against, and those of blocks in messages of a SIP that is gone.
+//! Accounts charged for channels, and for blocks in messages of a SIP that has ended.
 //!
-//! As long as the creator lives, it pays, wherever the ends are: nobody can make a service pay by giving it endpoints.
-//! After that a holder of an end pays, the importer's first, and from then on each new holder.
+//! The creator pays while it lives, wherever the ends are: no SIP can make a service pay by giving it endpoints. After
+//! that the holder of an end pays, the importer's first, and from then on each new holder.
 
 use core::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::process::ProcessRef;
 use crate::{exheap, preempt};
 
 impl Inner {
-    /// Takes the channel off its payer's account.
+    /// Refunds the channel to its payer.
     pub(super) fn refund(&mut self) {
         if let Some((payer, id)) = self.payer.take() {
             payer.refund_channel(id, self.bytes as usize);
@@ -26,12 +26,12 @@ impl Inner {
         self.payer = Some((process, process.id.load(Ordering::Relaxed)));
     }
 
-    /// A SIP that has an end.
+    /// Returns a SIP that owns an end.
     fn holder(&self) -> Option<ProcessRef> {
         self.sides.iter().filter(|side| side.place == Place::Owned).find_map(|side| side.owner)
     }
 
-    /// An end in a message: the endpoint that the message waits for.
+    /// For an end in a message, returns the endpoint that the message is queued for.
     fn way(&self) -> Option<EndpointRef> {
         self.sides.iter().find_map(|side| match side.place {
             Place::InMessage(towards) => super::endpoint(towards).ok(),
@@ -40,13 +40,13 @@ impl Inner {
     }
 }
 
-/// A SIP has been given an end, whose speaker's text takes more or less than that before.
+/// Adjusts the charge after a SIP received an end whose speaker's text has another size than before.
 #[cold]
 pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: u32, speaker_bytes: u32) {
     let before = inner.bytes;
     inner.bytes = before - speaker_before + speaker_bytes;
     if inner.is_inherited {
-        // Refunded as it was charged.
+        // Refunded by the amount charged.
         let now = core::mem::replace(&mut inner.bytes, before);
         inner.refund();
         inner.bytes = now;
@@ -56,8 +56,8 @@ pub(super) fn adopted(inner: &mut Inner, process: ProcessRef, speaker_before: u3
     }
 }
 
-/// Finds others to pay for channels of a SIP that is being ended and has closed its own ends: those of which it gave
-/// both ends away. Looks at all channels, because few SIPs leave any.
+/// Recharges channels of a SIP that is ending and has closed its own ends: those of which it gave both ends away. Scans
+/// all channels, because few SIPs leave any.
 pub fn disinherit(process: ProcessRef) {
     if process.paid_channels() == 0 {
         return;
@@ -73,7 +73,7 @@ pub fn disinherit(process: ProcessRef) {
             inner.charge(holder);
             continue;
         }
-        // In a message: the receiver-to-be pays already, and then the receiver.
+        // In a message: the future receiver pays already, and then the receiver.
         let Some(way) = inner.way() else { continue };
         let generation = channel.generation();
         drop(inner);
@@ -88,7 +88,7 @@ pub fn disinherit(process: ProcessRef) {
     }
 }
 
-/// The SIP that has an end of this handle, if it is open.
+/// Returns the owner of the endpoint with this handle, if it is open.
 pub(super) fn owner_of(endpoint: u64) -> Option<ProcessRef> {
     let endpoint = super::endpoint(endpoint).ok()?;
     let inner = endpoint.channel.lock();
@@ -96,14 +96,14 @@ pub(super) fn owner_of(endpoint: u64) -> Option<ProcessRef> {
     side.owner.filter(|_| side.place == Place::Owned && endpoint.channel.generation() == endpoint.generation)
 }
 
-/// Has the receivers pay for the blocks in messages of a SIP that is being ended. Looks at all channels, because few
-/// SIPs leave such messages.
+/// Charges the receivers for the blocks in messages of a SIP that is ending. Scans all channels, because few SIPs leave
+/// such messages.
 pub(super) fn charge_receivers(sender: ProcessRef) {
     for channel in preempt::pausing(CHANNELS.iter()) {
         let inner = channel.lock();
         let Some(contract) = inner.contract else { continue };
         for (side, &bound) in inner.sides.iter().zip(&contract.bounds) {
-            // An end at which messages wait does not move by a message, so it has an owner.
+            // An end with queued messages is never itself moved by a message, so it has an owner.
             let Some(receiver) = side.owner else { continue };
             for number in 0..side.waiting {
                 let start = ((side.head + number) % bound.max(1)) as usize * contract.slot_words;
@@ -134,7 +134,7 @@ mod tests {
     use alloc::string::String;
     use alloc::vec;
 
-    /// The contract with the largest queues that there can be.
+    /// The contract with the largest possible queues.
     fn largest() -> &'static Contract {
         let message = |name: &str, direction| MessageShape {
             name: String::from(name),

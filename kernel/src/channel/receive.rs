@@ -1,4 +1,4 @@
-//! Receiving, and waiting for something to receive.
+//! Receiving, and waiting for a message.
 
 use core::sync::atomic::Ordering;
 
@@ -15,14 +15,14 @@ use crate::sync::{Membership, SyncRef};
 use crate::thread::MessageBuffer;
 use crate::wait::{self, Ticket, Woken};
 
-/// Takes the next message off the queue into the buffer.
+/// Dequeues the next message into the buffer.
 #[inline(always)]
 pub fn try_receive(caller: ProcessRef, endpoint: EndpointRef, buffer: MessageBuffer) -> Result<Received, Status> {
     let inner = endpoint.lock_owned(caller)?;
     if inner.is_ready(endpoint.side) { take(caller, endpoint, inner, buffer) } else { Ok(Received::Nothing) }
 }
 
-/// The same; where there is nothing, puts the endpoint into a wait set. What comes next is announced there.
+/// The same, but joins the endpoint to a wait set if the queue is empty; later messages are announced there.
 #[inline(always)]
 pub fn receive_or_join(
     caller: ProcessRef,
@@ -45,7 +45,7 @@ pub fn receive_or_join(
     Ok(Received::Nothing)
 }
 
-/// Takes what is there: the first message, or the end of the channel.
+/// Takes the first message, or the end of the channel.
 #[inline(always)]
 fn take(
     caller: ProcessRef,
@@ -68,7 +68,7 @@ fn take(
     let tag = (word & 0xffff) as usize;
     let message = contract.message(tag).ok_or(Status::BadHandle)?;
     buffer.write_words(&slot[1..=message.words]);
-    // The sender's state allowed it, and we follow the same path, so there is a next state.
+    // The sender's state allowed it, and both sides follow the same path, so there is a next state.
     inner.sides[endpoint.side as usize].state = contract.next(state, tag).unwrap_or(state);
     drop(inner);
     if !message.plain {
@@ -77,7 +77,7 @@ fn take(
     Ok(Received::Message(word))
 }
 
-/// Makes the receiver the owner of what a message carries.
+/// Makes the receiver the owner of the blocks and endpoints of a message.
 #[inline(always)]
 fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
     let mut at = message.shape.scalar_words as usize;
@@ -88,7 +88,7 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
                 buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
                 buffer.set(at + 2, block.size() as u64);
             }
-            // Not the words of the sender, which the receiver's runtime would believe.
+            // Not the sender's words, which the receiver's runtime would trust.
             Err(_) => (at..at + BLOCK_WORDS).for_each(|word| buffer.set(word, 0)),
         }
         at += BLOCK_WORDS;
@@ -102,7 +102,7 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
     }
 }
 
-/// Gives the lent blocks that came home to their lender: as many as the buffer holds.
+/// Delivers returned loans to their lender, as many as the buffer holds.
 #[inline(never)]
 fn hand_home(caller: ProcessRef, endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, buffer: MessageBuffer) {
     let mut count = 0;
@@ -150,7 +150,7 @@ pub fn receive(
                 return Err(Status::TimedOut);
             }
             Woken::Killed => {
-                // Nothing came home.
+                // No loans returned.
                 buffer.set(0, 0);
                 return Err(Status::Closed);
             }
@@ -158,7 +158,7 @@ pub fn receive(
     }
 }
 
-/// Leaves a waiter at an endpoint; false if there is something to receive already.
+/// Registers a waiter at an endpoint; false if it is readable already.
 #[inline(always)]
 fn register(caller: ProcessRef, endpoint: EndpointRef, waiter: Waiter) -> Result<bool, Status> {
     let mut inner = endpoint.lock_owned(caller)?;
@@ -185,17 +185,17 @@ fn unregister(endpoint: EndpointRef, ticket: Ticket) {
     }
 }
 
-/// Leaves a thread's ticket at an endpoint, for a wait for several objects; true if it is ready.
+/// Registers a thread's ticket at an endpoint, for a wait for several objects; true if it is ready.
 pub fn wait_at(caller: ProcessRef, endpoint: EndpointRef, ticket: Ticket) -> Result<bool, Status> {
     register(caller, endpoint, Waiter::Thread(ticket)).map(|registered| !registered)
 }
 
-/// Takes a thread's ticket back.
+/// Withdraws a thread's ticket.
 pub fn stop_waiting_at(endpoint: EndpointRef, ticket: Ticket) {
     unregister(endpoint, ticket);
 }
 
-/// Puts an endpoint into a wait set.
+/// Adds an endpoint to a wait set.
 pub fn join_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef, key: u64) -> Result<(), Status> {
     crate::sync::reserve(set, caller)?;
     match register(caller, endpoint, Waiter::Set { set, key }) {
@@ -211,7 +211,7 @@ pub fn join_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef, key: u6
     }
 }
 
-/// Takes an endpoint out of a wait set.
+/// Removes an endpoint from a wait set.
 pub fn leave_set(caller: ProcessRef, endpoint: EndpointRef, set: SyncRef) -> Result<(), Status> {
     let mut inner = endpoint.lock_owned(caller)?;
     let side = &mut inner.sides[endpoint.side as usize];

@@ -1,4 +1,4 @@
-//! Sending: the monitor, and what a message takes from its sender.
+//! Sending: the monitor, and the transfer of blocks and endpoints from the sender.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -121,7 +121,7 @@ fn take_block(
         if block.lender() == Some(endpoint.peer().handle()) {
             block.pop_loan();
             let lender = &mut inner.sides[endpoint.side.peer() as usize];
-            // One closed meanwhile has no record of its loans.
+            // An endpoint closed meanwhile has no count of its loans.
             lender.loans_out = lender.loans_out.saturating_sub(1);
             None
         } else {
@@ -159,7 +159,7 @@ fn untake_block(caller: ProcessRef, endpoint: EndpointRef, inner: &mut Inner, sh
     exheap::give_back(caller, block);
 }
 
-/// Puts a checked message, whose blocks and endpoints are taken, into the peer's queue.
+/// Enqueues a checked message, whose blocks and endpoints are taken, at the peer.
 #[inline(always)]
 fn place(
     mut inner: SpinGuard<'static, Inner>,
@@ -181,8 +181,8 @@ fn place(
         return Ok(());
     }
     let Some(slot) = inner.next_slot(peer.side) else {
-        // The contract's bound was computed by its compiler and is part of the fingerprint; one that
-        // is too small shows here.
+        // The bound was computed by the contract compiler and is part of the fingerprint; one that is too small shows
+        // up here.
         return Err(SendError::Violation(format!("sent {} into a full queue", message.shape.name)));
     };
     slot[0] = message.word;
@@ -255,7 +255,7 @@ fn take_endpoint(
     Ok(())
 }
 
-/// Whether an endpoint may be moved, and is what `shape` wants.
+/// Whether an endpoint may be moved and matches `shape`.
 pub fn check_movable(inner: &Inner, endpoint: EndpointRef, shape: &EndpointShape) -> Result<(), &'static str> {
     let contract = inner.contract.ok_or("with an endpoint without a contract")?;
     let side = &inner.sides[endpoint.side as usize];
@@ -282,8 +282,8 @@ pub fn check_movable(inner: &Inner, endpoint: EndpointRef, shape: &EndpointShape
     Ok(())
 }
 
-/// Takes an endpoint from a parent for a child's start-up slot that wants `shape`. Nothing is said through
-/// a slot, so it may be either end's turn.
+/// Takes an endpoint from a parent for a child's start-up slot with this `shape`. No message is sent through a slot, so
+/// either end may be in its sending state.
 pub fn take_givable(parent: ProcessRef, endpoint: EndpointRef, shape: &EndpointShape) -> Result<(), Status> {
     let mut inner = endpoint.lock_owned(parent)?;
     let contract = inner.contract.ok_or(Status::BadHandle)?;
@@ -302,9 +302,9 @@ pub fn take_givable(parent: ProcessRef, endpoint: EndpointRef, shape: &EndpointS
     Ok(())
 }
 
-/// Whether `from` is in a message, on its way (perhaps over others) to `target`. An endpoint moves when it is its turn
-/// to send, so its peer cannot send and nothing is on the way to it: the way is one step long. One that is longer than
-/// any contract allows counts as leading there.
+/// Whether `from` is in a message, on its way (perhaps over others) to `target`. An endpoint moves only in its sending
+/// state, so its peer cannot send and no message is in flight to it: the path is one step long. A path longer than any
+/// contract allows counts as leading to `target`.
 fn leads_to(from: EndpointRef, target: EndpointRef) -> bool {
     const STEPS: usize = 4;
     let mut at = from;

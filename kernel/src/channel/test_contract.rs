@@ -1,4 +1,4 @@
-//! A contract with messages of all shapes, for tests, and what tests do with channels of it.
+//! A contract with messages of all shapes, for tests, and helpers for its channels.
 
 use alloc::string::String;
 use alloc::vec;
@@ -18,18 +18,18 @@ use crate::thread::MessageBuffer;
 
 /// Element type of the blocks in messages.
 pub const TYPE: u64 = 77;
-/// What the word of an [`ASK`] is at most.
+/// Maximum word of an [`ASK`].
 pub const MAX_ASKED: u64 = 9;
-/// Messages that wait for an end at most.
+/// Maximum messages queued for an end.
 pub const BOUND: usize = 3;
 
 /// A word of at most [`MAX_ASKED`].
 pub const ASK: usize = 0;
 /// A block that the receiver keeps.
 pub const GIVE: usize = 1;
-/// A block that is lent; the other side sends then.
+/// A block that is lent; the other side sends next.
 pub const LEND: usize = 2;
-/// The lent block, back.
+/// The returned loan.
 pub const RETURN: usize = 3;
 /// A block and an importing end of this contract in its first state.
 pub const PASS: usize = 4;
@@ -74,17 +74,17 @@ pub fn contract() -> &'static Contract {
     register(&automaton.encode(), [11; 32]).expect("a good contract")
 }
 
-/// The word that names a message.
+/// Message word of a tag.
 pub fn word(tag: usize) -> u64 {
     contract().message(tag).expect("a message").word
 }
 
-/// A SIP with room for all that a test makes.
+/// A SIP with quota for all objects of a test.
 pub fn user() -> ProcessRef {
     with_quota(|quota| (quota.handles, quota.channels, quota.block_kib, quota.threads) = (100, 10, 1024, 10))
 }
 
-/// A channel between two SIPs: the importing end of the first, the exporting end of the second.
+/// A channel between two SIPs: the first owns the importing end, the second the exporting end.
 pub fn between(importing: ProcessRef, exporting: ProcessRef) -> (EndpointRef, EndpointRef) {
     let (importer, exporter) = create(importing, contract()).expect("a channel");
     let shape = EndpointShape { contract: name_tag(NAME), importer: false, state: 0 };
@@ -93,7 +93,7 @@ pub fn between(importing: ProcessRef, exporting: ProcessRef) -> (EndpointRef, En
     (importer, exporter)
 }
 
-/// A block of a SIP that messages may carry.
+/// A block of a SIP that can be sent in messages.
 pub fn block(owner: ProcessRef) -> BlockRef {
     exheap::allocate(owner, 64, TYPE).expect("a block")
 }
@@ -126,18 +126,18 @@ pub fn ask(caller: ProcessRef, end: EndpointRef, asked: u64) -> Result<(), Strin
     })
 }
 
-/// What a receive found.
+/// Result of a receive.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Got {
     /// A message with this tag and these words.
     Message(usize, Vec<u64>),
-    /// The channel is closed; handles of the blocks that came home.
+    /// The channel is closed; handles of the returned loans.
     Closed(Vec<u64>),
     /// Nothing yet.
     Nothing,
 }
 
-/// Receives what is there.
+/// Receives without blocking.
 pub fn get(caller: ProcessRef, end: EndpointRef) -> Got {
     let buffer = MessageBuffer::leaked();
     match try_receive(caller, end, buffer).expect("an own endpoint") {

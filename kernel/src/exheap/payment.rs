@@ -1,5 +1,5 @@
-//! The account that a block counts against: its owner's; in a message its sender's, until it is received. A loan counts
-//! against its first lender, wherever it is (`channel::loans`).
+//! The account charged for a block: its owner's; in a message its sender's, until it is received. A loan is charged to
+//! its first lender, wherever it is (`channel::loans`).
 
 use core::sync::atomic::Ordering;
 
@@ -8,20 +8,20 @@ use crate::process::ProcessRef;
 use crate::slab::Slot;
 
 impl Slot<Block> {
-    /// Whether this SIP pays for it.
+    /// Whether this SIP is charged for it.
     #[inline(always)]
     pub fn is_charged_to(&self, process: ProcessRef) -> bool {
         self.charged_to.get().is_some_and(|payer| core::ptr::eq(payer, process))
             && self.charged_id.load(Ordering::Relaxed) == process.id.load(Ordering::Relaxed)
     }
 
-    /// The SIP that pays for it, and how many blocks it is with those attached to it.
+    /// Returns the SIP charged for it, and its number of blocks including attached ones.
     pub fn payer_and_records(&self) -> Option<(ProcessRef, usize)> {
         let payer = self.charged_to.get().filter(|_| self.has_payer())?;
         Some((payer, self.records.load(Ordering::Relaxed) as usize))
     }
 
-    /// Whether the SIP that pays for it is alive.
+    /// Whether the SIP charged for it is alive.
     pub fn has_payer(&self) -> bool {
         let id = self.charged_id.load(Ordering::Relaxed);
         self.charged_to.get().is_some_and(|payer| payer.id.load(Ordering::Relaxed) == id && !payer.is_dying())
@@ -35,7 +35,7 @@ pub(super) fn set_charge(block: BlockRef, process: ProcessRef, charge: usize) {
     block.charge.store(charge, Ordering::Relaxed);
 }
 
-/// Takes a block off its payer's account; how much it counted.
+/// Refunds a block to its payer; returns the amount.
 #[inline(always)]
 pub(super) fn uncharge(block: BlockRef) -> usize {
     let charge = block.charge.load(Ordering::Relaxed);
@@ -57,7 +57,7 @@ pub fn charge(block: BlockRef, process: ProcessRef) {
     block.charged_id.store(process.id.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
-/// Charges a SIP for a block that it is given, unless it is a loan. The caller may hold locks.
+/// Charges a SIP for a block that it receives, unless it is a loan. The caller may hold locks.
 #[inline(always)]
 pub fn pass(process: ProcessRef, block: BlockRef) {
     if block.is_lent() {

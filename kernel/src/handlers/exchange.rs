@@ -14,7 +14,7 @@ fn put_address(buffer: MessageBuffer, block: BlockRef) {
     buffer.set(1, block.size() as u64);
 }
 
-/// Makes a block with these bytes for the caller, as the result of several functions.
+/// Allocates a block with these contents for the caller, the result of several functions.
 pub(super) fn new_block(caller: Caller, bytes: &[u8]) -> Result<u64, Status> {
     let block = exheap::allocate_with(caller.process, bytes, type_tag("byte"))?;
     put_address(caller.buffer, block);

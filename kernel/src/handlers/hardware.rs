@@ -62,13 +62,13 @@ pub fn device_close(device: u64) -> Result<u64, Status> {
     device::close(claims::device(device, caller.process)?).map(|()| 0)
 }
 
-/// The caller, and a device that it has open.
+/// Returns the caller and a device that it has open.
 fn opened(device: u64) -> Result<(Caller, OpenHardware), Status> {
     let caller = caller()?;
     Ok((caller, claims::hardware(device, caller.process)?))
 }
 
-/// The same, for the driver of a bus.
+/// The same, for a bus driver.
 fn bus(device: u64) -> Result<(Caller, OpenHardware), Status> {
     let (caller, open) = opened(device)?;
     caller.needs(Permission::Bus)?;

@@ -321,7 +321,7 @@ pub fn describe(open: OpenHardware, buffer: MessageBuffer) -> Result<(), Status>
     Ok(())
 }
 
-/// Closes a device of the caller's.
+/// Closes a device of the caller.
 pub fn close(open: OpenHardware) -> Result<(), Status> {
     let _table = TABLE.lock();
     let inner = open.lock()?;

@@ -24,7 +24,7 @@ struct Grave {
     text: Cow<'static, str>,
 }
 
-/// What is kept of ended SIPs.
+/// Records of ended SIPs.
 struct Graveyard {
     epitaphs: VecDeque<Grave>,
     traces: VecDeque<(u64, Vec<TraceRecord>)>,
@@ -34,7 +34,7 @@ static GRAVEYARD: SpinLock<Graveyard> = SpinLock::new(Graveyard { epitaphs: VecD
 const EPITAPHS_KEPT: usize = 256;
 const TRACES_KEPT: usize = 64;
 
-/// Keeps the epitaph and the trace of a SIP that has just ended.
+/// Records the epitaph and the trace of a SIP that has just ended.
 pub(super) fn remember(process: ProcessRef, epitaph: &Epitaph) {
     let id = process.id.load(Ordering::Relaxed);
     let grave = Grave { id, time_ns: cpu::tick_ns(), name: process.name(), text: epitaph.text.clone() };

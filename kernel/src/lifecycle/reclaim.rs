@@ -175,7 +175,7 @@ fn end_tree(tree: Tree, what: Scarce) {
         } else {
             "ended because memory ran out, with the program that it was started by".into()
         };
-        // All of them are condemned first: none must start another while the caller waits for its next turn.
+        // All are condemned first: none must start another while the caller is preempted.
         condemned.extend(condemn(process, id, Epitaph::new(EpitaphKind::MemoryRanOut, text)));
     }
     condemned.into_iter().for_each(Condemned::end);

@@ -63,7 +63,7 @@ fn rooms(class: usize) -> usize {
     CHUNK_BYTES / bytes_of(class)
 }
 
-/// Allocates a room of a class: its address, and the chunk that contains it.
+/// Allocates a room of a class; returns its address and the chunk that contains it.
 pub fn allocate(class: usize) -> Option<(usize, &'static Slot<Chunk>)> {
     loop {
         if let Some(taken) = take(class) {
@@ -146,13 +146,13 @@ mod tests {
             addresses.sort_unstable();
             assert!(addresses.windows(2).all(|pair| pair[1] - pair[0] >= bytes_of(class)));
             assert!(addresses.iter().all(|address| address % bytes_of(class) == 0));
-            // An order that is neither that of allocation nor its reverse.
+            // An order different from that of allocation and its reverse.
             for offset in 0..7 {
                 for &(address, chunk) in taken.iter().skip(offset).step_by(7) {
                     free(chunk, address);
                 }
             }
-            // It would be fewer than before, had a free chunk been kept beside one in use.
+            // It would be lower if a free chunk had been kept beside one in use.
             let kept = super::super::RUNS_USED.load(Ordering::Relaxed).saturating_sub(before);
             assert!(kept <= CHUNK_BYTES / PAGE_BYTES, "{kept} pages are kept for rooms of {} bytes", bytes_of(class));
         }

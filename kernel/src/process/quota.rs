@@ -195,19 +195,19 @@ impl Slot<Process> {
         Err(self.quota_exceeded(QUOTA_KERNEL))
     }
 
-    /// Charges what is kept of a child that has ended. It may exceed the quota, but then nothing more is kept.
+    /// Charges the record of a child that has ended. It may exceed the quota, but then nothing more is kept.
     pub(crate) fn charge_kept_child(&self, bytes: usize) {
         self.kernel_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Refunds what [`charge_kernel`](Self::charge_kernel) charged.
+    /// Refunds a charge of [`charge_kernel`](Self::charge_kernel).
     pub fn refund_kernel(&self, bytes: usize) {
         // It is less only if the slot has just been reused for another SIP.
         let less = |used: usize| used.checked_sub(bytes);
         let _ = self.kernel_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Bytes that the kernel keeps for it, excluding its blocks.
+    /// Kernel memory held for it, in bytes, excluding its blocks.
     pub fn kept_for(&self) -> usize {
         let threads = self.threads.lock().record_bytes();
         let syncs = self.syncs.lock().record_bytes();

@@ -14,7 +14,7 @@ use crate::test_machine::{alone, end_quantum, run, spawn, with_quota};
 use crate::thread::THREADS;
 use crate::wait::{self, Ticket, Waiters, Woken};
 
-/// What threads did, in order.
+/// Log entries of the threads, in order.
 #[derive(Clone, Default)]
 struct Log(Rc<RefCell<Vec<&'static str>>>);
 
@@ -23,12 +23,12 @@ impl Log {
         self.0.borrow_mut().push(what);
     }
 
-    /// What was added since the last time.
+    /// Returns the entries added since the last call.
     fn take(&self) -> Vec<&'static str> {
         core::mem::take(&mut *self.0.borrow_mut())
     }
 
-    /// A thread that logs this and ends.
+    /// Spawns a thread that logs `what` and ends.
     fn spawn(&self, process: ProcessRef, what: &'static str) {
         let log = self.clone();
         spawn(process, move || log.add(what));
@@ -39,7 +39,7 @@ fn sip() -> ProcessRef {
     with_quota(|quota| quota.threads = 20)
 }
 
-/// A place for the ticket of a thread that waits.
+/// Slot for the ticket of a waiting thread.
 type Held = Rc<Cell<Option<Ticket>>>;
 
 /// A thread that waits this many times, publishes its ticket, and logs the end of each wait.
@@ -104,7 +104,7 @@ fn a_woken_thread_inherits_the_quantum_of_its_waker() {
     let _alone = alone();
     let (log, process) = (Log::default(), sip());
     let (one, other) = (waiter(process, "one", 0, &log), Held::default());
-    // Two that hand over to each other, and one that has been preempted and wants the processor, too.
+    // Two that hand over to each other, and a preempted one that is also runnable.
     let hog = log.clone();
     spawn(process, move || {
         end_quantum();
@@ -200,7 +200,7 @@ fn a_thread_that_yields_runs_behind_the_others() {
 fn a_stale_ticket_does_nothing() {
     let _alone = alone();
     let (log, process) = (Log::default(), sip());
-    // The SIP lives as long as this.
+    // Keeps the SIP alive.
     let keeper = waiter(process, "keeper", 1, &log);
     let held = waiter(process, "woken", 2, &log);
     run();
@@ -216,7 +216,7 @@ fn a_stale_ticket_does_nothing() {
     assert!(wake(&held));
     run();
     assert_eq!(log.take(), ["woken"]);
-    // It has ended, and another thread has its slot.
+    // It has ended, and its slot has been reused.
     let last = held.get().expect("it waited");
     let next = waiter(process, "next", 1, &log);
     run();

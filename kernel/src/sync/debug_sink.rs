@@ -1,9 +1,9 @@
-//! Debug sinks: buffers of debug text that a SIP's starter reads, instead of the machine's debug output.
+//! Debug sinks: buffers of debug text that a SIP's parent reads, instead of the machine's debug output.
 //!
-//! A sink is a synchronization object of its owner's ([`sync`](crate::sync)). A SIP that writes to it has its slot and
-//! a number that no other sink ever has ([`SinkRef`]). So writers own nothing of it, and one that is gone is seen as
-//! gone. Text is kept with its writer's process id and name, which the kernel knows, so no text passes for another's.
-//! Deliberately not here: waiting for room. Text that does not fit is dropped and counted, and the reader gets the
+//! A sink is a synchronization object of its owner ([`sync`](crate::sync)). A SIP that writes to it holds its slot and
+//! a number unique to that sink ([`SinkRef`]). So writers own no part of it and detect a closed sink. Text is kept with
+//! its writer's process id and name, assigned by the kernel, so no text passes for another's.
+//! Deliberately not here: waiting for space. Text that does not fit is dropped and counted, and the reader gets the
 //! count.
 
 use alloc::boxed::Box;
@@ -17,10 +17,10 @@ use crate::process::{Process, ProcessRef, SinkRef};
 use crate::slab::Slot;
 use crate::sync::{self, Make, SyncRef};
 
-/// What a sink takes of its owner's account, as long as it is open.
+/// Bytes charged to its owner while it is open.
 pub const CHARGED_BYTES: usize = size_of::<Ring>() + DEBUG_SINK_BYTES + DEBUG_SINK_PIECES * size_of::<Piece>();
 
-/// Bytes of text that one read takes at most.
+/// Maximum bytes of text per read.
 pub const READ_BYTES: usize = TEXT_BYTES - 8 * DEBUG_SINK_TEXT_WORD;
 
 /// The text of a sink.
@@ -28,7 +28,7 @@ pub struct Ring {
     number: u64,
     text: VecDeque<u8>,
     pieces: VecDeque<Piece>,
-    /// Bytes that did not fit in after all of `text`.
+    /// Bytes dropped after the end of `text`.
     lost: u64,
 }
 
@@ -39,30 +39,30 @@ struct Piece {
     bytes: usize,
 }
 
-/// What the reader finds.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// So many bytes of text, of the SIP with this id and name.
+    /// Text of the SIP with this id and name.
     Text {
         /// Process id of the writer.
         process_id: u64,
         /// Name of its program.
         name: &'static str,
-        /// Number of them.
+        /// Length of the text, in bytes.
         bytes: usize,
     },
-    /// So many bytes did not fit in here.
+    /// Number of bytes dropped at this point.
     Lost(u64),
 }
 
-/// What became of text.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The writer has no sink that is open.
+    /// The writer has no open sink.
     NoSink,
-    /// The sink has room for more.
+    /// The sink has space for more.
     Taken,
-    /// Its reader had better run before the next text comes.
+    /// Its reader should run before the next write.
     NearlyFull,
 }
 
@@ -75,7 +75,7 @@ impl Ring {
         Some(Box::new(Ring { number: NUMBERS.fetch_add(1, Ordering::Relaxed), text, pieces, lost: 0 }))
     }
 
-    /// Its number, which no other sink ever has.
+    /// Returns its unique number.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -85,7 +85,8 @@ impl Ring {
         self.text.is_empty() && self.lost == 0
     }
 
-    /// Takes the text, or counts it as lost. Once some is lost all that follows is, until the reader knows.
+    /// Appends the text, or counts it as lost. After a loss all further text is lost until the reader has got the
+    /// count.
     fn put(&mut self, process_id: u64, name: &'static str, text: &[u8]) {
         let is_same = self.pieces.back().is_some_and(|last| last.process_id == process_id);
         let has_room = DEBUG_SINK_BYTES - self.text.len() >= text.len();
@@ -121,9 +122,9 @@ impl Ring {
     }
 }
 
-/// Creates a sink of the caller's.
+/// Creates a sink of the caller.
 pub fn create(caller: ProcessRef) -> Result<u64, Status> {
-    // Before it is charged what another handle may not cost.
+    // Checked before it is charged, because a further handle may be refused.
     caller.may_have_another_handle()?;
     caller.charge_kernel(CHARGED_BYTES)?;
     let ring = Ring::new().ok_or(Status::Exhausted);
@@ -131,7 +132,7 @@ pub fn create(caller: ProcessRef) -> Result<u64, Status> {
     made.inspect_err(|_| caller.refund_kernel(CHARGED_BYTES))
 }
 
-/// The sink that a handle of the caller's names.
+/// Resolves a sink of the caller.
 pub fn reference(sink: SyncRef) -> Result<SinkRef, Status> {
     let number = sync::with_debug_sink(sink, |ring| ring.number())?;
     Ok(SinkRef { index: sink.slot.index(), number })
@@ -211,7 +212,7 @@ mod tests {
         let full: Vec<u8> = alloc::vec![b'x'; DEBUG_SINK_BYTES - 1];
         ring.put(1, "p", &full);
         ring.put(1, "p", b"two");
-        // This would fit, but would stand where the lost text is missing.
+        // This would fit, but would take the place of the lost text.
         ring.put(2, "q", b"1");
         let mut left = full.len();
         while left > 0 {

@@ -44,7 +44,7 @@ fn contract() -> &'static Contract {
     register(&automaton.encode(), [9; 32]).expect("a good contract")
 }
 
-/// Lends a block over a new channel of the lender's; the endpoint over which it did.
+/// Lends a block over a new channel of the lender, and returns the lending endpoint.
 fn lend(lender: ProcessRef, borrower: ProcessRef, block: BlockRef) -> EndpointRef {
     let (importer, _exporter) = create(lender, contract()).expect("a channel");
     take_from(lender, block, block.handle()).expect("an own block");
@@ -123,7 +123,7 @@ fn a_block_of_one_who_is_gone_counts_against_the_next_in_its_slot() {
     let (sender, receiver) = (user(), user());
     let block = allocate(sender, BYTES, 0).expect("a block");
     take_from(sender, block, block.handle()).expect("an own block");
-    // As if the slot were another's by now.
+    // As if the slot had been reused by another SIP.
     block.charged_to.set(Some(receiver));
     receive_block(receiver, block);
     assert_eq!(used(receiver), CHARGE);

@@ -1,4 +1,4 @@
-//! Tests of what a receiver gets: messages, the end of a channel, what comes home, and how a wait for them ends.
+//! Tests of receiving: messages, the end of a channel, returned loans, and how a wait for them ends.
 
 extern crate std;
 
@@ -33,7 +33,7 @@ fn loans_out(end: EndpointRef) -> u32 {
     end.channel.lock().sides[end.side as usize].loans_out
 }
 
-/// Lends a block of the first over a new channel.
+/// Lends a block of the first SIP over a new channel.
 fn lend(lender: ProcessRef, borrower: ProcessRef) -> (EndpointRef, EndpointRef, BlockRef) {
     let (importer, exporter) = between(lender, borrower);
     let lent = block(lender);
@@ -160,7 +160,7 @@ fn only_the_owner_receives() {
     assert_eq!(get(service, exporter), Got::Message(ASK, vec![3]));
 }
 
-/// What threads did, in order.
+/// Results of the threads, in order.
 type Log = Rc<RefCell<Vec<(&'static str, Result<u64, Status>)>>>;
 
 /// A thread that receives once, by an ABI function.

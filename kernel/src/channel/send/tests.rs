@@ -1,4 +1,4 @@
-//! Tests of what a message takes from its sender, and of what breaks a contract.
+//! Tests of the transfer from the sender, and of contract violations.
 
 use abi::EpitaphKind;
 use abi::limits::LOAN_DEPTH;
@@ -23,7 +23,7 @@ fn is_owner(process: ProcessRef, block: BlockRef) -> bool {
     block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process))
 }
 
-/// Messages that wait for an end.
+/// Number of messages queued for an end.
 fn waiting(end: EndpointRef) -> usize {
     end.channel.lock().sides[end.side as usize].waiting as usize
 }
@@ -122,7 +122,7 @@ fn a_queue_holds_its_bound_in_order_and_no_more() {
     let _alone = alone();
     let (client, service) = (user(), user());
     let (importer, exporter) = between(client, service);
-    // From each place of the ring on.
+    // Starting at each position of the ring.
     for round in 0..2 * BOUND as u64 {
         for number in 0..BOUND as u64 {
             assert_eq!(ask(client, importer, (round + number) % MAX_ASKED), Ok(()));
@@ -132,7 +132,7 @@ fn a_queue_holds_its_bound_in_order_and_no_more() {
             assert_eq!(get(service, exporter), Got::Message(ASK, alloc::vec![(round + number) % MAX_ASKED]));
         }
         assert_eq!(get(service, exporter), Got::Nothing);
-        // The ring's start moves on by one.
+        // Advances the start of the ring by one.
         assert_eq!(ask(client, importer, 0), Ok(()));
         assert_eq!(get(service, exporter), Got::Message(ASK, alloc::vec![0]));
     }
@@ -217,7 +217,7 @@ fn an_endpoint_that_may_not_move_stays_and_so_does_the_block_beside_it() {
         let result = send_with(client, importer, PASS, &[given.handle()], &[endpoint.handle()]);
         assert!(result.as_ref().is_err_and(|said| said.ends_with(how)), "{result:?} is not: {how}");
     }
-    // The endpoint is good and the block is not.
+    // The endpoint is valid and the block is not.
     let count = client.handles();
     assert!(send_with(client, importer, PASS, &[0], &[elsewhere.handle()]).is_err());
     assert_eq!(client.handles(), count);
