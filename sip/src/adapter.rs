@@ -1,8 +1,8 @@
 //! One word per thread for an adapter to a crate whose callbacks take no context argument.
 //!
-//! An image has no writable data, so the context of such a callback has to hang off the thread that made the call. The
-//! adapter sets the word before it calls the crate and restores it afterwards. Neighbours: `sip-virtio`, the only
-//! adapter there is. Deliberately not here: what the word means.
+//! An image has no writable data, so the context of such a callback has to hang off the calling thread. The adapter
+//! sets the word before it calls the crate and restores it afterwards. Neighbours: `sip-virtio`, so far the only
+//! adapter. Deliberately not here: the meaning of the word.
 
 use crate::thread_block::{self, ADAPTER};
 

@@ -1,4 +1,4 @@
-//! The audit ring: refusals by principal, for people to read at `/status/audit`.
+//! The audit ring: refusals by principal, for administrators, at `/status/audit`.
 //!
 //! A server that denies something to a principal records it here. Deliberately not here: the decision to deny.
 
@@ -9,8 +9,8 @@ use abi::limits;
 use crate::Status;
 use crate::{diagnostics, raw, thread_block};
 
-/// Records that this process denied `principal` the right on an object, by a rule. Needs the `audit` permission; without
-/// it nothing is recorded, and the caller is not told.
+/// Records that this process denied `principal` the right on an object, by a rule. Needs the `audit` permission;
+/// without it nothing is recorded, and no error is returned.
 pub fn refused(principal: &str, right: &str, object: &str, rule: &str) {
     // The refusal stands, recorded or not.
     let _ = note(&abi::audit::refusal(principal, right, object, rule));

@@ -1,7 +1,7 @@
-//! Text to the debug output (the machine's, or the sink that an ancestor set up), sinks for one's own children, and
-//! notes in the process's trace ring.
+//! Text to the debug output (the machine's, or the sink that an ancestor set up), sinks for the process's own children,
+//! and notes in its trace ring.
 //!
-//! For debugging and for people at a console; a program's regular output goes through channels.
+//! For debugging and console users; a program's regular output goes through channels.
 
 use core::fmt::{Arguments, Write};
 

@@ -21,7 +21,7 @@ pub struct Epitaph {
     pub kind: EpitaphKind,
     /// The exit status if it exited; else a number whose meaning depends on the kind.
     pub status: i32,
-    /// One line for people; empty when there is nothing to add.
+    /// One human-readable line; empty when there is nothing to add.
     pub text: String,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Epitaph {
 pub struct CreateError {
     /// The error.
     pub status: Status,
-    /// The reason in words, for people.
+    /// The reason, human-readable.
     pub reason: String,
 }
 

@@ -1,7 +1,7 @@
 //! Installing programs into the running system, and removing them. Needs the `install` permission.
 //!
-//! Both last until the machine restarts. Deliberately not here: whether a change is wise (which programs lose a provider,
-//! how reach changes): the kernel checks the package, `lib/install` the change.
+//! Both last until the machine restarts. Deliberately not here: the consequences of a change (which programs lose a
+//! provider, how reach changes): the kernel checks the package, `lib/install` the change.
 
 use alloc::string::String;
 use core::fmt;

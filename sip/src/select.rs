@@ -1,7 +1,7 @@
 //! Waiting for several endpoints at once.
 //!
 //! [`WaitSet`] is for many endpoints of one type, at a cost that does not grow with their number;
-//! [`select!`](crate::select!) is for a few of different types, known when the program is written.
+//! [`select!`](crate::select!) is for a few of different types, fixed at compile time.
 
 use abi::{Status, limits};
 

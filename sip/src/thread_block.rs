@@ -1,8 +1,8 @@
 //! The calling thread's [`ThreadBlock`]: its location, its message buffer, the runtime's own words.
 //!
-//! The block is found from the stack pointer alone, so an image needs no thread-local storage and no
-//! writable data. Neighbours: [`raw`](crate::raw) calls through the table found here. Deliberately
-//! not here: what the words of a message mean (see [`channel`](crate::channel)).
+//! The block is found from the stack pointer alone, so an image needs no thread-local storage and no writable data.
+//! Neighbours: [`raw`](crate::raw) calls through the table found here. Deliberately not here: the meaning of a
+//! message's words (see [`channel`](crate::channel)).
 
 use core::arch::asm;
 use core::ptr::{addr_of, addr_of_mut};

@@ -103,7 +103,7 @@ fn unknown_flags_of_a_block_go_no_further() {
     alone(|| {
         let (importer, exporter) = exchange::new_channel().unwrap();
         let raw = sip::channel::TypedEndpoint::into_raw(importer);
-        // Nobody checks the content of a block.
+        // No check covers the content of a block.
         let notes = ExVec::from_slice(&[0xf9u8, 0]).unwrap();
         let raw = Outgoing::new().value(Tone::LOUD).block(notes).send(raw, 6);
         let ExpReady::Play { notes, next: _next, .. } = exporter.receive() else { panic!("not Play") };

@@ -1,8 +1,8 @@
 //! Snapshots of a file's text, shared by all clients that have it open.
 //!
 //! A client reads the snapshot of the time it opened the file, as long as it is one of the [`MAX_TEXTS`] newest, then
-//! the newest. So memory is bounded however often the file is opened, and no open fails. Deliberately not here: where
-//! texts come from.
+//! the newest. So memory is bounded however often the file is opened, and no open fails. Deliberately not here: the
+//! source of the texts.
 
 use alloc::rc::Rc;
 use alloc::string::String;

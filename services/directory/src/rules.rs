@@ -2,7 +2,7 @@
 //!
 //! Binding follows the `[[bind]]` rules of the system manifest. Names are changed by the root program of the system
 //! and by the principals in the parameter `register`. ACLs can only narrow what these rules allow.
-//! Deliberately not here: what a principal is (the kernel determines it).
+//! Deliberately not here: the definition of a principal (the kernel determines it).
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -45,8 +45,8 @@ pub enum RuleError {
 }
 
 impl Rules {
-    /// The rules of a system. `register` and `set_lists` are lines `PRINCIPAL PATH`, both patterns: who may change
-    /// names, and who may set their ACLs.
+    /// The rules of a system. `register` and `set_lists` are lines `PRINCIPAL PATH`, both patterns: the principals that
+    /// may change names, and those that may set their ACLs.
     ///
     /// # Errors
     /// The first invalid line or pattern.

@@ -1,4 +1,4 @@
-//! The `Dns` contract: the host resolves names as it does for its own programs.
+//! The `Dns` contract: names are resolved by the host's resolver.
 
 use alloc::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! The ACL of the store's folder: only the installer may change its contents.
 //!
-//! Programs in a store count as approved, so a folder that others may write to is not accepted as one. Deliberately
-//! not here: reading the ACL, and the parent folder, whose ACL says who may replace the store's folder.
+//! Programs in a store count as approved, so a folder that others may write to is not accepted as one. Deliberately not
+//! here: reading the ACL, and the parent folder, whose ACL governs replacement of the store's folder.
 
 use alloc::format;
 use alloc::string::String;

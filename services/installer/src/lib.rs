@@ -3,8 +3,8 @@
 //! The check sees the system as the kernel has it, with the rules from boot. An accepted package is written to the
 //! store, installed in the kernel, and then entered in the store's index, in this order: after a crash the medium has
 //! the old or the new state, and the kernel at worst a program that lasts until the machine restarts.
-//! Key types: [`store::Store`], [`index::Index`], [`replay::System`]. Deliberately not here: the check
-//! (`lib/install`), who may bind to the installer (the system manifest), and the kernel's own verification.
+//! Key types: [`store::Store`], [`index::Index`], [`replay::System`]. Deliberately not here: the check (`lib/install`),
+//! the right to bind to the installer (the system manifest), and the kernel's own verification.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -4,8 +4,8 @@
 //! served at once, a long response would wait for its next ACK behind every request that arrived meanwhile, again and
 //! again. So each turn serves a few readers in FIFO order, and pending responses proceed in between.
 //!
-//! Key types: [`Gate`], [`Place`] (a reader's position). The task that exchanges packets opens the gate for each of
-//! its turns. Deliberately not here: what is read.
+//! Key types: [`Gate`], [`Place`] (a reader's position). The task that exchanges packets opens the gate on each of its
+//! turns. Deliberately not here: the data read.
 
 use alloc::collections::VecDeque;
 use core::cell::{Cell, RefCell};
@@ -39,7 +39,7 @@ impl Gate {
         self.call(READERS as usize);
     }
 
-    /// Admits everyone until the next turn begins, which will not be soon.
+    /// Admits all readers until the next turn, which will not be soon.
     pub fn leave_open(&self) {
         self.is_unattended.set(true);
         self.call(usize::MAX);

@@ -32,7 +32,7 @@ use crate::shared::{Block, Link, Shared};
 const PACKETS: u32 = 256;
 /// Length of an Ethernet header with a VLAN tag, in bytes.
 const HEADER_BYTES: usize = 18;
-/// Excess length of a transmit buffer over a receive buffer, in bytes; it tells the two apart.
+/// Excess length of a transmit buffer over a receive buffer, in bytes, which distinguishes the two.
 const SENT_BYTES: usize = 16;
 /// Initial and maximum delay before reconnecting to a driver, in milliseconds.
 const MIN_RETRY_MS: u64 = 1;
@@ -217,7 +217,7 @@ async fn receive_events(
 async fn run(shared: &Rc<Shared>, running: Running) -> Result<(), AccessError> {
     let news = Rc::new(DriverEvents::default());
     let ended = exchange(shared, &news, running).await;
-    // The notification task must learn that the driver has ended.
+    // Wakes the notification task, which has to detect the end of the driver.
     news.enable();
     ended
 }

@@ -7,8 +7,8 @@ use sip::exheap::ExVec;
 /// Length of the secret, in bytes.
 const BYTES: usize = 32;
 
-/// Draws the secret from the machine's random source. Without one it is derived from the time alone, which can be
-/// guessed: whoever guesses it can attack connections blindly.
+/// Draws the secret from the machine's random source. Without one it is derived from the time alone, and an attacker
+/// that guesses it can inject into connections blindly.
 pub fn draw(namespace: &mut Namespace) -> [u8; BYTES] {
     let mut seed = [0; BYTES];
     seed[..8].copy_from_slice(&sip::time::monotonic().to_le_bytes());

@@ -156,7 +156,7 @@ fn run(
             ending(&child)
         }
         Started::Failed { reason, end } => {
-            // It may have ended already; its epitaph says more than the closed channel.
+            // It may have ended already; its epitaph is more specific than the closed channel.
             let _ = child.stop(StopReason::Requested);
             let outcome = ending(&child);
             let reason = if end == End::Hopeless { reason } else { format!("{reason}: {}", outcome.reason) };

@@ -1,10 +1,10 @@
 //! Exclusive claims to disks and mount points, across all managers.
 //!
 //! A claim is a symbolic link in the namespace: creating one is atomic in the directory service and fails if the name
-//! exists, so no two managers claim the same thing. Links outlive their manager, which finds its mounts in them when
-//! it is restarted. Deliberately not here: what a claim is used for.
+//! exists, so no two managers claim the same disk or mount point. Links outlive their manager, which restores its
+//! mounts from them when it is restarted. Deliberately not here: the use of a claim.
 //!
-//! `/status/volumes/dev:disk1 -> /dev/ext2` says that the manager at `/dev/ext2` uses the disk, and
+//! `/status/volumes/dev:disk1 -> /dev/ext2` means that the manager at `/dev/ext2` uses the disk, and
 //! `/status/volumes/fs:data -> /dev/ext2/write/dev/disk1` that the disk is mounted there, read-write.
 
 use alloc::format;

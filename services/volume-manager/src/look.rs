@@ -1,6 +1,6 @@
 //! Probes a disk's first bytes, to avoid starting a file system for a disk of another kind.
 //!
-//! Deliberately not here: what the bytes mean; see `volume-kind`.
+//! Deliberately not here: the meaning of the bytes; see `volume-kind`.
 
 use client::access::AccessError;
 use client::namespace::TIMEOUT_MS;

@@ -504,7 +504,7 @@ async fn await_ready(
     Ok(())
 }
 
-/// What to do after a file system has ended.
+/// Action after a file system has ended.
 enum Verdict {
     StartAgain,
     Leave,

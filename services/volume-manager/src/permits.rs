@@ -1,9 +1,9 @@
 //! Access checks for mount, unmount, format and check.
 //!
 //! A manager may read and write all disks and register all mount points (a confused deputy unless it checks), so it
-//! checks what the directory service would require of its client: `register` on the mount point, by the ACL that
-//! governs the name or would govern it; `connect` on the disk. Key type: [`Client`]. Deliberately not here:
-//! the ACLs, which the directory service stores, and who may bind to the manager, which the system's rules say.
+//! performs the directory service's checks for its client: `register` on the mount point, by the ACL that governs the
+//! name or would govern it; `connect` on the disk. Key type: [`Client`]. Deliberately not here: the ACLs, which the
+//! directory service stores, and the right to bind to the manager, which is in the system's rules.
 
 use alloc::format;
 use alloc::string::String;
@@ -18,7 +18,7 @@ use sip::channel::TypedEndpoint;
 use crate::Manager;
 use crate::error::Error;
 
-/// The principal at the other end of a channel at the time of the request; `None` if the kernel cannot tell.
+/// The principal at the other end of a channel at the time of the request; `None` if the kernel cannot determine it.
 pub(crate) struct Client(Option<String>);
 
 impl Client {

@@ -109,7 +109,7 @@ async fn check(
     manager.check(&disk, mode).await
 }
 
-/// Whether a new mount has the requested access, and if not, why.
+/// Returns whether a new mount has the requested access, and if not, the reason.
 async fn how(mount: &Rc<Mount>) -> (bool, String) {
     if mount.is_read_only() {
         return (true, String::from("as requested"));

@@ -27,7 +27,7 @@ const CROWD_PIECE_BYTES: usize = 16 << 10;
 /// Sent with each 503 that has no `Retry-After` of its own.
 const RETRY_AFTER: &str = "retry-after: 1\r\n";
 
-/// What was sent, for the access log.
+/// Response as sent, for the access log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) status: u16,
@@ -57,7 +57,7 @@ impl From<Cut> for Unsent {
     }
 }
 
-/// How a response is sent.
+/// Options for sending a response.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner {
     pub(crate) is_head: bool,

@@ -104,8 +104,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// How to send the response. The connection closes after it if unwanted content would have to be read, or the client
-/// waits for 100 Continue.
+/// Returns the options for the response. The connection closes after it if unwanted content would have to be read, or
+/// the client waits for 100 Continue.
 fn manner(server: &Server, plan: &Plan) -> Manner {
     let is_short = match plan.framing {
         Framing::None => true,
@@ -231,7 +231,7 @@ async fn answer(
     }
 }
 
-/// Has an application answer.
+/// Forwards a request to an application.
 async fn ask_application(
     server: &Rc<Server>,
     wire: &mut Wire,

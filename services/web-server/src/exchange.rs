@@ -92,7 +92,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Has an application answer a request. `head`: the fields passed to it.
+/// Forwards a request to an application and sends its response. `head`: the fields passed to it.
 pub(crate) async fn answer(
     server: &Server,
     wire: &mut Wire,

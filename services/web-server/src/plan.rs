@@ -30,7 +30,7 @@ pub(crate) struct Noted {
     pub(crate) minor_version: u8,
 }
 
-/// Which content of a file is sent.
+/// Selected content of a file.
 pub(crate) enum Content {
     /// All of it.
     Whole,
@@ -46,7 +46,7 @@ pub(crate) enum Content {
     CodedNotModified,
 }
 
-/// How a request is answered.
+/// Response to a request.
 pub(crate) enum Action {
     /// With an open file.
     Send(Rc<Entry>, Content),

@@ -193,8 +193,8 @@ fn parameter_value(index: usize, parameter: &Parameter) -> String {
     }
 }
 
-/// Returns the Rust type of an endpoint. The manifest parser accepts any text as the name of a contract or state that it
-/// does not know, so it must be checked here that it is a Rust identifier.
+/// Returns the Rust type of an endpoint. The manifest parser accepts any text as the name of an unknown contract or
+/// state, so this checks that it is a Rust identifier.
 fn endpoint_type(program: &Program, slot: &EndpointSlot) -> Result<String, String> {
     let index = usize::from(slot.contract);
     let contract = program.manifest.contracts.get(index).map_or("", |contract| contract.name.as_str());
@@ -307,7 +307,7 @@ mod tests {
                     let error = emit(&program).expect_err(wrong);
                     assert!(error.contains("is not a name of Rust"), "{error}");
                 }
-                // A rule for manifests refuses names of contracts before code is made of them.
+                // A manifest rule rejects such names of contracts before code is generated.
                 Err(errors) => assert!(errors.to_string().contains("cannot be the name of a contract"), "{errors}"),
             }
         }

@@ -1,4 +1,4 @@
-//! Ownership of one end of a channel, and what is left when the other end closes.
+//! Ownership of one end of a channel, and the loans returned when the other end closes.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -53,7 +53,7 @@ impl RawEndpoint {
         let _ = ManuallyDrop::new(self);
     }
 
-    /// Asks the kernel for contract, side and state.
+    /// Queries contract, side and state from the kernel.
     pub fn describe(&self) -> Result<Description, Status> {
         raw::value::channel_describe(self.handle)?;
         Ok(Description {
@@ -91,8 +91,8 @@ pub struct Description {
 
 /// An endpoint of a known contract, side and state: implemented by generated `Imp<S>` and `Exp<S>`.
 ///
-/// The types only guide the programmer: safety does not rest on them, because the kernel checks each message against
-/// the contract itself.
+/// The types are only an aid to the programmer: safety does not depend on them, because the kernel checks each message
+/// against the contract itself.
 pub trait TypedEndpoint: Sized {
     /// The contract.
     type Contract: Contract;
@@ -142,13 +142,13 @@ impl<E: TypedEndpoint> From<E> for AnyEndpoint {
     }
 }
 
-/// What a closed channel leaves: the blocks lent over it that came home.
+/// A closed channel's returned loans: the blocks lent over it.
 #[derive(Debug, Default)]
 pub struct Closed {
     home: Vec<ExBlock>,
 }
 
-/// Words before the first block that came home.
+/// Words before the first returned block.
 const COUNT_WORDS: usize = 1;
 /// Maximum blocks in one answer.
 const BLOCKS_PER_ANSWER: usize = (abi::limits::MESSAGE_WORDS - COUNT_WORDS) / abi::limits::BLOCK_WORDS;
@@ -160,7 +160,7 @@ impl Closed {
         core::mem::take(&mut self.home)
     }
 
-    /// Takes ownership of the blocks that came home.
+    /// Takes ownership of the returned blocks.
     ///
     /// # Safety
     ///

@@ -3,7 +3,7 @@
 //! Both types refer to the one buffer of the thread, which any ABI call may overwrite. So each goes through its [use of
 //! the buffer](BufferUse), which panics if the buffer has been used for something else meanwhile; neither can leave its
 //! thread. The counts (scalar words, blocks, endpoints) travel with the tag, and the kernel refuses counts that the
-//! contract does not have: so safe code cannot pass a number off as a block, whatever it believes of a contract.
+//! contract does not have: so safe code cannot pass a number off as a block, whatever its view of a contract.
 
 use core::marker::PhantomData;
 
@@ -133,7 +133,7 @@ impl Outgoing {
         self.put_block(block.into_block())
     }
 
-    /// Appends a block that is lent: it comes home when the peer returns it or ends.
+    /// Appends a block that is lent: it returns when the peer sends it back or ends.
     #[inline(always)]
     pub fn lend<B: Block>(self, block: impl Lendable<B>) -> Outgoing {
         self.put_block(block.into_loan())

@@ -1,4 +1,4 @@
-//! Channels: typed endpoints, messages, and what a closed channel leaves behind.
+//! Channels: typed endpoints, messages, and the loans of a closed channel.
 //!
 //! Key types: [`RawEndpoint`] (owns one end), [`AnyEndpoint`] (an end whose contract is checked at
 //! run time), [`Outgoing`] and [`Incoming`] (a message in the thread's buffer), the traits that

@@ -40,8 +40,8 @@ impl DeviceObject for Bus {
     }
 }
 
-/// A device of the manifest: a field of `Startup`, whose type says as what it is opened. It is opened only on demand, so
-/// a driver can report to its parent what is wrong with the device.
+/// A device of the manifest: a field of `Startup`, whose type determines the form in which it is opened. It is opened
+/// only on demand, so a driver can report a device error to its parent.
 pub struct Declared<D> {
     index: usize,
     object: PhantomData<fn() -> D>,

@@ -1,4 +1,4 @@
-//! Waits for devices: which handles one `wait_any` looks at, and whose wakers a ready device calls.
+//! Waits for devices: selects handles for one `wait_any` and the wakers of a ready device.
 //!
 //! Pure bookkeeping, so that `cargo test` reaches it. Deliberately not here: calls of the kernel.
 
@@ -137,7 +137,7 @@ mod tests {
         assert!(waits.update(second, &two_waker));
         wake_all(&mut waits, 7);
         assert_eq!((wakes(&one), wakes(&two)), (0, 1));
-        // A wait that has ended is not another's.
+        // An ended wait must not be taken for another.
         let third = waits.insert(7, two_waker.clone());
         assert!(!waits.update(second, &two_waker));
         waits.remove(second);

@@ -1,4 +1,4 @@
-//! Detects that the peer of a channel has closed while it is this end's turn to send.
+//! Detects that the peer of a channel has closed while this end is the next sender.
 
 use alloc::rc::Rc;
 use core::future::Future;

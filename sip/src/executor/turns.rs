@@ -1,4 +1,4 @@
-//! Tasks that wait for a device, or for a moment at which no other task has anything to do.
+//! Tasks waiting for a device, or for all other tasks to be blocked.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use super::{Executor, current};
 use crate::device::Device;
 use crate::select::MAX_THINGS;
 
-/// After this many messages devices and timers are looked at although there are more messages.
+/// Messages after which devices and timers are polled although there are more messages.
 const MESSAGES_BEFORE_TURN: u32 = 32;
 
 #[derive(Default)]
@@ -37,12 +37,12 @@ impl Turns {
         }
     }
 
-    /// Whether no task waits for a device or a quiet moment.
+    /// Whether no task waits for a device or for idleness.
     pub(super) fn is_empty(&self) -> bool {
         self.devices.borrow().is_empty() && self.idle.borrow().is_empty()
     }
 
-    /// Wakes the tasks that wait for a quiet moment. Returns whether there were any.
+    /// Wakes the tasks that wait for idleness. Returns whether there were any.
     pub(super) fn wake_idle(&self) -> bool {
         let idle = self.idle.take();
         let any = !idle.is_empty();
@@ -50,7 +50,7 @@ impl Turns {
         any
     }
 
-    /// Counts a message. Returns whether it is the turn of devices and timers.
+    /// Counts a message. Returns whether devices and timers must be polled now.
     pub(super) fn is_turn_of_others(&self) -> bool {
         let messages = self.messages.get() + 1;
         let is_turn = messages >= MESSAGES_BEFORE_TURN;
@@ -65,7 +65,7 @@ pub fn ready(device: &Device) -> Ready<'_> {
     Ready { device, registered: None }
 }
 
-/// Waits for a moment at which no other task can go on, or until other tasks have had a fair share.
+/// Waits until no other task is runnable, or until other tasks have had a fair share.
 pub fn idle() -> Idle {
     Idle { waits: false }
 }

@@ -1,4 +1,4 @@
-//! Blocks on loan: they belong to another process, to which they return in any case.
+//! Blocks on loan: they belong to another process, to which they always return.
 
 use core::ops::{Deref, DerefMut};
 
@@ -23,8 +23,8 @@ impl<B: Block> Lent<B> {
         &self.block
     }
 
-    /// Restores the type of a loan that came back from a further borrower. Returns the block unchanged if it is the
-    /// process's own.
+    /// Restores the type of a loan returned by a further borrower. Returns the block unchanged if it is the process's
+    /// own.
     pub fn claim(block: B) -> Result<Lent<B>, B> {
         let block = block.into_block();
         let lent = block.is_lent();

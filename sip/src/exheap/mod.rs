@@ -17,8 +17,8 @@ pub use plain::Plain;
 pub use plain::field_bytes;
 pub use typed::{Block, ExBox, ExVec};
 
-/// The sealed supertraits of [`Block`] and [`Lendable`]. Programs cannot name them, so they cannot implement the two. They
-/// can call them through a bound: that only erases a type, and the kernel knows what is lent, whatever the type says.
+/// The sealed supertraits of [`Block`] and [`Lendable`]. Programs cannot name them, so they cannot implement the two.
+/// They can call them through a bound: that only erases a type, and the kernel tracks loans regardless of the type.
 pub(crate) mod sealed {
     use abi::Status;
 

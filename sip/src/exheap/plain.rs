@@ -1,4 +1,4 @@
-//! The types that may lie in a block: any bytes are a valid value.
+//! Types that may lie in a block: any bytes are a valid value.
 
 /// A type without padding and pointers of which any bit pattern is a valid value: bytes written by another process can
 /// be read in place.

@@ -1,4 +1,4 @@
-//! Register ranges as objects, of which a driver's declared resources are made.
+//! Register ranges as objects, from which a driver's declared resources are built.
 //!
 //! A program declares in its manifest the ranges of a device and the register map (`layout::registers`) of each; opening
 //! the device makes the objects and checks, only once, that each map fits its range. After that no access can be out of
@@ -108,7 +108,7 @@ range_kinds! {
     IoMemoryRange: Memory, u8 read8 write8, u16 read16 write16, u32 read32 write32, u64 read64 write64;
 }
 
-/// The object made of a declared range: the range itself, or a register map over it.
+/// The object built from a declared range: the range itself, or a register map over it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no map of registers over a range of a device",
     note = "the manifest's `registers` name structures of `#[layout::registers]`"

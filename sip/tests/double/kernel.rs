@@ -461,7 +461,7 @@ extern "C" fn thread_create(entry: u64, argument: u64) -> AbiReturn {
 }
 
 extern "C" fn thread_exit() -> AbiReturn {
-    // The double cannot tell the thread's own handle; each test has one such thread.
+    // The double cannot determine the thread's own handle; each test has one such thread.
     locked(|state| {
         for object in state.objects.values_mut() {
             if let Object::Thread { ended } = object {

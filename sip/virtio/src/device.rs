@@ -62,7 +62,7 @@ impl Kind {
 /// Causes of an interrupt; both may apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// A queue may have answers.
+    /// A queue may have completions.
     pub queue: bool,
     /// The configuration may have changed.
     pub configuration: bool,

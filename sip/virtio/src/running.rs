@@ -1,8 +1,7 @@
 //! The run loop of a driver: one thread serves clients, another waits for the device's interrupt.
 //!
-//! Completions are collected in the driver's core; tasks check for theirs after each interrupt. A [`DeviceError`]
-//! ends the process, which is then restarted with the device reset. Deliberately not here: what
-//! a core does.
+//! Completions are collected in the driver's core; tasks check for theirs after each interrupt. A [`DeviceError`] ends
+//! the process, which is then restarted with the device reset. Deliberately not here: the work of a core.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
