@@ -1,10 +1,10 @@
 //! Confinement of the machine's process once it runs: only the system calls of [`allowed`], no files by name, and no
 //! signals to other processes.
 //!
-//! Defence in depth against a SIP that escapes the language's rules. Three kinds of seccomp filters: one of system calls
-//! and their arguments; some that return an error for calls that the C library makes but can do without; one that traps
-//! every call from an instruction in a SIP's image, which ends that SIP (`signal`). Landlock restricts files a second
-//! time, and signals. Neighbours: `keeper` does what is denied here, `signal` has the handler. Deliberately not
+//! Defence in depth against a SIP that escapes the language's rules. Three kinds of seccomp filters: one of system
+//! calls and their arguments; some that return an error for calls that the C library makes but can do without; one that
+//! traps every call from an instruction in a SIP's image, which ends that SIP (`signal`). Landlock also restricts
+//! files, and signals. Neighbours: `keeper` performs operations denied here, `signal` has the handler. Deliberately not
 //! here: capabilities and namespaces, which are for the parent of the process.
 
 use std::collections::BTreeMap;
@@ -148,7 +148,7 @@ const PLAIN: &[libc::c_long] = &[
 ];
 
 /// Calls that the C library makes but can do without, with the errno that they return. The arguments of `clone3` and
-/// `statx` lie in memory, which no filter can read; the library falls back to older calls. It opens files to learn the
+/// `statx` lie in memory, which no filter can read; the library falls back to older calls. It opens files to read the
 /// host's overcommit policy when it releases memory.
 const TURNED_AWAY: [(libc::c_long, libc::c_int); 3] =
     [(libc::SYS_clone3, libc::ENOSYS), (libc::SYS_statx, libc::ENOSYS), (libc::SYS_openat, libc::EPERM)];
@@ -171,7 +171,7 @@ const OF_WRITABLE_FOLDERS: [libc::c_long; 9] = [
 
 /// Confines the process, all its current and future threads, to the machine's needs and those of the folders. Irreversible.
 ///
-/// Returns one sentence for people for each restriction that the host does not support.
+/// Returns one human-readable sentence for each restriction that the host does not support.
 pub(crate) fn confine(images: Arena, folders: &[FolderNeeds<'_>]) -> Vec<String> {
     if IN_FORCE.get().is_some() {
         return Vec::new();

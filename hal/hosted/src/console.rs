@@ -1,8 +1,8 @@
 //! The console: standard input and output.
 //!
-//! Key type: [`Console`]. One host thread reads standard input, and only while a read is pending;
-//! another writes the output that would block, so that a slow reader never
-//! blocks a processor. Deliberately not here: lines, echo, colours.
+//! Key type: [`Console`]. One host thread reads standard input, and only while a read is pending; another writes the
+//! output that would block, so that a slow reader never blocks a processor. Deliberately not here: lines, echo,
+//! colours.
 
 use std::collections::VecDeque;
 use std::io;

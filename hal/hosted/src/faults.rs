@@ -1,13 +1,13 @@
 //! Fault injection: device requests that fail on purpose, for tests of error handling.
 //!
-//! Key type: [`Faults`]. Only a machine started with them has them. Deliberately not here: which device.
+//! Key type: [`Faults`]. Present only on request. Deliberately not here: the devices affected.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::sockets::Failure;
 use hal_api::DeviceFailure;
 
-/// The injected errors, in turn.
+/// The injected errors, in rotation.
 const KINDS: [Result<Failure, DeviceFailure>; 7] = [
     Ok(Failure::TooManySockets),
     Ok(Failure::Reset),

@@ -50,10 +50,10 @@ static SYSTEM_ENDED: AtomicBool = AtomicBool::new(false);
 /// Termination signals.
 const END_REQUESTS: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
-/// For a program that is nothing but the machine: a panic restores the terminal and ends the process
-/// with status 101; SIGTERM, SIGINT, SIGHUP (unless ignored, as under nohup) and SIGQUIT shut the system down, and
-/// end the process with status 128 plus the signal's number. SIGHUP reloads a service instead. To be called first in
-/// `main`, before there are other threads.
+/// For a program that is nothing but the machine: a panic restores the terminal and ends the process with status 101;
+/// SIGTERM, SIGINT, SIGHUP (unless ignored, as under nohup) and SIGQUIT shut the system down, and end the process with
+/// status 128 plus the signal's number. SIGHUP reloads a service instead. Must be called first in `main`, before there
+/// are other threads.
 ///
 /// If the machine is to be confined, this returns in a child process: see `keeper`.
 pub fn own_process(confinement: Confinement) {
@@ -77,8 +77,8 @@ pub fn own_process(confinement: Confinement) {
     REQUESTS.get_or_init(|| requests);
 }
 
-/// Ends the process in order: transfers in flight finish, the terminal is restored. After a signal, the exit
-/// status is the signal's; but that of a service which has shut down is its own.
+/// Ends the process in order: transfers in flight finish, the terminal is restored. After a signal, the exit status is
+/// the signal's; a service that has shut down ends with its own.
 pub(crate) fn end_process(exit_status: u8) -> ! {
     pool::DISKS.close(DRAIN_LIMIT);
     pool::FOLDERS.close(DRAIN_LIMIT);

@@ -1,7 +1,7 @@
 //! The addresses of the host process's own code.
 //!
-//! A fault at an instruction address outside of it, while a SIP's thread runs, is a wild jump of that
-//! SIP. Deliberately not here: the image arena, which the kernel knows.
+//! A fault at an instruction address outside of it, while a SIP's thread runs, is a wild jump of that SIP. Deliberately
+//! not here: the image arena, which the kernel tracks.
 
 use std::fs;
 use std::ops::Range;

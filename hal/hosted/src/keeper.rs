@@ -1,10 +1,10 @@
-//! A privileged companion of the confined machine process: restarts it, and answers its questions about host names
-//! and interfaces.
+//! A privileged companion of the confined machine process: restarts it, and answers its queries for host names and
+//! interfaces.
 //!
-//! The *keeper* is the process that was started; the machine is its child, so that exit status, terminal and
-//! signals are those of one program. It answers only [`Question`]s, each of bounded size, over sockets that the
-//! machine inherits. Neighbours: `host` (signals and endings), `lookups` (the client), `host_network` (the
-//! answers), `confinement` (what the machine must not do). Deliberately not here: programs, disks, packets.
+//! The *keeper* is the process that was started; the machine is its child, so that exit status, terminal and signals
+//! are those of one program. It answers only [`Question`]s, each of bounded size, over sockets that the machine
+//! inherits. Neighbours: `host` (signals and endings), `lookups` (the client), `host_network` (the answers),
+//! `confinement` (denied operations). Deliberately not here: programs, disks, packets.
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -19,7 +19,7 @@ use host_service::notify::State;
 use crate::host_network::Records;
 use crate::{host, lookups, service, terminal};
 
-/// Maximum concurrent questions; `lookups` has as many threads.
+/// Maximum concurrent queries; `lookups` has as many threads.
 pub(crate) const CONNECTIONS: usize = 4;
 /// Maximum length of a DNS name (RFC 1035).
 pub(crate) const NAME_BYTES_MAX: usize = 253;
@@ -27,8 +27,8 @@ pub(crate) const NAME_BYTES_MAX: usize = 253;
 const RECORDS_MAX: u64 = 1 << 16;
 const RECORD_BYTES_MAX: u64 = 1 << 12;
 const THREAD_STACK_BYTES: usize = 256 * 1024;
-/// Messages on the state line, a byte each: restart the machine after it has ended; everything runs; it is about to
-/// end.
+/// Messages on the state line, one byte each: restart the machine after it has ended; the system is up; the system is
+/// about to end.
 const START_ANEW: u8 = b'r';
 const READY: u8 = b'o';
 const STOPPING: u8 = b's';
@@ -43,7 +43,7 @@ struct Lines {
 
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// A question to the keeper.
+/// A query to the keeper.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) command: Command,
@@ -53,11 +53,11 @@ pub(crate) struct Question {
     pub(crate) name: Vec<u8>,
 }
 
-/// Makes this process the keeper and returns in its child, the machine. To be called before there are other
-/// threads, with the signals of `requests` blocked.
+/// Makes this process the keeper and returns in its child, the machine. Must be called before there are other threads,
+/// with the signals of `requests` blocked.
 ///
 /// # Errors
-/// The host could not fork, or give the sockets; there is no child then.
+/// The host could not fork, or create the sockets; there is no child then.
 pub(crate) fn start(requests: &libc::sigset_t) -> io::Result<()> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..CONNECTIONS {
@@ -115,7 +115,7 @@ pub(crate) fn report_state(state: State) {
     }
 }
 
-/// Asks the keeper and blocks for the answer.
+/// Sends a query to the keeper and blocks for the answer.
 pub(crate) fn ask(question: &Question) -> Result<Records, Failure> {
     let lines = LINES.get().ok_or(Failure::NotSupported)?;
     let mut free = lines.questions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +140,7 @@ fn die_with(keeper: libc::pid_t) {
     }
 }
 
-/// Runs the keeper: answers questions, forwards signals, and ends as the machine does, or restarts it.
+/// Runs the keeper: answers queries, forwards signals, and ends as the machine does, or restarts it.
 fn keep(machine: libc::pid_t, lines: Vec<UnixStream>, state: UnixStream, requests: &libc::sigset_t) -> ! {
     let mut set = *requests;
     // SAFETY: the set is initialised; a blocked SIGCHLD stays pending for `sigwaitinfo`.
@@ -216,7 +216,7 @@ fn ended(machine: libc::pid_t) -> Option<libc::c_int> {
     (answer == machine).then_some(status)
 }
 
-/// Ends by the signal that ended the machine, which could not restore the terminal.
+/// Ends with the signal that ended the machine, which could not restore the terminal.
 fn end_like(signal: libc::c_int) -> ! {
     terminal::restore_remembered();
     host::say_last(&format!("the machine was ended by signal {signal} of the host"));
@@ -234,7 +234,7 @@ fn end_like(signal: libc::c_int) -> ! {
     host::exit_now(host::status_of(signal))
 }
 
-/// Reads a question and writes its answer.
+/// Reads a query and writes its answer.
 fn answer_one(line: &mut UnixStream) -> io::Result<()> {
     let question = Question::read(line)?;
     match lookups::answer(&question) {
@@ -269,7 +269,7 @@ impl Question {
         line.write_all(&[numbers, self.name.clone()].concat())
     }
 
-    /// Reads a question from a machine that may be hostile.
+    /// Reads a query from a machine that may be hostile.
     fn read(line: &mut impl Read) -> io::Result<Self> {
         let [command, argument, length] = read_numbers(line)?;
         let command = Command::from_number(command).filter(|&command| lookups::is_lookup(command));

@@ -1,10 +1,11 @@
-//! The machine that is one Linux process: processors are host threads, the timer is a signal, disks
-//! are files, folders are folders, sockets are the host's own, packets go over a TAP interface, and the console is standard input and output.
+//! The machine that is one Linux process: processors are host threads, the timer is a signal, disks are files, folders
+//! are folders, sockets are the host's own, packets go over a TAP interface, and the console is standard input and
+//! output.
 //!
 //! Key types: [`Hosted`] (the machine), [`Configuration`] (its parts), [`StartError`].
 //! Neighbours: the kernel calls it through [`hal_api::Machine`]; `boot/hosted` starts it.
-//! Deliberately not here: any knowledge of SIPs. The kernel is asked each time whether an instruction address is a SIP's,
-//! and where its stack ends ([`hal_api::KernelEntries`]).
+//! Deliberately not here: any knowledge of SIPs. The kernel decides whether an instruction address is a SIP's, and
+//! where its stack ends ([`hal_api::KernelEntries`]).
 //!
 //! `unsafe` occurs only in the modules `arena`, `clock`, `entries`, `host`, `host_network`, `image`,
 //! `keeper`, `processor`, `signal`, `socket_calls`, `tap_calls`, `terminal`, `trampoline` and `transfer`; see `docs/soundness/hal-hosted.md`.
@@ -76,7 +77,7 @@ pub use tap::{TapError, TapSpecification};
 
 use std::fmt;
 
-/// Reason why the machine could not be started. Its text is one sentence: what, where, what to do.
+/// Reason why the machine could not be started. Its text is one sentence: problem, place and remedy.
 #[derive(Debug)]
 pub enum StartError {
     /// An unsupported processor count.

@@ -1,5 +1,5 @@
-//! Blocking queries to the host: addresses of names, interfaces, routes. They run in a thread pool of their own,
-//! so that neither a processor nor a disk waits for a DNS server. A confined machine has its keeper do them.
+//! Blocking queries to the host: addresses of names, interfaces, routes. They run in a thread pool of their own, so
+//! that neither a processor nor a disk waits for a DNS server. In a confined machine the keeper performs them.
 //!
 //! Deliberately not here: sockets.
 

@@ -1,7 +1,7 @@
 //! Processors as host threads: starting, timers, idling and waking.
 //!
-//! Key type: [`Processors`]. Neighbours: `signal` handles the timers' signals. Deliberately not here:
-//! what a processor runs.
+//! Key type: [`Processors`]. Neighbours: `signal` handles the timers' signals. Deliberately not here: the code that a
+//! processor runs.
 
 use std::cell::Cell;
 use std::io;

@@ -25,7 +25,7 @@ const REGISTER: Range = Range { kind: RangeKind::Ports, base: 0x7000, bytes: 1 }
 pub struct Service {
     /// Format of its log.
     pub log: Format,
-    /// Message about what it serves, logged when it does.
+    /// Message about its purpose, logged once it is ready.
     pub announcement: String,
 }
 
@@ -40,7 +40,7 @@ static RELOADING: AtomicBool = AtomicBool::new(false);
 static STOPPING: AtomicBool = AtomicBool::new(false);
 
 /// Makes the process a service: lines on standard error get a timestamp and their author, and a system that was shut
-/// down by a signal ends the process with its own exit status. To be called before `own_process`.
+/// down by a signal ends the process with its own exit status. Must be called before `own_process`.
 pub fn run_as_service(service: Service) {
     SERVICE.get_or_init(|| service);
 }

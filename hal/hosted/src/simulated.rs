@@ -38,7 +38,7 @@ const DMA_ADDRESS: usize = 0x48;
 const DMA_BYTES: usize = 0x50;
 /// Write: fill the DMA memory with this byte, now.
 const DMA_FILL: usize = 0x54;
-/// Write: forget the DMA memory.
+/// Write: clear address and length of the DMA memory.
 const RESET: usize = 0x5c;
 
 /// Device address of the first byte of the memory arena.

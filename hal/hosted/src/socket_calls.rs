@@ -417,7 +417,7 @@ pub(crate) fn events(watcher: RawFd, most: usize, mut take: impl FnMut(Event)) -
     Ok(there)
 }
 
-/// Creates an eventfd that ends another thread's wait.
+/// Creates an eventfd that interrupts another thread's wait.
 pub(crate) fn alarm() -> io::Result<OwnedFd> {
     // SAFETY: eventfd touches no memory of this process.
     owned(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })

@@ -119,7 +119,7 @@ struct Request {
 struct State {
     table: Table,
     request: Option<Request>,
-    /// Ends the host thread's wait; created with the thread.
+    /// Interrupts the host thread's wait; created with the thread.
     alarm: Option<Arc<OwnedFd>>,
 }
 

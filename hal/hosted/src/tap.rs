@@ -92,7 +92,7 @@ struct Request {
 struct State {
     /// In the order in which they get packets.
     requests: VecDeque<Request>,
-    /// Ends the host thread's wait; created with the thread.
+    /// Interrupts the host thread's wait; created with the thread.
     alarm: Option<Arc<OwnedFd>>,
 }
 

@@ -13,9 +13,9 @@ use crate::local;
 const TIMER_FREQUENCY: u64 = 1_193_182;
 /// Length of the calibration: the error is one port read, a microsecond or two.
 const MEASURED_COUNTS: u16 = (TIMER_FREQUENCY / 500) as u16;
-/// Reads without a change after which the timer is taken for absent: a read takes a microsecond.
+/// Reads without a change after which the timer is considered absent: a read takes a microsecond.
 const TIMEOUT: u32 = 10_000;
-/// Reads after which a timer that counts too slowly is given up.
+/// Reads after which a timer that counts too slowly is abandoned.
 const LONG_TIMEOUT: u32 = 1_000_000;
 const NS: u64 = 1_000_000_000;
 /// Frequency assumed if none can be determined.

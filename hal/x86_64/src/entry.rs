@@ -19,7 +19,7 @@ pub(crate) const START_CODE: usize = 0x8000;
 /// Address of its data, in a page of its own because no page is both writable and executable.
 pub(crate) const START_DATA: usize = 0x9000;
 
-/// What a starting processor reads at [`START_DATA`].
+/// Data read by a starting processor at [`START_DATA`].
 #[repr(C)]
 pub(crate) struct StartData {
     /// Physical address of the page tables, below 4 GiB.

@@ -40,8 +40,8 @@ static FREE: AtomicU64 = AtomicU64::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Start of the run for images.
 static IMAGES: AtomicU64 = AtomicU64::new(0);
-/// Its free pages. Low 32 bits: index of the first, which follows those of images. High 32 bits: index of the first
-/// page after them, which the kernel has.
+/// Its free pages. Low 32 bits: index of the first, which follows those of images. High 32 bits: index after the last;
+/// later pages are the kernel's.
 static IMAGES_FREE: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of frames available to SIPs' stacks.

@@ -78,8 +78,8 @@ static EARLY: Place = Place(UnsafeCell::new(None));
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static MACHINE: core::sync::atomic::AtomicPtr<Bare> = core::sync::atomic::AtomicPtr::new(ptr::null_mut());
 
-/// Builds a machine from the boot loader's information: memory, page tables, interrupt tables and time. Nothing
-/// may be allocated before it returns. An error is a sentence for people; the machine is unusable then.
+/// Builds a machine from the boot loader's information: memory, page tables, interrupt tables and time. Nothing may be
+/// allocated before it returns. An error is a human-readable sentence; the machine is unusable then.
 ///
 /// # Safety
 /// Called once, before anything else, with the values passed to the entry code.
@@ -285,7 +285,7 @@ impl Machine for Bare {
         processors::run(bases, main)
     }
 
-    /// Guard pages of stacks are never mapped: `paging` knows where they are.
+    /// Guard pages of stacks are never mapped: `paging` skips them.
     fn guard(&self, _address: usize, _bytes: usize) {}
 
     fn decommit(&self, address: usize, bytes: usize) {

@@ -24,7 +24,7 @@ const UNCACHED: u64 = 1 << 4;
 const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-/// Bits of an entry that points to a table: the last level decides what is allowed.
+/// Bits of an entry that points to a table: the last level determines the access rights.
 const TABLE: u64 = PRESENT | WRITABLE;
 
 /// Start of the stacks.

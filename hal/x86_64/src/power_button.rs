@@ -1,8 +1,8 @@
 //! The ACPI power button, as the interrupt of the device `power-button`: a request to shut down.
 //!
-//! A PC has it as a bit of its event registers (ACPI 6.5, 4.8.3.1.1); a machine without those, such as QEMU's microvm, as
-//! an event of a generic event device in its AML (5.6.9). Neighbours: `firmware` finds it, `interrupts` asks whether an
-//! interrupt was a press. Deliberately not here: the reaction to a press, which is the service manager's.
+//! A PC has it as a bit of its event registers (ACPI 6.5, 4.8.3.1.1); a machine without those, such as QEMU's microvm,
+//! as an event of a generic event device in its AML (5.6.9). Neighbours: `firmware` finds it, `interrupts` queries
+//! whether an interrupt was a press. Deliberately not here: the reaction to a press, which is the service manager's.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -84,7 +84,7 @@ pub(crate) fn start(button: Button) -> Option<Hardware> {
     Some(Hardware { name: String::from(NAME), ranges: Vec::new(), interrupts: Vec::from([line]) })
 }
 
-/// Returns whether an interrupt has to be reported: it is of another line than the button's, or the button was pressed.
+/// Returns whether an interrupt has to be reported: it is on another line than the button's, or the button was pressed.
 /// Called in interrupt context.
 pub(crate) fn is_told(line: u32) -> bool {
     line != LINE.load(Ordering::Acquire) || take_press()
