@@ -19,27 +19,27 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub system: PathBuf,
 
-    /// A disk image or block device; with `:ro` at its end it is never written
+    /// A disk image or block device; the suffix `:ro` makes it read-only
     #[arg(long = "disk", value_name = "FILE[:ro]", value_parser = OsStringValueParser::new().map(disk))]
     pub disks: Vec<DiskSpecification>,
 
-    /// A folder of the host; with `:ro` at its end it is never changed, with `:follow` links are followed wherever they lead
+    /// A folder of the host; the suffix `:ro` makes it read-only, `:follow` resolves symbolic links on the host
     #[arg(long = "folder", value_name = "NAME=PATH[:ro][:follow]", value_parser = OsStringValueParser::new().try_map(folder))]
     pub folders: Vec<FolderSpecification>,
 
-    /// A TAP interface of the host, made where there is none; with `:plain` at its end the host does nothing to packets
+    /// A TAP interface of the host, created if missing; the suffix `:plain` disables offloads
     #[arg(long, value_name = "NAME[:plain]", value_parser = tap)]
     pub tap: Option<TapSpecification>,
 
-    /// Number of processors [default: as many as the host]
+    /// Number of processors [default: that of the host]
     #[arg(long, value_name = "N")]
     pub processors: Option<usize>,
 
-    /// How much memory the system has, in MiB [default: as much as the host gives]
+    /// Memory of the system in MiB [default: as much as the host allows]
     #[arg(long, value_name = "N", value_parser = parse_mebibytes)]
     pub memory_mib: Option<usize>,
 
-    /// Adds a bus with devices that are not there, for tests of drivers
+    /// Adds a bus with simulated devices, for tests of drivers
     #[arg(long)]
     pub simulated_device: bool,
 
@@ -47,16 +47,16 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub failing_sockets: Option<u32>,
 
-    /// Lets the process keep all that Linux gives it, for debuggers: no seccomp, no Landlock, no second process
+    /// Keeps all privileges of the process, for debuggers: no seccomp, no Landlock, no second process
     #[arg(long)]
     pub unconfined: bool,
 
-    /// Runs as a service of the host, which is said to serve TEXT once all that is to run does: the log has the time in
-    /// each line, and a system that a signal shut down ends with its own exit status
+    /// Runs as a service of the host, and announces TEXT when the system is up: log lines have timestamps, and a system
+    /// shut down by a signal ends with its own exit status
     #[arg(long, value_name = "TEXT")]
     pub service: Option<String>,
 
-    /// Writes the log of a service as one JSON object a line
+    /// Writes the log of a service as one JSON object per line
     #[arg(long, requires = "service")]
     pub json_log: bool,
 
@@ -66,13 +66,13 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the service's configuration, if the process is to be a service.
+    /// Returns the service's configuration, if the process runs as a service.
     pub fn service(&self) -> Option<Service> {
         let log = if self.json_log { LogFormat::Json } else { LogFormat::Text };
         self.service.clone().map(|announcement| Service { log, announcement })
     }
 
-    /// Returns whether the process is to be confined.
+    /// Returns whether the process is confined.
     pub fn confinement(&self) -> Confinement {
         if self.unconfined { Confinement::Unconfined } else { Confinement::Confined }
     }

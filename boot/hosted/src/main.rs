@@ -1,7 +1,7 @@
 //! The hosted system: kernel and hosted machine in one program.
 //!
-//! Parses the command line, builds the machine, reads the system image and passes both to the kernel.
-//! Deliberately not here: any decision about the programs inside, which the system image makes.
+//! Parses the command line, builds the machine, reads the system image and passes both to the kernel. Deliberately not
+//! here: any decision about the programs inside, which is up to the system image.
 #![forbid(unsafe_code)]
 
 mod arguments;

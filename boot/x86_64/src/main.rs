@@ -1,7 +1,7 @@
 //! The bare system: kernel and x86-64 machine in one image, entered by a boot loader.
 //!
-//! Prepares the machine from the boot loader's information, reads the boot image and passes both to the
-//! kernel. Deliberately not here: any decision about the programs inside, which the system image makes.
+//! Prepares the machine from the boot loader's information, reads the boot image and passes both to the kernel.
+//! Deliberately not here: any decision about the programs inside, which is up to the system image.
 #![no_std]
 #![no_main]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -55,7 +55,7 @@ fn end(why: &str) -> ! {
     hal_x86_64::end_failed(CANNOT_START)
 }
 
-/// Runs the system to its end, which ends the machine too; returns only the reason why it cannot start.
+/// Runs the system to its end, which ends the machine too; returns only on failure, with the reason.
 fn run(prepared: Prepared) -> String {
     let image = match BootImage::parse(prepared.module) {
         Ok(image) => image,

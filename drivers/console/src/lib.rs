@@ -1,5 +1,4 @@
-//! Driver of the hosted machine's console: program output goes to the terminal, typed input comes from
-//! it.
+//! Driver of the hosted machine's console: program output goes to the terminal, typed input comes from it.
 //!
 //! Key type: `port::Port` (the device). Neighbours: `console-server` serves the clients, `terminal` has the line
 //! editor. Deliberately not here: both of these.

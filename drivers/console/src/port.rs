@@ -1,7 +1,7 @@
 //! The device: a thread of its own waits for completions, so that the thread that serves clients never blocks on
 //! input.
 //!
-//! Deliberately not here: what the bytes mean.
+//! Deliberately not here: the meaning of the bytes.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

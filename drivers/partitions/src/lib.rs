@@ -1,7 +1,7 @@
 //! Serves the partitions of disks, each as a disk of its own: `/dev/disk0p1` is the first of `/dev/disk0`.
 //!
 //! [`names`] distinguishes disks from partitions, [`base`] is a disk with its partitions, [`partition`] is one
-//! partition, [`manager`] knows all disks and answers queries. The library `partition-table` parses tables, crate
+//! partition, [`manager`] holds all disks and answers queries. The library `partition-table` parses tables, crate
 //! `disk-server` serves clients, crate `disk-source` has the channels to a disk's driver. A client's block is lent on
 //! to the disk's driver, so that nothing is copied, and returns from there if this process ends. Deliberately not here:
 //! changing tables, and the contents of partitions.

@@ -67,7 +67,7 @@ impl Medium for PartitionMedium {
             }
             let offset = self.first_byte + offset;
             let block = match self.base.channels().transfer(acquired, driver_direction, offset, data, count).await {
-                // The loan has ended if its lender is gone meanwhile.
+                // The loan has ended if its lender has closed meanwhile.
                 Answer::Done(block, result) => return Transferred { data: Lent::claim(block).ok(), result },
                 Answer::Ended(block) => block,
                 Answer::NoAnswer => None,

@@ -1,8 +1,8 @@
 //! The serial port as the console's device.
 //!
-//! A thread waits for the interrupt and receives, so that input is seen during output. The thread that serves
-//! clients transmits: it does not block while the line accepts bytes at once, as a virtual
-//! one does; else it waits for the interrupt.
+//! A thread waits for the interrupt and receives, so that input is handled during output. The thread that serves
+//! clients transmits: it does not block while the line accepts bytes at once, as a virtual one does; else it waits for
+//! the interrupt.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ const INPUT_BYTES: usize = 4096;
 const MAX_POLLS: usize = 64;
 /// Polling interval, which bounds the delay caused by a lost interrupt.
 const POLL_MS: u64 = 100;
-/// Maximum rounds of service per interrupt before the device is given up.
+/// Maximum rounds of service per interrupt before the device is considered broken.
 const MAX_ROUNDS: usize = 1_000;
 
 struct Line {

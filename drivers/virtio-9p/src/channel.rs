@@ -11,7 +11,7 @@ use sip_virtio::{
     Core, Data, Device, DeviceError, DeviceMemory, Direction, Kind, Platform, Queue, Refused, Reply, Request,
 };
 
-/// Descriptors of the queue: two for each request.
+/// Descriptors of the queue: two per request.
 const QUEUE_SIZE: usize = 64;
 const QUEUE: u16 = 0;
 /// `VIRTIO_9P_MOUNT_TAG`: the configuration contains the folder's name.

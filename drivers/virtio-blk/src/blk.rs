@@ -9,7 +9,7 @@ use sip_virtio::{
     Request, TIME_LIMIT_MS,
 };
 
-/// Sector size in bytes, whatever block size the device prefers (virtio 1.2, section 5.2).
+/// Sector size in bytes, regardless of the device's preferred block size (virtio 1.2, section 5.2).
 pub const SECTOR_BYTES: u64 = 512;
 /// Descriptors of the queue: 21 transfers in flight, three descriptors each.
 const QUEUE_SIZE: usize = 64;

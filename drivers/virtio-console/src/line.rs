@@ -1,7 +1,7 @@
 //! Input and output of the console device.
 //!
-//! Key type: [`Line`]. Neighbours: `sip-virtio` (the queues). Only the device's first port is used, which is open
-//! from the start. Deliberately not here: clients, waiting, and what the bytes mean.
+//! Key type: [`Line`]. Neighbours: `sip-virtio` (the queues). Only the device's first port is used, which is open from
+//! the start. Deliberately not here: clients, waiting, and the meaning of the bytes.
 
 use alloc::collections::{BTreeSet, VecDeque};
 

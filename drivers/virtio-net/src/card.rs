@@ -62,7 +62,7 @@ impl Core for Nic {
     }
 }
 
-/// The running device, and what it offers its current client.
+/// The running device, and its offer to the current client.
 pub struct Interface {
     system: System,
     device: Arc<Running<Nic>>,
@@ -154,7 +154,8 @@ impl Card for Interface {
             link.notify();
             self.take(link, taken, most);
             if taken.len() < most {
-                // Buffers of sent packets can wait for the next exchange, unless the client may soon run out of them.
+                // Buffers of sent packets can wait for the next exchange, unless the client may soon run out of
+                // buffers.
                 let is_short = taken.is_empty() || link.transmit_buffers() * 4 >= client.transmit_packets * 3;
                 poll(link, is_short);
                 self.take(link, taken, most);

@@ -1,7 +1,7 @@
 //! The interface's buffers in flight, and the validation of the device's answers.
 //!
 //! Key type: [`Net`]. Neighbours: `sip-virtio` (the queues). A packet starts at the first byte of its buffer: the
-//! device's own header lies elsewhere. Deliberately not here: clients, waiting, and what packets mean.
+//! device's own header lies elsewhere. Deliberately not here: clients, waiting, and the meaning of packets.
 
 use alloc::collections::VecDeque;
 

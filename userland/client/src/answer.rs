@@ -1,13 +1,13 @@
 //! Timeouts of requests.
 //!
-//! A server that ends closes its channels, and its clients see that at once. One that keeps running but does not
-//! answer, because its device or a server below it does not, would block its clients for ever. So each request has a
-//! limit by the kind of server and of work. When it passes, the client closes the endpoint and gets
-//! [`AccessError::NoAnswer`]: a late answer has no endpoint to arrive at, so it is never taken for the answer to
-//! another request, and blocks that were lent with the request are freed when the server returns them or ends.
+//! A server that ends closes its channels, and its clients notice at once. One that keeps running but does not answer,
+//! because its device or a server below it does not, would block its clients for ever. So each request has a limit by
+//! the kind of server and of work. When it passes, the client closes the endpoint and gets [`AccessError::NoAnswer`]: a
+//! late answer has no endpoint to arrive at, so it is never taken for the answer to another request, and blocks that
+//! were lent with the request are freed when the server returns them or ends.
 //!
-//! The limits grow from the device up, so that the error comes from the server nearest to the hang. Waits for a
-//! person, a peer or an event (a key, a pipe, `accept`, `notify`) have no limit and do not go through here.
+//! The limits grow from the device up, so that the error comes from the server nearest to the hang. Waits for user
+//! input, a peer or an event (a key, a pipe, `accept`, `notify`) have no limit and do not go through here.
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
@@ -25,7 +25,7 @@ use crate::access::AccessError;
 pub const DEVICE_LIMIT: Duration = Duration::from_secs(10);
 /// Limit for disk drivers: the timeout that Linux gives a command of a SCSI or ATA disk.
 pub const DISK_LIMIT: Duration = Duration::from_secs(30);
-/// Limit for connecting to a provider, which costs it no work.
+/// Limit for connecting to a provider, which requires no work from it.
 pub const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// Limit for servers that may have to wait for several requests to a disk or to other servers.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(120);
@@ -61,8 +61,8 @@ pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> 
     .await
 }
 
-/// Returns the limit of a request whose timeout the server keeps: that timeout plus [`REQUEST_LIMIT`]. [`FOR_EVER`] has
-/// no limit.
+/// Returns the limit of a request whose timeout the server enforces: that timeout plus [`REQUEST_LIMIT`]. [`FOR_EVER`]
+/// has no limit.
 pub fn limit_beyond(timeout_ms: u32) -> Duration {
     match timeout_ms {
         FOR_EVER => Duration::MAX,

@@ -1,7 +1,7 @@
 //! The page of names that `Directory.Enumerate` fills and its client reads.
 //!
 //! A page is a sequence of entries, each of them a header and the name (UTF-8; a file system whose names are bytes
-//! escapes invalid ones). Deliberately not here: how a server finds its names.
+//! escapes invalid ones). Deliberately not here: how a server enumerates its names.
 
 use contracts::directory::NodeKind;
 use path::PART_BYTES;

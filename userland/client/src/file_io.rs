@@ -30,7 +30,7 @@ impl OpenFile {
         OpenFile { endpoint: Ok(endpoint) }
     }
 
-    /// Sends a request and waits for its answer, which gives the endpoint back.
+    /// Sends a request and waits for its answer, which returns the endpoint.
     fn ask<R: Receiver>(
         &mut self,
         limit: Duration,

@@ -20,7 +20,7 @@ pub const PATH: &str = "/service/installer";
 /// Maximum bytes of a package file.
 pub const PACKAGE_BYTES_MAX: usize = 9 << 20;
 
-/// Error of a request that the installer did not judge.
+/// Error of a request on which the installer gave no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstallFailure {
     /// The installer could not be reached.
@@ -60,7 +60,7 @@ impl<E: Into<AccessError>> From<E> for InstallFailure {
 pub enum Request<'a> {
     /// Install the program in the package file at this path.
     Install(&'a str),
-    /// Replace an older version; the second field allows it more access than that one had.
+    /// Replace an older version; the second field permits more access than that one had.
     Upgrade(&'a str, bool),
     /// Uninstall the program of this name.
     Uninstall(&'a str),
@@ -70,10 +70,10 @@ pub enum Request<'a> {
     Explain(&'a str),
 }
 
-/// Sends a request; `dry_run` only asks for its outcome. Returns the outcome and the report.
+/// Sends a request; `dry_run` only queries its outcome. Returns the outcome and the report.
 ///
 /// # Errors
-/// The package file cannot be read, or the installer did not judge the request.
+/// The package file cannot be read, or the installer gave no verdict.
 pub fn ask(
     namespace: &mut Namespace,
     request: Request<'_>,
@@ -167,7 +167,7 @@ fn reported(pending: impl Pending) -> Result<(InstallOutcome, String), InstallFa
 fn package_file(namespace: &mut Namespace, path: &str) -> Result<ExVec<u8>, AccessError> {
     let mut file = namespace.open_file(path)?;
     let size = usize::try_from(file.attributes()?.size_bytes).unwrap_or(usize::MAX);
-    // A longer file is no package, which the installer finds from its beginning.
+    // A longer file is no package, which the installer detects from its beginning.
     let mut package = ExVec::new(size.min(PACKAGE_BYTES_MAX))?;
     let mut filled = 0;
     let mut pieces = file.pieces();

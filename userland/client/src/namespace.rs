@@ -1,8 +1,8 @@
 //! A client's view of a folder of the namespace: the `Directory` contract as plain functions.
 //!
-//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for files opened here. After [`AccessError::ServerEnded`]
-//! or [`AccessError::NoAnswer`] the object is of no more use, and the program binds again by path. Deliberately not
-//! here: caching.
+//! Key type: [`Namespace`]. Neighbours: [`crate::file_io`] for files opened here. After [`AccessError::ServerEnded`] or
+//! [`AccessError::NoAnswer`] the object is unusable, and the program binds again by path. Deliberately not here:
+//! caching.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -47,7 +47,7 @@ pub struct Name {
 pub struct NameAcl {
     /// Its entries, one per line.
     pub text: String,
-    /// The folder it is inherited from, as its server calls it; `None` if it is the name's own.
+    /// The folder it is inherited from, as reported by its server; `None` if it is the name's own.
     pub inherited_from: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Namespace {
         self.endpoint.ok()
     }
 
-    /// Sends a request and waits for its answer, which gives the endpoint back.
+    /// Sends a request and waits for its answer, which returns the endpoint.
     fn ask<R: Receiver>(
         &mut self,
         limit: Duration,
@@ -84,8 +84,8 @@ impl Namespace {
         wait(request(ready), limit).inspect_err(|error| self.endpoint = Err(*error))
     }
 
-    /// Connects the exporting end of a new channel to a name. The server's first message on the importing end says
-    /// whether the object could be opened.
+    /// Connects the exporting end of a new channel to a name. The server's first message on the importing end reports
+    /// whether the object was opened.
     pub fn bind<E: TypedEndpoint>(&mut self, path: &str, exporter: E) -> Result<(), AccessError> {
         let path = block(path)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.bind(path, exporter))? {

@@ -21,7 +21,7 @@ pub struct Instances {
 }
 
 impl Instances {
-    /// Asks the service manager and the volume managers. One that cannot be reached has no instances.
+    /// Queries the service manager and the volume managers. One that cannot be reached has no instances.
     pub fn read(namespace: &mut Namespace) -> Instances {
         let services = services::list(namespace).unwrap_or_default();
         let mut running: Vec<(String, u64)> =

@@ -83,7 +83,7 @@ pub fn list(namespace: &mut Namespace) -> Result<Vec<ServiceRecord>, ServiceMana
     }
 }
 
-/// Waits until boot is complete: each service runs or has failed. Polls `is_given_up`; returns false once that is
+/// Waits until boot is complete: each service runs or has failed. Polls `is_given_up`; returns false once that returns
 /// true.
 pub fn await_start(
     namespace: &mut Namespace,
@@ -120,7 +120,7 @@ pub fn stop(namespace: &mut Namespace, name: &str) -> Result<(), ServiceManagerE
     }
 }
 
-/// Asks whether the caller may end programs of other principals.
+/// Checks whether the caller may end programs of other principals.
 pub fn ask_control(namespace: &mut Namespace) -> Result<(), ServiceManagerError> {
     match wait(open(namespace)?.ask_control(), REQUEST_LIMIT)? {
         service_manager::ImpReadyAfterAskControl::Done { .. } => Ok(()),

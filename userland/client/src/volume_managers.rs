@@ -1,7 +1,7 @@
 //! Requests to the volume managers, for command-line programs.
 //!
-//! Key types: [`VolumeManager`] (one of them), [`VolumeManagerError`]. Deliberately not here: which volume a path leads
-//! to (`file-tools`).
+//! Key types: [`VolumeManager`] (one of them), [`VolumeManagerError`]. Deliberately not here: resolving a path to its
+//! volume (`file-tools`).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -111,7 +111,7 @@ impl VolumeManager {
         &self.kind
     }
 
-    /// Mounts a disk. Returns why it is read-only, if it is.
+    /// Mounts a disk. If it is read-only, returns the reason.
     pub fn mount(
         &mut self,
         disk: &str,
@@ -224,7 +224,7 @@ impl VolumeManager {
         }
     }
 
-    /// Sends a request and waits for its answer, which gives the endpoint back.
+    /// Sends a request and waits for its answer, which returns the endpoint.
     fn ask<R: Receiver>(
         &mut self,
         limit: Duration,
@@ -256,7 +256,8 @@ impl VolumeManager {
     }
 }
 
-/// Asks each manager in turn until one answers with anything but `unknown`. If none does, returns the last answer.
+/// Sends a request to each manager in turn until one answers with anything but `unknown`. If none does, returns the
+/// last answer.
 pub fn ask_each<T>(
     managers: &mut [VolumeManager],
     unknown: VolumeError,

@@ -1,7 +1,7 @@
 //! Shared server code of console drivers: the `Console` and `Pipe` contracts for many clients over one port.
 //!
-//! Key type: [`Port`] (implemented by the driver). Neighbours: `terminal` has the line editor and the
-//! rendering; [`contracts::console`]. Deliberately not here: devices, and what the bytes mean.
+//! Key type: [`Port`] (implemented by the driver). Neighbours: `terminal` has the line editor and the rendering;
+//! [`contracts::console`]. Deliberately not here: devices, and the meaning of the bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -135,7 +135,7 @@ impl<M: Medium> Disk<M> {
         &self.shared.medium
     }
 
-    /// Serves one client until it closes its end; to be spawned as a task.
+    /// Serves one client until it closes its end; must be spawned as a task.
     pub fn serve(&self, client: disk::Exp<states::Start>) -> impl Future<Output = ()> + use<M> {
         serve(Rc::clone(&self.shared), client.success())
     }
@@ -143,8 +143,8 @@ impl<M: Medium> Disk<M> {
 
 async fn serve<M: Medium>(shared: Rc<Shared<M>>, mut client: disk::Exp<states::Ready>) {
     let shape = shared.medium.shape();
-    // The medium never changes; the client sees from the open endpoint that the driver lives.
-    // It is dropped with the client, so that endpoints do not accumulate.
+    // The medium never changes; the open endpoint shows the client that the driver is alive. It is dropped with the
+    // client, so that endpoints do not accumulate.
     let mut events: Option<disk_events::Exp<disk_events::states::Ready>> = None;
     loop {
         client = match client.receive_async().await {

@@ -2,8 +2,8 @@
 //! own.
 //!
 //! When the driver ends, the first task that needs a channel opens the disk again, and the others wait for it. An
-//! *opening* is the time from then until the driver ends: a channel of an earlier opening is useless. Deliberately
-//! not here: what must hold of the reopened disk ([`Open`]).
+//! *opening* is the time from then until the driver ends: a channel of an earlier opening is useless. Deliberately not
+//! here: requirements on the reopened disk ([`Open`]).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use task_sync::{Mutex, Pool};
 
 use crate::Channel;
 
-/// How a disk is opened.
+/// Opens a disk.
 pub trait Open<C = Channel> {
     /// Reopens the disk for the opening of this number; waits for a driver that is being restarted. `None` if the
     /// disk does not come back.

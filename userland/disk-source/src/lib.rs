@@ -7,12 +7,11 @@
 //! may hold something else.
 //!
 //! A request that the driver does not answer in time ends with [`DiskError::NoAnswer`], and is logged. Its channel is
-//! given up, and with it the lent block, which the kernel frees when the driver returns it; the disk is opened again
+//! abandoned, and with it the lent block, which the kernel frees when the driver returns it; the disk is opened again
 //! for the next request, which fails as well while the driver accepts no new clients.
 //!
-//! Key types: [`DiskSource`], [`Mark`]; and what it shares with `drivers/partitions`: [`Channels`], which hands out
-//! channels and reopens the disk by its [`Open`], with attempts at requests. Deliberately not here: the content of
-//! the disk.
+//! Key types: [`DiskSource`], [`Mark`]; and, shared with `drivers/partitions`: [`Channels`], which hands out channels
+//! and reopens the disk by its [`Open`], with attempts at requests. Deliberately not here: the content of the disk.
 #![no_std]
 #![forbid(unsafe_code)]
 

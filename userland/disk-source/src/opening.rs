@@ -134,7 +134,7 @@ async fn read_mark(channel: Channel, sector_bytes: u32, mark: Mark) -> Result<(C
             let parts = mark.parts.iter().flat_map(|part| marked.get(part.clone()).unwrap_or(&[]));
             Ok((next, Some(parts.copied().collect())))
         }
-        // A fault of the disk shows when it is used.
+        // A disk fault shows when the disk is used.
         disk::ImpReadyAfterRead::ReadFailed { next, .. } => Ok((next, None)),
         disk::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
     }

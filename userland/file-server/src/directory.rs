@@ -129,7 +129,7 @@ async fn answer_change<V: Volume>(
         }
         ExpReady::SetAcl { path, acl, next } => answer!(next, caller => caller.set_acl(&path, &acl).await),
         ExpReady::Sync { next } => answer!(next, caller => caller.result(volume.sync().await)),
-        // The directory service keeps the names of services.
+        // The directory service has the names of services.
         ExpReady::Register { next, .. } => next.failed(NameError::NotSupported),
         ExpReady::Deregister { next, .. } => next.failed(NameError::NotSupported),
         _ => return None,
@@ -229,7 +229,7 @@ impl<'a, V: Volume> Caller<'a, V> {
         }
     }
 
-    /// Creates a directory, and those on the way that do not exist.
+    /// Creates a directory and its missing ancestors.
     pub(crate) async fn create_directories(&self, path: &[u8]) -> Result<(), NameError> {
         let path = self.name(path, NameError::AlreadyExists)?;
         // The paths that have no parent yet, the longest first.

@@ -1,10 +1,10 @@
 //! A file server: the contracts `Directory`, `File` and `FileSystem` for many clients, over a [`Volume`].
 //!
 //! A server implements [`Volume`] and calls [`accept`]; every client is then a task on one thread. The loops are here
-//! so that all servers give the same answers: which paths are valid, what a request needs of the mount point's access
-//! control list ([`Permit`]), what an open file may be used for ([`OpenRights`]), how `CreateFile` treats a file that
-//! exists, and which lengths are too large. Servers with a volume manager implement [`Managed`], too. Deliberately not
-//! here: resolving paths, and the volume's own access control lists, which are looked up on the way.
+//! so that all servers behave alike: valid paths, rights required of the mount point's access control list
+//! ([`Permit`]), rights to an open file ([`OpenRights`]), `CreateFile` on an existing file, and maximum lengths.
+//! Servers with a volume manager implement [`Managed`], too. Deliberately not here: resolving paths, and the volume's
+//! own access control lists, which are looked up on the way.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,7 @@ use contracts::directory::{NameError, NodeKind};
 /// A client's page while [`Volume::enumerate`](crate::Volume::enumerate) fills it.
 pub struct Page<'a>(PageWriter<'a>);
 
-/// How an enumeration ended.
+/// End of an enumeration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// The page is full. The cursor is before the name that was refused.

@@ -1,4 +1,4 @@
-//! Paths as clients send them.
+//! Validation of client paths.
 
 use contracts::directory::NameError;
 
@@ -7,7 +7,7 @@ pub(crate) fn text(path: &[u8]) -> Option<&str> {
     core::str::from_utf8(path).ok().filter(|path| path::is_valid(path))
 }
 
-/// Checks that the path of something to create, rename or remove ends with a name. For the directory of the request
+/// Checks that the path of a node to create, rename or remove ends with a name. For the directory of the request
 /// itself, the error is `itself`.
 pub(crate) fn check_name(path: &str, itself: NameError) -> Result<(), NameError> {
     if path::parts(path).next().is_none() {

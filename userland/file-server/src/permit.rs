@@ -25,7 +25,7 @@ pub struct Permit {
     /// Whether there is a list.
     is_decided: bool,
     /// The principal that holds the rights, once a directory is open. The rights do not pass to the endpoint's next
-    /// owner: the directory service knows what the list says about that one.
+    /// owner, whose rights only the directory service can determine.
     holder: Option<Rc<str>>,
 }
 
@@ -42,7 +42,7 @@ impl Permit {
     pub fn opened_below(&self, path: &str, client: &dyn Client) -> Permit {
         let mut holder = self.holder.clone();
         if self.is_decided && holder.is_none() {
-            // A client that has closed its endpoint holds nothing.
+            // A client that has closed its endpoint has no rights.
             holder = Some(client.principal().unwrap_or_default().into());
         }
         Permit { path: self.path_of(path), holder, ..*self }
@@ -68,7 +68,7 @@ impl Permit {
         if is_holder { self.rights } else { Rights::NONE }
     }
 
-    /// Returns the absolute path of something below.
+    /// Returns the absolute path of a node below.
     pub fn path_of(&self, path: &str) -> String {
         match path.trim_matches('/') {
             "" => self.path.clone(),
@@ -76,7 +76,7 @@ impl Permit {
         }
     }
 
-    /// Returns the source of the list, as the message `Acl` has it.
+    /// Returns the source of the list, in the form of the message `Acl`.
     pub fn list_from(&self) -> &'static str {
         if self.is_decided { path::ABOVE_THE_ROOT } else { "" }
     }
@@ -98,8 +98,8 @@ impl Permit {
     }
 }
 
-/// A client's rights to an open file, by the lists at the time of opening. The rights stay with the channel, whoever
-/// owns it.
+/// A client's rights to an open file, by the lists at the time of opening. The rights stay with the channel, even if it
+/// changes owners.
 pub struct OpenRights {
     /// The rights.
     pub rights: Rights,
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(permit.rights_of("bob"), Rights::NONE);
         assert_eq!(permit.of_file("f", &BOB).rights, Rights::NONE);
         assert!(permit.of_file("f", &ALICE).rights.has(Right::Read));
-        // Nor do they become those of the first client that opens something below.
+        // Nor do they become those of the first client that opens a node below.
         assert_eq!(permit.opened_below("b", &BOB).rights_of("bob"), Rights::NONE);
     }
 

@@ -32,7 +32,7 @@ impl<D> Copy for Request<'_, D> {}
 pub struct Opened<F> {
     /// The file.
     pub file: F,
-    /// What the client may do with it until it closes it.
+    /// The client's rights to it until it is closed.
     pub rights: OpenRights,
 }
 
@@ -84,7 +84,7 @@ pub trait Volume: Sized + 'static {
     type Directory: 'static;
     /// A file that a client has open.
     type File: 'static;
-    /// Why an operation failed.
+    /// Error of an operation.
     type Error;
 
     /// Maps an error to its code for `Directory`, and logs it if the user should know.
@@ -137,7 +137,7 @@ pub trait Volume: Sized + 'static {
     ) -> Result<(NodeKind, NodeAttributes), Self::Error>;
     /// Returns the target of a symbolic link, as text.
     async fn link_target(&self, request: Request<'_, Self::Directory>, path: &str) -> Result<String, Self::Error>;
-    /// Returns the access control list that governs a node, and its source, as the message `Acl` has them.
+    /// Returns the access control list that governs a node, and its source, in the form of the message `Acl`.
     async fn acl(&self, request: Request<'_, Self::Directory>, path: &str) -> Result<(String, String), Self::Error>;
 
     /// Creates a directory in one that exists.

@@ -1,7 +1,7 @@
 //! Copies files and trees, for command-line programs.
 //!
-//! Key type: [`Copier`]. Reports what cannot be copied, and copies the rest. Neighbours:
-//! [`crate::walk`], [`client::file_writer`]. Deliberately not here: choosing where a copy goes.
+//! Key type: [`Copier`]. Reports nodes that cannot be copied, and copies the rest. Neighbours: [`crate::walk`],
+//! [`client::file_writer`]. Deliberately not here: the choice of the destination.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -43,7 +43,7 @@ pub enum Folders {
     Copy,
 }
 
-/// An absolute path, and how it is displayed.
+/// An absolute path, and its displayed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The absolute path.

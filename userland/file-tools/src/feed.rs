@@ -1,7 +1,7 @@
 //! Operands of a program: files, or standard input if none is given.
 //!
-//! Key types: [`Feed`] (all operands), [`Reader`] (one of them, block by block). [`for_each_path`] is for programs
-//! that work on paths rather than content. Deliberately not here: what is done with the bytes.
+//! Key types: [`Feed`] (all operands), [`Reader`] (one of them, block by block). [`for_each_path`] is for programs that
+//! work on paths rather than content. Deliberately not here: processing of the bytes.
 
 use alloc::format;
 use alloc::string::String;

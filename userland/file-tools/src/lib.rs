@@ -2,8 +2,8 @@
 //!
 //! [`feed`] reads the operands or standard input, block by block; [`walk`] traverses trees, over a [`trail`] of open
 //! folders; [`copying`] and [`removing`] build on it; [`volume`] resolves paths to volumes, and [`kind_text`] formats
-//! kinds and permissions. Neighbours: `client` (one file, one folder), `tool-kit` (screens and lines). Deliberately
-//! not here: anything that only one program does.
+//! kinds and permissions. Neighbours: `client` (one file, one folder), `tool-kit` (screens and lines). Deliberately not
+//! here: code of a single program.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Removes files and trees, for command-line programs.
 //!
-//! Reports what cannot be removed, and removes the rest. Neighbour: [`crate::walk`]. Deliberately not here: asking for
-//! confirmation.
+//! Reports nodes that cannot be removed, and removes the rest. Neighbour: [`crate::walk`]. Deliberately not here:
+//! asking for confirmation.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -28,7 +28,7 @@ pub enum Folders {
 pub enum RemoveError {
     /// The file system refused it.
     Access(AccessError),
-    /// It is a folder, and folders are not to be removed.
+    /// It is a folder, and folders must not be removed.
     IsFolder,
     /// A volume is mounted there.
     IsMount,

@@ -12,7 +12,7 @@ use contracts::directory::{NameError, NodeKind};
 /// Maximum symbolic links followed for one path.
 const MAX_LINKS: usize = 16;
 
-/// Returns the mount point of the volume of a path, or `/` if it is on none. A name that does not exist counts to the
+/// Returns the mount point of the volume of a path, or `/` if it is on none. A name that does not exist belongs to the
 /// volume on which it could be created.
 pub fn volume_of(namespace: &mut Namespace, full: &str) -> Result<String, AccessError> {
     let mut whole = path::absolute("/", full);

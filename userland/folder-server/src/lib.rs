@@ -1,12 +1,12 @@
 //! Shared server code of the drivers of host folders: `Directory` and `File` for many clients, over a 9P2000.L
 //! server.
 //!
-//! Key types: [`Transport`] (implemented by the driver), [`Mount`] (the folder that it found), [`run`]. Nothing of
-//! the folder is cached: each request asks the host, so changes there are visible to the next one. [`session`] has
-//! the requests in flight and the fids, [`walk`] resolves paths and links, [`files`] opens files, [`watch`] notifies
-//! clients, [`answers`] maps errors, and [`volume`] joins them to the request loops in `file-server`. Every client is
-//! a task on one thread. Deliberately not here: devices, and access control lists, for which the host has no place
-//! where it would enforce them.
+//! Key types: [`Transport`] (implemented by the driver), [`Mount`] (the folder that it found), [`run`]. Nothing of the
+//! folder is cached: each request queries the host, so changes there are visible to the next one. [`session`] has the
+//! requests in flight and the fids, [`walk`] resolves paths and links, [`files`] opens files, [`watch`] notifies
+//! clients, [`answers`] maps errors, and [`volume`] joins them to the request loops in `file-server`. Every client is a
+//! task on one thread. Deliberately not here: devices, and access control lists, which the host could store but not
+//! enforce.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -87,8 +87,8 @@ impl fmt::Display for Error {
 /// The session with one server.
 pub(crate) struct Session {
     transport: Rc<dyn Transport>,
-    /// The free tags, each with its block once it was used. Used as a stack, so that there are as many blocks as
-    /// there ever were requests in flight.
+    /// The free tags, each with its block once it was used. Used as a stack, so that the number of blocks is the
+    /// maximum number of requests that were ever in flight.
     blocks: Pool<(u16, Option<ExVec<u8>>)>,
     /// The negotiated maximum length of a message.
     message_bytes: Cell<usize>,
@@ -200,7 +200,7 @@ impl Session {
         self.blocks.put((tag, block));
     }
 
-    /// Allocates the number of a fid that the server is about to make.
+    /// Allocates the number of a fid that the server is about to create.
     fn new_fid(self: &Rc<Self>) -> Fid {
         let number = self.free_fids.borrow_mut().pop().unwrap_or_else(|| {
             let number = self.next_fid.get();
@@ -248,7 +248,7 @@ impl Fid {
         self.session.call(request, take).await
     }
 
-    /// Walks at most [`nine_p::MAX_NAMES`] names. The fid is there only if all of them were found.
+    /// Walks at most [`nine_p::MAX_NAMES`] names. The fid exists only if all of them were found.
     pub(crate) async fn walk(&self, names: &[Vec<u8>]) -> Result<(Vec<Qid>, Option<Fid>), Error> {
         let new = self.session.new_fid();
         let texts = names.iter().map(|name| Text(name)).collect();
@@ -267,7 +267,7 @@ impl Fid {
         }
     }
 
-    /// Frees the number of a fid that the server did not make.
+    /// Frees the number of a fid that the server did not create.
     fn into_unopened(self) -> Option<Fid> {
         self.session.free_fids.borrow_mut().push(self.number);
         // Dropping it would send a clunk.

@@ -262,7 +262,7 @@ impl Volume for HostFolder {
     }
 
     async fn set_acl(&self, _: Request<'_, Directory>, _: &str, _: &[u8]) -> Result<(), Error> {
-        // The host has no place for lists where it would enforce them.
+        // The host cannot enforce lists.
         Err(Error::NotSupported)
     }
 

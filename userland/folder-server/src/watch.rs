@@ -1,9 +1,9 @@
 //! Watches folders for clients that subscribed to changes.
 //!
-//! 9P has no notification, so a watched directory is polled, and differences from the last snapshot are announced:
-//! key functions [`subscribe`], [`look`] and [`changes`]. A slow client delays the next poll, so nothing is queued
-//! here. Deliberately not here: the host's own notification, which would require the confined process to have a
-//! system call that names any path of the host.
+//! 9P has no notification, so a watched directory is polled, and differences from the last snapshot are announced: key
+//! functions [`subscribe`], [`look`] and [`changes`]. A slow client delays the next poll, so there is no queue here.
+//! Deliberately not here: the host's own notification, which would require the confined process to have a system call
+//! that names any path of the host.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

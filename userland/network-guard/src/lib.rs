@@ -1,9 +1,9 @@
 //! Shared by network stacks: access checks on behalf of clients, with an audit of refusals.
 //!
-//! Key type: [`Guard`]. Neighbours: `network-rules`, which decides; the services `net-stack` and `host-sockets`,
-//! which ask before they do anything. The principal checked is that of the other end of the client's channel at that
-//! moment, so an endpoint that was passed on acts for its current owner. Deliberately not here: later use of a
-//! listener or a connection: whoever is given one may use it.
+//! Key type: [`Guard`]. Neighbours: `network-rules`, which decides; the services `net-stack` and `host-sockets`, which
+//! check before every action. The principal checked is that of the other end of the client's channel at that moment, so
+//! an endpoint that was passed on acts for its current owner. Deliberately not here: later use of a listener or a
+//! connection: any process that is given one may use it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ const WEB: &str = "web";
 /// Object of an audit entry for actions without an address.
 const STACK: &str = "the network";
 
-/// Decides what the clients of one network stack may do.
+/// Checks the requests of one network stack's clients.
 pub struct Guard {
     rules: RefCell<Rules>,
 }
@@ -33,7 +33,7 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// One sentence for the user: what is wrong with which rule, and what to write instead.
+    /// One sentence for the user: the error, the rule, and the correct form.
     pub fn new(lines: &[String], web_port: i64) -> Result<Guard, String> {
         let port =
             u16::try_from(web_port).map_err(|_| alloc::format!("web-port {web_port}: a port is at most 65535"))?;
@@ -42,7 +42,7 @@ impl Guard {
         Ok(Guard { rules: RefCell::new(rules) })
     }
 
-    /// Whether the peer of `client` may do this at, or to, an address. Refusals are audited.
+    /// Whether the peer of `client` may perform this action at, or to, an address. Refusals are audited.
     pub fn allows<E: TypedEndpoint>(&self, client: &E, action: Action, end: &SocketAddress) -> bool {
         self.decide(client, action, &End::new(end.ip(), end.port))
     }

@@ -38,7 +38,7 @@ pub const DNS: &str = "/service/dns";
 /// Path at which a network stack serves `IpConfiguration`.
 pub const IP: &str = "/service/ip";
 
-/// Error of a network operation. Displays as the rest of a sentence, with what to do about it.
+/// Error of a network operation. Displays as the rest of a sentence, with a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetError {
     /// The network stack could not be reached, or ended.

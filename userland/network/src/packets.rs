@@ -1,4 +1,4 @@
-//! Batches of packets as `NicDevice.Exchange` carries them: records, each with an attached buffer.
+//! Batches of packets in `NicDevice.Exchange`: records, each with an attached buffer.
 //!
 //! The owner of a batch owns its buffers. Deliberately not here: protocols.
 

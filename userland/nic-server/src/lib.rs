@@ -1,9 +1,9 @@
 //! Shared server code of drivers of network cards: the `NicDevice` and `NicEvents` contracts for one client at a time.
 //!
-//! Key types: [`Card`] (implemented by the driver), [`Description`] (what the card can do), [`Client`] (its number and
+//! Key types: [`Card`] (implemented by the driver), [`Description`] (the card's properties), [`Client`] (its number and
 //! limits), [`Events`]. Packets stay in the client's blocks, which the card gets and returns: there is no copy. A block
-//! that the card cannot take goes back with the reply, so a client that sends faster than the card is slowed down by
-//! its own limits. Neighbours: [`network::packets`] has the batches. Deliberately not here: devices, how they carry out
+//! that the card cannot take goes back with the reply, so a client that sends faster than the card is throttled by its
+//! own limits. Neighbours: [`network::packets`] has the batches. Deliberately not here: devices, implementations of
 //! offloads, and protocols.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,7 +27,7 @@ use sip::exheap::ExVec;
 
 pub use sizes::ETHERNET_HEADER_BYTES;
 
-/// Properties of a card, as `DeviceInfo` carries them.
+/// Properties of a card, as in `DeviceInfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Address of the interface.
@@ -36,14 +36,14 @@ pub struct Description {
     pub mtu: u32,
     /// Speed of the link: 0 while it is down, [`u64::MAX`] if unknown.
     pub link_bits_per_s: u64,
-    /// Work that the card takes from the network stack.
+    /// Offloads of the card for the network stack.
     pub features: NicFeatures,
 }
 
 /// The client that a card serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// Differs from those of all clients before.
+    /// Unique among all clients so far.
     pub number: u64,
     /// Maximum buffers for receiving that the card holds, filled or not.
     pub receive_packets: usize,
@@ -51,7 +51,7 @@ pub struct Client {
     pub transmit_packets: usize,
 }
 
-/// Why a card returns a buffer.
+/// Reason why a card returns a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It holds as many as it can, or as its client agreed on.
@@ -116,17 +116,17 @@ pub trait Card: 'static {
     fn give(&self, client: &Client, buffer: ExVec<u8>) -> Result<(), ExVec<u8>>;
 
     /// Queues the first `record.length` bytes of a buffer for sending, with the offloads of the record. The length is
-    /// neither 0 nor beyond the buffer or what the card can send.
+    /// neither 0 nor greater than the buffer or the card's maximum.
     ///
     /// # Errors
-    /// The buffer, and why it is not sent.
+    /// The buffer, and the reason it is not sent.
     fn send(&self, client: &Client, record: &Packet, buffer: ExVec<u8>) -> Result<(), (ExVec<u8>, Refusal)>;
 
     /// Notifies the device of added buffers and packets.
     fn flush(&self, client: &Client);
 
-    /// Notifies the device, then adds received packets and the buffers of sent ones to `taken`, up to `most` in all.
-    /// When fewer are left, the client is notified of the next.
+    /// Notifies the device, then adds received packets and the buffers of sent ones to `taken`, up to `most` in all. If
+    /// fewer are available, the client is notified of the next.
     fn collect(&self, client: &Client, taken: &mut Vec<Filled>, most: usize);
 
     /// Takes the oldest received packet.

@@ -108,8 +108,8 @@ impl<C: Card> Session<C> {
         }
     }
 
-    /// Takes the client's packets and buffers, and returns those for it; `None` if there is no memory for the
-    /// reply, which ends the channel.
+    /// Takes the client's packets and buffers, and returns those due to it; `None` if there is no memory for the reply,
+    /// which ends the channel.
     fn exchange(&self, given: ExVec<Packet>, most: usize) -> Option<ExVec<Packet>> {
         let mut taken = Vec::new();
         for (record, buffer) in packets::unpack(given) {

@@ -1,7 +1,7 @@
 //! Standard output and input: the `Pipe` contract as a buffered writer and a reader.
 //!
-//! Key types: [`Output`], [`Input`]. One block is in flight while the program fills the next one; only the
-//! block after that waits for the reader. [`report`] has standard error. Deliberately not here: where the pipe leads.
+//! Key types: [`Output`], [`Input`]. One block is in flight while the program fills the next one; only the block after
+//! that waits for the reader. [`report`] has standard error. Deliberately not here: the pipe's other end.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -73,7 +73,7 @@ impl Output {
         self.send(block)
     }
 
-    /// Sends what is buffered.
+    /// Sends buffered data.
     pub fn flush(&mut self) -> Result<(), PipeBroken> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -92,8 +92,8 @@ impl Output {
         }
     }
 
-    /// [`finish`](Output::finish) for the end of a program: returns `status`, or 1 if output was cut off. A reader
-    /// that ended first has what it wanted (`... | head`), so that is not reported.
+    /// [`finish`](Output::finish) for the end of a program: returns `status`, or 1 if output was cut off. A reader that
+    /// ended first has read enough (`... | head`), so that is not reported.
     pub fn finish_with(self, status: i32) -> i32 {
         match self.finish() {
             Ok(()) => status,

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-/// Reports an error: what failed, where, and what to do about it.
+/// Reports an error: the problem, its place and the remedy.
 pub fn error(message: fmt::Arguments<'_>) {
     sip::debug::write_line(message);
 }

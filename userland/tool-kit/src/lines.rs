@@ -61,7 +61,7 @@ impl Lines {
 }
 
 /// Calls `each` for every line until it wants no more. Failures on a line are reported under `name`. Returns whether
-/// everything succeeded; an error is for [`file_tools::feed::Feed`], which reports it.
+/// everything succeeded; an error is returned to [`file_tools::feed::Feed`], which reports it.
 pub fn for_each_line(
     name: &str,
     reader: Reader,

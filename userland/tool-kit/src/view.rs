@@ -42,7 +42,7 @@ pub fn row_end(line: &str, from: usize, columns: usize) -> usize {
     line.len()
 }
 
-/// Returns where the rows of a line begin; the first is 0.
+/// Returns the start of each row of a line; the first is 0.
 pub fn row_starts(line: &str, columns: usize) -> Vec<usize> {
     let mut starts = Vec::from([0]);
     let mut end = row_end(line, 0, columns);

@@ -128,8 +128,8 @@ impl Exchange {
         }
     }
 
-    /// Hands the request as received, and its channel, to `work`, which may do everything that the contract
-    /// `HttpExchange` allows, or let another program do it.
+    /// Passes the request as received, and its channel, to `work`, which may do everything that the contract
+    /// `HttpExchange` allows, or delegate it to another program.
     pub async fn by_hand<F: Future<Output = ()>>(
         self,
         work: impl FnOnce(ExVec<u8>, Imp<states::Ready>) -> F,
@@ -176,7 +176,7 @@ impl Answer {
     }
 }
 
-/// Copies bytes to a block. Without memory for one the request is given up, which the server reports to the client.
+/// Copies bytes to a block. Without memory for one the request is abandoned, which the server reports to the client.
 fn block(bytes: &[u8]) -> Result<ExVec<u8>, Gone> {
     ExVec::from_slice(bytes).map_err(|status| {
         stdio::report::error(format_args!("a request cannot be answered: {}", status.text()));

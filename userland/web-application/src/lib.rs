@@ -1,9 +1,9 @@
 //! Framework for programs that answer requests of a web server as its child process.
 //!
-//! [`serve`] accepts requests and has each answered by an asynchronous function, many concurrently on one thread. The
-//! function gets an [`Exchange`] and can only return by answering it: nothing else creates an [`Answered`].
-//! Neighbours: the contracts `WebApplication` and `HttpExchange` below, `web-message` for the texts. Deliberately not
-//! here: HTTP itself and the limits on clients, which are the server's.
+//! [`serve`] accepts requests and has an asynchronous function answer each, many concurrently on one thread. The
+//! function gets an [`Exchange`] and can only return by answering it: nothing else creates an [`Answered`]. Neighbours:
+//! the contracts `WebApplication` and `HttpExchange` below, `web-message` for the texts. Deliberately not here: HTTP
+//! itself and the limits on clients, which are the server's.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -27,8 +27,8 @@ pub use web_message as message;
 /// Maximum requests in flight per application; it accepts no others meanwhile.
 pub const MAX_PENDING: usize = 64;
 
-/// Reports that the application is ready and has each request answered by `answer`, until the server closes the
-/// channel and the last one is answered. Returns the exit status for `main`.
+/// Reports that the application is ready and answers each request with `answer`, until the server closes the channel
+/// and the last one is answered. Returns the exit status for `main`.
 pub fn serve<A, F>(application: Exp<states::Start>, answer: A) -> i32
 where
     A: Fn(Exchange) -> F + 'static,
