@@ -67,7 +67,7 @@ fn add(noted_by: &'static str, text: &str) {
 }
 
 /// Returns the lines from this number on, and the number of the next. If requested lines are no longer kept, the first
-/// line says how many.
+/// line has their number.
 pub fn lines(from: u64) -> (String, u64) {
     let (mut text, mut next) = (RING.lock().lost(from), from);
     loop {

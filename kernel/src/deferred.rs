@@ -13,7 +13,7 @@ pub fn start() {
     preempt::start(preempt::Hooks { service: service_at_preemption_point, yield_now: sched::yield_now });
 }
 
-/// Does what is pending for this processor, at the end of an ABI call or after an interrupt.
+/// Does pending work of this processor, at the end of an ABI call or after an interrupt.
 #[cold]
 #[inline(never)]
 pub fn service_pending() {

@@ -24,7 +24,7 @@ use crate::wait::{self, Ticket, Waiters, Woken};
 
 /// Maximum operations in flight per device.
 const REQUESTS: usize = 64;
-/// Maximum finished operations waiting to be collected.
+/// Maximum finished operations not yet collected.
 const DONE: usize = 1024;
 
 /// A device of the machine.

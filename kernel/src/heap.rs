@@ -20,7 +20,7 @@ impl<A> CountedHeap<A> {
     }
 }
 
-// SAFETY: every function hands its arguments on as they are and gives back what the allocator gave.
+// SAFETY: every function passes its arguments on unchanged and returns the allocator's result.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountedHeap<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: by the caller, here and below.

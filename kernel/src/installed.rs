@@ -25,7 +25,7 @@ use crate::program::{Loaded, Program};
 /// Maximum programs per boot, uninstalled ones included.
 const PROGRAMS_MAX: usize = 1024;
 
-/// Hash table slots: so many that most names are found at the first probe.
+/// Hash table slots, enough to find most names at the first probe.
 const NAME_PLACES: usize = 4 * PROGRAMS_MAX;
 
 /// Maximum bytes of packages installed per boot.
@@ -236,7 +236,7 @@ fn programs_of(image: &SystemImage<'static>) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
-/// Verifies a package and returns what installing it would do.
+/// Verifies a package and returns the effect of installing it.
 ///
 /// # Errors
 /// The reason of the refusal, as a sentence.
@@ -258,7 +258,7 @@ fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 
-/// Returns what installing a verified package would do, and the program that has its name.
+/// Returns the effect of installing a verified package, and the program that has its name.
 fn judge(candidate: &Candidate) -> Result<(Installed, Option<&'static Program>), String> {
     let name = candidate.manifest.name.as_str();
     let Some(program) = TABLE.look(name) else { return Ok((Installed::New, None)) };
@@ -266,7 +266,7 @@ fn judge(candidate: &Candidate) -> Result<(Installed, Option<&'static Program>),
     Ok((replaces(candidate, program, is_root)?, Some(program)))
 }
 
-/// Returns what installing it over an existing program would do.
+/// Returns the effect of installing it over an existing program.
 fn replaces(candidate: &Candidate, program: &Program, is_root: bool) -> Result<Installed, String> {
     let (new, there) = (&candidate.manifest, &program.manifest);
     let name = &new.name;

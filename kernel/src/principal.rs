@@ -2,7 +2,7 @@
 //!
 //! A principal is immutable text made by the kernel: links joined by ` + `, the oldest invoker first; a link is
 //! `name.publisher`, or `name.publisher@role`. A SIP has one from its creation on. An endpoint has its owner's, or, if
-//! it was delegated, one that names the delegator too. Deliberately not here: what a principal may do. Services decide
+//! it was delegated, one that names the delegator too. Deliberately not here: a principal's rights. Services decide
 //! that, by patterns over the text.
 
 use abi::limits::{PRINCIPAL_BYTES, PRINCIPAL_LINKS, ROLE_BYTES};

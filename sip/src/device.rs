@@ -1,7 +1,7 @@
 //! Devices listed in the manifest: a console, a disk, the host's sockets, a packet link.
 //!
 //! A request takes a block with it; the block comes back with the [`Completion`]. Deliberately not
-//! here: what the bytes mean.
+//! here: the meaning of the bytes.
 
 mod declared;
 
@@ -202,7 +202,7 @@ pub fn exists(name: &str) -> Result<bool, Status> {
     }
 }
 
-/// Powers the machine off. Needs the manifest's `power` permission; if it is refused, the status says why.
+/// Powers the machine off. Needs the manifest's `power` permission; a refusal is returned as the status.
 pub fn power_off(exit_status: u8) -> Status {
     match kernel::machine_power_off(u64::from(exit_status)) {
         Ok(_) => Status::Ok,
@@ -210,7 +210,7 @@ pub fn power_off(exit_status: u8) -> Status {
     }
 }
 
-/// Restarts the machine. Needs the manifest's `power` permission; if it is refused, the status says why.
+/// Restarts the machine. Needs the manifest's `power` permission; a refusal is returned as the status.
 pub fn restart() -> Status {
     match kernel::machine_restart() {
         Ok(_) => Status::Ok,

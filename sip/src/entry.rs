@@ -104,7 +104,7 @@ impl Line {
         self.length = 0;
     }
 
-    /// Appends what fits; returns the rest.
+    /// Appends the bytes that fit; returns the rest.
     pub(crate) fn push<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (now, later) = bytes.split_at(bytes.len().min(limits::TEXT_BYTES - self.length));
         self.bytes[self.length..self.length + now.len()].copy_from_slice(now);

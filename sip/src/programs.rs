@@ -50,7 +50,7 @@ pub fn install(package: &ExVec<u8>) -> Result<Installed, InstallError> {
     answered(raw::value::program_install(package.handle(), package.len() as u64))
 }
 
-/// Returns what [`install`] would do with the package file: a dry run.
+/// Returns the effect that [`install`] would have: a dry run.
 ///
 /// # Errors
 /// Those of [`install`].

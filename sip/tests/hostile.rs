@@ -104,7 +104,7 @@ fn no_safe_function_leaves_forged_words_where_a_message_lies() {
             let taken = catch_unwind(AssertUnwindSafe(|| incoming.block::<ExVec<u8>>()));
             match taken {
                 Ok(block) => assert_eq!((block.as_ptr(), block.len()), (address, 4), "{name}"),
-                // A real program has ended; the test goes on, and has the double free the contents of the message.
+                // A real program has ended; the test continues, and has the double free the contents of the message.
                 Err(_) => double::free_lost_blocks(),
             }
         }

@@ -35,7 +35,7 @@ pub struct Device {
     messages: Vec<Message>,
 }
 
-/// A device to be published.
+/// A device for publication.
 pub struct Offer<'a> {
     /// The bus.
     pub bus: &'a Bus,

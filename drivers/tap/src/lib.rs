@@ -1,7 +1,7 @@
 //! Driver of a TAP interface of the host: the `NicDevice` contract for one client at a time.
 //!
 //! Key type: `link::Link` (the device and the packets). Neighbour: `nic-server` (the contract). Packets are read into,
-//! and written from, the client's own buffers. Sending is synchronous, so that the buffer comes back with the reply.
+//! and written from, the client's own buffers. Sending is synchronous, so that the reply returns the buffer.
 //! Deliberately not here: protocols.
 #![no_std]
 #![forbid(unsafe_code)]

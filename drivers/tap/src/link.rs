@@ -1,6 +1,6 @@
 //! The device, and the packets of its client.
 //!
-//! Key type: [`Link`]. A buffer for receiving goes to the device for one read; one for sending comes back at once.
+//! Key type: [`Link`]. A buffer for receiving goes to the device for one read; one for sending returns at once.
 //! While the client polls, reads are non-blocking; one read is pending while the client waits for an event.
 //! Deliberately not here: contracts.
 

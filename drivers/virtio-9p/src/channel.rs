@@ -61,7 +61,7 @@ impl<P: Platform, M: DeviceMemory> Channel<P, M> {
     /// Sends the message in the memory's first bytes. The reply will be written after it.
     ///
     /// # Errors
-    /// Too many requests are in flight; the memory comes back.
+    /// Too many requests are in flight; the memory is returned.
     pub fn send(&mut self, memory: M, bytes: usize) -> Result<Key, M> {
         let key = self.last_key + 1;
         let room = memory.memory().len() - bytes;

@@ -24,7 +24,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
         match numbers.below(8) {
             0..4 => {
                 let data = machine.allocate(count * 512).expect("memory");
-                // If the queue is full, the block comes back.
+                // If the queue is full, the block is returned.
                 let _ = driver.transfer(direction, sector * 512, data, count * 512);
             }
             4 => drop(driver.flush()),

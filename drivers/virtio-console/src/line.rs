@@ -72,7 +72,7 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     /// Adds a receive buffer, of which the device may fill `bytes` bytes, not 0.
     ///
     /// # Errors
-    /// The queue is full; the buffer comes back.
+    /// The queue is full; the buffer is returned.
     pub fn add_buffer(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
         let request = Request { header: &[], data: Some(data), reply: Reply::None };
@@ -87,7 +87,7 @@ impl<P: Platform, M: DeviceMemory> Line<P, M> {
     /// Writes the first `bytes` bytes of a buffer, not 0.
     ///
     /// # Errors
-    /// The queue is full; the buffer comes back.
+    /// The queue is full; the buffer is returned.
     pub fn write(&mut self, memory: M, bytes: usize) -> Result<Key, M> {
         let key = self.last_key + 1;
         let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };

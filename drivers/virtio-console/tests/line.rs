@@ -54,7 +54,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     driver.columns_and_rows()?;
     for key in 0..40 {
         match numbers.below(5) {
-            // If the queue is full, the buffer comes back.
+            // If the queue is full, the buffer is returned.
             0 => drop(driver.add_buffer(buffer(machine, &[]), 64)),
             1 | 2 => drop(driver.write(buffer(machine, b"text"), 1 + numbers.below(64) as usize)),
             3 => machine.run(),

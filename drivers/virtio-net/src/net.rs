@@ -168,7 +168,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     /// Adds a buffer for receiving, without notifying the device; see [`Net::notify`].
     ///
     /// # Errors
-    /// The queue is full; the buffer comes back.
+    /// The queue is full; the buffer is returned.
     pub fn add_buffer(&mut self, memory: M, bytes: usize) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::FromDevice };
         let request = Request { header: &[], data: Some(data), reply: Reply::BeforeData(HEADER_BYTES) };
@@ -179,7 +179,7 @@ impl<P: Platform, M: DeviceMemory> Net<P, M> {
     /// notify the device; see [`Net::notify`].
     ///
     /// # Errors
-    /// The queue is full; the buffer comes back.
+    /// The queue is full; the buffer is returned.
     pub fn send(&mut self, memory: M, bytes: usize, header: &[u8; HEADER_BYTES]) -> Result<(), M> {
         let data = Data { memory, offset: 0, bytes, direction: Direction::ToDevice };
         let request = Request { header, data: Some(data), reply: Reply::None };

@@ -108,7 +108,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for _ in 0..40 {
         match numbers.below(8) {
-            // If the queue is full, the buffer comes back.
+            // If the queue is full, the buffer is returned.
             0 | 1 => drop(driver.add_buffer(buffer(machine, &[]), BUFFER_BYTES)),
             2 | 3 => drop(driver.send(buffer(machine, &[7]), 1 + numbers.below(1500) as usize, &WHOLE)),
             4 => machine.run(),

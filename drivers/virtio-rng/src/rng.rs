@@ -39,7 +39,7 @@ impl<P: Platform, M: DeviceMemory> Rng<P, M> {
     /// Requests random bytes in `memory`, from the byte `from` on; at most `bytes` of them, not 0.
     ///
     /// # Errors
-    /// Too many requests are in flight; the memory comes back.
+    /// Too many requests are in flight; the memory is returned.
     pub fn fill(&mut self, memory: M, from: usize, bytes: usize) -> Result<Key, M> {
         let key = self.last_key + 1;
         let data = Data { memory, offset: from, bytes, direction: Direction::FromDevice };

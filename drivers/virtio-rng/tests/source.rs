@@ -45,7 +45,7 @@ fn live(machine: &Machine, numbers: &mut Numbers) -> Result<(), DeviceError> {
     let mut driver = Driver::start(machine.clone())?;
     for key in 1..30 {
         let bytes = 1 + numbers.below(100) as usize;
-        // If the queue is full, the memory comes back.
+        // If the queue is full, the memory is returned.
         let _ = driver.fill(machine.allocate(100).expect("memory"), numbers.below(101 - bytes as u64) as usize, bytes);
         if numbers.below(2) == 0 {
             machine.run();

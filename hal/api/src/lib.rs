@@ -44,7 +44,7 @@ pub struct Layout {
     pub images: Arena,
 }
 
-/// One segment of an image to be mapped.
+/// One segment of an image to map.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// Destination; page-aligned, inside the image arena.
@@ -338,7 +338,7 @@ pub trait Machine: Sync {
         None
     }
     /// Returns the image of the running kernel, in pieces: the file that it was started from, or else its constant parts
-    /// in memory. Empty if the machine does not know it. May take milliseconds.
+    /// in memory. Empty if unavailable. May take milliseconds.
     fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
         Vec::new()
     }

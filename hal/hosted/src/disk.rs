@@ -1,6 +1,6 @@
 //! Disks backed by files.
 //!
-//! Key types: [`DiskSpecification`] (what to open), [`Disk`] (an opened, locked file),
+//! Key types: [`DiskSpecification`] (a file to open), [`Disk`] (an opened, locked file),
 //! [`DiskError`]. Reads from the host's page cache complete at once; all other requests go to the pool.
 //! Deliberately not here: file systems.
 

@@ -1,7 +1,7 @@
 //! Host folders as devices: a write submits a 9P2000.L request, whose reply overwrites it in the block; a read
 //! returns the folder's name.
 //!
-//! Key types: [`FolderSpecification`] (what to offer), [`Folder`] (an open folder), [`FolderError`]. Host calls can
+//! Key types: [`FolderSpecification`] (a folder to offer), [`Folder`] (an open folder), [`FolderError`]. Host calls can
 //! block, so a thread pool runs the requests. Neighbours: `folder_server` (executes requests),
 //! `confinement` (the host calls still allowed). Deliberately not here: mounting the folders in the system's namespace.
 

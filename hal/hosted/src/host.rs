@@ -55,7 +55,7 @@ const END_REQUESTS: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHU
 /// status 128 plus the signal's number. SIGHUP reloads a service instead. Must be called first in `main`, before there
 /// are other threads.
 ///
-/// If the machine is to be confined, this returns in a child process: see `keeper`.
+/// In a confined machine this returns in a child process: see `keeper`.
 pub fn own_process(confinement: Confinement) {
     panic::set_hook(Box::new(|information| {
         terminal::restore();

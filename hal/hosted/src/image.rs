@@ -90,7 +90,7 @@ fn sealed_file(segments: &[Segment<'_>]) -> io::Result<File> {
 
 fn memory_file() -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // Hosts before Linux 6.3 do not know MFD_EXEC; later ones may require it.
+    // Hosts before Linux 6.3 do not support MFD_EXEC; later ones may require it.
     for flags in [flags | MFD_EXEC, flags] {
         // SAFETY: the name is a C string that lives for the program's life.
         let descriptor = unsafe { libc::memfd_create(c"singularity-image".as_ptr(), flags) };

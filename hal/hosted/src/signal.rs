@@ -1,7 +1,7 @@
 //! Signals: the timer, interrupts from other processors, and faults.
 //!
 //! A handler decides by the interrupted instruction's address: SIP code is redirected to a trampoline; the
-//! kernel goes on (after a tick) or ends with a message (after a fault). Neighbours: `trampoline`,
+//! kernel continues (after a tick) or ends with a message (after a fault). Neighbours: `trampoline`,
 //! `processor` (which has the threads). Deliberately not here: anything that takes a lock or
 //! allocates; a handler may have interrupted the kernel or the allocator anywhere.
 
@@ -198,7 +198,7 @@ fn report_refused_call(call: libc::greg_t, instruction: usize) {
 fn end_sip(struck: &mut Struck<'_>, top: usize, fault: Fault) {
     let record = (top - size_of::<Fault>()) & !0xf;
     // SAFETY: the record lies at the top of the interrupted thread's own stack slot, which is mapped and
-    // writable; the thread will never read what it overwrites, because it only goes on into
+    // writable; the thread will never read what it overwrites, because it only continues in
     // the fault entry, which does not return. 16-byte alignment is enough for a `Fault`.
     unsafe { ptr::with_exposed_provenance_mut::<Fault>(record).write(fault) };
     struck.registers[libc::REG_RDI as usize] = record as libc::greg_t;

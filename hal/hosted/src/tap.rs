@@ -1,10 +1,10 @@
 //! A TAP interface of the host as a device; see [`abi::packets`].
 //!
-//! Key types: [`TapSpecification`] (what to open), [`Tap`] (an open interface), [`TapError`]. Packets are received
-//! under one lock, so that they keep their order. A pending request gets its packet from the host thread that waits for
-//! packets, or from the next request, whichever comes first. Closing the device cancels pending requests before it can be
-//! opened again, so that none takes a packet of the next owner. Neighbour: `tap_calls` (system calls). Deliberately not
-//! here: the contents of packets.
+//! Key types: [`TapSpecification`] (an interface to open), [`Tap`] (an open interface), [`TapError`]. Packets are
+//! received under one lock, so that they keep their order. A pending request gets its packet from the host thread that
+//! waits for packets, or from the next request, whichever comes first. Closing the device cancels pending requests
+//! before it can be opened again, so that none takes a packet of the next owner. Neighbour: `tap_calls` (system calls).
+//! Deliberately not here: the contents of packets.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -30,7 +30,7 @@ const CUT_VERSION_6: u8 = 4;
 /// Header before each packet if offloads are enabled: the used fields of `struct virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Offset from which the checksum has to be computed; 0: it is filled in.
+    /// Offset at which the checksum range starts; 0: the checksum is filled in.
     pub(crate) checksum_start: u16,
     /// Offset of the checksum field from there.
     pub(crate) checksum_offset: u16,

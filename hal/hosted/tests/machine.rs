@@ -327,7 +327,7 @@ fn host_call_child() {
     on_processor(move || {
         let answer = run_sip(entry, new_slot(), 0);
         println!("answer {answer} of {}, {:?}", std::process::id(), take_fault().map(|fault| fault.kind));
-        // The machine goes on, and images can still be mapped.
+        // The machine continues, and images can still be mapped.
         let harmless = map_code(code::read_there());
         let page = new_page();
         shared_word(page).store(77, Ordering::SeqCst);

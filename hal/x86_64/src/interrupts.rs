@@ -1,7 +1,7 @@
 //! Interrupts and exceptions, from the entry stubs to the kernel's entries.
 //!
 //! The interrupted instruction's address decides, as on the hosted machine: SIP code is
-//! redirected to a trampoline on its own stack; the kernel goes on, with a flag that it checks
+//! redirected to a trampoline on its own stack; the kernel continues, with a flag that it checks
 //! before it leaves; a fault of the kernel itself ends the machine with a report. Deliberately not here:
 //! anything that takes a lock or allocates, because the kernel may be interrupted anywhere.
 

@@ -1,4 +1,4 @@
-//! The bare machine as a whole: from the boot loader's information to what the kernel runs on.
+//! The bare machine as a whole, built from the boot loader's information.
 //!
 //! Key type: [`Bare`]. [`prepare`] divides memory in this order: what the boot loader reports as
 //! free, less what is occupied; room for images and for each processor; a share of frames for stacks,

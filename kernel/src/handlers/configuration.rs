@@ -68,7 +68,7 @@ pub fn program_check(block: u64, bytes: u64) -> Result<u64, Status> {
     }
 }
 
-/// Copies a package out of a block of the caller, so that nobody else can change it.
+/// Copies a package out of a block of the caller, so that no other thread can change it.
 fn copy_of_package(caller: Caller, block: u64, bytes: u64) -> Result<Vec<u8>, Status> {
     caller.needs(Permission::Install)?;
     let taken = claims::block(block)?;

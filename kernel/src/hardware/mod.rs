@@ -2,8 +2,8 @@
 //!
 //! A *device* here is a set of ranges and interrupt lines. The machine names some (a bus, for example), a manifest may
 //! list fixed ones, and the driver of a bus publishes those it finds, out of its own resources. The kernel does not
-//! know what the registers mean. docs/hardware.md has the ownership rules, and what happens when a driver or a bus
-//! ends at any point.
+//! interpret registers. docs/hardware.md has the ownership rules, and the consequences of a driver or a bus ending at
+//! any point.
 //!
 //! Locks: `TABLE` (outermost, for every change of ownership), then one device, then the owner lists of a process.
 //! Register and interrupt access takes the device's lock alone. Interrupt context takes none.
@@ -90,7 +90,7 @@ struct Inner {
     quarantine: Vec<BlockRef>,
     /// Threads waiting for an interrupt.
     waiters: Waiters,
-    /// Threads of the bus driver waiting for one of its devices to be released.
+    /// Threads of the bus driver waiting for the release of one of its devices.
     bus_waiters: Waiters,
     /// Opening of its bus in which it was published or taken over.
     bus_opening: u32,

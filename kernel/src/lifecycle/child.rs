@@ -27,7 +27,7 @@ pub struct ChildRef {
 }
 
 impl ChildRef {
-    /// References what the slot holds with this generation.
+    /// References the slot's SIP of this generation.
     pub fn new(process: ProcessRef, generation: u32) -> ChildRef {
         ChildRef { process, generation }
     }

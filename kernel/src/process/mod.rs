@@ -1,7 +1,7 @@
 //! SIPs: the kernel's record of each, and the accounting of its resources.
 //!
 //! Owner of a SIP's slot: its parent, as long as it holds the child's handle; otherwise the SIP itself until its end.
-//! Neighbours: `lifecycle` creates, starts and ends SIPs. Deliberately not here: what a SIP owns (threads, channels,
+//! Neighbours: `lifecycle` creates, starts and ends SIPs. Deliberately not here: a SIP's objects (threads, channels,
 //! blocks); their modules depend on this one, not the reverse.
 
 mod debug_text;
@@ -175,7 +175,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// Bytes kept of what its parent gave it.
+    /// Bytes kept of its parameters, endpoint slots and device names.
     fn bytes(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Option<u64>>();
         let names: usize = self.devices.iter().flatten().map(String::capacity).sum();

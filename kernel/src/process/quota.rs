@@ -2,7 +2,7 @@
 //!
 //! Blocks and channels are counted in one word each, so that a message or a new channel costs one atomic operation.
 //! Other kernel memory of a SIP is counted in [`Process::kernel_bytes`], or follows from lists that know their length.
-//! docs/decisions/0009-when-memory-runs-out.md has the rules of what is charged to which SIP, and the limits.
+//! docs/decisions/0009-when-memory-runs-out.md has the charging rules and the limits.
 
 use core::sync::atomic::Ordering;
 

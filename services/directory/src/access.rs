@@ -1,7 +1,7 @@
 //! Access decisions: the mandatory rules first, then the ACL governing the name.
 //!
-//! Key types: [`Access`] (checks both), [`List`] (the ACL of one name), [`Refusal`] (the audit record of a denial).
-//! The root program of the system has every right, so no ACL can lock everyone out. Deliberately not here: the tree of
+//! Key types: [`Access`] (checks both), [`List`] (the ACL of one name), [`Refusal`] (the audit record of a denial). The
+//! root program of the system has every right, so no ACL can lock all programs out. Deliberately not here: the tree of
 //! names, and the audit log.
 
 use alloc::format;
@@ -82,7 +82,7 @@ impl Access {
         &self.rules
     }
 
-    /// Makes a list with a number of its own.
+    /// Makes a list with a unique number.
     pub fn list(&self, acl: Acl) -> Rc<List> {
         let number = self.next.get();
         // 2^64 lists are never made.

@@ -127,7 +127,7 @@ impl Access {
         self.known.borrow_mut().forget();
     }
 
-    /// Invalidates what is cached of an inode number that a new node has.
+    /// Invalidates cached data of an inode number that was reused.
     pub(crate) fn forget_node(&self, number: u32) {
         let mut known = self.known.borrow_mut();
         known.generation += 1;

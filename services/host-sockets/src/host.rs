@@ -63,7 +63,7 @@ struct Watch {
     watched: Cell<bool>,
     blocked_to_read: Cell<bool>,
     blocked_to_write: Cell<bool>,
-    /// Nothing more will arrive beyond what is queued.
+    /// Nothing more will arrive beyond the queued data.
     ending: Cell<bool>,
     /// Notified when reading no longer blocks.
     reader: Notify,

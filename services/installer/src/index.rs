@@ -49,7 +49,7 @@ impl Index {
     /// Parses the file's bytes.
     ///
     /// # Errors
-    /// What is malformed, for a message.
+    /// The defect, for a message.
     pub fn parse(bytes: &[u8]) -> Result<Index, String> {
         let text = core::str::from_utf8(bytes).map_err(|_| String::from("it is not text"))?;
         let mut lines = text.lines();

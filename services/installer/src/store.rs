@@ -3,7 +3,7 @@
 //! A change writes and syncs a new package file, then replaces the index atomically. After a crash at any point the
 //! index is the old or the new one, and every file that it names is complete. Files that the index does not name are
 //! removed after the next change.
-//! Deliberately not here: what is installed, and the medium itself.
+//! Deliberately not here: the installed programs, and the medium itself.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -208,7 +208,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Requests a stop. Returns the child to be ended, if it runs.
+    /// Requests a stop. Returns the child to end, if it runs.
     pub fn stop(&self, index: usize) -> Result<Option<Arc<Child>>, ServiceError> {
         let mut inner = self.inner.lock();
         let service = &mut inner.services[index];

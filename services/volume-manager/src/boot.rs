@@ -1,4 +1,4 @@
-//! Mounts at start: at boot, each disk with a volume of the manager's kind; after a restart, what was mounted before.
+//! Mounts at start: at boot, each disk with a volume of the manager's kind; after a restart, the previous mounts.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -71,7 +71,7 @@ fn disks(manager: &Manager, prefixes: &str) -> Result<Vec<String>, client::acces
     let services = names.iter().filter(|name| name.kind == NodeKind::Service).map(|name| name.text());
     let disks: Vec<String> = services.filter(|name| is_disk(name)).map(|name| format!("{DISKS}/{name}")).collect();
     let has_partitions = |disk: &String| disks.iter().any(|other| places::whole_disk(other) == Some(disk));
-    // Skip what another manager uses.
+    // Skip disks in use by another manager.
     let claims = manager.claims.all()?;
     let is_claimed = |disk: &String| claims.iter().any(|claim| places::collide(&claim.path, disk));
     Ok(disks.iter().filter(|disk| !has_partitions(disk) && !is_claimed(disk)).cloned().collect())

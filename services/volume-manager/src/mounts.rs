@@ -191,7 +191,7 @@ impl Mount {
 
     async fn request_unmount(self: Rc<Mount>) -> Result<(), Error> {
         let control = loop {
-            // Only a started file system knows whether there is anything to flush.
+            // Whether there is anything to flush is unknown before the file system has started.
             self.changed.until(|| *self.state.borrow() != State::Starting).await;
             if let Some(control) = self.control.take().await {
                 break control;

@@ -425,7 +425,7 @@ async fn read_whole(server: &Server, entry: &Rc<Entry>) -> Result<ExVec<u8>, Sto
 }
 
 /// Length of the pieces in which files are sent, in bytes. A connection holds at most two, one being sent and one
-/// being read; slow clients must not exhaust the blocks, however many they are.
+/// being read; slow clients must not exhaust the blocks, whatever their number.
 fn piece_bytes(server: &Server) -> usize {
     if server.connections.get() > CROWD { CROWD_PIECE_BYTES } else { PIECE_BYTES }
 }

@@ -153,7 +153,7 @@ fn device_object(need: &DeviceNeed, object: &DeviceObject) -> Result<TokenStream
     Ok(quote! { #object #checks })
 }
 
-/// Asserts at compile time that a register map fits its range: only rustc knows how long a map is.
+/// Asserts at compile time that a register map fits its range: only rustc can compute the length of a map.
 fn fits(map: &str, path: &str, range: &AddressRange) -> Result<TokenStream, String> {
     let map = expand::parsed("startup!", map)?;
     let message = format!("the manifest's range {range} is shorter than the map of registers `{path}`");

@@ -2,7 +2,7 @@
 //!
 //! Key types: [`Hardware`] (an open device), [`Registers`], [`IoPortRange`] and [`IoMemoryRange`] (registers as a manifest
 //! declares them), [`Interrupt`], [`DmaBlock`]; [`bus`] for bus drivers. The manifest or the bus determines which registers
-//! and interrupts a device has; the kernel checks every access. Deliberately not here: what the registers mean.
+//! and interrupts a device has; the kernel checks every access. Deliberately not here: the meaning of registers.
 
 pub mod bus;
 mod dma;

@@ -198,7 +198,7 @@ impl<P: Platform, const SIZE: usize, M: DeviceMemory, T> Queue<P, SIZE, M, T> {
     /// Adds a request and notifies the device.
     ///
     /// # Errors
-    /// The queue is full, or the device has failed; the data comes back.
+    /// The queue is full, or the device has failed; the data is returned.
     ///
     /// # Panics
     /// If the request is malformed: header or reply too long, no piece at all, or data outside its block.

@@ -33,7 +33,7 @@ impl System {
     /// Pins a block for DMA.
     ///
     /// # Errors
-    /// As [`Hardware::begin_dma`]; the block comes back.
+    /// As [`Hardware::begin_dma`]; the block is returned.
     pub fn pin<B: Pinnable>(&self, block: B) -> Result<DmaBlock<B>, (B, Status)> {
         self.hardware.begin_dma(block)
     }

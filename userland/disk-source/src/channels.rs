@@ -102,7 +102,7 @@ impl<C> Channels<C> {
         }
     }
 
-    /// Reports that the driver of that opening has ended: the disk has to be opened again. Returns whether this is the
+    /// Reports that the driver of that opening has ended: the disk must be reopened. Returns whether this is the
     /// first report.
     pub fn lose(&self, opening: u64) -> bool {
         let is_first = self.is_current(opening);

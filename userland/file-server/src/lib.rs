@@ -61,7 +61,7 @@ pub fn not_ready(provider: Exp<states::Start>, error: StartError, explanation: &
     1
 }
 
-/// Spawns a task that opens what `path` leads to and serves it. An endpoint of any other contract is returned.
+/// Spawns a task that opens the node at `path` and serves it. An endpoint of any other contract is returned.
 fn open<V: Volume>(
     volume: &Rc<V>,
     directory: &Rc<V::Directory>,

@@ -81,7 +81,7 @@ impl Feed {
     }
 
     /// Calls `each` with the path as given and a reader of each file or standard input. Reports those that cannot be
-    /// read, and goes on with the others. Returns the exit status.
+    /// read, and continues with the others. Returns the exit status.
     pub fn for_each(mut self, mut each: impl FnMut(&str, Reader) -> Result<(), Error>) -> Result<i32, NoReader> {
         if self.paths.is_empty() {
             let Some(input) = self.input.take() else {
@@ -109,7 +109,7 @@ impl Feed {
     }
 }
 
-/// Calls `each` with each path and its absolute form. Reports failures and goes on with the other paths. Returns the
+/// Calls `each` with each path and its absolute form. Reports failures and continues with the other paths. Returns the
 /// exit status.
 pub fn for_each_path<E: fmt::Display>(
     working_folder: &str,

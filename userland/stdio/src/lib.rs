@@ -67,7 +67,7 @@ impl Output {
         if self.gathered.len() >= GATHER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Sends a block without copying it, after what was written before.
+    /// Sends a block without copying it, after the data written before.
     pub fn write_block(&mut self, block: ExVec<u8>) -> Result<(), PipeBroken> {
         self.flush()?;
         self.send(block)

@@ -1,4 +1,4 @@
-//! Memory shared by driver and device, with a record of what is pinned.
+//! Memory shared by driver and device, with a record of pinned blocks.
 
 use core::fmt;
 use core::ptr::NonNull;

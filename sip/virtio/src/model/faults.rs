@@ -15,7 +15,7 @@ impl Numbers {
         Numbers { state: seed.wrapping_mul(2).wrapping_add(1), bytes: Vec::new() }
     }
 
-    /// Creates a generator that consumes the bytes first and then goes on from a fixed seed.
+    /// Creates a generator that consumes the bytes first and then continues from a fixed seed.
     pub fn from_bytes(bytes: &[u8]) -> Numbers {
         Numbers { state: 1, bytes: bytes.iter().rev().copied().collect() }
     }
