@@ -90,7 +90,7 @@ extern "C" fn is_sip_code(instruction: usize) -> bool {
     program::is_image_address(instruction)
 }
 
-/// Maximum code bytes of an entry before its check during which it may push to the stack. A test decodes them all.
+/// Bytes at the start of an entry's code that contain all its pushes before the check. A test decodes them all.
 const MAX_PROLOGUE_BYTES: usize = 48;
 
 extern "C" fn overflowed_at_entry(instruction: usize, address: usize) -> bool {

@@ -42,7 +42,7 @@ const HEAP_FRAMES_PART: usize = 4;
 const HEAP_MIN_BYTES: usize = 16 << 20;
 /// Bytes cleared at once on first use of memory.
 const STRETCH_BYTES: usize = 256 * 1024;
-/// Length limit of runs cached uncleared after freeing, in pages; and number of runs cached per length.
+/// Maximum length of runs cached unmerged when freed, in pages; and number of runs cached per length.
 const RECENT_PAGES: usize = 4;
 const RECENT_RUNS: usize = 32;
 
