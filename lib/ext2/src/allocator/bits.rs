@@ -1,6 +1,6 @@
 //! Searches a bitmap for runs of free bits, except those that await a commit.
 
-/// Bits of a bitmap that are in use, together with those that rest.
+/// Bits of a bitmap that are in use, together with those freed but not yet committed.
 pub(super) struct Used<'a> {
     /// The bitmap as on disk.
     pub(super) bitmap: &'a [u8],

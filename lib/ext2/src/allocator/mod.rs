@@ -168,7 +168,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
             if best.is_none_or(|best| best.2 < count) {
                 best = Some((group, first, count));
             }
-            // A run right at the goal continues what precedes it.
+            // A run right at the goal extends the preceding one.
             if count >= wanted as usize || (step == 0 && first == start) || step >= GROUPS_FOR_A_ROW {
                 break;
             }
@@ -276,7 +276,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
         let descriptor = self.descriptor(group).await?;
         let (first, bits) = (geometry.group_first(group), geometry.group_blocks(group));
         let is_marked = |bitmap: &[u8], start: u32, count: u32| {
-            // What of it lies in this group.
+            // Part of the run in this group.
             let from = start.clamp(first, first + bits);
             let to = start.saturating_add(count).clamp(first, first + bits);
             bits::all(bitmap, (from - first) as usize, (to - from) as usize, true)

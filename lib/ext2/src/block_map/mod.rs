@@ -1,9 +1,9 @@
 //! Maps file blocks to volume blocks.
 //!
 //! The inode holds the first twelve block numbers; leaf tables, reached through single, double and triple indirect
-//! blocks, hold the others. The walk is at most three levels deep whatever the numbers are, so that a table that refers
-//! to itself yields wrong data at worst, never an endless loop. The blocks of one leaf table are a *window* of the
-//! file. [`grow`] allocates blocks in holes, [`truncate`] frees them.
+//! blocks, hold the others. The walk is at most three levels deep, so that a table that refers to itself yields wrong
+//! data at worst, never an endless loop. The blocks of one leaf table are a *window* of the file. [`grow`] allocates
+//! blocks in holes, [`truncate`] frees them.
 
 pub(crate) mod grow;
 pub(crate) mod truncate;

@@ -5,7 +5,7 @@ use super::{CheckError, Fault, entries};
 use crate::format::ROOT_INODE;
 use block_source::BlockSource;
 
-/// The walk of a folder that is known to be connected.
+/// Walk number of a folder that is known to be connected.
 const CONNECTED: u32 = u32::MAX;
 
 impl<S: BlockSource> Checker<'_, S> {
@@ -39,7 +39,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.folders.get(index).copied()
     }
 
-    /// Walks from a folder up to the root, and moves what does not get there into `lost+found`.
+    /// Walks from a folder up to the root, and moves an unconnected one into `lost+found`.
     async fn connect_one(&mut self, number: u32, walk: u32) -> Result<(), CheckError> {
         let mut at = number;
         while let Some(index) = self.folder_index(at) {

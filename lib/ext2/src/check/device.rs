@@ -1,5 +1,5 @@
-//! The disk as the checker sees it: pieces read through a few kept lines, with the changes of the repair over them.
-//! Nothing is written before [`apply`](super::apply).
+//! The disk as the checker sees it: reads through a small cache, overlaid with the changes of the repair. Nothing is
+//! written before [`apply`](super::apply).
 //!
 //! Not here: any knowledge of the format.
 
@@ -35,7 +35,7 @@ pub(super) struct Device<'a, S: BlockSource> {
     /// Counts uses of lines; the line with the least was not used for the longest time.
     clock: u64,
     pub(super) overlay: Overlay,
-    /// What is written goes through this.
+    /// Buffer for writes.
     buffer: Option<S::Buffer>,
 }
 
@@ -148,7 +148,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         wanted.map(<[u8]>::to_vec).ok_or(CheckError::Read(offset, DiskError::Short))
     }
 
-    /// Allocates what writing takes, so that it cannot run out of memory later.
+    /// Allocates the buffers for writing, so that it cannot run out of memory later.
     pub(super) fn prepare_writing(&mut self) -> Result<(), CheckError> {
         if self.buffer.is_none() {
             let allocated = self.source.allocate(PAGE_BYTES as usize);
@@ -169,7 +169,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         if let Some(index) = self.lines.iter().position(|line| line.number == number) {
             match self.lines[index].buffer.get_mut(within..within + bytes.len()) {
                 Some(target) if result.is_ok() => target.copy_from_slice(bytes),
-                // How much of it was written is unknown.
+                // An unknown part of it was written.
                 _ => drop(self.lines.swap_remove(index)),
             }
         }
@@ -192,7 +192,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         let oldest = (0..self.lines.len()).min_by_key(|&index| self.lines[index].used);
         let buffer = match (more, oldest) {
             (Some(Ok(buffer)), _) => buffer,
-            // With fewer cache pages it takes longer.
+            // Fewer cache pages only cost time.
             (_, Some(oldest)) => self.lines.swap_remove(oldest).buffer,
             (Some(Err(error)), None) => return Err(CheckError::Read(offset, error)),
             (None, None) => return Err(CheckError::Read(offset, DiskError::NoMemory)),

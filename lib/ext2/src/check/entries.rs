@@ -71,8 +71,8 @@ fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && !name.iter().any(|&byte| byte == 0 || byte == b'/')
 }
 
-/// Makes entries of bytes that are none, from `damaged` to `end`: the entry itself, if all but its length is right;
-/// else the one before takes them, or one that is not in use.
+/// Turns the invalid bytes from `damaged` to `end` into entries: the damaged entry itself, if only its length is wrong;
+/// else the preceding entry, or an unused one, takes them.
 pub(super) fn repair(block: &mut [u8], before: Option<usize>, damaged: usize, end: usize, max_inode: u32) {
     let rest = &mut block[damaged..end];
     if rest.len() >= MIN_BYTES {
@@ -101,7 +101,7 @@ pub(super) fn begins_folder(block: &[u8], number: u32) -> bool {
     dot.name == b"." && dot.inode == number && dot.bytes < block.len() - MIN_BYTES && dot_dot.name == b".."
 }
 
-/// Whether a block begins with `.` and `..` as they have to be, whatever inodes they name.
+/// Returns whether a block begins with well-formed `.` and `..`, whatever inodes they refer to.
 pub(super) fn has_dots(block: &[u8]) -> bool {
     let Some(dot) = entry(block, 0) else { return false };
     let Some(dot_dot) = entry(block, dot.end()) else { return false };
@@ -133,7 +133,7 @@ pub(super) fn is_dot(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
 
-/// Makes an entry one that is not in use.
+/// Marks an entry as unused.
 pub(super) fn remove(block: &mut [u8], offset: usize) {
     set_inode(block, offset, 0);
 }

@@ -17,7 +17,7 @@ pub enum CheckError {
     ReadOnly,
     /// There is no volume that can be checked.
     Volume(FormatError),
-    /// The volume has features without whose knowledge it cannot be checked: flags of
+    /// The volume has features that the checker does not support: flags of
     /// [`READ_ONLY_COMPATIBLE`](crate::format::features::READ_ONLY_COMPATIBLE).
     Features(u32),
     /// The same: flags of [`COMPATIBLE`](crate::format::features::COMPATIBLE).
@@ -31,10 +31,10 @@ pub enum CheckError {
     },
     /// There is no superblock, but the signature of something else.
     Foreign {
-        /// What it is of, with its article.
+        /// Kind of the other content, with its article.
         kind: &'static str,
     },
-    /// There is no superblock, and it is not certain that a backup is of what is on the disk now.
+    /// There is no superblock, and no proof that a backup belongs to the current content of the disk.
     Unproven {
         /// The block of the backup.
         backup: u64,
@@ -50,7 +50,7 @@ pub enum CheckError {
     },
     /// Out of memory.
     NoMemory,
-    /// A repair would change more than is held at a time, in so many bytes of memory.
+    /// A repair would change more than fits in this many bytes of memory.
     TooManyChanges {
         /// Memory allowed for changes, in bytes.
         allowed: u64,

@@ -1,11 +1,11 @@
-//! The faults that a check reports: what, where, and what is done about it.
+//! Faults that a check reports: kind, location and repair.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// One thing that is wrong. Numbers of inodes, blocks and groups say where; `says` is what is on the disk, `right`
-/// what belongs there.
+/// A fault. Numbers of inodes, blocks and groups give the location; `says` is the value on the disk, `right` the
+/// correct one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Fault {
@@ -27,9 +27,9 @@ pub enum Fault {
     BackupDescriptors { group: u32 },
     /// A descriptor names a block that cannot be this part of the group.
     DescriptorPlace { group: u32, part: &'static str, says: u32, right: u32 },
-    /// A descriptor has flags that mean nothing without a feature that the volume does not have.
+    /// A descriptor has flags that require a feature which the volume does not have.
     DescriptorFlags { group: u32, says: u16 },
-    /// Some file needs a feature that the volume does not say that it has.
+    /// A file needs a feature that the superblock lacks.
     MissingFeature { name: &'static str },
     /// The journal needs recovery.
     JournalNotReplayed,
@@ -39,7 +39,7 @@ pub enum Fault {
     JournalDamaged,
     /// The superblock speaks of a journal that the volume does not have.
     JournalFields,
-    /// The superblock says that a journal is to be replayed, but the volume has none.
+    /// The superblock requires journal recovery, but the volume has no journal.
     JournalMissing,
     /// An orphaned inode: it was being deleted or truncated at the last unmount.
     Orphan { inode: u32 },
@@ -55,7 +55,7 @@ pub enum Fault {
     ResizeInode,
     /// The mode has no valid file type.
     Mode { inode: u32, says: u16, file: bool },
-    /// It holds a folder's entries, but its mode says another kind.
+    /// Its content is folder entries, but its mode is of another kind.
     LooksLikeFolder { inode: u32 },
     /// The root is not a folder.
     RootNotFolder,
@@ -71,12 +71,12 @@ pub enum Fault {
     InlineAttributes { inode: u32 },
     /// The block with an inode's attributes.
     AttributeBlock { inode: u32, block: u32 },
-    /// How many inodes use a block of attributes.
+    /// Number of inodes that use an attribute block.
     AttributeCount { block: u32, says: u32, right: u32 },
-    /// Block numbers outside of the volume, or beyond what a folder can have; `table` is the block that holds them,
+    /// Block numbers outside the volume, or beyond the maximum size of a folder; `table` is the block that holds them,
     /// or `None` for the inode itself.
     IllegalBlocks { inode: u32, table: Option<u32>, count: u32, first: u32 },
-    /// It shares so many blocks with others that their owner cannot be determined.
+    /// It shares so many blocks with other inodes that their owner cannot be determined.
     Tangled { inode: u32 },
     /// Some of its blocks belong to others, too.
     SharedBlocks { inode: u32, first: u32 },
@@ -108,7 +108,7 @@ pub enum Fault {
     DuplicateName { folder: u32, name: Vec<u8> },
     /// Another name of a folder, which may have only one.
     SecondFolderName { folder: u32, name: Vec<u8>, inode: u32 },
-    /// An entry says another kind than the inode.
+    /// An entry's kind differs from the inode's.
     EntryKind { folder: u32, name: Vec<u8>, says: u8, right: u8 },
     /// The hash index of a folder is damaged.
     Index { folder: u32 },
@@ -118,7 +118,7 @@ pub enum Fault {
     NoName { inode: u32 },
     /// The same without any content.
     NoNameNoContent { inode: u32 },
-    /// What is called `lost+found` is no folder.
+    /// `lost+found` is not a folder.
     LostNotFolder { inode: u32 },
     /// The link count of an inode is wrong.
     Links { inode: u32, says: u16, right: u16 },
@@ -126,7 +126,7 @@ pub enum Fault {
     BlockBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
     /// Inodes of a group are marked wrongly.
     InodeBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
-    /// The end of a bitmap, which stands for nothing, is not all ones.
+    /// The padding of a bitmap is not all ones.
     BitmapEnd { group: u32 },
     /// A count in a group's descriptor.
     GroupCount { group: u32, what: &'static str, says: u32, right: u32 },
@@ -134,17 +134,17 @@ pub enum Fault {
     TotalCount { what: &'static str, says: u32, right: u32 },
 }
 
-/// What repairing a fault costs.
+/// Data loss caused by a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Nothing that anybody could miss.
+    /// No loss.
     Nothing,
     /// Something that was there is taken out, moved or renamed.
     Something,
 }
 
 impl Fault {
-    /// Returns what repairing it costs.
+    /// Returns the data loss that repairing it causes.
     pub fn cost(&self) -> Cost {
         use Fault::*;
         match self {

@@ -162,7 +162,7 @@ impl<S: BlockSource> Checker<'_, S> {
             return Ok(end);
         }
         let max_inode = self.volume.inodes();
-        // `..` takes what is behind it where nothing else is before.
+        // `..` takes the bytes after it if no other entry precedes them.
         let dots = (page.position == 0 && before.is_none()).then(|| entries::entries(&page.bytes).nth(1)).flatten();
         let before = before.or(dots.map(|dots| dots.offset));
         entries::repair(&mut page.bytes, before, offset, end, max_inode);

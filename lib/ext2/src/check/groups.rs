@@ -11,7 +11,7 @@ use block_source::BlockSource;
 const FLAGS: usize = 18;
 const UNUSED_INODES: usize = 28;
 
-/// Where a group's parts are: block bitmap, inode bitmap, inode table.
+/// Location of a group's metadata: block bitmap, inode bitmap, inode table.
 type Places = [u32; 3];
 
 const PARTS: [(&str, usize); 3] =
@@ -80,8 +80,8 @@ impl<S: BlockSource> Checker<'_, S> {
         write_u16(&mut self.descriptors, group as usize * group::BYTES + offset, count);
     }
 
-    /// Returns where the parts of a group are: as its descriptor says, if that is possible; else as a backup says;
-    /// else where `mke2fs` puts them.
+    /// Returns the location of a group's metadata: from its descriptor, if that is possible; else from a backup; else
+    /// the `mke2fs` default.
     async fn right_places(&mut self, group: u32, says: Places) -> Result<Places, CheckError> {
         let geometry = self.volume.geometry;
         let first = geometry.first_bitmap(group);
@@ -128,7 +128,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     async fn check_descriptor_flags(&mut self, group: u32) -> Result<(), CheckError> {
         let row = self.row(group);
-        // The two flags that say that a bitmap or a table was never written.
+        // `BLOCK_UNINIT` and `INODE_UNINIT`.
         let stray = read_u16(row, FLAGS) & 3 != 0 || read_u16(row, UNUSED_INODES) != 0;
         let says = read_u16(row, FLAGS);
         if stray && self.report(Fault::DescriptorFlags { group, says }).await? {
@@ -177,7 +177,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (table..table + geometry.inode_table_blocks()).contains(&block)
     }
 
-    /// Compares the copy of the descriptors in a group with what is right, as far as it has to agree.
+    /// Compares a group's copy of the descriptors with the correct values, in the fields that must agree.
     pub(super) async fn check_descriptor_copy(&mut self, group: u32) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         let (per_block, block_bytes) = (geometry.block_bytes / group::BYTES as u32, geometry.block_bytes as usize);

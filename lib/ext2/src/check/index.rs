@@ -45,7 +45,7 @@ impl Ranges {
 /// An index block yet to be traversed.
 struct Level {
     bytes: Vec<u8>,
-    /// Where its pairs are, how many there are, and the next one.
+    /// Offset of its pairs, their number, and the next one.
     pairs: usize,
     count: usize,
     next: usize,

@@ -121,7 +121,7 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 
     /// Returns whether the volume was always used with a clock, so that small times are invalid. The time of the last
-    /// write proves nothing: a repair sets it, and a second check must come to the same result.
+    /// write proves nothing: a repair sets it, and a second check must give the same result.
     fn knows_times(&self) -> bool {
         [superblock::MOUNT_TIME, superblock::MADE_TIME].into_iter().all(|offset| {
             let time = read_u32(&self.superblock, offset);
@@ -129,7 +129,7 @@ impl<S: BlockSource> Checker<'_, S> {
         })
     }
 
-    /// Returns the deletion time to set: one that cannot be taken for an inode number.
+    /// Returns the deletion time to set: one that cannot be mistaken for an inode number.
     pub(super) fn dead_time(&self) -> u32 {
         self.device.now_s().max(self.volume.inodes())
     }
@@ -140,7 +140,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.links[number] = node.links();
     }
 
-    /// Checks the inode of bad blocks. It has nothing but block numbers.
+    /// Checks the bad blocks inode, which holds only block numbers.
     async fn check_bad_blocks(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let stray = node.mode() != 0
             || node.links() != 0
@@ -156,8 +156,8 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 
     async fn check_reserved(&mut self, node: &mut Node) -> Result<(), CheckError> {
-        // Numbers of blocks mean nothing where there is no mode, and nothing at all does where the attributes cannot be.
-        // The journal's is to be empty.
+        // Without a mode, block numbers have no meaning; with an impossible attribute block, no field has. The
+        // journal's is to be empty.
         let attributes = node.attribute_block();
         let is_unread = if attributes == 0 { node.sectors() == 0 } else { !self.is_legal(attributes) };
         let is_passed = is_unread && node.flags() & flag::CASE_FOLDED == 0;
@@ -265,7 +265,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Returns whether the first block is that of a folder with this number, and nothing contradicts it.
+    /// Returns whether the first block is that of a folder with this inode number, without contradiction.
     async fn holds_folder(&mut self, node: &Node) -> Result<bool, CheckError> {
         let numbers = node.numbers();
         let named = || numbers.into_iter().filter(|&block| block != 0);
@@ -305,7 +305,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Checks what follows the first 128 bytes.
+    /// Checks the bytes after the first 128.
     async fn check_extra(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let (inode, room) = (node.number, node.extra().len());
         if room < 4 {
@@ -388,7 +388,7 @@ impl<S: BlockSource> Checker<'_, S> {
         if kind == Some(Kind::File) && node.size() >= LARGE_FILE {
             self.needs_large_file = true;
         }
-        // A file's blocks are fewer than the volume's, and those of what is not shared fit.
+        // A file has fewer blocks than the volume, and those of an unshared file fit.
         let right = u32::try_from(blocks * u64::from(self.volume.geometry.block_bytes / 512)).unwrap_or(u32::MAX);
         let says = node.sectors();
         if says != right && self.report(Fault::Sectors { inode, says, right }).await? {
@@ -401,7 +401,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let block_bytes = u64::from(self.volume.geometry.block_bytes);
         let (says, end) = (node.size(), last.map_or(0, |last| (last + 1) * block_bytes));
         let folder = node.kind() == Some(Kind::Directory);
-        // The upper half of a folder's size was looked at as a field of its own.
+        // The upper half of a folder's size is checked as a separate field.
         let says = if folder { says & u64::from(u32::MAX) } else { says };
         let wrong = if folder {
             says != end

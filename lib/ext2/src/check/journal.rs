@@ -17,7 +17,7 @@ use crate::format::superblock::field;
 use crate::format::{read_u32, write_u32};
 use block_source::BlockSource;
 
-/// Where journals inside of volumes are.
+/// Inode of an internal journal.
 pub(super) const JOURNAL_INODE: u32 = 8;
 /// Bytes of the superblock's copy of the journal's block numbers.
 const BACKUP_BYTES: usize = 68;
@@ -73,7 +73,7 @@ impl<S: BlockSource> Checker<'_, S> {
             return Ok(false);
         }
         if inode == 0 && device != 0 {
-            // It is none of this volume's business, if nothing waits in it.
+            // An external journal is ignored if no transactions are pending in it.
             let waits = CheckError::Volume(FormatError::Journal(JournalProblem::External));
             return if recover { Err(waits) } else { Ok(false) };
         }
@@ -136,7 +136,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(if clear { mapped } else { Vec::new() })
     }
 
-    /// A journal that is said to be empty, but is not: its changes are older than the volume's.
+    /// Checks a journal marked as empty that is not: its transactions are older than the volume.
     async fn check_leftovers(&mut self, journal: &Journal) -> Result<(), CheckError> {
         if journal.says.start != 0 && self.report(Fault::JournalStale).await? {
             self.empty_journal(journal, journal.says.sequence).await?;
@@ -209,7 +209,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         self.replayed = Some(Replayed::Gone);
         if self.volume.has(feature::HAS_JOURNAL) {
-            // Past one that may have been begun.
+            // Skips a transaction that may have been started.
             self.empty_journal(journal, log.end.wrapping_add(1)).await?;
             self.replayed = Some(Replayed::Emptied(journal.place(0)));
         }
@@ -226,7 +226,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.write_block(block, &bytes).await
     }
 
-    /// Makes the superblock speak of no journal any more. Its inode is then one that is not in use.
+    /// Removes the journal from the superblock. Its inode is then unused.
     async fn forget_journal(&mut self) -> Result<(), CheckError> {
         self.volume.compatible &= !COMPATIBLE_HAS_JOURNAL;
         self.volume.incompatible &= !INCOMPATIBLE_RECOVER;

@@ -1,4 +1,4 @@
-//! `lost+found`, for what has no name, and folders that are recreated.
+//! `lost+found`, for inodes without a name, and recreated folders.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -69,7 +69,8 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(Some(Lost { number, blocks, cursor: 0, names }))
     }
 
-    /// Looks up `lost+found` in the root. Anything else of that name loses it, and so goes there, too.
+    /// Looks up `lost+found` in the root. Any other kind of node of that name loses the name, and so is moved there,
+    /// too.
     async fn find_lost(&mut self) -> Result<Option<u32>, CheckError> {
         let root = self.load(ROOT_INODE).await?;
         for (_, block) in self.data_blocks(&root).await? {
@@ -100,7 +101,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut blocks: Vec<u32> = self.data_blocks(&root).await?.into_iter().map(|(_, block)| block).collect();
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };
         if !self.add_entry(ROOT_INODE, &mut blocks, &mut 0, (number, kind, NAME)).await? {
-            // Nobody knows of it yet.
+            // No entry refers to it yet.
             let mut node = self.load(number).await?;
             self.clear_inode(&mut node);
             self.store(&node).await?;

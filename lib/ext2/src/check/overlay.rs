@@ -15,7 +15,7 @@ const OVERHEAD_BYTES: u64 = 96;
 #[derive(Clone)]
 pub(super) enum Piece {
     Bytes(Box<[u8]>),
-    /// What the disk holds at this offset.
+    /// Content of the disk at this offset.
     Copy(u64),
 }
 

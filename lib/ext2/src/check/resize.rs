@@ -21,7 +21,7 @@ impl<S: BlockSource> Checker<'_, S> {
         number == RESIZE_INODE && self.volume.has(feature::RESIZE_INODE)
     }
 
-    /// Checks the inode, whose blocks are marked already but for the table of tables.
+    /// Checks the resize inode, whose blocks are already marked except its double-indirect block.
     pub(super) async fn check_resize_inode(&mut self, node: &mut Node) -> Result<(), CheckError> {
         self.inodes[RESIZE_INODE as usize] = known::USED;
         if !self.volume.has(feature::RESIZE_INODE) {
@@ -132,7 +132,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (1 + spares * (1 + copies)) * (self.volume.geometry.block_bytes / 512)
     }
 
-    /// The size that e2fsprogs gives it: what two levels of tables reach.
+    /// Size that e2fsprogs gives it: the reach of two levels of tables.
     fn resize_size(&self) -> u64 {
         let numbers = u64::from(self.volume.geometry.block_bytes / 4);
         (numbers * numbers + numbers + 12) * u64::from(self.volume.geometry.block_bytes)

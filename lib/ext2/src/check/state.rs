@@ -12,12 +12,12 @@ use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode};
 use crate::format::superblock as wire;
 use block_source::BlockSource;
 
-/// The superblock says that the volume was unmounted.
+/// Superblock state: cleanly unmounted.
 pub(super) const STATE_CLEAN: u16 = 1;
-/// The superblock says that errors were found.
+/// Superblock state: errors detected.
 pub(super) const STATE_ERRORS: u16 = 2;
 
-/// What is known of an inode: the kind in the lower bits, as a folder's entry says it, and these.
+/// Flags of an inode found so far: the kind in the lower bits, as in a directory entry, and these.
 pub(super) mod known {
     pub(crate) const KIND: u8 = 0x07;
     /// It is in use.
@@ -26,7 +26,7 @@ pub(super) mod known {
     pub(crate) const ILLEGAL_TABLES: u8 = 0x10;
     /// Its blocks are not to be walked.
     pub(crate) const TANGLED: u8 = 0x20;
-    /// Attributes of its own in the inode.
+    /// Attributes in the inode.
     pub(crate) const ATTRIBUTES: u8 = 0x40;
 }
 
@@ -36,13 +36,13 @@ pub(super) struct Folder {
     pub(super) number: u32,
     /// The folder that has a name for it, 0 if none.
     pub(super) parent: u32,
-    /// Where its `..` leads.
+    /// Inode of its `..`.
     pub(super) dot_dot: u32,
-    /// The last walk towards the root that came by.
+    /// Last walk towards the root that passed through.
     pub(super) walk: u32,
 }
 
-/// What becomes of a journal that was replayed.
+/// State of a replayed journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replayed {
     /// It stays; its first block is this one.
@@ -51,7 +51,7 @@ pub(super) enum Replayed {
     Gone,
 }
 
-/// How inodes use a block of attributes.
+/// Users of an attribute block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AttributeUse {
     pub(super) says: u32,
@@ -61,9 +61,9 @@ pub(super) struct AttributeUse {
 
 pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) device: Device<'a, S>,
-    /// What may still be changed.
+    /// Repairs that are still allowed.
     pub(super) mode: Mode,
-    /// What was to be changed at the beginning.
+    /// Repairs requested by the caller.
     pub(super) asked: Mode,
     report: &'a mut dyn FnMut(&Finding),
     pub(super) volume: Volume,
@@ -73,8 +73,8 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) descriptors: Vec<u8>,
     /// Blocks in use.
     pub(super) found: Bits,
-    /// Blocks that somebody used at some time of the check, or that a journal lies in or writes: a repair that puts
-    /// something else into them could not be taken up again after a crash.
+    /// Blocks used at any time during the check, or that a journal lies in or writes: a repair that reused them could
+    /// not be resumed after a crash.
     pub(super) reserved: Bits,
     /// Free blocks that the repair has put something into.
     pub(super) new_blocks: Bits,
@@ -84,9 +84,9 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) bad_blocks: BTreeSet<u32>,
     /// Blocks with several owners, once there is one.
     pub(super) shared: Option<Bits>,
-    /// What is [`known`] of each inode.
+    /// [`known`] flags of each inode.
     pub(super) inodes: Vec<u8>,
-    /// The count of names that each inode has, as it says.
+    /// Link count stored in each inode.
     pub(super) links: Vec<u16>,
     /// The names that were found.
     pub(super) names: Vec<u16>,
@@ -99,16 +99,16 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) cut_orphans: Vec<u32>,
     /// The journal's inode, 0 if there is none.
     pub(super) journal: u32,
-    /// What becomes of a journal that was replayed.
+    /// State of a replayed journal.
     pub(super) replayed: Option<Replayed>,
     /// Whether the inode by which the volume can grow is to be made anew.
     pub(super) resize_damaged: bool,
-    /// Blocks of tables that may still be walked though somebody walked them before.
+    /// Blocks of tables that may still be walked a second time.
     pub(super) revisits: u64,
     pub(super) needs_large_file: bool,
     /// `lost+found`, once it is known.
     pub(super) lost: Option<super::lost::Lost>,
-    /// Where to look for a free block.
+    /// Where the search for a free block starts.
     pub(super) next_free: u32,
     round: u32,
     /// Faults of this round: repaired, which takes another round, and left.
@@ -118,7 +118,7 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) left_before: u64,
     pub(super) faults: u64,
     pub(super) repaired: u64,
-    /// Whether the superblock says that the volume is faulty because of a fault that is being repaired.
+    /// Whether the superblock is marked as faulty because of a fault that is being repaired.
     pub(super) marked: bool,
 }
 
@@ -181,7 +181,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
                 false => Fault::SuperblockLost { backup },
             };
             if !fault.is_note() && checker.mode == Mode::Preen {
-                // Without a superblock nothing can be written.
+                // Writing needs a superblock.
                 checker.mode = Mode::Report;
             }
             if checker.may_fix(&fault) {
@@ -194,7 +194,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Ok(checker)
     }
 
-    /// Forgets what the round before found out.
+    /// Resets the findings of the previous round.
     pub(super) fn begin_round(&mut self, round: u32) -> Result<(), CheckError> {
         let (blocks, inodes) = (self.volume.geometry.blocks, self.volume.inodes());
         (self.round, self.repaired_here, self.left_here) = (round, 0, 0);
@@ -219,7 +219,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.check_superblock().await?;
         self.check_groups().await?;
         if self.check_journal().await? {
-            // What was read before may have changed.
+            // Earlier reads may be stale.
             self.found = Bits::new(self.volume.geometry.blocks)?;
             self.check_superblock().await?;
             self.check_groups().await?;
@@ -278,7 +278,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         }
         if done == Done::Repaired {
             self.repaired += 1;
-            // These say nothing of the rest.
+            // These do not affect other checks.
             let alone = matches!(
                 fault,
                 Fault::NotClean
@@ -290,7 +290,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         } else {
             self.left_here += 1;
             if self.round > 0 {
-                // It was reported in the first round, or follows from what was.
+                // It was reported in the first round, or follows from a reported fault.
                 return;
             }
         }
@@ -337,7 +337,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.device.write(offset, bytes).await
     }
 
-    /// Puts into a block what is in another.
+    /// Copies the content of a block to another.
     pub(super) async fn copy_block(&mut self, from: u32, to: u32) -> Result<(), CheckError> {
         let bytes = self.volume.geometry.block_bytes;
         let offset = |block: u32| u64::from(block) * u64::from(bytes);
@@ -372,7 +372,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         !self.bad_blocks.is_empty() && self.bad_blocks.contains(&self.place_of(inode).0)
     }
 
-    /// What is [`known`] of an inode, nothing of one that the volume does not have.
+    /// [`known`] flags of an inode, 0 for one outside the volume.
     pub(super) fn known(&self, number: u32) -> u8 {
         self.inodes.get(number as usize).copied().unwrap_or(0)
     }
@@ -396,7 +396,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.folders.binary_search_by_key(&number, |folder| folder.number).ok()
     }
 
-    /// Reserves what is in use.
+    /// Reserves the blocks in use.
     fn reserve_used(&mut self) {
         self.reserved.insert_all(&self.found);
         for inode in 1..=self.volume.inodes() {
@@ -406,7 +406,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         }
     }
 
-    /// Takes a block that nobody uses or used.
+    /// Takes a block that is and was unused.
     pub(super) fn take_block(&mut self) -> Option<u32> {
         let (first, end) = (self.volume.geometry.first_data_block, self.volume.geometry.blocks);
         let taken = [&self.found, &self.reserved];

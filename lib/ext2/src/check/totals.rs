@@ -1,4 +1,4 @@
-//! Bitmaps, and counts of what is free.
+//! Bitmaps and free counts.
 
 use super::state::Checker;
 use super::{CheckError, Fault};
@@ -7,7 +7,7 @@ use crate::format::superblock::field;
 use crate::format::{read_u32, write_u32};
 use block_source::BlockSource;
 
-/// How a bitmap differs from what is right.
+/// Differences between a bitmap and the correct one.
 #[derive(Default)]
 struct Difference {
     /// In use, but marked free.

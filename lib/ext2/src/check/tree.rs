@@ -1,7 +1,7 @@
-//! Walking the block numbers of an inode: the fifteen in it, and those in the tables that they lead to.
+//! Walks the block numbers of an inode: the fifteen in it, and those in its indirect tables.
 //!
-//! [`Tree`] does no input or output: who walks reads the tables and hands them in, and gets back those that were
-//! changed. There are three levels of tables at most, so there is no recursion.
+//! [`Tree`] does no I/O: the caller reads the tables, passes them in, and gets back those that changed. There are at
+//! most three levels of tables, so there is no recursion.
 
 use alloc::vec::Vec;
 
@@ -18,10 +18,10 @@ pub(super) struct Claim {
     pub(super) logical: u64,
 }
 
-/// What comes next on a walk.
+/// Next step of a walk.
 pub(super) enum Step {
     Claim(Claim),
-    /// A table was left whose numbers were changed: its block and its bytes.
+    /// A table with changed numbers is complete: its block and its bytes.
     Changed(u32, Vec<u8>),
     End,
 }
@@ -81,7 +81,7 @@ impl Tree {
         }
     }
 
-    /// Goes into the table that the last claim was about. Without this the walk goes past it.
+    /// Descends into the table that the last claim was about. Otherwise the walk skips it.
     pub(super) fn enter(&mut self, claim: &Claim, bytes: Vec<u8>) {
         let Claim { block, depth, logical } = *claim;
         self.levels.push(Level { block, bytes, next: 0, depth, logical, changed: false });
@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// How many blocks of a file a number leads to that has so many levels of numbers below it.
+/// Number of file blocks below a block number with `depth` levels below it.
 pub(super) fn reach(per_block: u64, depth: usize) -> u64 {
     per_block.pow(depth as u32)
 }
