@@ -1,4 +1,4 @@
-//! Errors of a mounted volume, with messages that say what to do about them.
+//! Errors of a mounted volume, with messages that suggest a remedy.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ pub enum ReadOnlyReason {
     Asked,
     /// The disk refuses to be written.
     Disk,
-    /// It uses features without whose knowledge it can be read but not written: flags of
+    /// It uses unsupported features, with which it can be read but not written: flags of
     /// [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
     Features(u32),
     /// It was not cleanly unmounted and has no journal to recover from.
@@ -27,7 +27,7 @@ pub enum ReadOnlyReason {
     TooManyGroups,
     /// Metadata could not be written at this byte offset.
     WriteFailed(u64, DiskError),
-    /// The disk could not make what was written survive a loss of power.
+    /// The disk failed to make writes durable.
     FlushFailed(DiskError),
     /// One change was larger than the journal.
     TooLarge,
@@ -66,7 +66,7 @@ pub enum Error {
     Read(u64, DiskError),
     /// The disk could not be written at this byte offset.
     Write(u64, DiskError),
-    /// The disk could not make what was written survive a loss of power.
+    /// The disk failed to make writes durable.
     Flush(DiskError),
     /// The volume is not written, for this reason.
     ReadOnly(ReadOnlyReason),
@@ -90,9 +90,9 @@ pub enum Error {
     TooLarge,
     /// The name is empty or `.` or `..`, or has a zero or a slash in it.
     BadName,
-    /// The node is marked as one that does not change, or only grows (`chattr +i`, `+a`).
+    /// The node is immutable or append-only (`chattr +i`, `+a`).
     Protected,
-    /// Nothing has that name.
+    /// No such name.
     NotFound,
     /// A part of the path that has more after it is not a folder, or a folder was expected.
     NotADirectory,

@@ -29,7 +29,7 @@ pub(crate) struct Held {
     pub(crate) attributes: Vec<ExtendedAttribute>,
 }
 
-/// How an inode drops its attribute block.
+/// How an inode's reference to its attribute block is dropped.
 pub(crate) enum Leaving {
     /// Shared: the block, and the references that remain.
     Shared(u32, u32),
@@ -116,8 +116,8 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         Ok(())
     }
 
-    /// Replaces the attributes in the inode's block. Returns the block that the inode then refers to, or 0. If it
-    /// fails, nothing was changed.
+    /// Replaces the attributes in the inode's block. Returns the block that the inode then refers to, or 0. On failure
+    /// nothing was changed.
     async fn exchange_attributes(
         &self,
         change: &Change<S>,

@@ -28,21 +28,20 @@ pub struct OpenFile<S: BlockSource> {
     is_closed: Cell<bool>,
 }
 
-/// How a client reads a file.
+/// Access pattern of a client.
 #[derive(Clone, Copy, Default)]
 struct Reading {
-    /// Where the last read ended.
+    /// End of the last read.
     next: u64,
     /// Up to where has been read ahead.
     ahead: u64,
     /// Bytes to read ahead next; 0 while reading is not sequential.
     window: u64,
-    /// Where the request ends that is read.
+    /// End of the current request.
     request_end: u64,
 }
 
-/// What a file was found to be while its content was held, for requests that read on: it is so as long as nobody has held
-/// the content alone.
+/// Snapshot of a file's inode, for requests that continue a read: valid until the content lock is held exclusively.
 #[derive(Clone, Copy)]
 struct ReadExtent {
     exclusive_holds: u64,
@@ -126,8 +125,8 @@ impl<S: BlockSource> OpenFile<S> {
         Ok(done)
     }
 
-    /// Reads what one line of the cache has of a piece that is remembered. False where it has not, or not all; then the
-    /// buffer may hold anything. The content is held.
+    /// Reads from a single cache line with remembered state. Returns false if the line lacks some of the bytes; the
+    /// buffer's content is then unspecified. The content lock is held.
     fn read_remembered(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let Some(known) = self.remembered.get() else { return false };
         let end = offset.saturating_add(buffer.len() as u64);
@@ -157,7 +156,7 @@ impl<S: BlockSource> OpenFile<S> {
         });
     }
 
-    /// Notes that a part of a request is read. Gives what to read ahead, if it is time.
+    /// Records that a part of a request is read. Returns the range to read ahead, if it is due.
     fn note_reading(&self, file_bytes: u64, request: Request, most: u64) -> Option<Range<u64>> {
         let Request { part, end: request_end } = request;
         let mut reading = self.reading.get();
@@ -165,12 +164,12 @@ impl<S: BlockSource> OpenFile<S> {
         if !is_next {
             reading = Reading { next: part.end, ahead: part.end, window: 0, request_end };
         }
-        // A request that goes on where the one before ended, and all of its parts.
+        // A request that continues the previous one, and all of its parts.
         let is_sequential = is_next && (reading.window > 0 || request_end != reading.request_end);
         reading.next = part.end;
         reading.request_end = request_end;
         let start = reading.ahead.max(part.end);
-        // Before half of what was read ahead is left, the next part is asked for.
+        // The next part is requested when less than half of the read-ahead is left.
         if is_sequential && start - part.end <= reading.window / 2 {
             reading.window = (reading.window * 2).clamp(FIRST_WINDOW.min(most), most);
             reading.ahead = start.saturating_add(reading.window);
@@ -191,7 +190,7 @@ impl<S: BlockSource> OpenFile<S> {
         self.file_system.files.write(&self.node, Position::End, bytes).await
     }
 
-    /// Cuts the file to so many bytes, or makes it longer with zeros that take no room.
+    /// Truncates the file to this many bytes, or extends it with a hole.
     pub async fn set_size(&self, bytes: u64) -> Result<(), Error> {
         self.file_system.files.set_size(&self.node, bytes).await
     }
@@ -220,7 +219,7 @@ impl<S: BlockSource> Drop for OpenFile<S> {
     fn drop(&mut self) {
         if self.let_go() {
             let (file_system, number) = (self.file_system.clone(), self.node.number);
-            // What is left of the content otherwise goes at the next mount.
+            // Otherwise the next mount frees the remaining content.
             self.file_system.store.source().spawn(async move {
                 let _ = file_system.evict(number).await;
             });

@@ -17,11 +17,11 @@ use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
 /// Bytes of a table's entry.
 const ENTRY_BYTES: usize = 8;
-/// Where the description of the tree is in block 0.
+/// Offset of the htree's description in block 0.
 const INFORMATION: usize = 24;
 /// Bytes of the description.
 const INFORMATION_BYTES: u8 = 8;
-/// Where the entry `..` is in block 0.
+/// Offset of the entry `..` in block 0.
 const PARENT_ENTRY: usize = 12;
 /// The part of a block number that counts.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
@@ -50,11 +50,11 @@ impl Place {
     }
 }
 
-/// What the root says of the tree.
+/// Fields of the htree's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) algorithm: Algorithm,
-    /// Whether it says itself that characters are unsigned; if not, the superblock says.
+    /// Whether it marks characters as unsigned itself; otherwise the superblock decides.
     pub(crate) unsigned: bool,
     /// Levels of tables, 1 or 2.
     pub(crate) levels: usize,
@@ -171,8 +171,8 @@ pub(crate) struct Way {
     pub(crate) leaf: Image,
 }
 
-/// Puts a name into a tree whose leaf for it has no room: splits the leaf, and the tables above as far as needed.
-/// Gives the blocks as they are to be; those from `blocks` on are new. `None`: the tree is full.
+/// Inserts a name into a tree whose leaf for it is full: splits the leaf, and the tables above as needed. Returns the
+/// new contents of the blocks; those from `blocks` on are new. `None`: the tree is full.
 pub(crate) fn insert_splitting(
     way: Way,
     blocks: u32,
@@ -261,7 +261,7 @@ fn split_node(tables: &mut [(Image, usize)], number: u32, block_bytes: usize) ->
     Ok(Some(other))
 }
 
-/// The two halves of a leaf and the hash that the second one gets in the table.
+/// The two halves of a leaf, and the hash of the second one in the table.
 fn split_leaf(leaf: &[u8], hasher: &Hasher, format: EntryFormat) -> Result<(Vec<u8>, Vec<u8>, u32), Problem> {
     let mut names = Vec::new();
     for item in directory::entries(leaf, format) {
@@ -301,14 +301,14 @@ fn split_leaf(leaf: &[u8], hasher: &Hasher, format: EntryFormat) -> Result<(Vec<
     Ok((fill(&names[..split]), fill(&names[split..]), hash | continued))
 }
 
-/// The two blocks of a folder that has just got an index.
+/// The two blocks of a directory that has just become indexed.
 pub(crate) struct NewIndex {
     pub(crate) root: Vec<u8>,
     pub(crate) leaf: Vec<u8>,
 }
 
-/// Makes a folder of one block that is full one with an index: its names but `.` and `..` go into a leaf, block 1.
-/// `None` if the folder is not one that begins with these two.
+/// Converts a full directory of one block to an indexed one: its names except `.` and `..` move to a leaf, block 1.
+/// `None` if the directory does not begin with these two.
 pub(crate) fn make_index(block: &[u8], version: u8, format: EntryFormat) -> Result<Option<NewIndex>, Problem> {
     let mut root = vec![0; block.len()];
     let mut leaf = vec![0; block.len()];

@@ -2,7 +2,7 @@
 //!
 //! Listing is linear, also with an htree, whose nodes look like unused entries. A name is looked up through the
 //! [`htree`], or in a directory of more than a few blocks without one through an in-memory index ([`names`]).
-//! [`change`] plans changes and carries them out.
+//! [`change`] plans and applies changes.
 
 pub(crate) mod change;
 mod htree;
@@ -29,11 +29,11 @@ use names::NameIndexes;
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// Where it is in the folder: a position to list from.
+    /// Offset in the directory: a position to list from.
     pub position: u64,
     /// The inode it names.
     pub inode: u32,
-    /// What that is, where the folder says so.
+    /// Kind of the inode, if the entry has it.
     pub kind: Option<Kind>,
     /// The name: any bytes but zero and `/`.
     pub name: Vec<u8>,
@@ -44,11 +44,11 @@ pub struct DirectoryEntry {
 pub struct Listing {
     /// The names, in the order in which the folder has them, without `.` and `..`.
     pub entries: Vec<DirectoryEntry>,
-    /// Where to go on, if there is more.
+    /// Position of the next entry, if there are more.
     pub next: Option<u64>,
 }
 
-/// Where a name was found.
+/// Location of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The block of the folder, counted from its beginning.
@@ -59,7 +59,7 @@ pub(crate) struct Found {
     pub(crate) inode: u32,
 }
 
-/// A block of a directory, with what errors need to refer to it.
+/// A directory block, with its location for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct FolderBlock {
     folder: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Directories<S: BlockSource> {
     format: DirectoryFormat,
 }
 
-/// What the superblock says of directories, which is constant while the volume is mounted.
+/// Directory features of the superblock, constant while the volume is mounted.
 #[derive(Clone, Copy)]
 struct DirectoryFormat {
     entries: EntryFormat,
@@ -121,7 +121,7 @@ impl<S: BlockSource> Directories<S> {
         self.names.borrow_mut().forget(folder);
     }
 
-    /// Looks up a name in a directory, whose content lock is held; [`Error::NotFound`] if it has none.
+    /// Looks up a name in a directory, whose content lock is held; [`Error::NotFound`] if the directory lacks it.
     pub(crate) async fn lookup(&self, folder: u32, name: &[u8]) -> Result<Found, Error> {
         let inode = self.inodes.get(folder).await?;
         if inode.links == 0 {
@@ -130,7 +130,7 @@ impl<S: BlockSource> Directories<S> {
         self.find(&inode, name).await?.ok_or(Error::NotFound)
     }
 
-    /// The hash of an htree whose root names this algorithm.
+    /// The hasher of an htree whose root names this algorithm.
     fn hasher(&self, algorithm: Algorithm, unsigned: bool) -> Hasher {
         let unsigned = unsigned || self.format.hash_unsigned;
         Hasher { algorithm, unsigned, seed: self.format.hash_seed }

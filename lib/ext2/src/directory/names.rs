@@ -1,7 +1,7 @@
-//! The names of big folders in memory, so that a name, or room for one, is found without reading the folder.
+//! In-memory name indexes of large directories, which find a name, or room for one, without reading the directory.
 //!
-//! Only hashes are kept, with the block of the folder that has the name; the block is read for the rest. Folders
-//! with an index of their own on the disk do without. What was used longest ago goes first.
+//! Only hashes are kept, with the directory block that has the name; the block is read for the rest. Directories with
+//! an htree do not need one. Eviction is least recently used first.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 2;
 /// The names of one folder.
 #[derive(Default)]
 pub(crate) struct NameIndex {
-    /// How many names with this hash are in this block.
+    /// Number of names with this hash in this block.
     places: BTreeMap<(u32, u32), u32>,
     /// The most room in each block.
     room: Vec<u16>,
@@ -27,7 +27,7 @@ impl NameIndex {
         self.places.range((hash, 0)..=(hash, u32::MAX)).map(|(&(_, block), _)| block).collect()
     }
 
-    /// The first block with room for so many bytes.
+    /// Returns the first block with this many free bytes.
     pub(crate) fn block_with_room(&self, bytes: usize) -> Option<u32> {
         self.room.iter().position(|&room| usize::from(room) >= bytes).map(|block| block as u32)
     }
@@ -56,7 +56,7 @@ impl NameIndex {
         self.room[block] = bytes as u16;
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.places.len() * NAME_BYTES + self.room.len() * BLOCK_BYTES
     }
@@ -73,7 +73,7 @@ struct Entry {
     index: NameIndex,
 }
 
-/// The folders whose names are in memory.
+/// Directories whose names are in memory.
 pub(crate) struct NameIndexes {
     folders: BTreeMap<u32, Entry>,
     bytes: usize,

@@ -1,8 +1,7 @@
-//! A folder's entries. Each block of a folder is filled by entries, each of which says how many
-//! bytes it takes. An entry with inode 0 is not in use.
+//! Directory entries. Each block of a directory is filled by entries with their lengths. An entry with inode 0 is
+//! unused.
 //!
-//! The blocks of an index (`dir_index`) look like unused entries to who reads entry after entry,
-//! which is how they are read here.
+//! The blocks of an index (`dir_index`) look like unused entries to a linear scan, and are read as such here.
 
 use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
@@ -22,7 +21,7 @@ pub mod field {
     pub(crate) const NAME: usize = 8;
 }
 
-/// Whether entries say what kind of inode they name.
+/// Whether entries contain the kind of their inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFormat {
     /// They do (feature `filetype`).
@@ -44,14 +43,14 @@ pub struct View<'a> {
     pub name: &'a [u8],
 }
 
-/// Reads the entry at `offset` of a folder's block. What bytes its name has is not looked at, see [`check_name`].
+/// Reads the entry at `offset` of a directory block. The bytes of its name are not checked, see [`check_name`].
 pub fn entry(block: &[u8], offset: usize, format: EntryFormat) -> Result<View<'_>, Problem> {
     let bytes = block.get(offset..).unwrap_or(&[]);
     if bytes.len() < HEADER_BYTES {
         return Err(Problem::Missing("the rest of an entry"));
     }
     let entry_bytes = usize::from(read_u16(bytes, field::ENTRY_BYTES));
-    // No name is longer than a byte tells. Linux leaves anything in the other one where it has no meaning.
+    // A name's length fits one byte. Linux leaves the other one undefined where it has no meaning.
     let name_bytes = usize::from(bytes[field::NAME_BYTES]);
     let kind = match format {
         EntryFormat::WithKind => bytes[field::KIND],
@@ -101,7 +100,7 @@ pub fn needed_bytes(name_bytes: usize) -> usize {
     (HEADER_BYTES + name_bytes).next_multiple_of(4)
 }
 
-/// Bytes at an entry that a new one could take: all of one that is not in use, else what is behind the name.
+/// Returns the bytes at an entry that a new one could take: the whole of an unused one, else those after the name.
 fn room_at(view: &View<'_>) -> usize {
     if view.inode == 0 {
         view.entry_bytes
@@ -151,12 +150,12 @@ pub fn clear(block: &mut [u8]) {
     write_u16(block, field::ENTRY_BYTES, block.len() as u16);
 }
 
-/// Puts an entry into the first room that is large enough. Gives whether there was one; where not, or where the
-/// block is damaged, nothing changes.
+/// Puts an entry into the first room that is large enough. Returns whether there was any; if not, or if the block is
+/// damaged, nothing changes.
 pub fn insert(block: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) -> Result<bool, (usize, Problem)> {
     let needed = needed_bytes(new.name.len());
     let mut place = None;
-    // To the end, so that nothing is put into a block that is damaged further on.
+    // Scans to the end, so that no entry is put into a block that is damaged further on.
     for item in entries(block, format) {
         let (offset, view) = item?;
         if place.is_none() && room_at(&view) >= needed {

@@ -45,25 +45,25 @@ impl fmt::Display for Structure {
     }
 }
 
-/// What is wrong with a structure.
+/// Kinds of corruption of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// A number lies outside what the rest of the file system allows.
+    /// A number outside the limits of the file system.
     OutOfRange {
         /// Which number.
         field: &'static str,
-        /// What the disk says.
+        /// Value on the disk.
         value: u64,
         /// The least it may be.
         least: u64,
         /// The most it may be.
         most: u64,
     },
-    /// A number has a value that means nothing here.
+    /// A number without a meaning.
     Meaningless {
         /// Which number.
         field: &'static str,
-        /// What the disk says.
+        /// Value on the disk.
         value: u64,
     },
     /// Something that has to be there is missing.
@@ -85,11 +85,11 @@ impl fmt::Display for Problem {
 /// Metadata that contradicts itself or the rest of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption {
-    /// Where it was found.
+    /// Location of the corruption.
     pub structure: Structure,
     /// The block of the volume that holds it.
     pub block: u64,
-    /// What is wrong with it.
+    /// Kind of the corruption.
     pub problem: Problem,
 }
 
@@ -103,14 +103,14 @@ impl fmt::Display for Corruption {
     }
 }
 
-/// What is wrong with a journal.
+/// Kinds of corruption of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalProblem {
     /// It is on another disk.
     External,
     /// Its inode is not one of a journal.
     Inode,
-    /// Its superblock is none: what stands where the magic number should.
+    /// Its superblock has this value instead of the magic number.
     Magic(u32),
     /// Its superblock contradicts itself or its inode in this field.
     Field(&'static str),
@@ -140,26 +140,26 @@ impl fmt::Display for JournalProblem {
     }
 }
 
-/// How a volume does not conform to the format.
+/// Violations of the format by a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatError {
     /// The disk does not hold an ext2 file system, or its superblock was overwritten.
     NotExt2 {
-        /// What stands where the magic number should.
+        /// Value in place of the magic number.
         found: u16,
         /// Block number and block size (bytes) of a backup superblock, if one was found.
         backup: Option<(u64, u32)>,
     },
     /// The disk has this many bytes, too few for any file system.
     TooSmall(u64),
-    /// The disk is smaller than the file system says it is.
+    /// The disk is smaller than the size in the superblock.
     Truncated {
         /// Bytes of the disk.
         disk_bytes: u64,
         /// Bytes of the file system.
         volume_bytes: u64,
     },
-    /// The volume uses features without whose knowledge it cannot be read.
+    /// The volume uses incompatible features that are not supported.
     UnsupportedFeatures(FeatureNames),
     /// The volume's format revision is newer than any known.
     UnsupportedRevision(u32),

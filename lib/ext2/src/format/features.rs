@@ -7,7 +7,7 @@ use core::fmt;
 pub struct FeatureName {
     /// The flag.
     pub bit: u32,
-    /// What `mke2fs -O` and `dumpe2fs` call it.
+    /// Name in `mke2fs -O` and `dumpe2fs`.
     pub name: &'static str,
 }
 
@@ -19,7 +19,7 @@ const fn feature(bit: u32, name: &'static str) -> FeatureName {
 pub const COMPATIBLE_EXTENDED_ATTRIBUTES: u32 = 0x8;
 /// Folders may have an index.
 pub const COMPATIBLE_DIR_INDEX: u32 = 0x20;
-/// Entries of folders say what kind of inode they name.
+/// Directory entries contain the kind of their inode.
 pub const INCOMPATIBLE_FILE_TYPE: u32 = 0x2;
 /// The volume has a journal.
 pub const COMPATIBLE_HAS_JOURNAL: u32 = 0x4;
@@ -112,7 +112,7 @@ impl fmt::Display for FeatureNames {
 }
 
 impl FeatureNames {
-    /// Writes the names of flags whose meaning `names` gives.
+    /// Writes the names of flags, taken from `names`.
     pub(crate) fn write(formatter: &mut fmt::Formatter<'_>, flags: u32, names: &[FeatureName]) -> fmt::Result {
         let mut separator = "";
         for bit in (0..u32::BITS).map(|index| 1u32 << index).filter(|bit| flags & bit != 0) {

@@ -1,6 +1,6 @@
-//! What the metadata of a new volume says: superblocks, descriptors, bitmaps, inodes.
+//! Metadata of a new volume: superblocks, descriptors, bitmaps, inodes.
 //!
-//! Shared by what builds images and by what formats disks. Not here: where it goes (`geometry`).
+//! Shared by the image builder and the formatter. Not here: its location (`geometry`).
 
 use super::geometry::{FIRST_INODE, Geometry};
 use super::{directory, group, inode, superblock, write_u16, write_u32};
@@ -12,12 +12,12 @@ const HALF_MD4: u8 = 1;
 /// Says that names are hashed as unsigned bytes.
 const FLAG_UNSIGNED_HASH: u32 = 2;
 
-/// What a new volume is called, and what it can do.
+/// Label and features of a new volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) label: [u8; 16],
     pub(crate) uuid: [u8; 16],
-    /// What the hashes of indexed folders are seeded with.
+    /// Seed of the hashes of indexed directories.
     pub(crate) hash_seed: [u8; 16],
     /// Seconds since 1970 at which it is made.
     pub(crate) made: u32,
@@ -82,7 +82,7 @@ pub(crate) fn superblock(
     }
 }
 
-/// What a group's descriptor counts.
+/// Counts in a group descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupCounts {
     pub(crate) free_blocks: u32,
@@ -96,14 +96,13 @@ pub(crate) fn descriptor(row: &mut [u8], geometry: &Geometry, group: u32, counts
     write_u32(row, group::field::BLOCK_BITMAP, first_bitmap);
     write_u32(row, group::field::INODE_BITMAP, first_bitmap + 1);
     write_u32(row, group::field::INODE_TABLE, first_bitmap + 2);
-    // Counts of things in a group fit: a group has at most 32,768 of them.
+    // Counts fit: a group has at most 32,768 blocks or inodes.
     write_u16(row, group::field::FREE_BLOCKS, counts.free_blocks as u16);
     write_u16(row, group::field::FREE_INODES, counts.free_inodes as u16);
     write_u16(row, group::field::FOLDERS, counts.folders as u16);
 }
 
-/// Fills in a bitmap: the first `used` bits are set, and those from `bits` on, which stand for nothing. `bytes` are
-/// zeros.
+/// Fills in a bitmap: the first `used` bits are set, and the padding from `bits` on. `bytes` are zeros.
 pub(crate) fn bitmap(bytes: &mut [u8], used: u32, bits: u32) {
     let end = bytes.len() as u32 * 8;
     set_bits(bytes, 0, used);
@@ -154,8 +153,8 @@ pub(crate) fn folder_inode(bytes: &mut [u8], new: &NewFolder<'_>, block_bytes: u
     }
 }
 
-/// Fills in the first block of a folder with at most one folder in it. `kind` is what its entries say that a folder
-/// is; `bytes` are zeros.
+/// Fills in the first block of a directory with at most one subdirectory. `kind` is the kind of a directory in its
+/// entries; `bytes` are zeros.
 pub(crate) fn folder_block(bytes: &mut [u8], itself: u32, parent: u32, kind: u8, child: Option<(u32, &[u8])>) {
     let mut at = 0;
     let entries = [(itself, &b"."[..]), (parent, b"..")].into_iter().chain(child);
@@ -189,5 +188,5 @@ pub(crate) fn write_entry(bytes: &mut [u8], inode: u32, kind: u8, name: &[u8]) {
     bytes[NAME..NAME + name.len()].copy_from_slice(name);
 }
 
-/// The number of inodes that are in use on a volume on which nothing but `lost+found` was made.
+/// Number of inodes in use on a new volume, which contains only `lost+found`.
 pub(crate) const EMPTY_USED_INODES: u32 = FIRST_INODE;

@@ -1,13 +1,13 @@
-//! Where the parts of a volume are: block groups, copies of the superblock, bitmaps and inode tables.
+//! Layout of a volume: block groups, copies of the superblock, bitmaps and inode tables.
 //!
-//! [`Geometry`] is planned for a new volume, or taken from the superblock of an old one. Not here: what the parts
-//! hold (`fresh` says what a new volume's do), and parts that an old volume keeps elsewhere than a new one would.
+//! [`Geometry`] is planned for a new volume, or taken from the superblock of an existing one. Not here: the contents of
+//! the parts (see `fresh` for a new volume), and metadata that an existing volume keeps in other places.
 
 use super::group;
 
 /// The first inode that is not reserved on a new volume: `lost+found`.
 pub(crate) const FIRST_INODE: u32 = 11;
-/// A last group with fewer data blocks than this is left out, as mke2fs does.
+/// A last group with fewer data blocks than this is omitted, as in mke2fs.
 const MIN_DATA_BLOCKS: u32 = 50;
 /// The fewest inodes of a group of a new volume: the first group holds those that every volume uses.
 const MIN_INODES: u32 = 16;
@@ -19,17 +19,17 @@ pub(crate) enum Backups {
     Every,
     /// The groups 0, 1 and the powers of 3, 5 and 7.
     Sparse,
-    /// Group 0 and these two; 0 stands for none.
+    /// Group 0 and these two; 0 if unused.
     Two([u32; 2]),
 }
 
-/// What a new volume is to be like.
+/// Parameters of a new volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) volume_bytes: u64,
     /// 1024, 2048 or 4096.
     pub(crate) block_bytes: u32,
-    /// How many inodes there are at least.
+    /// Minimum number of inodes.
     pub(crate) inodes: u32,
     pub(crate) inode_bytes: u32,
     pub(crate) backups: Backups,
@@ -64,7 +64,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Plans a new volume. Its last group is left out where it would hold next to nothing.
+    /// Plans a new volume. A nearly empty last group is omitted.
     pub(crate) fn plan(wish: &Wish) -> Result<Geometry, PlanError> {
         let block_bytes = wish.block_bytes;
         let blocks = u32::try_from(wish.volume_bytes / u64::from(block_bytes)).map_err(|_| PlanError::Large)?;
@@ -73,7 +73,7 @@ impl Geometry {
             first_data_block: u32::from(block_bytes == 1024),
             blocks,
             groups: 0,
-            // As many as a bitmap of one block has bits.
+            // As many as a bitmap block has bits.
             blocks_per_group: block_bytes * 8,
             inodes_per_group: 0,
             inode_bytes: wish.inode_bytes,
@@ -132,7 +132,7 @@ impl Geometry {
         self.first_data_block + group * self.blocks_per_group
     }
 
-    /// Blocks of a group: the last has what is left.
+    /// Number of blocks of a group; the last one may be shorter.
     pub(crate) fn group_blocks(&self, group: u32) -> u32 {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
     }
@@ -154,12 +154,12 @@ impl Geometry {
         }
     }
 
-    /// Blocks from a group's beginning to what follows the copies in it.
+    /// Blocks at the start of a group taken by its copies of the superblock and the descriptors.
     pub(crate) fn copies(&self, group: u32) -> u32 {
         if self.has_superblock(group) { 1 + self.descriptor_blocks + self.spare_descriptor_blocks } else { 0 }
     }
 
-    /// Where a new volume has a group's block bitmap. The inode bitmap and the inode table follow.
+    /// First block of a group's block bitmap on a new volume. The inode bitmap and the inode table follow.
     pub(crate) fn first_bitmap(&self, group: u32) -> u32 {
         self.group_first(group) + self.copies(group)
     }

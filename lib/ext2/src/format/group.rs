@@ -16,7 +16,7 @@ pub mod field {
     pub(crate) const FOLDERS: usize = 16;
 }
 
-/// A descriptor's bytes, known to be all there.
+/// Bytes of a descriptor, checked for length.
 #[derive(Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -27,7 +27,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Where the parts of a group are: block numbers, not yet checked against the volume.
+/// Block numbers of a group's metadata, not yet checked against the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupDescriptor {
     /// The block with a bit for each block of the group.

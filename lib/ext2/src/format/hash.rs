@@ -1,9 +1,9 @@
-//! The hashes of names by which a folder's index is ordered, as ext3 defined them.
+//! Hashes of names that order a directory's index, as defined by ext3.
 //!
-//! Names are taken as signed or unsigned characters, as the machine had it that wrote the volume first; the
-//! superblock says which. Pure: nothing here reads a disk.
+//! The signedness of characters is that of the machine that created the volume; the superblock records it. Pure: no
+//! disk I/O.
 
-/// How names are hashed.
+/// Hash algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     /// The first one, of the days before ext3's index was in Linux.
@@ -14,7 +14,7 @@ pub(crate) enum Algorithm {
     Tea,
 }
 
-/// What an index needs to hash a name.
+/// Parameters of an index for hashing names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hasher {
     pub(crate) algorithm: Algorithm,
@@ -74,7 +74,7 @@ impl Hasher {
         newer << 1
     }
 
-    /// The beginning of what is left of a name as numbers, filled up with its length.
+    /// Returns the start of the remaining name as words, padded with its length.
     fn words<const COUNT: usize>(&self, name: &[u8]) -> [u32; COUNT] {
         // A name has at most 255 bytes.
         let fill = u32::from(name.len() as u8) * 0x0101_0101;
@@ -127,7 +127,7 @@ fn half_md4(state: &mut [u32; 4], input: &[u32; 8]) {
 mod tests {
     use super::*;
 
-    /// What `debugfs -R "dx_hash ..."` of e2fsprogs 1.47.0 says.
+    /// Output of `debugfs -R "dx_hash ..."` of e2fsprogs 1.47.0.
     #[test]
     fn hashes_are_those_of_e2fsprogs() {
         let long = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOP";

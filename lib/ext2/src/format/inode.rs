@@ -1,4 +1,4 @@
-//! An inode: what a file, folder or link is, and where its first blocks are.
+//! Inodes: metadata of a file, directory or link, and its first block numbers.
 
 use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
@@ -55,7 +55,7 @@ pub mod flag {
     pub const INDEX: u32 = 0x1000;
 }
 
-/// An inode's first 128 bytes, known to be all there.
+/// First 128 bytes of an inode, checked for length.
 #[derive(Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -74,7 +74,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What an inode is.
+/// Inode kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Bytes.
@@ -108,7 +108,7 @@ impl Kind {
         })
     }
 
-    /// The kind that a folder's entry gives; 0 says that it does not know.
+    /// Returns the kind given in a directory entry; 0 is unknown.
     pub fn from_entry(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::File,
@@ -150,14 +150,14 @@ impl Kind {
     }
 }
 
-/// What an inode says. Its block numbers are still claims.
+/// Fields of an inode. Its block numbers are not validated yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
     /// Its number.
     pub number: u32,
     /// The block of the volume that holds it.
     pub home_block: u64,
-    /// What it is.
+    /// Kind of the inode.
     pub kind: Kind,
     /// The twelve permission bits.
     pub permissions: u16,
@@ -183,15 +183,15 @@ pub struct Inode {
     pub deleted: u32,
     /// The block with its extended attributes, or 0.
     pub attribute_block: u32,
-    /// Whether it has extended attributes behind its known fields. What looks at the first 128 bytes only does not know.
+    /// Whether it has extended attributes after its known fields. Always false when parsed from the first 128 bytes
+    /// only.
     pub has_inline_attributes: bool,
     /// Numbers of its first twelve blocks and of its single, double and triple indirect block.
     pub blocks: [u32; BLOCK_NUMBERS],
 }
 
 impl Inode {
-    /// Reads the inode with this number from its block. One that is not in use is an error: whoever
-    /// named it is wrong.
+    /// Parses the inode with this number from its block. An unused inode is an error: the reference to it is wrong.
     pub fn parse(number: u32, home_block: u64, view: &View<'_>, largest_file: u64) -> Result<Inode, Problem> {
         let inode = Inode::parse_any(number, home_block, view, largest_file)?;
         if inode.links == 0 {
@@ -252,8 +252,8 @@ impl Inode {
         self.blocks = core::array::from_fn(|index| read_u32(&bytes, index * 4));
     }
 
-    /// Writes what is known of the inode over its bytes, of which there are at least 128. The rest stays: the
-    /// generation, what other systems keep there, an extended part. A time that changes loses its parts of a second.
+    /// Writes the known fields over the inode's bytes, of which there are at least 128. The others are kept: the
+    /// generation, fields of other systems, an extended part. A changed time loses its nanoseconds.
     pub fn store(&self, bytes: &mut [u8]) {
         let halves = |number: u32| (number as u16, (number >> 16) as u16);
         let ((owner, owner_high), (group, group_high)) = (halves(self.owner), halves(self.group));
@@ -279,7 +279,7 @@ impl Inode {
         }
     }
 
-    /// Writes a new inode over what was there; only the generation goes on from the one before.
+    /// Writes a new inode over the previous one; the generation is incremented.
     pub fn store_new(&self, bytes: &mut [u8]) {
         let generation = read_u32(bytes, field::GENERATION).wrapping_add(1);
         bytes.fill(0);
@@ -292,7 +292,7 @@ impl Inode {
     }
 }
 
-/// Writes a time where it differs from what is there; then its extension, if the inode has one, no longer holds.
+/// Writes a time if it differs; the inode's extension of that time, if any, is then invalid and cleared.
 fn store_time(bytes: &mut [u8], offset: usize, extra: usize, time: u32) {
     if read_u32(bytes, offset) == time {
         return;

@@ -25,7 +25,7 @@ pub const TAG_LAST: u32 = 8;
 /// Feature: there may be revoke blocks.
 pub const INCOMPATIBLE_REVOKE: u32 = 1;
 
-/// What a block of the journal's own is.
+/// Kinds of the journal's metadata blocks.
 pub mod kind {
     pub(crate) const DESCRIPTOR: u32 = 1;
     pub(crate) const COMMIT: u32 = 2;
@@ -73,7 +73,7 @@ pub fn write_header(bytes: &mut [u8], kind: u32, sequence: u32) {
     write(bytes, field::SEQUENCE, sequence);
 }
 
-/// What the journal's superblock says.
+/// Fields of the journal superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalSuperblock {
     /// Blocks of the journal, this one included.
@@ -82,9 +82,9 @@ pub struct JournalSuperblock {
     pub first: u32,
     /// The number of the transaction that the log begins with.
     pub sequence: u32,
-    /// Where in the ring the log begins; 0 if nothing is to be replayed.
+    /// Start of the log in the ring; 0 if there is nothing to replay.
     pub start: u32,
-    /// Whether who used it noted an error.
+    /// Whether an earlier user recorded an error.
     pub has_error: bool,
     /// Its identity.
     pub uuid: [u8; UUID_BYTES],
@@ -102,7 +102,7 @@ pub enum Refusal {
 }
 
 impl JournalSuperblock {
-    /// Checks a superblock of a journal on a volume with blocks of so many bytes, in a file of `file_blocks` blocks.
+    /// Checks a superblock of a journal in a file of `file_blocks` blocks, on a volume with blocks of `block_bytes`.
     pub fn parse(bytes: &[u8], block_bytes: u32, file_blocks: u32) -> Result<JournalSuperblock, Refusal> {
         if read(bytes, field::MAGIC) != MAGIC {
             return Err(Refusal::Magic(read(bytes, field::MAGIC)));
@@ -144,7 +144,7 @@ impl JournalSuperblock {
         Ok(JournalSuperblock { blocks, first, sequence, start, has_error, uuid })
     }
 
-    /// Writes the superblock of a journal of blocks of so many bytes into a block of zeros.
+    /// Writes the superblock of a journal with blocks of `block_bytes` into a zeroed block.
     pub fn write(&self, bytes: &mut [u8], block_bytes: u32) {
         write_header(bytes, kind::SUPERBLOCK_2, 0);
         write(bytes, field::BLOCK_BYTES, block_bytes);
@@ -166,7 +166,7 @@ pub struct Tag {
     pub flags: u32,
 }
 
-/// The tags of a descriptor block, until the last or until no more fit.
+/// Returns the tags of a descriptor block, up to the last one or the end of the block.
 pub fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag> + '_ {
     let mut next = Some(HEADER_BYTES);
     core::iter::from_fn(move || {

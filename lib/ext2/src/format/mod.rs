@@ -1,7 +1,7 @@
-//! The disk format. Each structure is a triple: where its fields are, a view that has checked
-//! that they are all there, and their meaning, checked against each other.
+//! The disk format. Each structure is a triple: field offsets, a view that checks the length, and the parsed fields,
+//! checked against each other.
 //!
-//! Everything is little-endian. Not here: what follows pointers from one structure to another.
+//! All numbers are little-endian. Not here: following pointers between structures.
 
 pub mod attributes;
 pub mod directory;

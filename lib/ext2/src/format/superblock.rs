@@ -4,22 +4,22 @@ use super::error::{FormatError, Problem, Structure};
 use super::features::{FeatureNames, SUPPORTED_INCOMPATIBLE};
 use super::{read_u16, read_u32};
 
-/// Byte of the volume at which the superblock begins, whatever the block size.
+/// Byte offset of the superblock in the volume, whatever the block size.
 pub const OFFSET: u64 = 1024;
 /// Bytes of the superblock.
 pub const BYTES: usize = 1024;
 /// The number that marks an ext2 superblock.
 pub const MAGIC: u16 = 0xef53;
-/// Revision 0 has inodes of this many bytes; later ones say.
+/// Inode size of revision 0; later ones have a field for it.
 pub const OLD_INODE_BYTES: u32 = 128;
-/// The first inode that is free for use on a volume of revision 0; later ones say.
+/// First non-reserved inode of revision 0; later ones have a field for it.
 pub const OLD_FIRST_INODE: u32 = 11;
 
 /// Bit of the state: everything was written when the volume was last in use.
 pub const STATE_CLEAN: u16 = 1;
-/// Bit of the state: who used the volume found it damaged.
+/// State bit: errors were detected.
 pub const STATE_FAULTY: u16 = 2;
-/// What the superblock holds a copy of: the block numbers and the size of the journal's inode.
+/// Kind of the journal backup: the block numbers and the size of the journal's inode.
 pub const BACKUP_OF_NUMBERS: u8 = 1;
 /// Flag: folders' indexes hash names as unsigned characters.
 pub const FLAG_UNSIGNED_HASH: u32 = 2;
@@ -68,7 +68,7 @@ pub mod field {
     pub(crate) const FLAGS: usize = 352;
 }
 
-/// A superblock's bytes, known to be all there.
+/// Bytes of a superblock, checked for length.
 #[derive(Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -100,7 +100,7 @@ pub struct Superblock {
     pub inodes: u32,
     /// Blocks of the volume.
     pub blocks: u32,
-    /// Free blocks that are not given to users.
+    /// Free blocks that are reserved.
     pub reserved_blocks: u32,
     /// Free blocks as of the last write of the superblock.
     pub free_blocks: u32,
@@ -149,7 +149,7 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// Checks a superblock. A revision 0 volume has no feature flags, whatever its bytes say.
+    /// Checks a superblock. A revision 0 volume has no feature flags, whatever its bytes are.
     pub fn parse(view: &View<'_>) -> Result<Superblock, FormatError> {
         if view.magic() != MAGIC {
             return Err(FormatError::NotExt2 { found: view.magic(), backup: None });

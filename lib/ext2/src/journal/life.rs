@@ -25,12 +25,12 @@ const JOURNAL_INODE: u32 = 8;
 const MIN_VOLUME_BLOCKS: u32 = 2048;
 /// Blocks of a journal made here at most.
 const MAX_BLOCKS: u32 = 4096;
-/// A journal has one in so many of the volume's blocks, within its bounds.
+/// Fraction of the volume's blocks that a journal takes, within its bounds.
 const SHARE: u32 = 64;
 /// Blocks that are left free besides the journal, or else there is none.
 const LEFT_FREE: u32 = 64;
 
-/// Where the blocks of a new journal are.
+/// Locations of the blocks of a new journal.
 struct Plan {
     rows: Vec<Row>,
     tables: Vec<u32>,
@@ -50,7 +50,7 @@ impl<S: BlockSource> Store<S> {
         let journal = self.journal().borrow_mut().take();
         if journal.is_some() {
             self.set_journal(journal);
-            // What it holds is in its places, or was left by somebody who thought so.
+            // Its content was checkpointed, or left by an earlier user that assumed so.
             self.write_empty().await?;
             self.flush().await?;
             self.write_superblock(|superblock| superblock.incompatible |= INCOMPATIBLE_RECOVER).await?;
@@ -108,7 +108,7 @@ impl<S: BlockSource> Store<S> {
         let tables = tables_of(size, self.block_bytes());
         let mut taken: Vec<(u32, u32)> = Vec::new();
         let mut left = size + tables;
-        // Where the middle of the volume is, the heads of a disk that has any are least far away.
+        // In the middle of the volume, where seeks of a rotating disk are shortest.
         let mut goal = self.geometry().group_first(self.geometry().groups / 2);
         while left > 0 {
             let (first, count) = match self.allocator().allocate_any_blocks(change, goal, left).await {
@@ -138,7 +138,7 @@ impl<S: BlockSource> Store<S> {
         Ok(Plan { rows, tables, numbers, contents, blocks: size })
     }
 
-    /// Writes the tables, and zeros into the journal, so that nothing there looks like a transaction.
+    /// Writes the tables, and zeros into the journal, so that no stale block looks like a transaction.
     async fn write_plan(&self, plan: &Plan) -> Result<(), Error> {
         for (&table, content) in plan.tables.iter().zip(&plan.contents) {
             let fill = |target: &mut [u8]| {
@@ -190,8 +190,8 @@ impl<S: BlockSource> Store<S> {
         self.edit(change, block, store).await
     }
 
-    /// Ends the use of the journal, while no change is under way and everything is in its place: one that was made for
-    /// this mount is taken away, another one is left empty.
+    /// Ends the use of the journal, when no change is active and all blocks are in place: removes a journal created for
+    /// this mount, and leaves any other empty.
     pub(crate) async fn end_journal(&self) -> Result<(), Error> {
         let Some(is_transient) = self.journal().borrow().as_ref().map(Journal::is_transient) else { return Ok(()) };
         if is_transient {
@@ -244,7 +244,7 @@ impl<S: BlockSource> Store<S> {
     }
 }
 
-/// Blocks of tables that a file of so many blocks needs.
+/// Number of table blocks for a file of `blocks` blocks.
 fn tables_of(blocks: u32, block_bytes: usize) -> u32 {
     let per_table = (block_bytes / 4) as u32;
     let beyond = blocks.saturating_sub(DIRECT_BLOCKS as u32);

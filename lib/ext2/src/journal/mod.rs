@@ -1,8 +1,8 @@
 //! The journal: commits are logged before they are written in place.
 //!
-//! The format is ext3's, so that `e2fsck` and Linux can replay it. A volume without a journal gets one for as long as
-//! it is mounted for writing ([`life`]); mounting replays a journal left by a crash ([`replay`]). Each transaction
-//! follows its predecessor in the ring, and the log on the disk starts at the last transaction or the one before.
+//! The format is ext3's, so that `e2fsck` and Linux can replay it. A volume without a journal has one while it is
+//! mounted for writing ([`life`]); mounting replays a journal left by a crash ([`replay`]). Each transaction follows
+//! its predecessor in the ring, and the log on the disk starts at the last transaction or the one before.
 
 mod life;
 mod replay;
@@ -28,7 +28,7 @@ type Row = (u32, u32, u32);
 
 /// A journal's place and state.
 pub(crate) struct Journal {
-    /// Where its blocks are.
+    /// Extents of its blocks.
     rows: Vec<Row>,
     /// Blocks that hold the numbers of its blocks.
     tables: Vec<u32>,
@@ -39,7 +39,7 @@ pub(crate) struct Journal {
     /// The number of the next transaction, and where in the ring it begins.
     sequence: u32,
     head: u32,
-    /// What its first block holds.
+    /// Content of its first block.
     superblock: Vec<u8>,
     uuid: [u8; UUID_BYTES],
     block_bytes: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Journal {
 /// A block of a transaction, the commit block aside.
 #[derive(Clone, Copy)]
 enum Item {
-    /// Describes so many of the transaction's blocks from this one on.
+    /// Index of the first block that it describes, and their number.
     Descriptor(usize, usize),
     /// A copy of a block.
     Copy(usize),
@@ -90,7 +90,7 @@ impl Journal {
         half * per_descriptor / (per_descriptor + 1) - 1
     }
 
-    /// The place in the ring so many blocks behind another.
+    /// Returns the ring position `blocks` blocks after another.
     fn behind(&self, position: u32, blocks: u32) -> u32 {
         let ring = u64::from(self.blocks - self.first);
         let offset = u64::from(position - self.first) + u64::from(blocks);
@@ -115,13 +115,13 @@ impl Journal {
         self.rows.iter().any(|row| touches(row.1, row.2)) || self.tables.iter().any(|&table| touches(table, 1))
     }
 
-    /// Makes the first block say that the log begins here; 0 says that it is empty.
+    /// Sets the start of the log in the first block; 0 means an empty log.
     fn set_start(&mut self, sequence: u32, start: u32) {
         write(&mut self.superblock, field::START_SEQUENCE, sequence);
         write(&mut self.superblock, field::START, start);
     }
 
-    /// The blocks of a transaction of so many blocks of metadata, in order.
+    /// Returns the blocks of a transaction with this many metadata blocks, in order.
     fn items(&self, blocks: usize) -> Vec<Item> {
         let per_descriptor = tags_per_block(self.block_bytes as u32) as usize;
         let mut items = Vec::with_capacity(blocks + blocks.div_ceil(per_descriptor));
@@ -217,7 +217,8 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Writes the commit block of a transaction of so many blocks, and lets the log begin with that transaction.
+    /// Writes the commit block of a transaction with this many blocks, and moves the start of the log to that
+    /// transaction.
     async fn write_commit(&self, blocks: usize) -> Result<(), Error> {
         let (commit, superblock, sequence) = {
             let mut journal = self.journal().borrow_mut();

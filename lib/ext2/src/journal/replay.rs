@@ -20,7 +20,7 @@ struct Copy {
     is_escaped: bool,
 }
 
-/// What the log holds.
+/// Contents of the log.
 #[derive(Default)]
 struct Log {
     /// By the block of the volume: the last copy of it.
@@ -114,7 +114,7 @@ impl<S: BlockSource> Store<S> {
         self.read_block(own, copy).await
     }
 
-    /// The rows of a file's blocks and its tables; nothing if it has holes or blocks that the volume does not have.
+    /// Returns the extents of a file's blocks and of its tables; `None` if it has holes or blocks outside the volume.
     async fn journal_rows(
         &self,
         numbers: &[u32; BLOCK_NUMBERS],
@@ -122,7 +122,7 @@ impl<S: BlockSource> Store<S> {
     ) -> Result<Option<(Vec<Row>, Vec<u32>)>, Error> {
         let mut rows: Vec<Row> = Vec::new();
         let mut tables = Vec::new();
-        // What is still to be looked at, the next last: a number, and how many levels of tables are below it.
+        // Stack of blocks to visit: a number, and the levels of tables below it.
         let mut left: Vec<(u32, u32)> = numbers[DIRECT_BLOCKS..].iter().copied().zip([1, 2, 3]).rev().collect();
         left.extend(numbers[..DIRECT_BLOCKS].iter().rev().map(|&number| (number, 0)));
         let mut position = 0;
@@ -154,7 +154,7 @@ impl<S: BlockSource> Store<S> {
         let own = self.geometry().first_data_block;
         if let Some(log) = &log {
             if may_write {
-                // The superblock may say that there is no journal any more, so it goes last.
+                // The superblock may remove the journal, so it is written last.
                 let mut copies = log.copies.iter().filter(|(block, _)| **block != own);
                 self.each(|| copies.next().map(|(&block, copy)| self.write_copy(block, copy))).await?;
                 self.flush().await?;
@@ -173,7 +173,7 @@ impl<S: BlockSource> Store<S> {
         let still_has = self.superblock().compatible & COMPATIBLE_HAS_JOURNAL != 0;
         if still_has {
             if let (Some(log), Some(journal)) = (&log, self.journal().borrow_mut().as_mut()) {
-                // Past one that may have been begun.
+                // Skips a transaction that may have been started.
                 journal.sequence = log.end.wrapping_add(1);
             }
             if may_write {

@@ -13,9 +13,9 @@ pub enum MakeError {
     BlockSize(u32),
     /// More is to be reserved than may be, in parts of a hundred.
     Reserved {
-        /// How much.
+        /// Requested amount.
         asked: u32,
-        /// How much may be.
+        /// Maximum amount.
         most: u32,
     },
     /// This many inodes do not fit on the disk.

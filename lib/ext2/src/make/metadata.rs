@@ -3,7 +3,7 @@
 use crate::format::fresh::{self, GroupCounts, Identity};
 use crate::format::geometry::Geometry;
 
-/// What a group holds besides its own metadata.
+/// Contents of a group besides its own metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GroupUse {
     /// Data blocks in use, from the first on.

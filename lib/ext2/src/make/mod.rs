@@ -1,10 +1,10 @@
-//! Making volumes: an empty one on a disk, or an image with content.
+//! Creates volumes: an empty one on a disk, or an image with content.
 //!
 //! Key functions: [`make_empty`] writes through a [`BlockSource`](block_source::BlockSource), for `format` on a running
-//! system; [`make_image`] writes a tree of files through an [`ImageSink`], for images that the host builds. Both
-//! plan the volume and fill in its metadata here.
+//! system; [`make_image`] writes a tree of files through an [`ImageSink`], for images that the host builds. Both plan
+//! the volume and fill in its metadata here.
 //!
-//! Not here: changing a volume that is there.
+//! Not here: changing an existing volume.
 
 mod empty;
 mod error;

@@ -19,7 +19,7 @@ use crate::store::Change;
 /// bitmap and block.
 const CREATE_BLOCKS: usize = INSERT_BLOCKS + 3 + 3;
 
-/// What to make.
+/// Kind of the node to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewKind<'a> {
     /// An empty file.
@@ -33,7 +33,7 @@ pub enum NewKind<'a> {
 /// A node to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewNode<'a> {
-    /// What it is.
+    /// Kind of the node.
     pub kind: NewKind<'a>,
     /// The twelve permission bits.
     pub permissions: u16,
@@ -53,7 +53,7 @@ impl NewKind<'_> {
     }
 }
 
-/// What a creation has allocated so far.
+/// Allocations of a creation so far.
 #[derive(Default)]
 struct Taken {
     inode: Option<(u32, bool)>,
@@ -198,7 +198,7 @@ impl<S: BlockSource> Namespace<S> {
         block
     }
 
-    /// Frees what a failed creation allocated. What cannot be freed leaks until the next check.
+    /// Frees the allocations of a failed creation. Blocks that cannot be freed leak until the next check.
     async fn take_back(&self, change: &Change<S>, taken: Taken) {
         for block in taken.blocks {
             let _ = self.store.allocator().free_blocks(change, block, 1).await;

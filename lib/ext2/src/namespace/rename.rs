@@ -39,7 +39,7 @@ impl Plan<'_> {
     }
 }
 
-/// How the new entry is written.
+/// Kinds of writing the new entry.
 enum Target {
     New(Insertion),
     Replaced(Found, Loss),

@@ -22,8 +22,8 @@ use crate::format::{read_u16, read_u32, write_u16, write_u32};
 use crate::source::BlockSource;
 
 impl<S: BlockSource> Store<S> {
-    /// Makes permanent all that was changed and written until now. Callers that come together share the work. Fails
-    /// also if file data could not be written since the last time; that data is kept and tried again.
+    /// Makes all changes and writes until now durable. Concurrent callers share the work. Also fails if file data could
+    /// not be written since the last call; that data is kept and retried.
     pub(crate) async fn commit(&self) -> Result<(), Error> {
         self.commit_transaction().await?;
         self.0.data_error.take().map_or(Ok(()), Err)
@@ -49,7 +49,7 @@ impl<S: BlockSource> Store<S> {
         transactions.freeze().await;
         let blocks = self.freeze_transaction();
         transactions.thaw();
-        // What the next transaction writes into blocks of this one is written as well, which does no harm.
+        // Writes of the next transaction into blocks of this one are included, which does no harm.
         self.0.data_error.set(None);
         self.write_all_data().await;
         let has_journal = self.0.journal.borrow().is_some();
@@ -64,7 +64,7 @@ impl<S: BlockSource> Store<S> {
         if has_journal && !blocks.is_empty() {
             let store = self.clone();
             self.0.source.spawn(async move {
-                // The failure is known as the reason why nothing is written any more.
+                // The failure is recorded as the reason for becoming read-only.
                 store.write_home(blocks).await.unwrap_or(());
                 drop(turn);
             });
@@ -104,7 +104,7 @@ impl<S: BlockSource> Store<S> {
             let superblock = self.0.superblock.borrow();
             let start = if geometry.first_data_block == 0 { superblock::OFFSET as usize } else { 0 };
             let bytes = own.bytes.get_mut(start..).unwrap_or(&mut []);
-            // A change that came to nothing is no reason to write.
+            // A change without effect needs no write.
             if only_superblock && !differs(&superblock, bytes) {
                 if let Some(unused) = sets.running.remove(&geometry.first_data_block) {
                     sets.keep(unused);
@@ -117,7 +117,7 @@ impl<S: BlockSource> Store<S> {
         let transactions = &self.0.transactions;
         transactions.running.set(transactions.running.get() + 1);
         let blocks = sets.running.keys().copied().collect();
-        // Nothing is frozen here but after a failure, and then what is newer counts.
+        // Frozen blocks remain only after a failure, and then the newer ones count.
         let mut running = core::mem::take(&mut sets.running);
         sets.frozen.append(&mut running);
         blocks
@@ -189,7 +189,7 @@ impl<S: BlockSource> Store<S> {
         result.map_err(failed)
     }
 
-    /// A buffer, also where memory is short: one is kept for this, and who finds none waits for it.
+    /// Takes a buffer even when memory is short: one is reserved for commits, and callers wait for it.
     async fn take_buffer_for_commit(&self) -> Result<S::Buffer, DiskError> {
         loop {
             match self.take_buffer() {
@@ -216,7 +216,7 @@ impl<S: BlockSource> Store<S> {
             if !sets.running.contains_key(&block)
                 && let Some(line) = lines.line_mut(index)
             {
-                // What the disk is reading of it at this moment may be what was there before.
+                // A read in progress may return its previous content.
                 line.spoiled |= bits(bit, 1);
                 let range = bit * geometry.block_bytes..(bit + 1) * geometry.block_bytes;
                 // Unless it belongs to a file again.
@@ -231,7 +231,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Changes the superblock on the disk at once, while no change is under way.
+    /// Changes the superblock on the disk at once, while no change is active.
     pub(crate) async fn write_superblock(&self, with: impl FnOnce(&mut Superblock)) -> Result<(), Error> {
         let block = self.0.geometry.first_data_block;
         let mut bytes = self.read_block(block, <[u8]>::to_vec).await?;
@@ -255,14 +255,14 @@ impl<S: BlockSource> Shared<S> {
     }
 }
 
-/// Whether the superblock says anything else than these bytes, counts and times aside.
+/// Returns whether the superblock differs from these bytes, apart from counts and times.
 fn differs(superblock: &Superblock, bytes: &[u8]) -> bool {
     let mut changed = bytes.to_vec();
     store_superblock(superblock, None, read_u32(bytes, superblock::field::WRITE_TIME), &mut changed);
     changed != bytes
 }
 
-/// Writes what can change of a superblock into its bytes.
+/// Stores the mutable fields of a superblock into its bytes.
 fn store_superblock(superblock: &Superblock, counts: Option<(u32, u32)>, now_s: u32, bytes: &mut [u8]) {
     use superblock::field::*;
     if bytes.len() < superblock::BYTES {
@@ -276,7 +276,7 @@ fn store_superblock(superblock: &Superblock, counts: Option<(u32, u32)>, now_s: 
     let state = read_u16(bytes, STATE) & !superblock::STATE_CLEAN;
     write_u16(bytes, STATE, if superblock.clean { state | superblock::STATE_CLEAN } else { state });
     if read_u32(bytes, REVISION) == 0 && superblock.revision == 1 {
-        // What stands in these places means nothing before.
+        // These bytes are undefined in revision 0.
         bytes[FIRST_INODE..UUID].fill(0);
         bytes[JOURNAL_UUID..HASH_SEED].fill(0);
     }

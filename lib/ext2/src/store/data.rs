@@ -10,7 +10,7 @@ use crate::source::BlockSource;
 /// Failed line writes after which waiting writers get the error.
 const MAX_FAILURES: usize = 8;
 
-/// What came of an attempt that does not wait.
+/// Result of an attempt that does not wait.
 enum Attempt {
     Done,
     /// The disk has the line.
@@ -67,7 +67,7 @@ impl<S: BlockSource> Store<S> {
             match self.copy_out(&piece, target) {
                 Attempt::Done => return Ok(()),
                 Attempt::Busy => self.wait_for(piece.index).await,
-                // What was loaded is looked at before anything else can happen to it.
+                // No await separates loading from copying out.
                 Attempt::Missing => self.load(piece.index, piece.mask).await?,
             }
         }
@@ -132,7 +132,7 @@ impl<S: BlockSource> Store<S> {
         {
             let lines = self.0.lines.borrow();
             let mut ahead = self.0.ahead.borrow_mut();
-            // What is read ahead must not drive out what was read ahead before it is used.
+            // Read-ahead must not evict earlier read-ahead before it is used.
             let room = (geometry.lines / 2).saturating_sub(ahead.len());
             let wanted = geometry.line_of(first).0..=geometry.line_of(first + blocks - 1).0;
             let missing = wanted.filter(|&index| lines.find(index).is_none());
@@ -154,7 +154,7 @@ impl<S: BlockSource> Store<S> {
             let next = self.0.ahead.borrow_mut().pop_front();
             let Some(index) = next else { break };
             if self.0.lines.borrow().find(index).is_none() {
-                // Who really wants it meets the failure again.
+                // A real read of it meets the failure again.
                 self.load(index, Mask::MAX).await.unwrap_or(());
             }
         }
@@ -236,7 +236,7 @@ impl<S: BlockSource> Store<S> {
         Ok(Attempt::Done)
     }
 
-    /// Lines that may be dirty before who writes has to wait.
+    /// Maximum dirty lines before writers have to wait.
     fn max_unwritten(&self) -> usize {
         self.0.geometry.lines * 3 / 4
     }
@@ -254,7 +254,7 @@ impl<S: BlockSource> Store<S> {
                 lines.oldest_dirty()
             };
             match oldest {
-                // What cannot be written keeps its place in the cache; another line may do.
+                // A line that cannot be written stays in the cache; another one may do.
                 Some(index) => match self.write_line(index).await {
                     Err(error) if failures >= MAX_FAILURES => return Err(error),
                     result => failures += usize::from(result.is_err()),
@@ -264,7 +264,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Starts tasks that write what has been dirty longest, if much is dirty.
+    /// Starts tasks that write the lines that have been dirty longest, if many are dirty.
     fn write_in_background(&self) {
         let many = self.0.geometry.lines / 4;
         while self.0.lines.borrow().unwritten > many
@@ -290,7 +290,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Where on the disk a byte of a row of blocks is. The row must lie in the volume.
+    /// Returns the disk offset of a byte in an extent, which must lie in the volume.
     fn checked_offset(&self, first: u32, within: usize, bytes: usize) -> Result<u64, Error> {
         let geometry = &self.0.geometry;
         let offset = geometry.offset(first) + within as u64;

@@ -103,11 +103,11 @@ impl Geometry {
     pub(crate) fn line_range(&self, index: u64) -> (u32, usize) {
         let first = index * self.line_blocks as u64;
         let count = u64::from(self.blocks).saturating_sub(first).min(self.line_blocks as u64);
-        // Lines that are asked for lie in the volume.
+        // Requested lines lie in the volume.
         (first as u32, count as usize)
     }
 
-    /// Where a block is on the disk, in bytes.
+    /// Returns the disk offset of a block in bytes.
     pub(crate) fn offset(&self, block: u32) -> u64 {
         u64::from(block) * self.block_bytes as u64
     }
@@ -133,7 +133,7 @@ impl Geometry {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
     }
 
-    /// The group of an inode, whose number is not 0.
+    /// Returns the group of an inode, whose number is not 0.
     pub(crate) fn group_of_inode(&self, number: u32) -> u32 {
         number.saturating_sub(1) / self.inodes_per_group
     }

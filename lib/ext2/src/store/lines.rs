@@ -1,10 +1,9 @@
-//! The lines of the data cache: aligned pieces of the disk in buffers of the disk's side, with bits
-//! for each block of a line.
+//! Lines of the data cache: aligned pieces of the disk in buffers of the disk's side, with bits for each block of a
+//! line.
 //!
-//! This is bookkeeping alone; what moves bytes to and from the disk is in [`transfer`](super::transfer).
-//! A line is in one of three places: among the clean ones, in the order of their use, from which the
-//! oldest is given up; among the dirty ones, in the order in which they became so; or nowhere, while
-//! the disk reads or writes it.
+//! This is bookkeeping alone; [`transfer`](super::transfer) does the disk I/O. A line is in one of three states: clean,
+//! in an LRU list from whose end lines are evicted; dirty, in a list ordered by the time of becoming dirty; or in
+//! neither list, while the disk reads or writes it.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -32,7 +31,7 @@ pub(super) fn first_run(mask: Mask) -> Option<(usize, usize)> {
     (mask != 0).then(|| (first, (mask >> first).trailing_ones() as usize))
 }
 
-/// Where a line is.
+/// State of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Clean,
@@ -46,11 +45,11 @@ pub(super) struct Line<B> {
     pub(super) index: u64,
     /// Its bytes; none while the disk has them.
     pub(super) buffer: Option<B>,
-    /// Blocks whose bytes are those of the volume.
+    /// Blocks that are up to date.
     pub(super) valid: Mask,
     /// Valid blocks that the disk does not have yet.
     pub(super) dirty: Mask,
-    /// Blocks of which what the disk is reading or writing must be forgotten.
+    /// Blocks being read or written whose result must be discarded.
     pub(super) spoiled: Mask,
     /// Whether the disk is reading or writing it.
     pub(super) is_busy: bool,
@@ -111,7 +110,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.buckets.len() - 1)
     }
 
-    /// The slot of a piece, if it is there.
+    /// Returns the slot of a piece, if it is cached.
     pub(super) fn find(&self, index: u64) -> Option<u32> {
         let mut slot = self.buckets[self.bucket(index)];
         while let Some(line) = self.lines.get(slot as usize).and_then(Option::as_ref) {
@@ -143,7 +142,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// Puts a piece in that is not there: nowhere, and nothing of it valid.
+    /// Inserts an absent piece, in no list and with no valid blocks.
     pub(super) fn insert(&mut self, index: u64, buffer: Option<B>) -> u32 {
         let bucket = self.bucket(index);
         let line = Line {
@@ -231,7 +230,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// The disk is done with a line; who waits for it goes on.
+    /// Ends the disk I/O of a line, and wakes its waiters.
     pub(super) fn end_flight(&mut self, slot: u32, wrote: bool) {
         self.unwritten -= usize::from(wrote);
         let Some(line) = self.get_mut(slot) else { return };
@@ -241,13 +240,13 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         notify(idle);
     }
 
-    /// Returns what is notified when the disk is done with the line, or `None` if it is.
+    /// Returns the notification for the end of the line's disk I/O, or `None` if there is none.
     pub(super) fn until_idle(&mut self, slot: u32) -> Option<Rc<Notify>> {
         let line = self.get_mut(slot).filter(|line| line.is_busy)?;
         Some(Rc::clone(line.idle.get_or_insert_default()))
     }
 
-    /// Forgets blocks of a line: what they held is of no use to anybody.
+    /// Invalidates blocks of a line whose content is no longer needed.
     pub(super) fn forget(&mut self, index: u64, mask: Mask) {
         let Some(slot) = self.find(index) else { return };
         let Some(line) = self.get_mut(slot) else { return };

@@ -13,14 +13,14 @@ use crate::source::BlockSource;
 /// A block in a write set.
 pub(crate) struct Block {
     pub(crate) bytes: Vec<u8>,
-    /// Whether nothing refers to it before this transaction.
+    /// Whether it was unused before this transaction.
     pub(crate) is_new: bool,
 }
 
 /// The blocks that were changed and are not yet in their places.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// Of the transaction that goes on.
+    /// Blocks of the running transaction.
     pub(super) running: BTreeMap<u32, Block>,
     /// Of the transaction that is being committed, or has been and is not yet in place.
     pub(super) frozen: BTreeMap<u32, Block>,
@@ -68,7 +68,7 @@ impl Sets {
     }
 }
 
-/// A feature that a volume gets when it is first needed.
+/// A feature that a volume gets on first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     /// Files may be larger than 2 GiB.
@@ -206,7 +206,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Forgets all that memory holds of a row of blocks that nobody refers to any more.
+    /// Drops all cached content of an extent that is no longer referenced.
     pub(crate) fn forget_blocks(&self, first: u32, count: u32) {
         let geometry = &self.0.geometry;
         let end = first + count;

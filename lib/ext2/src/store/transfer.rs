@@ -1,4 +1,4 @@
-//! What moves bytes between lines and the disk.
+//! Transfers between lines and the disk.
 
 use super::lines::{Mask, bits, first_run};
 use super::tasks::each;
@@ -34,11 +34,11 @@ impl<S: BlockSource> Drop for Flight<'_, S> {
     }
 }
 
-/// What is to be done to write a line.
+/// Ways to write a line.
 enum Writing<B> {
     Nothing,
     Busy,
-    /// The buffer itself goes to the disk, its first so many blocks.
+    /// The buffer itself goes to the disk, with its first so many blocks.
     Lend(u32, B, usize),
     /// These blocks are copied.
     Copy(u32, Mask),
@@ -51,7 +51,7 @@ impl<S: BlockSource> Store<S> {
             return Ok(buffer);
         }
         let mut lines = self.0.lines.borrow_mut();
-        // More than one where there were too many because none could be given up.
+        // More than one, if there were too many because none could be evicted.
         let mut evicted = None;
         while lines.is_full() {
             match lines.evict() {
@@ -95,7 +95,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Reads the invalid blocks of a line, or waits for the task that does. Afterwards the caller looks again: if
+    /// Reads the invalid blocks of a line, or waits for the task that does. The caller must check again afterwards: if
     /// the disk fails at other blocks of the line, only the `needed` ones are read.
     pub(super) async fn load(&self, index: u64, needed: Mask) -> Result<(), Error> {
         if self.0.is_shut.get() {
@@ -162,7 +162,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Takes what was read into the line: of these blocks those that are still what the disk has.
+    /// Moves read blocks into the line, except those that became stale.
     fn loaded(&self, flight: &Flight<'_, S>, buffer: S::Buffer, read: Mask) {
         let mut lines = self.0.lines.borrow_mut();
         let Some(line) = lines.get_mut(flight.slot) else { return };
@@ -187,7 +187,7 @@ impl<S: BlockSource> Store<S> {
         self.give_back(unused);
     }
 
-    /// Writes what is dirty of a line. A failure is noted for the next commit, and the blocks stay dirty.
+    /// Writes the dirty blocks of a line. A failure is recorded for the next commit, and the blocks stay dirty.
     pub(super) async fn write_line(&self, index: u64) -> Result<(), Error> {
         loop {
             match self.begin_writing(index) {
@@ -274,7 +274,7 @@ impl<S: BlockSource> Store<S> {
         result
     }
 
-    /// Writes everything that is dirty at this moment, and waits for what is being written. Failures are noted.
+    /// Writes all lines that are dirty now, and waits for writes in progress. Failures are recorded.
     pub(super) async fn write_all_data(&self) {
         let mut indices = self.0.lines.borrow().unwritten_indices().into_iter();
         // One failure does not keep the others from being written, and is noted.
@@ -288,7 +288,7 @@ impl<S: BlockSource> Store<S> {
         each(self.0.limits.requests, next).await.unwrap_or(());
     }
 
-    /// Makes what was written survive a loss of power.
+    /// Makes completed writes durable.
     pub(crate) async fn flush(&self) -> Result<(), Error> {
         self.0.source.flush().await.map_err(|error| self.fail(ReadOnlyReason::FlushFailed(error)))
     }

@@ -10,8 +10,8 @@ use crate::format::attributes::{ExtendedAttribute, LONGEST_NAME};
 use crate::source::BlockSource;
 
 impl<S: BlockSource> Volume<S> {
-    /// Whether a node that was looked at since the mount had extended attributes. While this is false, nothing has
-    /// any that a path has led to, or through.
+    /// Returns whether any node read since the mount had extended attributes. While this is false, no node that a path
+    /// led to or through has any.
     pub fn has_seen_extended_attributes(&self) -> bool {
         self.0.inodes.has_seen_attributes()
     }
@@ -28,8 +28,8 @@ impl<S: BlockSource> Volume<S> {
         Ok(all)
     }
 
-    /// What a node's extended attribute says, if it has one of this name in this
-    /// [namespace](crate::format::attributes::namespace).
+    /// Returns the value of a node's extended attribute with this name in this
+    /// [namespace](crate::format::attributes::namespace), if it has one.
     pub async fn extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let all = self.extended_attributes(number).await?;
         Ok(all.into_iter().find(|one| one.namespace == namespace && one.name == name).map(|one| one.value))

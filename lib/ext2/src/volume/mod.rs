@@ -51,7 +51,7 @@ pub struct VolumeStatistics {
     pub open: u32,
     /// Cache counters.
     pub caches: CacheStatistics,
-    /// How much each cache may hold.
+    /// Limits of the caches.
     pub limits: CacheLimits,
 }
 
@@ -65,8 +65,8 @@ impl<S: BlockSource> Clone for Volume<S> {
 }
 
 impl<S: BlockSource> Volume<S> {
-    /// Mounts the volume of a disk, and refuses what cannot be read rightly. What a crash left in the journal is
-    /// put in its place, and deletions that it interrupted are ended.
+    /// Mounts the volume of a disk, and refuses unsupported volumes. Replays the journal left by a crash, and completes
+    /// the deletions that it interrupted.
     pub async fn mount(source: S, options: MountOptions) -> Result<Volume<S>, Error> {
         Ok(Volume(Rc::new(FileSystem::mount(source, options).await?)))
     }
@@ -127,8 +127,8 @@ impl<S: BlockSource> Volume<S> {
         Ok(OpenFile::new(self.0.clone(), self.0.inodes.node(number)))
     }
 
-    /// Lists a folder from `position` on (0, or a `next` from before): at most `limit` entries. A position inside an
-    /// entry goes on with the entry after it. A folder that was removed has nothing.
+    /// Lists a folder from `position` on (0, or an earlier `next`): at most `limit` entries. A position inside an entry
+    /// continues with the entry after it. A removed folder is empty.
     pub async fn list(&self, folder: u32, position: u64, limit: usize) -> Result<Listing, Error> {
         self.0.admission.check_mounted()?;
         let node = self.0.inodes.node(folder);
@@ -140,7 +140,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.directories.list(&inode, position, limit).await
     }
 
-    /// The inode number that a name in a folder stands for.
+    /// Returns the inode number of a name in a folder.
     pub async fn find(&self, folder: u32, name: &[u8]) -> Result<u32, Error> {
         self.0.admission.check_mounted()?;
         let node = self.0.inodes.node(folder);
@@ -148,7 +148,7 @@ impl<S: BlockSource> Volume<S> {
         Ok(self.0.directories.lookup(folder, name).await?.inode)
     }
 
-    /// The inode that a name in a folder stands for. As `find` and `inode`, but nobody can come in between.
+    /// Returns the inode of a name in a folder. As `find` and `inode`, but atomic.
     pub(crate) async fn look_up(&self, folder: u32, name: &[u8]) -> Result<Inode, Error> {
         let node = self.0.inodes.node(folder);
         let _content = node.content.acquire(Mode::Shared).await;
@@ -156,7 +156,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.inodes.get_linked(found.inode).await
     }
 
-    /// Where a symbolic link leads: a path, from the folder that the link is in.
+    /// Returns the target of a symbolic link: a path, relative to the folder of the link.
     pub async fn link_target(&self, link: u32) -> Result<Vec<u8>, Error> {
         self.0.admission.check_mounted()?;
         let node = self.0.inodes.node(link);

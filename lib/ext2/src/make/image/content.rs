@@ -221,7 +221,7 @@ struct Run {
 }
 
 impl Run {
-    /// Whether this block comes next in both.
+    /// Returns whether this block extends both runs.
     fn goes_on_with(&self, logical: u64, block: u32) -> bool {
         self.logical + u64::from(self.count) == logical && self.block.checked_add(self.count) == Some(block)
     }
@@ -301,7 +301,7 @@ fn write_link<S: ImageSink>(
     mapper.finish(writer)
 }
 
-/// The part of an inode that says where its content is.
+/// Size and block numbers of an inode's content.
 struct Finished {
     numbers: [u8; SHORT_TARGET_BYTES],
     sectors: u32,
@@ -362,7 +362,7 @@ impl Mapper {
         }
         for level in 0..depth {
             reach /= self.per_block;
-            // Tables of this level are told apart by how many of them come before.
+            // Tables of one level are identified by the number of preceding ones.
             let position = index / (reach * self.per_block);
             if self.open.get(level).is_some_and(|table| table.position != position) {
                 self.close(writer, level)?;

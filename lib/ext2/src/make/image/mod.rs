@@ -1,9 +1,8 @@
-//! Building an image from a description of its content, with no outside tool.
+//! Builds an image from a description of its content, without external tools.
 //!
-//! The result is a volume of revision 1 with the features `filetype`, `sparse_super` and
-//! `large_file`, which Linux mounts and e2fsck finds clean. The blocks of a file lie one after the
-//! other. The image is written once from front to back apart from its metadata; what is not written
-//! is zero, so that a sparse host file stays sparse.
+//! The result is a volume of revision 1 with the features `filetype`, `sparse_super` and `large_file`, which Linux
+//! mounts and e2fsck finds clean. The blocks of a file are contiguous. Apart from its metadata, the image is written
+//! once from front to back; unwritten parts are zero, so that a sparse host file stays sparse.
 //!
 //! Not here: reading host folders (a [`Foreign`] file is only a number here), changing an existing volume.
 
@@ -19,23 +18,23 @@ use core::ops::Range;
 use crate::format::directory::LONGEST_NAME;
 use crate::make::BLOCK_SIZES;
 
-/// Where an image goes. It is all zeros before the first byte is written.
+/// Destination of an image. It is all zeros before the first write.
 pub trait ImageSink {
-    /// What can go wrong.
+    /// Error of the sink.
     type Error;
 
     /// Writes bytes at a byte offset.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error>;
 
-    /// Copies these bytes of the [`Foreign`] file with this key to a byte offset. For a sink that knows no such files
-    /// there is nothing to copy, and they are zero.
+    /// Copies these bytes of the [`Foreign`] file with this key to a byte offset. The default, for a sink without such
+    /// files, leaves zeros.
     fn copy(&mut self, key: usize, from: Range<u64>, offset: u64) -> Result<(), Self::Error> {
         let _ = (key, from, offset);
         Ok(())
     }
 }
 
-/// A vector grows to hold what is written; its end may be short of the image's by zeros.
+/// A vector grows as needed; trailing zeros of the image may be missing.
 impl ImageSink for Vec<u8> {
     type Error = Infallible;
 
@@ -51,7 +50,7 @@ impl ImageSink for Vec<u8> {
     }
 }
 
-/// What every file, folder and link has.
+/// Attributes common to files, folders and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// The twelve permission bits.
@@ -71,7 +70,7 @@ pub enum Node {
     Folder(Folder),
     /// A file.
     File(File),
-    /// A file whose content the sink fetches.
+    /// A file whose content the sink reads.
     Foreign(Foreign),
     /// A symbolic link.
     Link(Link),
@@ -97,17 +96,16 @@ pub struct File {
     pub extents: BTreeMap<u64, Vec<u8>>,
 }
 
-/// A file whose content never passes through here: the sink is told which bytes of it go where, so that large ones
-/// take no memory.
+/// A file whose content does not pass through here: the sink copies its extents, so that large files take no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
     /// Its attributes.
     pub attributes: Attributes,
     /// Its size in bytes.
     pub size: u64,
-    /// What the sink knows it by.
+    /// Key of the file in the sink.
     pub key: usize,
-    /// Where it has content, in ascending order; between them, holes.
+    /// Extents with content, in ascending order; holes between them.
     pub extents: Vec<Range<u64>>,
 }
 
@@ -139,12 +137,12 @@ impl File {
     }
 }
 
-/// What the volume is to be like.
+/// Parameters of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageOptions {
     /// Bytes of a block: 1024, 2048 or 4096.
     pub block_bytes: u32,
-    /// Bytes of the volume. It may become a little smaller, where its last group would hold nothing.
+    /// Size of the volume in bytes. It may become slightly smaller if its last group would be empty.
     pub volume_bytes: u64,
     /// Inodes, or `None` for one in 8 KiB. There are always enough for the content.
     pub inodes: Option<u32>,
@@ -156,7 +154,7 @@ pub struct ImageOptions {
     pub made: u32,
 }
 
-/// What was built.
+/// Properties of the built image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
     /// Bytes of the volume: the image's sink is to be made this long.
@@ -172,7 +170,7 @@ pub struct Built {
 pub enum ImageError<E> {
     /// The block size is none of those supported.
     BlockSize(u32),
-    /// The volume's size in bytes is outside what the format allows.
+    /// The volume size is outside the limits of the format.
     VolumeSize(u64),
     /// The content does not fit.
     Full,

@@ -1,4 +1,4 @@
-//! A disk that remembers what was done to it.
+//! A disk that records its operations.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -15,11 +15,11 @@ use std::process::Command;
 use crate::error::DiskError;
 use crate::source::{BlockSource, complete};
 
-/// What was done to a disk.
+/// An operation of a disk.
 #[derive(Clone, Debug)]
 pub(in crate::store) enum Act {
     Write(u64, Vec<u8>),
-    /// It makes permanent so many acts before it: what was written before it began.
+    /// Makes the first so many acts durable: those written before it started.
     Flush(usize),
     /// Something happened that the test wants to find again.
     Mark(u64),
@@ -40,7 +40,7 @@ struct State {
     read_only: Cell<bool>,
 }
 
-/// A disk in memory that remembers what was done to it. Clones are the same disk.
+/// An in-memory disk that records its operations. Clones are the same disk.
 #[derive(Clone, Default)]
 pub(in crate::store) struct RecordingDisk(Rc<State>);
 
@@ -68,13 +68,13 @@ impl RecordingDisk {
         self.0.acts.borrow_mut().push(Act::Mark(mark));
     }
 
-    /// Lets every write and flush fail after so many.
+    /// Makes every write and flush after this many fail.
     pub(in crate::store) fn fail_after(&self, acts: Option<u64>) {
         self.0.fails_once.set(false);
         self.0.until_failure.set(acts);
     }
 
-    /// Lets one write or flush fail after so many.
+    /// Makes one write or flush after this many fail.
     pub(in crate::store) fn fail_once_after(&self, acts: u64) {
         self.0.fails_once.set(true);
         self.0.until_failure.set(Some(acts));

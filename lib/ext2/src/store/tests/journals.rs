@@ -42,8 +42,8 @@ fn reopened(bytes: Vec<u8>) -> Result<RecordingDisk, Error> {
     complete(Store::open(disk.clone(), &options())).map(|_| disk)
 }
 
-/// Transactions that debugfs writes: copies, later copies of the same, revoked ones, and one that looks like a block of
-/// the journal's own.
+/// Transactions written by debugfs: copies, later copies of the same blocks, revoked ones, and one that looks like
+/// journal metadata.
 #[test]
 fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
     let place = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
         };
         let (one, two, three): (String, String, String) =
             (file("one", 1, 3, true), file("two", 2, 2, false), file("three", 3, 200, true));
-        // Blocks in the middle that nobody has: the journal and the tables are elsewhere.
+        // Unused blocks in the middle: the journal and the tables are elsewhere.
         let base = 4000;
         let row = |from: usize, count: usize| {
             let numbers: Vec<String> = (from..from + count).map(|block| format!("{block}")).collect();
@@ -89,7 +89,7 @@ fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
         assert!(with_log[1024 + 96] & 4 != 0, "debugfs left no log");
         let by_others = fsck(&with_log, "-fp", &[0, 1]);
         let by_us = reopened(with_log.clone()).unwrap().bytes();
-        // Superblocks and journals may say when and by whom; what was replayed is the same.
+        // Superblocks and journals may differ in times and creator; the replayed content is the same.
         let touched = differences(&with_log, &image, block_bytes);
         assert!(touched.len() > 200);
         for block in [base, base + 1, base + 2, base + 3, base + 4, base + 10, base + 209, base + 300] {
@@ -100,7 +100,7 @@ fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
     }
 }
 
-/// What Linux leaves when it is cut off, where images can be mounted.
+/// The state after Linux is interrupted, if images can be mounted.
 #[test]
 fn what_linux_leaves_is_replayed() {
     let place = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn what_linux_leaves_is_replayed() {
             }
             run("sync", &["-f", folder_name]);
         }
-        // As if the power had been lost here: what the loop device has is in the file.
+        // Simulated power loss: the state of the loop device is in the file.
         let cut_off = std::fs::read(&image).unwrap();
         run("umount", &[folder_name]).unwrap();
         assert!(cut_off[1024 + 96] & 4 != 0, "nothing to replay");
