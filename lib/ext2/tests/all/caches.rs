@@ -30,7 +30,7 @@ struct SlowDisk {
     reads: Cell<u32>,
     under_way: Cell<u32>,
     max_under_way: Cell<u32>,
-    /// Reads that somebody waits for.
+    /// Reads with a waiting caller.
     waited_for: Cell<u32>,
     is_beside: Cell<bool>,
     broken_from: Cell<u64>,
@@ -107,7 +107,7 @@ impl BlockSource for SlowDisk {
 
 #[test]
 fn what_was_read_is_not_read_again() {
-    // What is read ahead is beside the request, which here has to keep the disk at work alone.
+    // Read-ahead would run beside the request, which alone has to saturate the disk here.
     let limits = CacheLimits { read_ahead_bytes: 0, ..CacheLimits::default() };
     let options = MountOptions { limits, ..MountOptions::default() };
     let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();

@@ -1,4 +1,4 @@
-//! Volumes with any bytes on them: the check ends, nothing panics, and what is repaired is sound for Linux too.
+//! Volumes with random bytes: the check terminates without a panic, and repaired volumes are clean for Linux too.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::volumes::{Disk, e2fsck, has_tools};
 use ext2::check::{Mode, Outcome};
 use proptest::prelude::*;
 
-/// Damages a volume by chance and repairs it. Whether it could be repaired; or what went wrong.
+/// Damages a volume at random and repairs it. Returns whether it could be repaired, or the deviation.
 fn try_seed(sample: &Sample, seed: u64, path: &Path) -> Result<bool, String> {
     let mut chance = Chance(seed);
     let mut image = Image::new(sample.image.clone());
@@ -24,7 +24,7 @@ fn try_seed(sample: &Sample, seed: u64, path: &Path) -> Result<bool, String> {
     let told = lines(&findings);
     match result.map(|summary| summary.outcome) {
         Ok(Outcome::Clean | Outcome::Repaired) => {}
-        // It is said that it cannot be repaired.
+        // Reported as not repairable.
         Ok(Outcome::Faulty) | Err(_) => return Ok(false),
     }
     disk.save(path);

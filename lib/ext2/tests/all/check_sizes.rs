@@ -1,4 +1,4 @@
-//! Checks of volumes of 8 MiB to 4 GiB, within what `ext2-tool` is granted.
+//! Checks of volumes of 8 MiB to 4 GiB, within the limits of `ext2-tool`.
 
 #[path = "../../../../services/ext2-tool/src/limits.rs"]
 mod limits;
@@ -35,7 +35,7 @@ fn the_quota_of_the_tool_covers_what_a_check_takes() {
     assert!(quota("memory_kib") << 10 >= limits::MEMORY_BYTES + OTHER_MEMORY_BYTES);
 }
 
-/// A file of the host whose buffers are counted, each as a handle.
+/// A host file whose buffers are counted, each as a handle.
 struct CountedDisk {
     file: File,
     count: Rc<Cell<usize>>,
@@ -148,6 +148,6 @@ fn volumes_of_all_sizes_are_repaired_within_the_quota_of_the_tool() {
         assert!(disk.most.get() <= BUFFERS, "{mib} MiB: {} buffers", disk.most.get());
         most = most.max(disk.most.get());
     }
-    // What is granted is what is needed.
+    // The limit is fully used.
     assert_eq!(most, BUFFERS);
 }

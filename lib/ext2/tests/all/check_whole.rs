@@ -1,5 +1,4 @@
-//! A repair happens whole or not at all: what it leaves when the machine dies, when the disk fails, and when there is
-//! not memory for all of it.
+//! A repair is atomic: state after a crash, a disk failure, and an allocation failure.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,8 +49,8 @@ fn files(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
     files
 }
 
-/// Puts a part of what was done to a disk into effect: all up to the last flush before `end`, and of what came after
-/// it some sectors by chance, as a disk that has lost its power does.
+/// Applies a part of a disk's operations: all up to the last flush before `end`, and random sectors of the later ones,
+/// as after a power loss.
 fn crashed(before: &[u8], events: &[Event], end: usize, chance: &mut Chance) -> Vec<u8> {
     let mut bytes = before.to_vec();
     let settled = events[..end].iter().rposition(|event| *event == Event::Flush).unwrap_or(0);
@@ -67,7 +66,7 @@ fn crashed(before: &[u8], events: &[Event], end: usize, chance: &mut Chance) -> 
     bytes
 }
 
-/// Repairs a volume; what was written, and the volume then. `None` if it cannot be repaired: it is unchanged.
+/// Repairs a volume; returns the writes, and the repaired volume. `None` if it cannot be repaired: it is unchanged.
 fn repaired(bytes: &[u8], name: &str) -> Option<(Vec<Event>, Vec<u8>)> {
     let disk = Disk::new(bytes.to_vec());
     *disk.record.borrow_mut() = Some(Vec::new());
@@ -81,7 +80,7 @@ fn repaired(bytes: &[u8], name: &str) -> Option<(Vec<Event>, Vec<u8>)> {
     }
 }
 
-/// Cuts a repair off at each of its steps (at some by chance if there are many), repairs what is left, and compares.
+/// Interrupts a repair at each of its steps (at random ones if there are many), repairs the result, and compares.
 fn cut_off_everywhere(bytes: &[u8], name: &str, path: &Path, chance: &mut Chance) -> usize {
     let Some((events, whole)) = repaired(bytes, name) else { return 0 };
     let wanted = files(&whole);
@@ -199,7 +198,7 @@ fn damaged(place: &Path) -> Vec<u8> {
     image.bytes
 }
 
-/// The first repair changes the superblock's times, the second nothing in it but the pointer to the log.
+/// The first repair changes the superblock's times, the second only the pointer to the log.
 #[test]
 fn a_repair_in_the_second_of_the_last_check_leaves_no_log_to_take_up() {
     if !has_tools() {
@@ -305,7 +304,7 @@ fn a_repair_without_enough_buffers_leaves_the_volume_as_it_was() {
     }
 }
 
-/// A volume all of whose blocks are in use.
+/// A volume with all blocks in use.
 fn full(place: &Path) -> Image {
     let (path, script, large) = (place.join("image"), place.join("script"), place.join("large"));
     fs::write(&path, small_samples(place).swap_remove(0).image).unwrap();

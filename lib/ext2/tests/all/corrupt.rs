@@ -1,5 +1,5 @@
-//! Damaged metadata is an error, whatever the damage: no panic, no endless loop, no allocation
-//! that the damage decides the size of.
+//! Damaged metadata is an error, whatever the damage: no panic, no endless loop, no allocation of a size controlled by
+//! the damage.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,7 +14,7 @@ use ext2::{
 use proptest::prelude::*;
 
 const BLOCK_BYTES: usize = 1024;
-/// Reads of the disk that a walk may take: many times what it takes on the sound image.
+/// Maximum disk reads of a walk: many times the number for the intact image.
 const MAX_READS: u32 = 200_000;
 
 /// A disk that panics when it is read without end.
@@ -90,7 +90,7 @@ static METADATA_BLOCKS: LazyLock<Vec<usize>> = LazyLock::new(|| {
     blocks.filter(|(_, block)| !is_noise(block) && !is_empty(block)).map(|(index, _)| index).collect()
 });
 
-/// Does everything that can be done with a volume, to a bounded depth. Gives what went wrong first.
+/// Exercises all operations on a volume, to a bounded depth. Returns the first error.
 fn walk(image: Vec<u8>) -> Option<Error> {
     let disk = CountingDisk(MemoryDisk::new(image), Cell::new(0));
     let limits = CacheLimits {
@@ -147,7 +147,7 @@ fn walk(image: Vec<u8>) -> Option<Error> {
     first
 }
 
-/// The image with a number written over what stands at this byte.
+/// Returns the image with a number overwritten at this byte.
 fn damaged(offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut image = IMAGE.clone();
     image[offset..offset + bytes.len()].copy_from_slice(bytes);

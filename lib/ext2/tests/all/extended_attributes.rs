@@ -1,4 +1,4 @@
-//! Extended attributes beside Linux's tools: what these set is read and changed here, and the other way round.
+//! Extended attributes beside Linux's tools: each side reads and changes those set by the other.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -44,12 +44,12 @@ impl Disk {
         complete(volume).unwrap()
     }
 
-    /// Has Linux's tool change something, or tell something.
+    /// Runs a command of Linux's tool to change or show something.
     fn debugfs(&self, request: &str) -> String {
         run("debugfs", &["-w", "-R", request, self.image().to_str().unwrap()])
     }
 
-    /// Linux's tool and ours find nothing wrong.
+    /// Neither Linux's check nor ours finds a fault.
     #[track_caller]
     fn check(&self) {
         run("e2fsck", &["-fn", self.image().to_str().unwrap()]);
@@ -109,7 +109,7 @@ fn what_is_set_here_linux_reads() {
         }
         let volume = disk.mount();
         assert_eq!(get(&volume, "folder", "key").as_deref(), Some(&b"another value"[..]));
-        // With the last attribute goes the block.
+        // Removing the last attribute frees the block.
         let free = volume.statistics().free_blocks;
         remove(&volume, "a", "key").unwrap();
         remove(&volume, "a", "singularity.acl").unwrap();
@@ -141,7 +141,7 @@ fn what_linux_set_in_a_block_or_an_inode_is_read_and_changed() {
             assert!(short.contains(&expected), "{inode_bytes}: {short:?}");
         }
         assert_eq!(get(&volume, "folder", "short").as_deref(), Some(&b"2"[..]));
-        // What is in the inode goes into the block when it is set anew.
+        // An attribute in the inode moves to the block when it is replaced.
         set(&volume, "a", "short", b"longer").unwrap();
         set(&volume, "folder", "short", b"3").unwrap();
         remove(&volume, "a", "other").unwrap();
@@ -280,7 +280,7 @@ fn a_full_volume_refuses_attributes_and_keeps_those_that_it_has() {
     assert_eq!(filled.error, Error::NoSpace);
     while complete(file.append(&[1; 1024])).is_ok() {}
     assert_eq!(set(&volume, "c", "key", b"value"), Err(Error::NoSpace));
-    // It would need a block of its own.
+    // It would need its own block.
     assert_eq!(set(&volume, "a", "key", b"new"), Err(Error::NoSpace));
     assert_eq!(get(&volume, "a", "key").as_deref(), Some(&b"value"[..]));
     // Letting go of it needs none, and then the other can change it.

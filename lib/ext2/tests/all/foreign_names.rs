@@ -1,4 +1,4 @@
-//! Names of any bytes on a volume, asked for by their text, against a model that is a map from text to bytes.
+//! Names of arbitrary bytes on a volume, looked up by their text, against a map from text to bytes as a model.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Images built here are what their description says, to this reader and to Linux's tools.
+//! Images built here match their description, both for this reader and for Linux's tools.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Every operation, on volumes of every kind: what it makes is what Linux reads, and e2fsck finds it clean.
+//! Every operation, on volumes of every kind: Linux reads the result, and e2fsck finds it clean.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use ext2::{
     AttributeChanges, Inode, Kind, LastLink, MountOptions, NewKind, NewNode, OpenFile, ROOT_INODE, Volume, complete,
 };
 
-/// A volume in a host file, and what is expected to be in it.
+/// A volume in a host file, and its expected content.
 struct World {
     volume: Volume<FileDisk>,
     files: BTreeMap<String, Vec<u8>>,
@@ -412,7 +412,7 @@ fn what_linux_made_is_changed() {
         let (from, to) = (folder.to_str().unwrap(), image.to_str().unwrap());
         run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-O", "dir_index", "-d", from, to, "32M"]);
         run("tune2fs", &["-E", &format!("hash_alg={hash}"), to]);
-        // mke2fs makes no index; e2fsck does. Status 1 says that it changed something.
+        // mke2fs creates no index; e2fsck does. Status 1 means that it changed the volume.
         let status = Command::new("e2fsck").args(["-fyD", to]).output().unwrap().status;
         assert!(matches!(status.code(), Some(0 | 1)));
         let mut world = World::mount(&image);
@@ -589,7 +589,7 @@ fn an_open_file_outlives_its_name() {
     assert_eq!(complete(b.read(0, &mut bytes)), Err(ext2::Error::ShutDown));
     drop((world, b, folder));
     e2fsck(&image);
-    // What a crash leaves on the list is ended by who mounts next.
+    // The next mount processes the orphan list left by a crash.
     let mut world = World::mount(&image);
     world.file("open", &noise(5, 300_000));
     let file = world.open("open");

@@ -17,7 +17,7 @@ use ext2::{
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A disk in memory that answers after some polls, in another order than it was asked.
+/// An in-memory disk that completes requests after some polls, out of order.
 struct SlowDisk {
     disk: MemoryDisk,
     random: Cell<u32>,
@@ -91,7 +91,7 @@ fn drive(spawned: &Rc<RefCell<Vec<Task>>>, tasks: Vec<Task>) {
     }
 }
 
-/// Drives one operation to its end, and what it leaves to others beside it.
+/// Drives one operation to completion, including its background tasks.
 fn alone<T: 'static>(spawned: &Rc<RefCell<Vec<Task>>>, operation: impl Future<Output = T> + 'static) -> T {
     let result = Rc::new(Cell::new(None));
     let place = Rc::clone(&result);
@@ -131,7 +131,7 @@ async fn client(volume: Volume<SlowDisk>, seed: u64) {
             position = next;
         }
     }
-    // What all want, one gets.
+    // Only one of the racing creations succeeds.
     match volume.create(shared, b"one of all", FOLDER).await {
         Ok(_) | Err(Error::AlreadyExists) => {}
         Err(error) => panic!("{error}"),

@@ -1,4 +1,4 @@
-//! A file that is read in order while others change it: what a reader remembers of it never shows as old bytes.
+//! Sequential reads of a file during changes by others: a reader's cached state never yields stale bytes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{CacheLimits, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete};
 
 const FILE_BYTES: usize = 300_000;
-/// Room for all data, so that nothing is read again that might mend what is remembered wrongly.
+/// Room for all data, so that no re-read can hide stale cached state.
 const LIMITS: CacheLimits = CacheLimits {
     inode_bytes: 64 << 10,
     number_bytes: 64 << 10,
@@ -39,7 +39,7 @@ fn open(volume: &Volume<MemoryDisk>, name: &str) -> OpenFile<MemoryDisk> {
     complete(volume.open(inode.number)).unwrap()
 }
 
-/// Does one change of chance, to the file and to what it is to be: half of them just before the reader.
+/// Applies a random change, to the file and to its expected content: half of them just before the reader.
 fn change([file, other]: &[OpenFile<MemoryDisk>; 2], content: &mut Vec<u8>, reader: usize, chance: u32, seed: u32) {
     let place = match seed & 8 {
         0 => reader + (seed as usize >> 4) % 2000,

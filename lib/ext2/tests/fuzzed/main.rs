@@ -1,4 +1,4 @@
-//! What fuzzers do to volumes, without a fuzzer: inputs that found something once, and some at random.
+//! Runs the fuzz targets of volumes without a fuzzer: on inputs from earlier findings, and on random ones.
 //!
 //! The fuzz targets `ext2_volume` and `ext2_check` have the same bodies.
 #![forbid(unsafe_code)]
@@ -14,7 +14,7 @@ use ext2::{Access, MemoryDisk, MountOptions, Volume, complete};
 /// Inputs at random, for each of the two.
 const AT_RANDOM: u64 = 600;
 
-/// Runs what is kept for a target, then inputs at random.
+/// Runs a target on its corpus, then on random inputs.
 fn play(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs").join(target);
     let kept = std::fs::read_dir(&folder).expect("a folder of inputs");

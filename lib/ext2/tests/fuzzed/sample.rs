@@ -12,7 +12,7 @@ const PIECE: usize = 8;
 
 struct Sample {
     image: Vec<u8>,
-    /// Where the blocks are that hold neither only zeros nor a file's content.
+    /// Offsets of blocks that contain neither only zeros nor file content.
     metadata: Vec<usize>,
 }
 
@@ -27,7 +27,7 @@ static SAMPLES: LazyLock<[Sample; 3]> = LazyLock::new(|| {
     })
 });
 
-/// A name that both the samples and what is done to them use.
+/// A name used both in the samples and by the operations on them.
 pub fn name(number: u8) -> Vec<u8> {
     let letters = if number.is_multiple_of(3) { 200 } else { 4 };
     vec![b'a' + number % 16; letters]

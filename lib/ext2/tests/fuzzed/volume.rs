@@ -1,4 +1,4 @@
-//! A damaged volume, and what is then done to it. Whatever comes of it, it ends, and without a panic.
+//! A damaged volume and operations on it, which must terminate without a panic.
 
 use ext2::{
     Access, AttributeChanges, BlockSource, CacheLimits, ExtendedAttribute, LastLink, MemoryDisk, MountOptions, NewKind,

@@ -1,8 +1,7 @@
-//! A disk in memory that tests watch: a recording of what was written, answers that come late and in another
-//! order, and failures at chosen requests.
+//! An instrumented in-memory disk: records writes, delays and reorders completions, and fails chosen requests.
 //!
-//! The disk is also the executor: a task is polled only when it was woken, and a request that waits is answered
-//! only when no task can go on. So a task that forgets to wake another is found, as it would be in a system.
+//! The disk is also the executor: a task is polled only after a wake-up, and a pending request is completed only when
+//! no task can make progress. So a missing wake-up is detected, as it would be in a system.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,7 +21,7 @@ use crate::adversary::recording::{Event, Recording, Write};
 /// Polls that one operation may take: far more than any needs.
 const MAX_POLLS: u64 = 20_000_000;
 
-/// What a request is.
+/// Kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Read,
@@ -35,7 +34,7 @@ pub enum Request {
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     pub request: Request,
-    /// How many such requests succeed before.
+    /// Number of such requests that succeed before.
     pub after: u64,
     /// Whether all such requests fail from then on.
     pub lasting: bool,
@@ -97,7 +96,7 @@ impl TestDisk {
         disk
     }
 
-    /// What is on it, as who reads now would see it.
+    /// Returns its content, as a reader would see it now.
     pub fn image(&self) -> Image {
         self.0.image.borrow().clone()
     }
@@ -111,7 +110,7 @@ impl TestDisk {
         *self.0.late.borrow_mut() = Some(Random::new(seed));
     }
 
-    /// From now on what is written is recorded.
+    /// Starts recording writes.
     pub fn record(&self) {
         let image = self.image();
         *self.0.recording.borrow_mut() = Some(Recording::new(image));
@@ -131,18 +130,18 @@ impl TestDisk {
         self.0.struck.set(0);
     }
 
-    /// How many requests failed on purpose.
+    /// Returns the number of injected failures.
     pub fn struck(&self) -> u64 {
         self.0.struck.get()
     }
 
-    /// Lets time pass and gives what it is then, in seconds since 1970.
+    /// Advances the time and returns it, in seconds since 1970.
     pub fn pass_a_second(&self) -> u32 {
         self.0.now_s.set(self.0.now_s.get() + 1);
         self.0.now_s.get()
     }
 
-    /// Runs an operation to its end, and what was spawned as far as it gets by then.
+    /// Runs an operation to completion, and spawned tasks as far as they get by then.
     #[track_caller]
     pub fn run<T>(&self, operation: impl Future<Output = T>) -> T {
         let mut operation = pin!(operation);
@@ -170,7 +169,7 @@ impl TestDisk {
         }
     }
 
-    /// What was spawned is not heard of again, as after the end of a machine.
+    /// Drops spawned tasks, as after the end of a machine.
     pub fn forget_tasks(&self) {
         let tasks = std::mem::take(&mut *self.0.tasks.borrow_mut());
         drop(tasks);

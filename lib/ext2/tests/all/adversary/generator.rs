@@ -9,32 +9,31 @@ use crate::adversary::operation::{Operation, Path, SLOTS, Sort};
 /// A file cannot be that large on any volume.
 const TOO_LARGE: u64 = 1 << 50;
 const WAYS: u64 = 100;
-/// What there is to choose from is looked at anew after so many operations; what changed since makes for some
-/// operations that are refused.
+/// Operations after which the choices are collected again; changes since then cause some operations to be refused.
 const SCENE_LASTS: u64 = 6;
 
-/// Names of extended attributes, which all fit into a block of 1 KiB, together with values of at most so many bytes.
+/// Names of extended attributes, which all fit into a block of 1 KiB, together with values of at most this many bytes.
 const EXTENDED_NAMES: [&str; 4] = ["a", "singularity.acl", "b", "a name that is somewhat longer"];
 const MAX_EXTENDED: usize = 180;
 
-/// What kind of life a volume has.
+/// Workload of a volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     /// Content is kept below this many bytes, about.
     pub content_bytes: u64,
-    /// One write in so many is large.
+    /// One write in this many is large.
     pub large_writes: u64,
-    /// How large.
+    /// Size of large writes.
     pub large_bytes: u64,
     /// Files come in crowds, so that folders grow indexes.
     pub crowds: bool,
-    /// One operation in so many is a sync; none if 0.
+    /// One operation in this many is a sync; none if 0.
     pub syncs: u64,
     /// Likewise for unmounting and mounting.
     pub remounts: u64,
-    /// No file gets larger than this, but by a write that has to fail.
+    /// Maximum file size, except for writes that must fail.
     pub largest_file: u64,
-    /// One change of a size in so many is one that has to fail; none if 0.
+    /// One size change in this many must fail; none if 0.
     pub impossible: u64,
 }
 
@@ -76,7 +75,7 @@ impl Generator {
         }
     }
 
-    /// The next operation on what the model holds, at or below `base`.
+    /// Returns the next operation on the model's content, at or below `base`.
     pub fn next(&mut self, model: &Model, base: &Path) -> Operation {
         if self.operations.is_multiple_of(SCENE_LASTS) {
             self.scene = Rc::new(Scene::of(model, base));
@@ -134,7 +133,7 @@ impl Generator {
         self.random.below(0o10000) as u16
     }
 
-    /// Users whose numbers need 16 bits, and some that need more.
+    /// User IDs of 16 bits, and some larger ones.
     fn number_of_someone(&mut self) -> u32 {
         *self.random.pick(&[0, 1, 1000, 65_534, 70_000, 4_000_000_000]).unwrap_or(&0)
     }
@@ -176,7 +175,7 @@ impl Generator {
         below(&self.folder(scene), self.name())
     }
 
-    /// The path of something of this sort that is there, or of something else, or of nothing.
+    /// Returns the path of an existing node of this kind, of another node, or of none.
     fn old_path(&mut self, scene: &Scene, sort: Sort) -> Path {
         let of_sort: Vec<&Path> =
             scene.others.iter().filter(|(_, found)| *found == sort).map(|(path, _)| path).collect();
@@ -285,7 +284,7 @@ impl Generator {
         let impossible = self.life.impossible > 0 && self.random.once_in(self.life.impossible);
         let offset = if impossible { TOO_LARGE } else { self.offset(Self::content(model, slot)) };
         let bytes = self.bytes();
-        // Whether nothing can be written where nothing can be is a matter of taste.
+        // Whether an empty write at an impossible position fails is unspecified.
         let bytes = if impossible { bytes.max(1) } else { bytes };
         Operation::Write { slot, offset, bytes, seed: self.random.below(1 << 32) }
     }
@@ -346,7 +345,7 @@ impl Generator {
     }
 }
 
-/// What there is to choose from.
+/// Existing nodes to choose from.
 #[derive(Default)]
 struct Scene {
     folders: Vec<Path>,
@@ -368,7 +367,7 @@ impl Scene {
         scene
     }
 
-    /// The folder that all is in: where there is nothing else, it is what an operation is about, and nothing above it.
+    /// Returns the base folder: operations without another target apply to it, and never to its parents.
     fn base(&self) -> Path {
         self.folders.iter().min_by_key(|path| path.len()).cloned().unwrap_or_default()
     }

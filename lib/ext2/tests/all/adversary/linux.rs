@@ -21,7 +21,7 @@ use crate::adversary::volume::{same_bytes, same_facts, same_names};
 
 /// More bytes than names or values of extended attributes have in a block.
 const LONGEST_EXTENDED: usize = 8192;
-/// How often a command is tried of which others may be in the way.
+/// Maximum attempts of a command that other processes may block.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -32,7 +32,7 @@ pub struct LinuxMount {
     slots: [Option<File>; SLOTS],
 }
 
-/// Whether this process may mount images; says so if not, as the test is then skipped.
+/// Returns whether this process may mount images; prints a message if not, as the test is then skipped.
 pub fn may_mount() -> bool {
     let may =
         crate::adversary::tools::are_there() && LinuxMount::mount(&crate::adversary::tools::FORMATS[0].make()).is_ok();
@@ -42,8 +42,8 @@ pub fn may_mount() -> bool {
     may
 }
 
-/// Runs a command of which others may be in the way for a moment: loop devices are taken by whoever asks first, and a
-/// mount is busy while somebody looks through all of them.
+/// Retries a command that may fail transiently: loop devices race with other processes, and a mount is busy while
+/// another process scans all mounts.
 fn patiently(mut command: Command) -> Result<(), String> {
     let mut said = String::new();
     for _ in 0..ATTEMPTS {
@@ -80,7 +80,7 @@ impl LinuxMount {
         patiently(command).is_ok()
     }
 
-    /// Unmounts, and gives what is in the image then.
+    /// Unmounts, and returns the image.
     pub fn unmount(mut self) -> Image {
         self.slots = Default::default();
         assert!(self.detach(), "Linux unmounts");
@@ -267,7 +267,7 @@ impl LinuxMount {
 impl Drop for LinuxMount {
     fn drop(&mut self) {
         self.slots = Default::default();
-        // After `unmount` there is nothing left to do, and after a failed mount neither.
+        // After `unmount`, or a failed mount, there is nothing to do.
         self.detach();
     }
 }

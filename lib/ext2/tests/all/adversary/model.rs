@@ -1,7 +1,7 @@
-//! What a volume should hold, as plain maps.
+//! Expected content of a volume, as plain maps.
 //!
-//! Nodes and the pages of their content are shared between copies, so that a copy for each moment of a story
-//! costs little.
+//! Nodes and the pages of their content are shared between copies, so that a copy for each moment of a history is
+//! cheap.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use crate::adversary::operation::{Extended, Facts, Operation, Outcome, Path, SLO
 
 const PAGE_BYTES: u64 = 1024;
 pub const ROOT: usize = 0;
-/// What a symbolic link that is kept in its inode may have, and one that is kept in a block of 1 KiB.
+/// Maximum target length of symbolic links, fast ones and those in a block of 1 KiB.
 const LONGEST_TARGET: usize = 1000;
 
-/// A file's bytes; what is in no page is zero.
+/// Content of a file; absent pages are zero.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Content {
     pub size: u64,
@@ -76,7 +76,7 @@ impl Content {
     }
 }
 
-/// What a node is.
+/// Kinds of nodes.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Kind {
     File(Content),
@@ -97,7 +97,7 @@ pub struct Node {
     pub names: u32,
 }
 
-/// What a volume should hold.
+/// Expected content of a volume.
 #[derive(Clone)]
 pub struct Model {
     pub nodes: BTreeMap<usize, Rc<Node>>,
@@ -180,7 +180,7 @@ impl Model {
         }
     }
 
-    /// All names with what they lead to, folders before what is in them.
+    /// Returns all names with their nodes, folders before their content.
     pub fn walk(&self) -> Vec<(Path, usize)> {
         let mut found = vec![(Path::new(), ROOT)];
         let mut at = 0;
@@ -194,7 +194,7 @@ impl Model {
         found
     }
 
-    /// Does it here, and gives what should come of it.
+    /// Applies an operation, and returns the expected outcome.
     pub fn apply(&mut self, operation: &Operation) -> Outcome {
         self.try_apply(operation).unwrap_or_else(|refused| refused)
     }
@@ -305,7 +305,7 @@ impl Model {
         }
     }
 
-    /// Puts the first bytes of what should have been written, where that was not possible as a whole.
+    /// Writes the first bytes of a write that was not possible as a whole.
     pub fn write(&mut self, slot: usize, offset: u64, bytes: &[u8]) -> Step<Outcome> {
         self.open_content(slot)?;
         if offset.saturating_add(bytes.len() as u64) > self.largest_file {

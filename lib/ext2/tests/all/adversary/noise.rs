@@ -21,7 +21,7 @@ impl Random {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,5 +1,5 @@
-//! What can be done to a volume, and what comes of it: the same words for the model, for a volume mounted here
-//! and for one mounted by Linux.
+//! Operations on a volume and their outcomes: the same for the model, for a volume mounted here and for one mounted by
+//! Linux.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -110,7 +110,7 @@ pub enum Operation {
     Remount,
 }
 
-/// What a name stands for.
+/// Kind of a named node.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
     File,
@@ -118,17 +118,17 @@ pub enum Sort {
     Link,
 }
 
-/// What is known of a name.
+/// Metadata of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub sort: Sort,
-    /// Of a folder nothing is said.
+    /// `None` for a folder.
     pub size: Option<u64>,
     pub permissions: u16,
     pub owner: u32,
     pub group: u32,
     pub links: u32,
-    /// Unknown where it depends on whose clock it was.
+    /// Unknown if it depends on the clock used.
     pub modified: Option<u32>,
     pub target: Option<Vec<u8>>,
     /// Its extended attributes `user.`.
@@ -138,7 +138,7 @@ pub struct Facts {
 /// Extended attributes by their names.
 pub type Extended = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What came of an operation.
+/// Outcome of an operation.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Outcome {
     Done,
@@ -146,11 +146,11 @@ pub enum Outcome {
     AppendedAt(u64),
     Names(BTreeMap<Vec<u8>, Sort>),
     Facts(Facts),
-    /// It is not possible, and nothing was changed.
+    /// The operation is impossible, and nothing was changed.
     Refused,
-    /// The volume is full; so many bytes of a write, or files of many, were done.
+    /// The volume is full; this many bytes of a write, or files of several, were completed.
     NoRoom(usize),
-    /// Something else went wrong.
+    /// Any other error.
     Broken(String),
 }
 

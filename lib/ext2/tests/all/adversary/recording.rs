@@ -1,8 +1,8 @@
-//! What a disk was told, in order, and what may be on it when its power fails at some moment.
+//! Records a disk's requests in order, and derives its possible contents after a power loss at some moment.
 //!
-//! A disk keeps what was written in a cache of its own. A write is on the medium for certain when a flush that
-//! began after the write's end has ended; before that, each of its sectors may be there or not. Writes to one
-//! sector never overtake each other, so that choosing a subset in order gives every state there can be.
+//! A disk has a volatile write cache. A write is durable when a flush that began after the write's end has ended;
+//! before that, each of its sectors may or may not be on the medium. Writes to one sector are never reordered, so that
+//! choosing a subset in order gives every possible state.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ pub struct Write {
     pub bytes: Rc<[u8]>,
 }
 
-/// What happened, in order.
+/// Events in order.
 #[derive(Clone, Copy)]
 pub enum Event {
     /// The write of this number was begun.
@@ -30,7 +30,7 @@ pub enum Event {
     FlushDone(usize),
 }
 
-/// How much of what is not for certain on the medium is there after all.
+/// Part of the non-durable writes that is on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Luck {
     /// All: the disk wrote in order, and fast.
@@ -86,7 +86,7 @@ impl Recording {
 /// The states of the medium at rising moments of a recording.
 pub struct Crashes<'a> {
     recording: &'a Recording,
-    /// What is there for certain.
+    /// Durable content.
     medium: Image,
     place: usize,
     /// Writes that were begun and are not on the medium for certain: number, and where each ended.
@@ -123,7 +123,7 @@ impl Crashes<'_> {
         image
     }
 
-    /// How many writes may or may not be there.
+    /// Returns the number of non-durable writes.
     pub fn uncertain(&self) -> usize {
         self.open.len()
     }
@@ -145,7 +145,7 @@ impl Crashes<'_> {
         }
     }
 
-    /// What had ended before the flush began is on the medium now.
+    /// Writes that ended before the flush began are durable now.
     fn settle(&mut self, flush_begun: usize) {
         let is_settled = |write: &(usize, Option<usize>)| write.1.is_some_and(|ended| ended < flush_begun);
         for write in self.open.iter().filter(|write| is_settled(write)) {

@@ -29,7 +29,7 @@ pub struct Mounted {
     slots: [RefCell<Option<OpenFile<TestDisk>>>; SLOTS],
 }
 
-/// Small caches, so that what is not in them is tried too.
+/// Small caches, so that misses are tested too.
 pub fn small_caches() -> CacheLimits {
     CacheLimits {
         inode_bytes: 8 << 10,
@@ -40,7 +40,7 @@ pub fn small_caches() -> CacheLimits {
     }
 }
 
-/// What an error means for who asked.
+/// Converts an error to the caller's outcome.
 fn outcome(error: Error) -> Outcome {
     match error {
         Error::NoSpace | Error::NoInodes => Outcome::NoRoom(0),
@@ -67,7 +67,7 @@ impl Mounted {
         Ok(Mounted { disk, options, volume: RefCell::new(Some(volume)), slots: Default::default() })
     }
 
-    /// Another client of the same volume, with files of its own.
+    /// Another client of the same volume, with its own open files.
     pub fn another_client(&self) -> Mounted {
         let volume = RefCell::new(Some(self.volume()));
         Mounted { disk: self.disk.clone(), options: self.options, volume, slots: Default::default() }
@@ -89,7 +89,7 @@ impl Mounted {
         self.volume.borrow().clone().expect("the volume is mounted")
     }
 
-    /// Does it to its end, and all that comes of it in the background.
+    /// Runs an operation to completion, including its background tasks.
     #[track_caller]
     pub fn apply(&self, operation: &Operation) -> Outcome {
         let outcome = self.disk.run(self.apply_async(operation));
@@ -209,7 +209,7 @@ impl Mounted {
     }
 
     async fn apply_to_open_file(&self, operation: &Operation) -> Step<Outcome> {
-        // The slots belong to one client, who does one thing at a time.
+        // The slots belong to one client, whose operations are sequential.
         match operation {
             Operation::Open { path, slot } => {
                 let inode = self.resolve(path).await?;
@@ -293,7 +293,7 @@ impl Mounted {
         }
     }
 
-    /// The inode's number of what has this path.
+    /// Returns the inode number of a path.
     pub async fn number(&self, path: &[Vec<u8>]) -> Step<u32> {
         self.resolve(path).await.map(|inode| inode.number)
     }
@@ -339,7 +339,7 @@ impl Mounted {
         self.compare_below(model, &Path::new())
     }
 
-    /// The same for what lies below a folder.
+    /// The same for the content below a folder.
     #[track_caller]
     pub fn compare_below(&self, model: &Model, base: &Path) -> Result<(), String> {
         let result = self.disk.run(self.compare_async(model, base));
@@ -427,7 +427,7 @@ async fn transfer(file: &OpenFile<TestDisk>, operation: &Operation) -> Step<Outc
     }
 }
 
-/// What is found against what should be; what should be unknown is not compared.
+/// Compares actual and expected metadata; fields that are expected to be unknown are skipped.
 pub fn same_facts(found: &Facts, expected: &Facts) -> Result<(), String> {
     let mut found = found.clone();
     if expected.modified.is_none() {

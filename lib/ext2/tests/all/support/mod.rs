@@ -1,4 +1,4 @@
-//! What the tests share: host files as disks, outside tools, predictable bytes.
+//! Shared test support: host files as disks, external tools, predictable bytes.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs::File;
@@ -97,7 +97,7 @@ pub fn names<S: BlockSource>(volume: &Volume<S>, folder: &Inode) -> Vec<(Vec<u8>
     }
 }
 
-/// Whether a program is there; says so if not, as the test is then skipped.
+/// Returns whether a program is installed; prints a message if not, as the test is then skipped.
 pub fn has_tool(name: &str) -> bool {
     let found = Command::new(name).arg("-V").output().is_ok();
     if !found {

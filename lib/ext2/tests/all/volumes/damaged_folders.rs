@@ -97,7 +97,7 @@ pub const FOLDER_DAMAGES: &[Damage] = &[
         set8(image, at, says ^ 3)
     }),
     lossy("a folder below itself", "no way from the root leads to it", |image| {
-        // `folder` gets into `deep`, which is in it.
+        // `folder` becomes an entry of `deep`, which is below it.
         let (root, deep) = (image.entry(2, "folder"), image.find("folder/inner/deep"));
         let (folder, kind) = (image.u32(root), image.bytes[root + 7]);
         let dot_dot = image.block(image.block_of(deep, 0)) + 12;

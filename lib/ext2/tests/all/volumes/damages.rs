@@ -1,13 +1,12 @@
-//! Volumes with one fault each: what is done to a volume, and what is then to be told. The volume as a whole, its
-//! groups, its journal.
+//! Volumes with one fault each: the damage and the expected findings. The volume as a whole, its groups, its journal.
 
 use super::image::Image;
 
-/// A way to damage a volume, and words that have to be in what is then told.
+/// A way to damage a volume, and words that the findings must contain.
 pub struct Damage {
     pub name: &'static str,
     pub words: &'static str,
-    /// Whether it can be mended without anything being lost.
+    /// Whether it can be repaired without loss.
     pub lossless: bool,
     /// `false` if this volume cannot be damaged so.
     pub make: fn(&mut Image) -> bool,

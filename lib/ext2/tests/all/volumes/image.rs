@@ -1,4 +1,4 @@
-//! A volume's bytes, with the offsets of what is to be damaged in them.
+//! A volume's bytes, with the offsets to damage.
 
 /// The bytes of a volume.
 pub struct Image {
