@@ -1,8 +1,8 @@
 //! Extended attributes of files and directories.
 //!
-//! New values go to the inode's attribute block (`i_file_acl`), which Linux's ext2 and ext4 read; values that ext4
-//! stored in the inode are read, and move to the block when they are set. A shared block is copied on write. An update is one
-//! change of the store under the lock, because inodes share the reference count of a block.
+//! New values are stored in the inode's attribute block (`i_file_acl`), which Linux's ext2 and ext4 read; values that
+//! ext4 stored in the inode are read, and move to the block when they are set. A shared block is copied on write. An
+//! update is one change of the store under the lock, because inodes share the reference count of a block.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;

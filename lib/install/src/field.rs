@@ -13,7 +13,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// A key of a table that is there once.
+    /// A key of a non-repeated table.
     pub const fn of(table: &'static str, key: &'static str) -> Field {
         Field { table, row: None, key, item: None }
     }
@@ -43,7 +43,7 @@ impl Field {
         matches!((self.table, self.row), ("system" | "bind" | "deny", _) | ("program", Some(_)))
     }
 
-    /// What is around it: the list of an item, the table of a key.
+    /// Returns the enclosing field: the list of an item, the table of a key.
     pub const fn outer(self) -> Option<Field> {
         match (self.item, self.key.is_empty()) {
             (Some(_), _) => Some(Field { item: None, ..self }),
@@ -74,7 +74,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// A field and what is to be said about it where its source is shown.
+/// A field and the label shown at its place in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The field.

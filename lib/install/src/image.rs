@@ -14,16 +14,16 @@ use crate::verify::{Request, examine, finding_of, signed_system};
 /// Why a system image was not changed.
 #[derive(Debug)]
 pub enum ImageError<E> {
-    /// Something speaks against it; the report says what. The medium was not touched.
+    /// Refused for the reasons in the report. The medium was not touched.
     Refused(Report),
     /// The medium failed.
     Medium(E),
 }
 
-/// The bytes of a system image with a request done, signed with the key; and what was said for it.
+/// Returns the bytes of a system image with a request applied, signed with the key; and the report.
 ///
 /// # Errors
-/// What speaks against the request or the old image.
+/// Faults of the request or of the old image.
 pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Vec<u8>, Report), Report> {
     let (image, installed) = signed_system(old).map_err(refused)?;
     if !installed.system.trust.may_sign_systems(key.public()) {

@@ -62,7 +62,7 @@ const FAULTS: &[(Code, &str, Spoil)] = &[
         of(small, "shell").endpoints[2] = Some("/service/tcp".into());
         small.system.binds.push(Bind { who: "shell.singularity".into(), path: "/service/tcp".into() });
     }),
-    // The volume manager registers it, which is too late for who starts with the system.
+    // The volume manager registers it, which is too late for instances started at boot.
     (Code::NoProvider, "program[1].endpoints[2]", &|small| {
         of(small, "shell").endpoints[2] = Some("/fs/disk0".into());
     }),
@@ -123,7 +123,7 @@ const FAULTS: &[(Code, &str, Spoil)] = &[
     }),
 ];
 
-/// The codes and the first places of what is wrong with the system manifest.
+/// Returns the codes and the first places of the system manifest's faults.
 fn found(installed: &Installed) -> Vec<(Code, String)> {
     let programs: Vec<&Manifest> = installed.programs.iter().map(|program| &program.manifest).collect();
     let findings = system_findings(&installed.system, &programs);
@@ -137,7 +137,7 @@ fn a_system_manifest_with_a_fault_is_refused() {
     for (index, (code, field, spoil)) in FAULTS.iter().enumerate() {
         let mut small = installed();
         spoil(&mut small);
-        // As an installer has it: the bytes of an image.
+        // As in an installer: decoded from the bytes of an image.
         let decoded = SystemManifest::decode(&small.system.encode());
         small.system = decoded.expect("it was encoded");
         if found(&small) != [(*code, field.to_string())] || !install::verify(&small).codes().contains(code) {
@@ -161,7 +161,7 @@ fn two_instances_have_no_registers_in_common() {
     assert!(!report.to_string().contains("program["), "{report}");
 }
 
-/// What is wrong before a change is not held against it, wherever it stands afterwards.
+/// Existing faults do not count against a change, even if they move.
 #[test]
 fn a_fault_that_moves_is_no_new_one() {
     let mut small = installed();

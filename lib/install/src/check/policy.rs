@@ -1,4 +1,4 @@
-//! Promises of the system about who reaches what.
+//! Checks of a system's promises about reach.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! Relations between holders as bit matrices.
 //!
-//! Key types: [`Set`] (some holders), [`Grid`] (pairs of holders, with the round of the search in which each was
-//! found). Deliberately not here: what a pair means.
+//! Key types: [`Set`] (a set of holders), [`Grid`] (pairs of holders, with the round of the search in which each was
+//! found). Deliberately not here: the meaning of a pair.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,7 +32,7 @@ impl Set {
         }
     }
 
-    /// Adds all of another set; says whether there was a new one among them.
+    /// Adds another set; returns whether any member was new.
     pub fn add(&mut self, other: &Set) -> bool {
         merge(&mut self.words, &other.words)
     }
@@ -58,7 +58,7 @@ impl Grid {
         Grid { count, rows: vec![Set::empty(count); count], found_in: Vec::new() }
     }
 
-    /// Whether the pair is there.
+    /// Returns whether the pair is present.
     pub fn has(&self, from: usize, to: usize) -> bool {
         self.rows.get(from).is_some_and(|row| row.has(to))
     }
@@ -79,7 +79,7 @@ impl Grid {
         is_there.then(|| self.found_in.get(from * self.count + to).copied().unwrap_or(0))
     }
 
-    /// Adds a pair; says whether it is new.
+    /// Adds a pair; returns whether it was new.
     pub fn insert(&mut self, from: usize, to: usize, round: u16) -> bool {
         if self.has(from, to) {
             return false;
@@ -92,7 +92,7 @@ impl Grid {
         true
     }
 
-    /// Pairs a holder with each of a set; says whether a pair is new.
+    /// Adds pairs of a holder with each member of a set; returns whether any pair was new.
     pub fn insert_all(&mut self, from: usize, to: &Set, round: u16) -> bool {
         let mut is_new = false;
         for at in 0..to.words.len() {
@@ -119,7 +119,7 @@ impl Grid {
                 row.add(more);
             }
         }
-        // Nothing but each holder itself, as with most contracts.
+        // The identity, as for most contracts.
         if self.is_empty() && other.is_none() {
             return reach;
         }

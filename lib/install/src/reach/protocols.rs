@@ -1,7 +1,7 @@
 //! The contracts of a system as far as they move endpoints.
 //!
 //! Key types: [`Protocol`] (one contract), [`Message`], [`Argument`] (an endpoint in a message). They are read from the
-//! automata in the manifests, which the kernel's monitor enforces. Blocks are left out: only plain data lies in them.
+//! automata in the manifests, which the kernel's monitor enforces. Blocks are omitted: they hold only plain data.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -53,7 +53,7 @@ pub enum Wanted {
     Known(usize),
     /// Any.
     Any,
-    /// One that no program of the system lists: nobody can create such a channel, so the message is never sent.
+    /// Not listed by any program of the system: no such channel can be created, so the message is never sent.
     Unlisted,
 }
 
@@ -100,7 +100,7 @@ impl Protocol {
         }
     }
 
-    /// How many states it has.
+    /// Returns the number of states.
     pub fn states(&self) -> usize {
         self.next.len()
     }
@@ -115,7 +115,7 @@ impl Protocol {
         *self.senders.get(state)?
     }
 
-    /// What its messages give importers: the importing ends of these, directly.
+    /// Returns the contracts whose importing ends its messages give importers, directly.
     pub fn given(&self) -> impl Iterator<Item = Wanted> + '_ {
         let sent = self.messages.iter().filter(|message| message.sender == Side::Exporter);
         let ends = sent.flat_map(|message| &message.arguments).filter(|argument| argument.side == Side::Importer);

@@ -267,7 +267,7 @@ fn images(deed: Deed) -> Vec<Case> {
 fn allowed(deed: Deed) -> Case {
     let mut system = installed();
     let others = vec!["acme".to_string()];
-    // What is there already has to be taken too, so this one comes under another name.
+    // Installed programs must be accepted too, so this one has another name.
     system.system.trust.policy = Policy::AllowPublisher([others, vec!["singularity".into()]].concat());
     let publisher = "stranger".to_string();
     let package = packed(&Manifest { publisher, ..deed.good() });

@@ -45,7 +45,7 @@ pub fn change(mut system: Installed, program: &str, change: impl Fn(&mut Manifes
     system
 }
 
-/// What a program can lack in a system, new or newer.
+/// Requirements of a program that a system does not meet, for installs and upgrades.
 pub fn cases(deed: Deed) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut bad = |name: &'static str, code: Code, spoil: &dyn Fn(&mut Manifest)| {
@@ -62,7 +62,7 @@ pub fn cases(deed: Deed) -> Vec<Case> {
     bad("another contract under a name, exported", Code::TwoContracts, &|manifest| {
         manifest.contracts.push(other_contract("TcpConnection", Export));
     });
-    // It would be in the way of a promise about the name: what it imports it exports itself.
+    // A promise about the name would conflict: it exports what it imports.
     bad("another contract under a name, for both ends", Code::TwoContracts, &|manifest| {
         manifest.contracts.push(other_contract("Tcp", Both));
     });
@@ -106,7 +106,7 @@ fn requirement_cycle(deed: Deed) -> Case {
     let mut case = case("programs that require each other", Code::RequirementCycle, &manifest);
     case.system = change(installed(), "shell", |shell| shell.requires.push(requires(&name, 0)));
     if deed == Deed::Install {
-        // What is there requires the new one already; with it the circle closes.
+        // The installed version already requires the new one; the cycle closes with it.
         manifest.requires = vec![requires("cat", 1), requires("fetch", 1)];
         case.package = packed(&manifest);
         case.system = change(installed(), "fetch", |fetch| fetch.requires.push(requires(&name, 0)));
@@ -142,7 +142,7 @@ fn no_shell(deed: Deed) -> Case {
     case
 }
 
-/// What only a new program can lack.
+/// Cases for installs only.
 pub fn installs() -> Vec<Case> {
     let good = Deed::Install.good();
     let at_boot = |case: Case| Case { at_boot: true, ..case };
@@ -212,7 +212,7 @@ pub fn installs() -> Vec<Case> {
     ]
 }
 
-/// A service that waits for what `needy` provides.
+/// A service that requires a path provided by `needy`.
 fn with_stacked(mut system: Installed) -> Installed {
     let manifest = with_slot(
         service("stacked", "/service/stacked", "Stacked", &[("Needy", Import)]),
@@ -231,7 +231,7 @@ fn with_bad_rule(mut system: Installed) -> Installed {
     system
 }
 
-/// What only a newer version can lack.
+/// Cases for upgrades only.
 pub fn upgrades() -> Vec<Case> {
     let newer = |program: &str, spoil: &dyn Fn(&mut Manifest)| {
         let system = installed();
@@ -309,7 +309,7 @@ pub fn upgrades() -> Vec<Case> {
     ]
 }
 
-/// Nobody has signed the package, and the system takes such.
+/// An unsigned package, in a system that accepts these.
 fn unsigned(name: &'static str, manifest: &Manifest) -> Case {
     let mut case = case(name, Code::SignatureLost, manifest);
     case.package = package_build::build_unsigned(manifest.clone(), b"", &image(manifest).write())
