@@ -36,7 +36,7 @@ pub struct Materials<'a> {
     folders: RefCell<BTreeMap<PathBuf, String>>,
 }
 
-/// What a crate was compiled for.
+/// Purpose of compiling a crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -54,7 +54,7 @@ pub struct Material {
     pub name: String,
     /// Crate version.
     pub version: String,
-    /// What it was compiled for.
+    /// Purpose of compiling it.
     pub part: Part,
     /// Folder in the repository; `None` for a crate from the registry.
     pub folder: Option<String>,
@@ -210,7 +210,7 @@ fn rustc_version() -> Outcome<String> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(&compiler)
         .arg("--version")
-        // As cargo is started for images: rustup chooses the toolchain by the current folder.
+        // As for images: rustup chooses the toolchain by the current folder.
         .current_dir("/")
         .stdin(Stdio::null())
         .output();

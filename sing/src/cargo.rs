@@ -1,6 +1,6 @@
 //! Runs cargo: builds with a progress line, and `cargo metadata` as typed data.
 //!
-//! Deliberately not here: what is built and why; see `builder` and `test`.
+//! Deliberately not here: the selection of packages to build; see `builder` and `test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
@@ -30,7 +30,7 @@ pub fn command_for_others() -> Command {
 }
 
 /// Returns a cargo command for the system's own crates. It uses the configuration of their sources, not that of the
-/// current folder, which may be somebody else's.
+/// current folder, which may be unrelated.
 pub fn command(repository: &Repository) -> Command {
     let mut command = plain();
     command.current_dir(repository.base()).env("CARGO_TARGET_DIR", repository.cargo_target());

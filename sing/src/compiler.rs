@@ -1,9 +1,9 @@
-//! This tool in the place of the compiler: cargo runs it for each crate of an image, and it runs rustc.
+//! Wrapper of rustc (`RUSTC_WRAPPER`): cargo runs this tool for each crate of an image, and it runs rustc.
 //!
-//! Cargo gives each crate a mark (`-C metadata`) that depends on where the repository lies. It gets into the names of
-//! symbols, and by their order into the code. Here it becomes one that depends on what is compiled alone, so that the
-//! same sources give the same image in every folder. Nothing is compiled but crates that were judged, because what cargo
-//! compiles it may also run. Of each crate of the repository a record is kept of what rustc read ([`crate::readings`]).
+//! Cargo passes each crate a hash (`-C metadata`) that depends on the path of the repository. It is part of symbol
+//! names, and by their order affects the code. It is replaced by one that depends on the crate alone, so that the same
+//! sources give the same image in every folder. Only checked crates are compiled, because cargo may also run the
+//! results. For each crate of the repository, the files that rustc read are recorded ([`crate::readings`]).
 //! Deliberately not here: any other change of rustc's arguments.
 
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,8 @@ use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::readings::{self, DepInfo};
 
-/// Set for the runs of this tool that stand for rustc: the folders of the system's sources and of one's own workspace, each on a line.
+/// Set for the runs of this tool that stand for rustc: the folders of the system's sources and of one's own workspace,
+/// each on a line.
 const MARK: &str = "SING_IS_RUSTC";
 /// A file with the folders of all crates that may be compiled, one a line.
 const JUDGED: &str = "SING_JUDGED";
@@ -43,7 +44,7 @@ pub fn stand_in(command: &mut Command, workspaces: &[PathBuf], judged: &Path) {
     command.env("RUSTC_WRAPPER", tool).env(MARK, mark).env(JUDGED, judged);
 }
 
-/// Runs rustc, if this run stands for it, and gives its exit status.
+/// Runs rustc, if this process is a wrapper for it, and returns its exit status.
 pub fn run_as_rustc() -> Option<Outcome<u8>> {
     let mark = std::env::var_os(MARK)?;
     let lines = mark.as_bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -54,7 +55,7 @@ pub fn run_as_rustc() -> Option<Outcome<u8>> {
 }
 
 fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome<u8> {
-    // There is none when cargo asks rustc about itself.
+    // Not set when cargo queries rustc's version and target.
     let folder = std::env::var_os(CRATE_FOLDER).map(PathBuf::from);
     if let Some(folder) = &folder {
         expect_judged(folder, &std::env::var_os(JUDGED).map(PathBuf::from).unwrap_or_default())?;
@@ -85,7 +86,7 @@ fn expect_judged(folder: &Path, list: &Path) -> Outcome<()> {
         .remedy("depend on it under the same conditions on every machine"))
 }
 
-/// Where rustc writes which files it has read.
+/// Returns the path of rustc's dep-info file.
 fn dep_info(words: &[OsString]) -> Option<PathBuf> {
     let text: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     let value = |option: &str| text.windows(2).find(|pair| pair[0] == option).map(|pair| pair[1]);
@@ -93,7 +94,7 @@ fn dep_info(words: &[OsString]) -> Option<PathBuf> {
     let extra = text.iter().find_map(|word| word.strip_prefix("extra-filename="))?;
     is_emitted.then(|| Some(Path::new(value("--out-dir")?).join(format!("{}{extra}.d", value("--crate-name")?))))?
 }
-/// The words for rustc, with a mark that depends on nothing but the crate and how it is compiled.
+/// Returns the arguments for rustc, with metadata that depends only on the crate and how it is compiled.
 fn with_own_mark(words: &[OsString], about: &str) -> Vec<OsString> {
     let mark = || format!("metadata={}", mark(words, about));
     let mut result: Vec<OsString> = Vec::new();

@@ -33,12 +33,12 @@ pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u
     Ok(0)
 }
 
-/// What is written.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// SVG, which is not readable text.
     Picture,
-    /// What a person reads.
+    /// Human-readable text.
     Text,
 }
 

@@ -1,4 +1,4 @@
-//! The disk that `sing run` makes when none is given: a small ext2 volume with a bit of everything.
+//! The disk that `sing run` makes when none is given: a small ext2 volume with varied content.
 //!
 //! Deliberately not here: the disk format; that is the crate `ext2`.
 
@@ -43,7 +43,7 @@ fn make(path: &Path) -> Outcome<()> {
     let result = write_image(&temporary)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|error| Failure::file("write", path, &error)));
     if result.is_err() {
-        // What is left of a failed attempt is of no use; that it cannot be removed changes nothing.
+        // Left over from a failed attempt; failure to remove it is harmless.
         let _ = std::fs::remove_file(&temporary);
     }
     result
@@ -123,7 +123,7 @@ fn content() -> Folder {
     ])
 }
 
-/// 8 MiB of which two blocks are there.
+/// A file of 8 MiB with two allocated blocks.
 fn sparse() -> Node {
     let size = 8 << 20;
     let extents = BTreeMap::from([(0, b"A hole follows.\n".to_vec()), (size - 14, b"The hole ends.".to_vec())]);

@@ -1,5 +1,5 @@
-//! Tells whether anything that an output was made from has changed since, by the paths, sizes and
-//! modification times of the sources, so that a run with nothing to build does not even ask cargo.
+//! Determines whether the sources of an output have changed, by their paths, sizes and modification times, so that a
+//! run with nothing to build does not even start cargo.
 
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
@@ -49,7 +49,7 @@ impl Fingerprint {
         }
         add(&repository.base().join(crate::dependencies::LIST), &mut lines);
         if repository.is_own() {
-            // The rest of it is what a person keeps beside.
+            // Other files of the workspace are the user's.
             for source in ["Cargo.toml", crate::workspace::PROGRAMS, "systems"] {
                 add(&repository.root().join(source), &mut lines);
             }

@@ -201,7 +201,7 @@ const MANAGERS: [Manager; 4] = [
 /// Returns the program's path, after trying to install it when run as root.
 ///
 /// # Errors
-/// It is missing; the failure says what to type.
+/// It is missing; the failure contains the command that installs it.
 pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     if let Some(path) = find(tool.program) {
         return Ok(path);
@@ -242,7 +242,7 @@ fn manager() -> Option<&'static Manager> {
     MANAGERS.iter().find(|manager| find(manager.program).is_some())
 }
 
-/// Whether the program is there, after trying to install it when run as root.
+/// Returns whether the program is installed, after trying to install it when run as root.
 pub fn ensure(tool: &Tool) -> bool {
     require(tool).is_ok()
 }

@@ -1,6 +1,6 @@
-//! `sing measure`: what a system that was started from here says that it is measured as.
+//! `sing measure`: expected measurement of a system started from here.
 //!
-//! Deliberately not here: the measuring of a system that runs; its kernel does that.
+//! Deliberately not here: measuring a running system, which its kernel does.
 
 use std::path::Path;
 

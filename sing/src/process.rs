@@ -1,4 +1,4 @@
-//! Runs a process to its end and takes what it prints: a machine, a suite of tests, something that is measured.
+//! Runs a process to completion and captures its output: a machine, a test suite, a benchmark.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
 
-/// What a machine printed, and what was wrong with its end.
+/// Output of a machine, and the error at its end.
 pub struct MachineOutput {
     /// Its standard output and debug output.
     pub text: String,
@@ -16,7 +16,7 @@ pub struct MachineOutput {
     pub problem: Option<String>,
 }
 
-/// Runs a machine, or whatever else is measured or tested, to its end, or ends it when it takes longer than `limit`.
+/// Runs a machine, or another process to measure or test, to completion, or kills it after `limit`.
 ///
 /// # Errors
 /// It cannot be started.
@@ -33,7 +33,7 @@ pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutp
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut output = output;
-        // What was read before a failure still counts.
+        // Output read before a failure still counts.
         let _ = output.read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     });

@@ -1,8 +1,8 @@
 //! The files that rustc read for a crate: its dep-info files, and records with a digest of each file at that time.
 //!
-//! Cargo decides by modification time whether to recompile a crate. A file replaced by another with the same time
-//! would be checked but not compiled, so the builder compares digests. Key types: [`DepInfo`], [`Record`].
-//! Deliberately not here: what the files may contain (`compiled_sources`).
+//! Cargo decides by modification time whether to recompile a crate. A file replaced by another with the same time would
+//! be checked but not compiled, so the builder compares digests. Key types: [`DepInfo`], [`Record`]. Deliberately not
+//! here: rules for the files' content (`compiled_sources`).
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -3,7 +3,7 @@
 //! Trust is by location: the few crates that may contain unsafe code or run during the build are those in the folders
 //! of [`TRUSTED`], whatever names others use. Neighbours: `dependencies` has the rules for external crates,
 //! `source_words` those for single files, `compiled_sources` checks after the build that no other files were read.
-//! Deliberately not here: what a file may contain.
+//! Deliberately not here: rules for a file's content.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,7 +1,7 @@
-//! `sing systems`: which systems there are, where they lie, which is the default of what, and what is in them. With
-//! `--as-built` it takes back what was changed in one.
+//! `sing systems`: lists systems with their paths, defaults and contents. With `--as-built` it reverts the changes of
+//! one.
 //!
-//! Deliberately not here: what a system is; [`systems::described`] says so to every command.
+//! Deliberately not here: the description of a system; see [`systems::described`].
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ struct Row {
     /// The image that is started, if it is built.
     image: Option<PathBuf>,
     changes: Vec<String>,
-    /// Names and versions, or what is wrong with the system.
+    /// Names and versions, or the system's error.
     programs: Outcome<Vec<String>>,
 }
 

@@ -1,7 +1,7 @@
 //! `sing run --tap`: the address of a machine that is connected to a TAP interface of the host.
 //!
-//! A network that consists of a TAP interface has nobody who gives addresses, so the machine gets one unless a person
-//! says otherwise. Deliberately not here: opening the interface; the machine does that.
+//! A TAP network has no DHCP server, so the machine gets a static address unless the user sets one. Deliberately not
+//! here: opening the interface; the machine does that.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub const MACHINE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 const PREFIX_BITS: u8 = 24;
 /// The host's end; the hosted machine gives it this where it makes the interface.
 const GATEWAY: &str = "192.168.77.1";
-/// At the end of an interface's name: the host does nothing to packets.
+/// Suffix of an interface's name: the host leaves packets unchanged.
 const PLAIN: &str = ":plain";
 
 /// The host's name of the interface.
@@ -41,7 +41,7 @@ pub fn existing(given: &str) -> Outcome<&str> {
     ))
 }
 
-/// Adds the address to the parameters, unless they tell of one. A system of a person's own is given nothing.
+/// Adds the address to the parameters, unless they set one. A user's own system gets none.
 pub fn with_address(arguments: &RunArguments) -> RunArguments {
     let mut arguments = arguments.clone();
     let is_given = value(&arguments, "address").is_some() || value(&arguments, "dhcp") == Some("true");

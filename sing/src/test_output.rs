@@ -17,7 +17,7 @@ pub struct Counts {
     pub failed: u64,
     /// Skipped tests.
     pub skipped: u64,
-    /// How many of these are groups with unknown contents rather than single tests.
+    /// Number of these that are groups with unknown contents rather than single tests.
     pub groups: u64,
     /// The failed tests; failures without a known name are only counted.
     pub failures: Vec<FailedTest>,

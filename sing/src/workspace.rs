@@ -1,8 +1,8 @@
-//! A workspace of one's own, outside the system's sources: programs in `programs/`, systems in `systems/`, and a Cargo.toml
-//! that refers to the crates of the tool's version.
+//! A user's own workspace, outside the system's sources: programs in `programs/`, systems in `systems/`, and a
+//! Cargo.toml that refers to the crates of the tool's version.
 //!
-//! `sing new` begins one where there is none. Deliberately not here: what lies in it; `new` makes programs, and
-//! `programs` and `repository` find them.
+//! `sing new` creates one if there is none. Deliberately not here: its contents; `new` creates programs, and `programs`
+//! and `repository` find them.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::repository::{read_text, write_whole};
 pub const PROGRAMS: &str = "programs";
 /// The head of the table by which a workspace is known.
 const TABLE: &str = "[workspace.metadata.singularity]";
-/// What the line with the folder of the sources begins with.
+/// Start of the line with the folder of the sources.
 const KEY: &str = "sources = ";
 /// Crates that programs use, by name and folder.
 const CRATES: [(&str, &str); 12] = [
@@ -45,8 +45,8 @@ pub fn files(base: &Path, lock: String) -> Vec<(&'static str, String)> {
     vec![("Cargo.toml", manifest), ("Cargo.lock", lock), (".gitignore", "/target\n".into())]
 }
 
-/// Lets the workspace refer to the sources in `base`, which may lie elsewhere than when it was made: on another machine,
-/// or with another version of the tool.
+/// Lets the workspace refer to the sources in `base`, which may lie elsewhere than when it was made: on another
+/// machine, or with another version of the tool.
 ///
 /// # Errors
 /// Its Cargo.toml cannot be read or written.
@@ -58,7 +58,7 @@ pub fn refer_to(root: &Path, base: &Path) -> Outcome<()> {
     write_whole(&path, changed.as_bytes())
 }
 
-/// The text with the folder of the sources replaced wherever it stands; none where it is right.
+/// Returns the text with all paths to the sources replaced; `None` if they are correct.
 fn referring_to(text: &str, base: &Path) -> Option<String> {
     let (_, table) = text.split_once(TABLE)?;
     let old = table.lines().find_map(|line| line.strip_prefix(KEY))?.trim().trim_matches('"');

@@ -1,7 +1,7 @@
-//! Names as the generated code has them, where several of a manifest become one.
+//! Conflicts between the names in generated code, where several names of a manifest become the same.
 //!
-//! Neighbour: [`reflection::naming`], by which `startup!` names things. Deliberately not here: names that are there
-//! twice as they are written, which is said where lists are read.
+//! Neighbour: [`reflection::naming`], which `startup!` uses for its names. Deliberately not here: names that are
+//! duplicates as written, which are reported when lists are read.
 
 use manifest_model::{EndpointSlot, Parameter, is_name};
 use reflection::naming;
@@ -90,7 +90,7 @@ pub(crate) fn check_parts(report: &Report, parts: &[At<String>]) {
     }
 }
 
-/// The field that a name becomes. What is no name stays as it is: that is said elsewhere.
+/// Returns the field for a name. An invalid name is kept, as it is reported elsewhere.
 fn rust_field(name: &str) -> String {
     if is_name(name) { naming::field(name) } else { name.into() }
 }

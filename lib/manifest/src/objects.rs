@@ -1,6 +1,6 @@
-//! As what a program gets its devices: names and Rust types of their parts, for the macro `startup!`.
+//! Device objects of a program: names and Rust types of their parts, for the macro `startup!`.
 //!
-//! None of it is in a package: the kernel knows parts by their index.
+//! Not part of a package: the kernel identifies parts by index.
 
 use manifest_model::DeviceNeed;
 use reflection::naming;
@@ -31,7 +31,7 @@ pub struct RangeObject {
     pub registers: Option<String>,
 }
 
-/// Reads what the table of a device says of it.
+/// Reads the object of a device from its table.
 pub(crate) fn read(report: &Report, table: &Table<'_, '_>, need: &DeviceNeed) -> DeviceObject {
     let object = table.text("object").map(|path| {
         check_rust_path(report, &path);
@@ -66,7 +66,7 @@ pub(crate) fn read(report: &Report, table: &Table<'_, '_>, need: &DeviceNeed) ->
     DeviceObject { object, ranges, interrupts: names[names.len() - need.interrupts.len()..].to_vec() }
 }
 
-/// The names of so many ranges and interrupts.
+/// Returns the names of `ranges` ranges and `interrupts` interrupts.
 fn names(report: &Report, table: &Table<'_, '_>, ranges: usize, interrupts: usize) -> Vec<String> {
     let own: Vec<String> = (0..ranges)
         .map(|index| format!("range-{index}"))
@@ -90,7 +90,7 @@ fn names(report: &Report, table: &Table<'_, '_>, ranges: usize, interrupts: usiz
     given.into_iter().map(|name| name.value).collect()
 }
 
-/// Reports what is not the path of a type.
+/// Reports an invalid type path.
 fn check_rust_path(report: &Report, path: &At<String>) {
     if !is_rust_path(&path.value) {
         let message = format!("`{}` is not the path of a Rust type", path.value);
@@ -99,8 +99,8 @@ fn check_rust_path(report: &Report, path: &At<String>) {
     }
 }
 
-/// Whether a text may be the entry of a program: the path of a module from its crate's root, such as `wc`. The builder
-/// puts it into generated code, so it is identifiers with `::` between them and nothing else, no keyword among them.
+/// Returns whether a text is a valid entry of a program: the path of a module from its crate's root, such as `wc`. The
+/// builder inserts it into generated code, so only identifiers separated by `::` are accepted, and no keywords.
 pub fn is_entry(text: &str) -> bool {
     is_rust_path(text) && text.split("::").all(|part| naming::identifier(part).is_ok())
 }

@@ -1,6 +1,6 @@
-//! Typed access to TOML with a place for everything, noting what is wrong.
+//! Typed access to TOML with source places, collecting diagnostics.
 //!
-//! Deliberately not here: which keys there are (see [`crate::shapes`]), and what they mean.
+//! Deliberately not here: the set of keys (see [`crate::shapes`]), and their meaning.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::shapes::{Key, Kind, Presence, Shape};
 /// A place in the file, counted from where the file starts.
 pub(crate) type Span = Range<usize>;
 
-/// A place and what is to be said about it.
+/// A place and its label.
 pub(crate) struct Mark {
     pub(crate) span: Span,
     pub(crate) text: String,
@@ -48,11 +48,11 @@ impl<T> At<T> {
     }
 }
 
-/// What has been found wrong so far.
+/// Diagnostics so far.
 #[derive(Default)]
 pub(crate) struct Report {
     items: RefCell<Vec<Found>>,
-    /// Where the source has the fields of the manifest.
+    /// Source places of the manifest's fields.
     places: RefCell<BTreeMap<Field, Span>>,
 }
 
@@ -68,7 +68,7 @@ impl Report {
         self.add_labels(code, message, vec![Mark { span: span.clone(), text: label.into() }], remedy);
     }
 
-    /// With a second place, where the first of two stands.
+    /// Adds a diagnostic with a second place: the first of two items.
     pub(crate) fn add_second(
         &self,
         code: impl Into<diagnostic::Kind>,
@@ -91,24 +91,24 @@ impl Report {
         self.items.borrow_mut().push(Found { code: code.into(), message, marks, remedy });
     }
 
-    /// How much has been found wrong so far.
+    /// Returns the number of diagnostics so far.
     pub(crate) fn count(&self) -> usize {
         self.items.borrow().len()
     }
 
-    /// Says where the source has the fields of the manifest, in the place of what was found table by table.
+    /// Sets the source places of the manifest's fields, replacing those collected table by table.
     pub(crate) fn place(&self, places: BTreeMap<Field, Span>) {
         *self.places.borrow_mut() = places;
     }
 
-    /// Where the source has a field. One that it does not have is at its table's place, or at the top.
+    /// Returns the source place of a field. A missing field has the place of its table, or the start of the file.
     pub(crate) fn span(&self, field: Field) -> Span {
         let places = self.places.borrow();
         let outwards = std::iter::successors(Some(field), |field| field.outer());
         outwards.filter_map(|field| places.get(&field)).next().cloned().unwrap_or(0..0)
     }
 
-    /// Reports what breaks a rule.
+    /// Reports a violation of a rule.
     pub(crate) fn add_finding(&self, finding: install::Finding) {
         let mark = |place: &install::Place| Mark { span: self.span(place.field), text: place.label.into() };
         let marks = finding.places.iter().map(mark).collect();
@@ -140,13 +140,13 @@ pub(crate) struct Table<'r, 'i> {
     report: &'r Report,
     table: &'r DeTable<'i>,
     shape: &'static Shape,
-    /// As people call it: `[program]`.
+    /// Display name: `[program]`.
     name: String,
-    /// Where it begins.
+    /// Start of the table.
     pub(crate) span: Span,
     /// The table as a part of a program's manifest, if it is one.
     field: Option<Field>,
-    /// The keys that were asked for: in the end all that the shape has.
+    /// Keys that were read: in the end all keys of the shape.
     asked: RefCell<Vec<&'static str>>,
 }
 
@@ -160,7 +160,7 @@ impl<'r, 'i> Table<'r, 'i> {
         Table { name, ..self }
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key, if present.
     pub(crate) fn get(&self, key: &'static str) -> Option<&'r Spanned<DeValue<'i>>> {
         self.key(key);
         let value = self.table.get(key)?;
@@ -179,7 +179,7 @@ impl<'r, 'i> Table<'r, 'i> {
         Table { field: Some(field), ..self }
     }
 
-    /// What is known of a key that the reader asks for.
+    /// Returns the description of a key.
     fn key(&self, name: &'static str) -> &'static Key {
         let mut asked = self.asked.borrow_mut();
         if !asked.contains(&name) {
@@ -187,7 +187,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
         match self.shape.key(name) {
             Some(key) => key,
-            // No manifest can bring this about: which keys are asked for is fixed.
+            // Independent of the manifest: the set of keys that are read is fixed.
             None => unreachable!("{} has no key `{name}` in shapes.rs", self.shape.name),
         }
     }
@@ -225,12 +225,12 @@ impl<'r, 'i> Table<'r, 'i> {
         self.text(key)
     }
 
-    /// A whole number; one that nothing can hold is reported as out of the key's range.
+    /// Returns an integer; one that exceeds every type is reported as out of the key's range.
     pub(crate) fn integer(&self, key: &'static str) -> Option<At<i64>> {
         self.integer_or(key, Code::WrongType, "out of range")
     }
 
-    /// A whole number that is judged by a rule; one that nothing can hold is reported as out of the key's range.
+    /// Returns an integer that a rule checks; one that exceeds every type is reported as out of the key's range.
     pub(crate) fn judged(&self, key: &'static str) -> Option<At<u32>> {
         self.integer(key).and_then(|number| self.fitting(key, number))
     }
@@ -330,7 +330,8 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// A list of texts that no rule counts, since a compiled manifest has no such list: the source has so many at most.
+    /// Returns a list of texts whose length no rule checks, since a compiled manifest has no such list: the limit
+    /// applies to the source.
     pub(crate) fn bounded_texts(&self, key: &'static str) -> Vec<At<String>> {
         let texts = self.texts(key);
         if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("`{key}`"), texts.len())) {
@@ -339,7 +340,7 @@ impl<'r, 'i> Table<'r, 'i> {
         texts
     }
 
-    /// What is wrong with a list of this table that is too long.
+    /// Returns a finding for an overlong list of this table.
     fn long_list(&self, list: &str, length: usize) -> Option<install::Finding> {
         let list = format!("{list} of {}", self.name);
         install::long_list(&list, &list, length, Field::table("system", None))
@@ -438,7 +439,8 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// The tables `[[key]]` of a system manifest, which has those of its bases too: each file has so many at most.
+    /// Returns the tables `[[key]]` of a system manifest, which include those of its bases: the limit applies to each
+    /// file.
     pub(crate) fn bounded_tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
         let tables = self.tables(key);
         if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("[[{key}]]"), tables.len()))
@@ -460,7 +462,7 @@ impl<'r, 'i> Table<'r, 'i> {
         entries.map(|(key, value)| (At::new(key.get_ref().to_string(), key.span()), value)).collect()
     }
 
-    /// Reports every key that the shape does not have. All that it has were asked for.
+    /// Reports every key that is not in the shape. All keys of the shape have been read.
     pub(crate) fn close(&self) {
         debug_assert!(
             self.shape.names().all(|name| self.asked.borrow().contains(&name)),
@@ -497,17 +499,17 @@ pub(crate) fn wrong_type(report: &Report, what: &str, wanted: &str, value: &Span
     report.add(Code::WrongType, message, &value.span(), &format!("this is {found}"), format!("write {wanted}"));
 }
 
-/// What to do about a number that is out of a range.
+/// Returns the remedy for a number out of range.
 pub(crate) fn range_remedy((least, most): (i64, i64)) -> String {
     if least == most { format!("write {least}") } else { format!("write a number from {least} to {most}") }
 }
 
-/// Whether it is a whole number, of whatever size.
+/// Returns whether it is an integer, of any size.
 pub(crate) fn is_integer(value: &DeValue<'_>) -> bool {
     value.as_integer().is_some()
 }
 
-/// The number, if it is one that fits 64 bits.
+/// Returns the number, if it fits 64 bits.
 pub(crate) fn integer(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(number.as_str(), number.radix()).ok()

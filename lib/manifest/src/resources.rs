@@ -1,4 +1,5 @@
-//! What a program's manifest says of devices, required programs, quotas, supervision, permissions and its domain.
+//! Reads the sections of a program's manifest on devices, required programs, quotas, supervision, permissions and its
+//! domain.
 
 use manifest_model::{AddressRange, DeviceNeed, Domain, Permission, Quota, Requirement, Restart, Supervision, Version};
 
@@ -7,7 +8,7 @@ use crate::objects::{self, DeviceObject};
 use crate::program::{check_name, duplicate};
 use crate::reader::{At, Report, Table, range_remedy};
 
-/// A device, as the kernel knows it and as an object of the program.
+/// A device, in the form for the kernel and as an object of the program.
 pub(crate) type Device = (DeviceNeed, DeviceObject);
 
 /// `[[device]]`, each with the place of its name.
@@ -88,7 +89,7 @@ pub(crate) fn requires(report: &Report, root: &Table<'_, '_>) -> Vec<Requirement
     requirements
 }
 
-/// `[quota]`; what is not said has its default.
+/// Reads `[quota]`; missing keys have defaults.
 pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
     let mut quota = Quota::default();
     let Some(table) = root.table("quota") else { return quota };
@@ -109,7 +110,7 @@ pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
     quota
 }
 
-/// `[supervision]`; what is not said has its default.
+/// Reads `[supervision]`; missing keys have defaults.
 pub(crate) fn supervision(root: &Table<'_, '_>) -> Supervision {
     let mut supervision = Supervision::default();
     let Some(table) = root.table("supervision") else { return supervision };

@@ -1,7 +1,7 @@
-//! JSON Schemas of manifests, for editors that know TOML: completion, explanations, and underlined mistakes.
+//! JSON Schemas of manifests, for editors with TOML support: completion, documentation, and diagnostics.
 //!
-//! A schema accepts whatever the reader accepts; the reader refuses more, because it sees several values at once and
-//! knows contracts and programs. Neighbour: [`crate::shapes`], of which the schemas are made.
+//! A schema accepts whatever the reader accepts; the reader refuses more, because it checks several values together,
+//! contracts and programs. Neighbour: [`crate::shapes`], from which the schemas are generated.
 
 use arguments::HELP_FLAG;
 
@@ -26,7 +26,7 @@ pub fn system() -> String {
 
 fn document(shape: &Shape) -> String {
     let head = [
-        // What editors for TOML understand in all its parts. Without `$id`: taplo refuses one that is no whole URI.
+        // The draft that TOML editors support completely. Without `$id`: taplo refuses one that is not an absolute URI.
         member("$schema", text("http://json-schema.org/draft-07/schema#")),
         member("title", text(shape.meaning)),
     ];
@@ -63,7 +63,7 @@ fn schema_of(key: &Key) -> String {
     object(members)
 }
 
-/// What values of the kind are like, as the members of an object.
+/// Returns the schema of a kind of values, as the members of an object.
 fn members_of_kind(kind: &Kind) -> Vec<String> {
     let plain = |kind: &str| vec![member("type", text(kind))];
     match kind {
@@ -117,13 +117,14 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
     }
 }
 
-/// A list whose items are like this.
+/// Returns the schema of a list with these items.
 fn list_of(items: Vec<String>) -> Vec<String> {
     let most = member("maxItems", LIST_MAX.to_string());
     vec![member("type", text("array")), most, member("items", object(items))]
 }
 
-/// A text that the pattern matches somewhere; `CONTROL` in it stands for those characters.
+/// Returns the schema of a text that contains a match of the pattern; `CONTROL` in it is replaced by the control
+/// characters.
 fn pattern(pattern: &str) -> Vec<String> {
     vec![member("type", text("string")), member("pattern", text(pattern.replace("CONTROL", CONTROL)))]
 }
@@ -168,7 +169,7 @@ fn indented(json: &str) -> String {
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                // What is empty stays on its line.
+                // Empty braces and brackets stay on one line.
                 if out.trim_end().ends_with(['{', '[']) {
                     out.truncate(out.trim_end().len());
                 } else {

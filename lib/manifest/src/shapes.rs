@@ -1,8 +1,8 @@
-//! Which tables and keys manifests consist of, and what each key's value looks like by itself.
+//! Tables and keys of manifests, and the kind of each key's value.
 //!
-//! The reader takes the known keys and the ranges of numbers from here, [`crate::schema`] makes schemas for editors of
-//! it, and the documentation's tables are held against it. Key types: [`Shape`] (a table), [`Key`], [`Kind`] (a value).
-//! Deliberately not here: what must hold between several values, which the reader and the rules of `install` check.
+//! The reader takes the known keys and the ranges of numbers from here, [`crate::schema`] generates the schemas for
+//! editors, and the documentation's tables are compared with it. Key types: [`Shape`] (a table), [`Key`], [`Kind`] (a
+//! value). Deliberately not here: constraints between values, which the reader and the rules of `install` check.
 
 use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
@@ -12,26 +12,26 @@ use crate::trust::POLICIES;
 /// A table of a manifest.
 #[derive(Debug)]
 pub struct Shape {
-    /// As people call it: `[program]`, `[[contract]]`.
+    /// Display name: `[program]`, `[[contract]]`.
     pub name: &'static str,
-    /// What it says, a phrase.
+    /// Its meaning, a phrase.
     pub meaning: &'static str,
     /// Its keys, in the order of the documentation.
     pub keys: &'static [Key],
-    /// What a schema says of several keys at once: the members of a JSON object, or nothing.
+    /// Schema constraints on several keys together: the members of a JSON object, or empty.
     pub together: &'static str,
 }
 
 /// A key of a table.
 #[derive(Debug)]
 pub struct Key {
-    /// As it is written.
+    /// Name in the source.
     pub name: &'static str,
-    /// What its value is.
+    /// Kind of its value.
     pub kind: Kind,
-    /// Whether it must be there, and what holds where it is not.
+    /// Whether it is required, and the default otherwise.
     pub presence: Presence,
-    /// What it is for, a phrase.
+    /// Its purpose, a phrase.
     pub meaning: &'static str,
 }
 
@@ -42,11 +42,11 @@ pub enum Presence {
     Required,
     /// It need not; leaving it out is the same as this value, in TOML and JSON alike.
     Default(&'static str),
-    /// It need not; what holds then is told in words.
+    /// Optional; the default is described in words.
     Otherwise(&'static str),
 }
 
-/// What a value is by itself.
+/// Kinds of values.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A text of any content.
@@ -67,7 +67,7 @@ pub enum Kind {
     AtLeast,
     /// A path from the root.
     Path,
-    /// A word for where an endpoint comes from, or a path.
+    /// A keyword for the source of an endpoint, or a path.
     Source,
     /// A pattern of paths.
     PathPattern,
@@ -93,7 +93,7 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// A value of one of the types of parameters.
     Value,
-    /// What a system manifest sets a parameter to: a value, several, or what the root program was given.
+    /// Setting of a parameter in a system manifest: a value, several, or a parameter of the root program.
     Setting,
     /// A list.
     List(&'static Kind),
@@ -138,7 +138,7 @@ const fn optional(name: &'static str, kind: Kind, default: &'static str, meaning
     Key { name, kind, presence: Presence::Default(default), meaning }
 }
 
-/// Left out, what `otherwise` says holds; `none` where there is then nothing to say.
+/// An optional key; `otherwise` describes the default, `none` if there is nothing to describe.
 const fn open(name: &'static str, kind: Kind, otherwise: &'static str, meaning: &'static str) -> Key {
     Key { name, kind, presence: Presence::Otherwise(otherwise), meaning }
 }
@@ -615,7 +615,7 @@ static TRUST_ROOT: Shape = shape(
     ],
 );
 
-/// The value of a parameter that comes from the root program.
+/// A parameter value taken from the root program.
 pub static FROM_ROOT: Shape = shape(
     "the value",
     "what the root program was given for a parameter of its own",

@@ -1,6 +1,6 @@
-//! Every mistake has a fixture, and what is said about it stands beside the fixture.
+//! Every diagnostic has a fixture, with the expected text beside it.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p manifest` writes the expected texts anew.
+//! `UPDATE_GOLDEN=1 cargo test -p manifest` rewrites the expected texts.
 
 mod known;
 

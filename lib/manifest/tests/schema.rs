@@ -1,6 +1,6 @@
-//! The schemas for editors say what the reader says, as far as a schema can, and the documentation says the same.
+//! The schemas for editors agree with the reader, as far as a schema can, and with the documentation.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p manifest --test schema` writes the schemas and the documentation's tables anew.
+//! `UPDATE_GOLDEN=1 cargo test -p manifest --test schema` rewrites the schemas and the documentation's tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn is_update() -> bool {
     std::env::var_os("UPDATE_GOLDEN").is_some()
 }
 
-/// A schema that can be asked.
+/// A schema validator.
 struct Judge {
     schemas: Schemas,
     index: SchemaIndex,
@@ -76,7 +76,7 @@ impl Judge {
         Judge::new(&schema::system())
     }
 
-    /// What the schema, or TOML itself, has against the text.
+    /// Returns the error of the schema, or of TOML itself, for the text.
     fn complaint(&self, text: &str) -> Option<String> {
         let table: toml::Table = match toml::from_str(text) {
             Ok(table) => table,
@@ -123,7 +123,7 @@ fn every_manifest_of_the_tree_is_valid() {
     for folder in ["apps", "benches", "drivers", "examples", "services", "tests"] {
         files(&root().join(folder), &|name| name == "manifest.toml", &mut manifests);
     }
-    // What must not build may have a manifest that is refused.
+    // Programs that must not build may have an invalid manifest.
     manifests.retain(|path| !path.starts_with(root().join("tests/hostile/build")));
     let mut systems = Vec::new();
     files(&root().join("systems"), &|name| name.ends_with(".toml"), &mut systems);
@@ -176,7 +176,7 @@ fn shapes() -> Vec<&'static Shape> {
     [PROGRAM.tables(), SYSTEM.tables()].concat().into_iter().filter(|shape| shape.name.starts_with('[')).collect()
 }
 
-/// What a value is, in a word or two.
+/// Returns the kind of a value in a word or two.
 fn kind_in_words(kind: &Kind) -> String {
     match kind {
         Kind::Text | Kind::SomeText | Kind::Line | Kind::Version | Kind::AtLeast | Kind::Module => "text".into(),
@@ -275,7 +275,7 @@ fn a_default_is_what_holds_where_nothing_is_said() {
 }
 
 proptest! {
-    /// Whatever the reader accepts, the schema accepts: an editor underlines nothing that is right.
+    /// The schema accepts whatever the reader accepts: an editor reports no false errors.
     #[test]
     fn nothing_that_is_right_is_underlined(
         changes in proptest::collection::vec((any::<Index>(), 0usize..4, "[a-z0-9\"=.,/+*\\[\\]-]{0,3}"), 1..3),

@@ -5,10 +5,10 @@ use std::fs::OpenOptions;
 use crate::command_line::Acceleration;
 use crate::failure::{Failure, Outcome};
 
-/// What is asked for, with `Auto` decided: true for KVM.
+/// Returns whether to use KVM, resolving `Auto`.
 ///
 /// # Errors
-/// KVM is asked for, and does not work here.
+/// KVM is requested, and does not work here.
 pub fn uses_kvm(asked: Acceleration) -> Outcome<bool> {
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm").map(drop);

@@ -1,7 +1,7 @@
 //! Queue of debug text for standard error, which may be a pipe without a reader: the machine must not wait for it.
 //!
-//! A thread writes; what it has not written waits in a queue, and when that is full, lines are dropped and counted. The
-//! hosted machine does the same by itself.
+//! A thread writes from a queue; when that is full, lines are dropped and counted. The hosted machine has such a queue
+//! itself.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct DebugQueue {
     writer: JoinHandle<()>,
     /// Pieces written.
     written: Arc<AtomicU64>,
-    /// Lines dropped since that was last said.
+    /// Lines dropped since the last report of it.
     dropped: usize,
 }
 

@@ -381,7 +381,7 @@ fn show_debug(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>
         let mut shown = Vec::with_capacity(count + 1);
         for &byte in &buffer[..count] {
             if byte == TAKES_INPUT {
-                // Nobody receives after the first time.
+                // The receiver takes only the first message.
                 let _ = takes_input.send(());
             }
             text.feed(byte, &mut shown);

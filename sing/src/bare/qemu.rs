@@ -1,7 +1,7 @@
-//! QEMU command lines for the supported machines: `microvm`, whose devices are at fixed addresses, and `q35`, a PC
-//! with PCI.
+//! QEMU command lines for the supported machines: `microvm`, whose devices are at fixed addresses, and `q35`, a PC with
+//! PCI.
 //!
-//! Deliberately not here: running QEMU, and what the machine does.
+//! Deliberately not here: running QEMU.
 
 use std::ffi::OsString;
 use std::net::SocketAddrV4;
@@ -93,7 +93,7 @@ pub struct Hardware {
 /// Returns the path of QEMU, after trying to install it.
 ///
 /// # Errors
-/// It is missing; the failure says what to type.
+/// It is missing; the failure contains the command that installs it.
 pub fn find() -> Outcome<PathBuf> {
     host_tools::require(&Tool::QEMU)
 }

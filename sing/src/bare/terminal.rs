@@ -1,5 +1,4 @@
-//! The person's terminal while a machine has it: every key goes to the machine, and the mode is as
-//! found afterwards.
+//! The user's terminal while a machine owns it: every key goes to the machine, and the mode is restored afterwards.
 
 use std::io::IsTerminal;
 
@@ -11,7 +10,7 @@ pub struct RawTerminal {
 }
 
 impl RawTerminal {
-    /// Makes the terminal raw; nothing when standard input or output is none.
+    /// Makes the terminal raw; `None` if standard input or output is not a terminal.
     pub fn enter() -> Option<RawTerminal> {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if !input.is_terminal() || !output.is_terminal() {

@@ -1,8 +1,7 @@
-//! Places the nodes of a graph in layers, importers above exporters, and bends lines round what lies
-//! between.
+//! Places the nodes of a graph in layers, importers above exporters, and bends lines around nodes between them.
 //!
-//! The method is Sugiyama's: break cycles, assign layers by longest path, put a bend into each layer a
-//! line crosses, order each layer by the middle of its neighbours, then pull neighbours into line.
+//! The method is Sugiyama's: break cycles, assign layers by longest path, put a bend into each layer a line crosses,
+//! order each layer by the middle of its neighbours, then pull neighbours into line.
 
 use super::Graph;
 
@@ -14,13 +13,13 @@ const SWEEPS: usize = 24;
 /// Height of a node.
 pub const NODE_HEIGHT: f64 = 48.0;
 
-/// Where everything is.
+/// Positions of nodes and lines.
 pub struct Layout {
     /// Centre and width of each node.
     pub nodes: Vec<(f64, f64, f64)>,
-    /// For each edge of the graph the points its line goes through, from importer to exporter.
+    /// For each edge of the graph the points of its line, from importer to exporter.
     pub lines: Vec<Vec<(f64, f64)>>,
-    /// Size of all together.
+    /// Total size.
     pub size: (f64, f64),
 }
 
@@ -97,7 +96,7 @@ fn visit(
     finished.push(node);
 }
 
-/// The items a line goes through: its ends, and a new bend in each layer between them.
+/// Returns the items of a line: its ends, and a new bend in each layer between them.
 fn chain((from, to): (usize, usize), layers: &[usize], items: &mut Vec<Item>) -> Vec<usize> {
     let (top, bottom) = if layers[from] <= layers[to] { (from, to) } else { (to, from) };
     let mut chain = vec![top];

@@ -12,7 +12,7 @@ const LABEL_HEIGHT: f64 = 15.0;
 /// Width of a letter of a label, about.
 const LETTER: f64 = 6.6;
 const NOTE_LETTERS: usize = 110;
-/// Where along a line its label may stand, best first.
+/// Positions of a label along its line, best first.
 const LABEL_PLACES: [f64; 9] = [0.5, 0.4, 0.6, 0.32, 0.68, 0.25, 0.75, 0.18, 0.82];
 
 const STYLE: &str = r##"<style>

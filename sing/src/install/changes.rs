@@ -242,7 +242,7 @@ impl Changes {
         Misfit { system: self.name.clone(), program: change.program.clone(), report }
     }
 
-    /// Returns the changes with an accepted request appended; `is_built` tells whether the built system has a
+    /// Returns the changes with an accepted request appended; `is_built` returns whether the built system has a
     /// program. Uninstalling what was installed leaves no change behind.
     ///
     /// # Errors

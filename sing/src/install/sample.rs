@@ -1,5 +1,5 @@
-//! A package that is installed to measure and to test that: its image is made here, of short instructions all of which are
-//! decoded.
+//! A package that is installed to measure and to test that: its image is made here, of short instructions all of which
+//! are decoded.
 
 use manifest_model::{Category, Code, Manifest};
 use package_build::Signer;
@@ -10,10 +10,10 @@ use crate::failure::{Failure, Outcome};
 pub const IMAGE_BYTES: usize = 500_000;
 /// `mov eax, 1; call +2; ret; int3; nop; ret`
 const CODE: [u8; 15] = [0xB8, 1, 0, 0, 0, 0xE8, 2, 0, 0, 0, 0xC3, 0xCC, 0x90, 0xC3, 0x90];
-/// Where the code begins, in the file and in memory.
+/// Start of the code, in the file and in memory.
 const START: usize = 0x1000;
 
-/// A signed package whose image has [`IMAGE_BYTES`].
+/// Builds a signed package whose image has [`IMAGE_BYTES`].
 ///
 /// # Errors
 /// The image is refused.

@@ -25,7 +25,7 @@ pub fn report_json(report: &Report) -> Value {
     })
 }
 
-/// What a program can reach, as JSON.
+/// Returns the reach of a program, as JSON.
 pub fn reach_json(reach: &Reach) -> Value {
     let reached: Vec<Value> = reach
         .reached

@@ -14,7 +14,7 @@ use crate::repository::Repository;
 
 use secret::{Remedy, SEED_BYTES};
 
-/// Where the development key lies.
+/// Path of the development key.
 pub fn path(repository: &Repository) -> PathBuf {
     repository.output("keys/development.key")
 }
@@ -32,7 +32,7 @@ pub fn development_seed(repository: &Repository) -> Outcome<[u8; SEED_BYTES]> {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             return Err(Failure::file("make the key", &path, &error));
         }
-        // Whoever else made it in the meantime made as good a one.
+        // A key created concurrently is as good.
         _ => {}
     }
     secret::read(&path, Remedy::Delete)?

@@ -167,8 +167,8 @@ impl Known {
         Ok(Known { system: described.system, programs, catalogue })
     }
 
-    /// Whether an instance forwards this parameter of the root program. Network rules, which name the port too, serve
-    /// nothing.
+    /// Returns whether an instance forwards this parameter of the root program. Network rules, which name the port too,
+    /// do not count.
     fn takes(&self, parameter: &str) -> bool {
         let instances = self.system.instances.iter().filter(|one| !one.provides.iter().any(|path| path == NETWORK));
         let mut settings = instances.flat_map(|instance| &instance.parameters);

@@ -1,7 +1,7 @@
 //! Images for sites: of a host's folder, and empty ones for the log.
 //!
-//! An image is written beside its place and moved there, so that a machine which serves the one before goes on with
-//! that. Deliberately not here: the disk format; that is the crate `ext2`.
+//! An image is written to a temporary file and renamed, so that a machine that serves the previous one keeps it.
+//! Deliberately not here: the disk format; that is the crate `ext2`.
 
 use std::collections::BTreeMap;
 use std::fs::File as HostFile;
@@ -19,12 +19,12 @@ use crate::progress::Progress;
 use crate::repository::{Repository, write_whole};
 use crate::site::tree::{BLOCK_BYTES, Tree};
 
-/// Bytes of the volume for logs. Of the host's room it takes what is written.
+/// Size of the log volume in bytes. Its image is sparse.
 const LOG_BYTES: u64 = 1 << 30;
-/// Bytes that are copied from one look at the progress to the next.
+/// Bytes copied between updates of the progress.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// The image of a folder, made now unless nothing in the folder has changed since the last time.
+/// Returns the image of a folder, rebuilt if anything in the folder has changed since the last time.
 ///
 /// # Errors
 /// The folder cannot be read or does not fit, or the image cannot be written.
@@ -78,7 +78,7 @@ fn make(
     let result = write(&temporary, label, volume_bytes, root, files, content_bytes)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|error| Failure::file("write", path, &error)));
     if result.is_err() {
-        // What is left of a failed attempt is of no use; that it cannot be removed changes nothing.
+        // Left over from a failed attempt; failure to remove it is harmless.
         let _ = std::fs::remove_file(&temporary);
     }
     result
@@ -165,7 +165,7 @@ impl ImageSink for Sink<'_> {
     }
 }
 
-/// Seconds since 1970, as far as the format can tell them.
+/// Returns the seconds since 1970, within the range of the format.
 fn now() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs().min(i32::MAX as u64) as u32

@@ -1,4 +1,4 @@
-//! Whether an image holds a volume that the system mounts: found out by mounting it, as its file systems do.
+//! Checks that an image contains a supported volume by mounting it, as the system's file systems do.
 //!
 //! Nothing is written. Deliberately not here: the formats; those are the crates `ext2` and `fat`.
 
@@ -37,7 +37,7 @@ pub fn check(path: &Path) -> Outcome<()> {
     }
 }
 
-/// Nothing is written that could have a time.
+/// Read-only mounts write no times.
 struct NoClock;
 
 impl fat::Clock for NoClock {

@@ -1,9 +1,9 @@
-//! Builds programs of the repository on first use: the host tool behind `cargo sing`, and `xtask` behind its
-//! developer commands.
+//! Builds programs of the repository on first use: the host tool behind `cargo sing`, and `xtask` behind its developer
+//! commands.
 //!
 //! Whether a program is up to date is decided as by `make`, from the dep-info file that cargo leaves beside it
-//! ([`Sources`]), so that a start costs a few hundred `stat` calls and no second cargo. It has no dependencies, so
-//! that a fresh clone builds it in a second. Deliberately not here: what the programs do.
+//! ([`Sources`]), so that a start costs a few hundred `stat` calls and no second cargo. It has no dependencies, so that
+//! a fresh clone builds it in a second. Deliberately not here: the programs' functions.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -70,7 +70,7 @@ impl Program {
         // It works on its own repository, and needs no bundled copy of the sources.
         cargo.args(["build", "--release", "--no-default-features", "--package"]).arg(package).arg("--bin").arg(package);
         cargo.arg("--manifest-path").arg(self.root.join("Cargo.toml"));
-        // Standard output is the program's own; cargo's progress goes to standard error.
+        // Standard output is the program's; cargo's progress goes to standard error.
         let status = cargo.stdin(Stdio::null()).status();
         status
             .map(|status| status.success())

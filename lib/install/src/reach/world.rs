@@ -334,8 +334,8 @@ impl World {
         }
     }
 
-    /// The root creates a channel of a contract that it lists, keeps one end and gives its child the other. What is over
-    /// a channel of a provider it hands to the namespace.
+    /// The root creates a channel of a contract that it lists, keeps one end and gives its child the other. The
+    /// remainder of a provider's channel goes to the namespace.
     fn give_by_root(&mut self, (root, child): (usize, usize), contract: usize, side: Side, slot: &str) {
         if !self.holders[root].creates.contains(&contract) {
             return;

@@ -1,4 +1,4 @@
-//! What the fuzz target `manifest` does, without a fuzzer.
+//! Runs the fuzz target `manifest` without a fuzzer.
 
 mod body;
 #[path = "../known/mod.rs"]
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use known::Known;
 
-/// What a fuzzer begins with, its findings among it.
+/// Corpus of a fuzzer, including its findings.
 fn inputs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs")
 }

@@ -3,7 +3,7 @@
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
 use manifest::{Contract, Contracts};
 
-/// Five contracts that all say: `START: Ready!`, then `READY: Say? -> Said!`, then over.
+/// Five contracts with the same states: `START: Ready!`, then `READY: Say? -> Said!`, then closed.
 pub struct Known;
 
 const NAMES: [&str; 5] = ["Echo", "Disk", "Directory", "Pipe", "ServiceProvider"];
