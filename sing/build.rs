@@ -33,7 +33,7 @@ const PARTS: [&str; 22] = [
     "systems",
     "userland",
 ];
-/// Members of the workspace that cargo wants to see, and the audited list.
+/// Workspace members that cargo requires, and the audited list.
 const MORE: [&str; 3] = ["sing", "tests", "xtask"];
 /// Large folders that no build uses.
 const LEFT_OUT: [&str; 3] = ["target", "inputs", "golden"];

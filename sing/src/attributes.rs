@@ -53,7 +53,7 @@ pub fn is_no_std(attributes: &[String]) -> bool {
     attributes.iter().any(|attribute| attribute == "no_std")
 }
 
-/// Whether the attributes forbid unsafe code, always.
+/// Returns whether the attributes contain an unconditional `forbid(unsafe_code)`.
 pub fn forbids_unsafe(attributes: &[String]) -> bool {
     attributes.iter().any(|attribute| {
         attribute

@@ -1,4 +1,4 @@
-//! `sing build`: programs into signed packages, without running them.
+//! `sing build`: builds programs into signed packages, without running them.
 
 use std::path::Path;
 

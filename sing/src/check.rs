@@ -93,7 +93,7 @@ fn check_everything(repository: &Repository) -> Outcome<Vec<Finding>> {
         .map(|(folder, compiled)| contracts_finding(repository.shown(folder).to_string(), compiled))
         .collect();
     if findings.iter().any(|finding| !finding.is_right) {
-        // Manifests would only repeat that the contracts are not there.
+        // Manifests would only report missing contracts.
         return Ok(findings);
     }
     let programs = Programs::find(repository);

@@ -21,20 +21,20 @@ use crate::readings::{self, DepInfo};
 /// Set for the runs of this tool that stand for rustc: the folders of the system's sources and of one's own workspace,
 /// each on a line.
 const MARK: &str = "SING_IS_RUSTC";
-/// A file with the folders of all crates that may be compiled, one a line.
+/// File with the folders of all crates that may be compiled, one per line.
 const JUDGED: &str = "SING_JUDGED";
 /// The crate, from cargo's environment variables.
 const CRATE: [&str; 2] = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
 const CRATE_FOLDER: &str = "CARGO_MANIFEST_DIR";
-/// Characters of a crate's mark, as cargo's have.
+/// Length of a crate's metadata hash, as in cargo.
 const MARK_LENGTH: usize = 16;
-/// The exit status where rustc was ended by a signal.
+/// Exit status if rustc was killed by a signal.
 const ENDED: u8 = 101;
 
-/// Lets a cargo command run this tool in the place of rustc, for crates in the folders that the file `judged` lists.
+/// Makes a cargo command use this tool as its rustc wrapper, for crates in the folders listed in the file `judged`.
 pub fn stand_in(command: &mut Command, workspaces: &[PathBuf], judged: &Path) {
     let Ok(tool) = crate::tool::path() else { return };
-    // The path of a running program that was rebuilt is gone.
+    // A program that was rebuilt while it runs no longer exists at its path.
     let tool = if tool.exists() { tool } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
     let mut mark = OsString::new();
     for workspace in workspaces {
@@ -63,7 +63,8 @@ fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome
     let about = CRATE.map(|name| std::env::var(name).unwrap_or_default()).join(" ");
     let began = SystemTime::now();
     let ours = workspaces.iter().find(|workspace| folder.as_ref().is_some_and(|folder| folder.starts_with(workspace)));
-    // The flags for all crates name the system's sources alone, so that those are compiled once for all workspaces.
+    // The flags for all crates contain the path of the system's sources only, so that those are compiled once for all
+    // workspaces.
     let own = ours.filter(|workspace| Some(*workspace) != workspaces.first());
     let shorter = own.map(|workspace| format!("--remap-path-prefix={}/=", workspace.display()));
     let status = Command::new(rustc).args(with_own_mark(words, &about)).args(shorter).status().map_err(|error| {
@@ -76,7 +77,7 @@ fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ENDED))
 }
 
-/// Refuses a crate that was not judged: cargo resolved it differently than in the query.
+/// Refuses an unchecked crate: cargo resolved it differently than in the query.
 fn expect_judged(folder: &Path, list: &Path) -> Outcome<()> {
     let judged = std::fs::read_to_string(list).map_err(|error| Failure::file("read", list, &error))?;
     if judged.lines().any(|line| Path::new(line) == folder) {
@@ -110,7 +111,7 @@ fn with_own_mark(words: &[OsString], about: &str) -> Vec<OsString> {
     result
 }
 
-/// Distinguishes all crates that can take part in one image: by name, version, features and kind.
+/// Hash that distinguishes all crates in one image: by name, version, features and kind.
 fn mark(words: &[OsString], about: &str) -> String {
     const TOLD: [&str; 5] = ["--crate-name", "--crate-type", "--edition", "--cfg", "--target"];
     let text = |word: &OsStr| word.to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! `sing contract`: a contract as a picture or as a model.
+//! `sing contract`: shows a contract as a picture or as a model.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub enum Content {
     Text,
 }
 
-/// Writes the content to the file, or to standard output when there is none.
+/// Writes the content to the file, or to standard output if there is none.
 ///
 /// # Errors
 /// The file cannot be written, or a picture would go to a terminal.

@@ -14,8 +14,7 @@ use crate::repository::Repository;
 
 /// Bytes of the volume.
 const VOLUME_BYTES: u64 = 32 << 20;
-/// The moment that everything on the disk carries, so that the same disk is made everywhere:
-/// 2007-04-01, when the Singularity paper appeared.
+/// Timestamp of everything on the disk, so that it is reproducible: 2007-04-01, when the Singularity paper appeared.
 const MADE: u32 = 1_175_385_600;
 /// Version of the content; stale disks are rebuilt.
 const EDITION: &str = "3";
@@ -35,7 +34,7 @@ pub fn path(repository: &Repository) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// Writes the image beside its place and moves it there when it is whole.
+/// Writes the image to a temporary file and renames it when complete.
 fn make(path: &Path) -> Outcome<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;

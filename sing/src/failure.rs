@@ -6,10 +6,10 @@
 use std::fmt;
 use std::path::Path;
 
-/// The answer of everything in the tool that may fail.
+/// Result of everything in the tool that may fail.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// One clear sentence, with a remedy, and the exit status it leads to.
+/// A one-sentence message, with a remedy and an exit status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     what: String,
@@ -24,7 +24,7 @@ impl Failure {
         Failure { what: what.into(), remedy: None, details: None, status: 1 }
     }
 
-    /// The failure of an operation on a file: `doing` is such as "read" or "write".
+    /// Creates a failure of an operation on a file; `doing` is such as "read" or "write".
     pub fn file(doing: &str, path: &Path, error: &std::io::Error) -> Failure {
         let remedy = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => "check the spelling of the path",
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// The operating system's words for an error, without its number.
+/// Returns the operating system's message for an error, without its number.
 pub fn plain_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

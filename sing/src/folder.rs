@@ -1,4 +1,4 @@
-//! Folders of the host that a system is to have: `--folder [NAME=]PATH[:ro][:follow]`.
+//! Host folders for a system: `--folder [NAME=]PATH[:ro][:follow]`.
 //!
 //! Deliberately not here: serving them, which the hosted machine and QEMU do.
 
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 /// Folders that the systems of this repository have drivers for: `count` of `host-folder` and `virtio-9p` in
 /// `systems/`.
 pub const MAX_FOLDERS: usize = 64;
-/// Bytes of a name at most: virtio-9p has no room for more.
+/// Maximum length of a name in bytes, from virtio-9p.
 const NAME_BYTES: usize = 31;
 
 /// A folder given on the command line.
@@ -23,7 +23,7 @@ pub struct Folder {
     pub path: PathBuf,
     /// It is never changed.
     pub is_read_only: bool,
-    /// Links are followed wherever they lead.
+    /// Links are followed, also outside the folder.
     pub follows_links: bool,
 }
 
@@ -100,7 +100,7 @@ fn to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }
 
-/// A name below `/fs` which no disk has.
+/// Checks a name below `/fs` that no disk may have.
 fn checked_name(name: &[u8]) -> Outcome<String> {
     let text = String::from_utf8_lossy(name);
     let fail = |what: &str| {

@@ -40,12 +40,12 @@ pub struct Graph {
     notes: Vec<String>,
 }
 
-/// A SIP, or several that are alike.
+/// A SIP, or several equal ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Node {
     title: String,
     detail: String,
-    /// Category of the program, which gives the colour.
+    /// Category of the program, which determines the colour.
     category: String,
 }
 
@@ -58,7 +58,7 @@ struct Edge {
 }
 
 impl Graph {
-    /// Adds a channel; those between the same two are one line with several labels.
+    /// Adds a channel; those between the same two nodes are one line with several labels.
     fn connect(&mut self, importer: usize, exporter: usize, label: &str) {
         let found = self.edges.iter_mut().find(|edge| edge.importer == importer && edge.exporter == exporter);
         match found {
@@ -87,7 +87,7 @@ pub fn graph(repository: &Repository, arguments: &GraphArguments) -> Outcome<u8>
     Ok(0)
 }
 
-/// Instances that are optional and run the same program are one node.
+/// Optional instances of the same program are one node.
 fn of_manifest(installed: &Installed) -> Graph {
     let system = &installed.system;
     let find = |name: &str| installed.manifest(name);

@@ -21,7 +21,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// A host program that comes in a package, whose name differs between distributions.
+/// A host program from a package, whose name differs between distributions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
     /// Program name.
@@ -213,7 +213,7 @@ pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     })
 }
 
-/// Whether this user may create network namespaces with interfaces in them, as root may.
+/// Returns whether this user may create network namespaces with interfaces, as root may.
 pub fn can_make_networks() -> bool {
     let name = format!("sing-{}", std::process::id());
     let ip = |words: &[&str]| {

@@ -13,7 +13,7 @@ use elf::endian::LittleEndian;
 /// Symbols defined by the entry crate (`sip::entry!`), and by the linker.
 const OF_THE_RUNTIME: [&str; 9] =
     ["_start", "memcpy", "memmove", "memset", "memcmp", "bcmp", "rust_eh_personality", "_Unwind_Resume", "_DYNAMIC"];
-/// The sections that the link script names, and those for symbols.
+/// Sections of the link script, and those for symbols.
 const SECTIONS: [&str; 15] = [
     "",
     ".gnu.hash",
@@ -31,7 +31,7 @@ const SECTIONS: [&str; 15] = [
     ".strtab",
     ".shstrtab",
 ];
-/// The crate of functions that come with the compiler.
+/// Crate of functions that come with the compiler.
 const OF_THE_COMPILER: &str = "compiler_builtins";
 /// Prefixes of mangled Rust symbols.
 const MANGLED: [&str; 2] = ["_ZN", "_R"];
@@ -45,7 +45,7 @@ struct Symbol {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The name of a unit of code, which the local symbols after it belong to.
+    /// Name of a codegen unit, to which the local symbols after it belong.
     File,
     Local,
     Global,
@@ -97,7 +97,7 @@ fn symbol_complaint(symbols: &[Symbol], program: &str) -> Option<String> {
     for Symbol { name, kind } in symbols {
         let is_of_runtime = OF_THE_RUNTIME.contains(&name.as_str());
         match kind {
-            // The linker's own symbols follow one without a name.
+            // The linker's own symbols follow a file symbol without a name.
             Kind::File if name.is_empty() => unit = &own,
             Kind::File => {
                 unit = name.split('.').next().unwrap_or_default();

@@ -68,7 +68,7 @@ use command_line::{Command, CommandLine};
 use failure::Outcome;
 use repository::Repository;
 
-/// The exit status of a program that SIGPIPE ended, as shells show it.
+/// Exit status of a program killed by SIGPIPE, as reported by shells.
 const READER_IS_GONE: i32 = 141;
 
 /// The whole tool: parses and executes a command line, and turns a failure into a message and an exit status.

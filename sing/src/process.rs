@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 pub struct MachineOutput {
     /// Its standard output and debug output.
     pub text: String,
-    /// None when it ended with status 0 in time.
+    /// `None` if it ended with status 0 in time.
     pub problem: Option<String>,
 }
 
@@ -23,11 +23,11 @@ pub struct MachineOutput {
 pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutput> {
     let program = PathBuf::from(command.get_program());
     let cannot_start = |error: std::io::Error| Failure::file("start", &program, &error);
-    // The debug output, on which a suite without a console prints, and standard output are one stream.
+    // Debug output, to which a suite without a console prints, and standard output are one stream.
     let (output, input) = std::io::pipe().map_err(cannot_start)?;
     let errors = input.try_clone().map_err(cannot_start)?;
     let mut child = command.stdin(Stdio::null()).stdout(input).stderr(errors).spawn().map_err(cannot_start)?;
-    // The command holds the writing ends too; with them the stream would never end.
+    // The command holds the write ends too, which would keep the stream open.
     drop(command);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -40,7 +40,7 @@ pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutp
     let bytes = match receiver.recv_timeout(limit) {
         Ok(bytes) => bytes,
         Err(_) => {
-            // It may have ended by itself in the meantime.
+            // It may have exited meanwhile.
             let _ = child.kill();
             let _ = child.wait();
             let text = receiver.recv().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();

@@ -25,7 +25,7 @@ pub struct Program {
     pub category: String,
     /// The code that it runs.
     pub body: Body,
-    /// Whether it declares unsafe code, to attack the system with.
+    /// Whether it declares unsafe code, to attack the system.
     pub unsafe_for_tests: bool,
 }
 

@@ -5,7 +5,7 @@ use codes::codes;
 /// Topic of a check. Every topic without a finding is a line of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
-    /// The package file can be taken apart, and its manifest read.
+    /// The package file can be parsed, and its manifest decoded.
     File,
     /// Signer, and its right to the name.
     Signature,
@@ -35,14 +35,14 @@ pub enum Topic {
     Supervision,
     /// Permissions.
     Permissions,
-    /// The programs and instances of the system, and the order in which they start.
+    /// Programs and instances of the system, and their start order.
     System,
     /// Promises about reach.
     Policy,
 }
 
 impl Topic {
-    /// All there are, in the order of a report.
+    /// All topics, in the order of a report.
     pub const ALL: &'static [Topic] = &[
         Topic::File,
         Topic::Signature,

@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// A part of a manifest, called as in its source: `contract[1].name` of a program's, `program[1].devices[0]` of a
-/// system's. Whoever has the source puts a place in its stead.
+/// system's. Readers of the source replace it by a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Field {
     table: &'static str,
@@ -18,7 +18,7 @@ impl Field {
         Field { table, row: None, key, item: None }
     }
 
-    /// A key of one of several tables of a name, counted from 0.
+    /// A key of one of several tables of the same name, counted from 0.
     pub const fn row(table: &'static str, row: usize, key: &'static str) -> Field {
         Field { table, row: Some(row), key, item: None }
     }
@@ -33,12 +33,12 @@ impl Field {
         Field { key, item: None, ..self }
     }
 
-    /// The same of another of the tables of its name, or of them all.
+    /// The same field of another table of its name, or of all of them.
     pub const fn of_row(self, row: Option<usize>) -> Field {
         Field { row, ..self }
     }
 
-    /// Whether it is a part of a system manifest.
+    /// Returns whether it is a part of a system manifest.
     pub(crate) fn is_of_system(self) -> bool {
         matches!((self.table, self.row), ("system" | "bind" | "deny", _) | ("program", Some(_)))
     }
@@ -52,7 +52,7 @@ impl Field {
         }
     }
 
-    /// An item of the list that the key has, counted from 0.
+    /// An item of the key's list, counted from 0.
     pub const fn item(self, item: usize) -> Field {
         Field { item: Some(item), ..self }
     }

@@ -24,7 +24,7 @@ impl Program {
     }
 }
 
-/// A system as it is, or as it would be.
+/// A current or future system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
     /// System manifest, with its instances and settings.
@@ -60,7 +60,7 @@ pub enum Change<'a> {
         /// Whether an instance of it starts at boot, with the defaults of its manifest; otherwise other programs start
         /// it.
         at_boot: bool,
-        /// Patterns of the paths that a new rule lets it bind, besides those that a rule lets it bind already.
+        /// Patterns of the paths that a new rule lets it bind, besides those of existing rules.
         allow: &'a [String],
     },
     /// Replaces an installed program by a newer version.
@@ -70,7 +70,7 @@ pub enum Change<'a> {
         /// Whether it may gain permissions and reach beyond those of the previous version.
         more: bool,
     },
-    /// A program, its instances and the rules that name it alone go.
+    /// Removes a program, its instances and the rules that name it alone.
     Uninstall {
         /// Its name.
         name: &'a str,
@@ -99,7 +99,7 @@ impl Change<'_> {
     }
 }
 
-/// The rule that speaks of one program alone, however it was invoked.
+/// Returns the subject of the rule for one program alone, however it was invoked.
 pub(crate) fn rule_of(manifest: &Manifest) -> String {
     let mut who = String::from("..");
     who.push_str(&manifest.principal());
@@ -211,7 +211,7 @@ pub(crate) fn parameter_texts<'a>(installed: &'a Installed, program: &'a Manifes
     texts
 }
 
-/// The programs of the system that the program's parameters name, each with the parameter: those it starts.
+/// Returns the programs of the system that the program's parameters name, each with the parameter: those it starts.
 pub(crate) fn named_programs<'a>(installed: &'a Installed, program: &'a Manifest) -> Vec<(&'a str, &'a str)> {
     let mut named = Vec::new();
     for (parameter, text) in parameter_texts(installed, program) {

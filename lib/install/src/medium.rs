@@ -8,10 +8,10 @@ use alloc::string::String;
 
 /// Storage of files: a folder of a disk.
 pub trait Medium {
-    /// Why something could not be done.
+    /// Error of the medium.
     type Error;
 
-    /// Makes a file with these bytes; one of the same name is emptied first. They need not be on the medium yet.
+    /// Creates or truncates a file and writes these bytes, which need not be durable yet.
     fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), Self::Error>;
 
     /// Returns when the bytes of the file are on the medium.
@@ -23,11 +23,11 @@ pub trait Medium {
     /// Returns when the names of the folder are on the medium.
     fn sync_folder(&mut self) -> Result<(), Self::Error>;
 
-    /// Takes a file out; it is no error if there is none.
+    /// Removes a file; it is no error if there is none.
     fn remove(&mut self, name: &str) -> Result<(), Self::Error>;
 }
 
-/// The name of the file that new bytes are gathered in.
+/// Returns the name of the temporary file for new bytes.
 pub fn name_beside(name: &str) -> String {
     format!("{name}.new")
 }

@@ -9,12 +9,12 @@ use crate::code::{Code, Topic};
 use crate::field::{Field, Place};
 use crate::reach::Reach;
 
-/// Something that is wrong, with the program or instance that it is wrong with.
+/// A fault of a program or instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Kind of the fault.
     pub code: Code,
-    /// The program, or where the fault is of one, the instance that would not work.
+    /// The program, or for a fault of an instance, the instance that would not work.
     pub subject: String,
     /// One sentence without its full stop.
     pub what: String,
@@ -53,7 +53,7 @@ fn shown(text: String) -> String {
     text.chars().map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
-/// Whether a line speaks for or against.
+/// Verdict of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Checked and proved.
@@ -84,8 +84,8 @@ pub struct Line {
     pub topic: Topic,
     /// Kind of the fault, if it is one.
     pub code: Option<Code>,
-    /// The part of a program's manifest that it is wrong with, where it is one. Parts of a system manifest are not
-    /// called here: a file has other rows than the system that it became.
+    /// The faulty part of a program's manifest, if any. Parts of a system manifest are omitted: rows of the file differ
+    /// from those of the merged system.
     pub field: Option<Field>,
     /// One sentence without its full stop.
     pub what: String,
@@ -106,12 +106,12 @@ impl Line {
         }
     }
 
-    /// Something that is good to know.
+    /// A note.
     pub fn note(topic: Topic, what: impl Into<String>) -> Line {
         Line { verdict: Verdict::Note, topic, code: None, field: None, what: shown(what.into()), remedy: String::new() }
     }
 
-    /// Something that does not hold.
+    /// A violation.
     pub fn refused(finding: Finding) -> Line {
         Line {
             verdict: Verdict::Refused,
@@ -123,7 +123,7 @@ impl Line {
         }
     }
 
-    /// The same as a note: it is so, and need not stop anything.
+    /// A finding as a note, which refuses nothing.
     pub fn noted(finding: Finding) -> Line {
         Line { verdict: Verdict::Note, ..Line::refused(finding) }
     }
@@ -168,7 +168,7 @@ impl Report {
         self.refused().filter_map(|line| line.code).collect()
     }
 
-    /// Puts the lines in their order.
+    /// Sorts the lines.
     pub(crate) fn sort(&mut self) {
         let place = |verdict| match verdict {
             Verdict::Refused => 0,

@@ -21,7 +21,7 @@ pub enum Request<'a> {
     Install {
         /// The package file.
         package: &'a [u8],
-        /// Whether an instance starts with the system.
+        /// Whether an instance starts at boot.
         at_boot: bool,
         /// Patterns of paths that it may bind.
         allow: &'a [alloc::string::String],
@@ -30,7 +30,7 @@ pub enum Request<'a> {
     Upgrade {
         /// The package file.
         package: &'a [u8],
-        /// Whether it may come to have more than before.
+        /// Whether its reach may grow.
         more: bool,
     },
     /// See [`Change::Uninstall`].

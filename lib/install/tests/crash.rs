@@ -20,7 +20,7 @@ enum Step {
     Remove(String),
 }
 
-/// A medium that notes each step, and on which the step number `fails` fails.
+/// A medium that records each step, and fails at step number `fails`.
 #[derive(Clone, Debug, Default)]
 struct Recorder {
     steps: Vec<Step>,
@@ -66,20 +66,20 @@ impl Medium for Recorder {
 /// State of a disk after a power failure: names refer to files, whose bytes are there as far as they were written back.
 type Names = BTreeMap<String, usize>;
 
-/// A file: its bytes, and how many of them are on the medium at least.
+/// A file: its bytes, and how many of them are durable at least.
 #[derive(Clone, Debug, Default)]
 struct Content {
     bytes: Vec<u8>,
     is_safe: bool,
 }
 
-/// A disk with a memory that is lost with the power: names change in their order, each change may or may not have
-/// come to the medium, unless it was waited for; bytes may have come in part.
+/// A disk with a volatile cache: renames are ordered, each may or may not be durable unless it was flushed; data may be
+/// partially durable.
 #[derive(Clone, Debug)]
 struct Disk {
     contents: Vec<Content>,
     names: Names,
-    /// The names as they were when they were last waited for, and after each change since.
+    /// The names at the last flush, and after each change since.
     possible: Vec<Names>,
 }
 
@@ -140,7 +140,7 @@ impl Disk {
 
 const NAME: &str = "small.system";
 
-/// Holds every moment of a request against the two images that there may be.
+/// Compares the state after a crash at each moment of a request with the two valid images.
 fn cut_everywhere(old: &[u8], request: &Request<'_>) {
     let mut recorder = Recorder::default();
     install::change_file(&mut recorder, NAME, old, request, &key()).unwrap_or_else(|error| panic!("{error:?}"));

@@ -30,7 +30,7 @@ pub struct Case {
     pub package: Vec<u8>,
     /// The system that it is for.
     pub system: Installed,
-    /// Whether an instance is to start with the system.
+    /// Whether an instance starts at boot.
     pub at_boot: bool,
 }
 
@@ -199,7 +199,7 @@ fn what_nobody_needs_is_taken_out() {
     }
 }
 
-/// Codes that a package cannot be refused with: they are of system images.
+/// Codes of system images, with which a package cannot be refused.
 const OF_SYSTEMS: [Code; 10] = [
     Code::NotASystemImage,
     Code::SystemDamaged,

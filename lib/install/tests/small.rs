@@ -141,7 +141,7 @@ fn an_endpoint_that_is_held_is_passed_on_at_a_start() {
 
 #[test]
 fn an_endpoint_that_a_parent_has_can_come_to_its_child() {
-    // The parent has connections, and its contract with the child lets it lend them.
+    // The parent has connections, and its contract with the child can carry them.
     let lender = |name: &str, side, quota| {
         let mut manifest = command(name, &[("Lender", side), ("TcpConnection", Import)]);
         manifest.quota.children = quota;

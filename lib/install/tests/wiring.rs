@@ -1,5 +1,5 @@
-//! System manifests with one fault each: every one refused with its code and the part of the manifest that it is wrong
-//! with, from the compiled form alone.
+//! System manifests with one fault each: every one is refused with its code and the faulty part of the manifest, from
+//! the compiled form alone.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn twin(installed: &mut Installed) -> &mut Instance {
     installed.system.instances.last_mut().expect("it was pushed")
 }
 
-/// An endpoint of the shell that it can do without, bound to a path that no rule is for.
+/// Binds an optional endpoint of the shell to a path without a rule.
 fn bind_optional(installed: &mut Installed) {
     let shell = program(installed, "shell");
     shell.contracts.push(contract("Tcp", manifest_model::ContractSide::Import));
@@ -147,7 +147,7 @@ fn a_system_manifest_with_a_fault_is_refused() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Registers and interrupts of one program are one owner's, and two instances are two.
+/// Registers and interrupts of one program have one owner, but two instances are two owners.
 #[test]
 fn two_instances_have_no_registers_in_common() {
     let mut small = installed();
@@ -157,7 +157,7 @@ fn two_instances_have_no_registers_in_common() {
     assert_eq!(found(&small), codes.map(|code| (code, place.clone())));
     let report = install::verify(&small);
     assert!(codes.iter().all(|code| report.codes().contains(code)), "{report}");
-    // Rows of the whole system are in no file.
+    // Rows of the merged system are in no file.
     assert!(!report.to_string().contains("program["), "{report}");
 }
 

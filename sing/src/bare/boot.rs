@@ -32,14 +32,14 @@ pub fn image(
     Ok(BootImage::encode(&parameters, &bytes, &kernel::symbols(repository)?))
 }
 
-/// The manifest of the program that the kernel starts.
+/// Returns the manifest of the program that the kernel starts.
 fn root_manifest(system: &[u8]) -> Option<Manifest> {
     let system = package_check::verify_system(system).ok()?;
     let packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
     packages.map(|package| package.manifest).find(|manifest| manifest.name == system.manifest.root)
 }
 
-/// Parameters that a person gave, as `NAME=VALUE`.
+/// Parses the user's parameters, as `NAME=VALUE`.
 ///
 /// # Errors
 /// One is not of this form.

@@ -34,7 +34,7 @@ impl Control {
     /// Presses the power button, once.
     ///
     /// # Errors
-    /// QEMU has gone.
+    /// QEMU has exited.
     pub fn press_power_button(&mut self) -> std::io::Result<()> {
         self.0.write_all(PRESS)
     }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Pieces of text that wait, each of some KiB at most; a busy machine may give them byte by byte.
+/// Maximum queued pieces of text, each of some KiB at most; a busy machine may write single bytes.
 const PIECES: usize = 4096;
 /// Timeout at the end for a stalled reader.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub struct DebugQueue {
 }
 
 impl DebugQueue {
-    /// A queue for a stream that may make its writer wait.
+    /// Creates a queue for a stream that may block.
     pub fn new(mut to: impl Write + Send + 'static) -> DebugQueue {
         let (pieces, queued) = sync_channel::<Vec<u8>>(PIECES);
         let written = Arc::new(AtomicU64::new(0));
@@ -47,7 +47,7 @@ impl DebugQueue {
         self.pieces.as_ref().map_or(Ok(()), |pieces| pieces.try_send(piece))
     }
 
-    /// Says how many lines are missing, once there is room.
+    /// Reports the number of dropped lines, once there is room.
     fn say_dropped(&mut self) {
         if self.dropped > 0 {
             let plural = if self.dropped == 1 { "" } else { "s" };

@@ -16,7 +16,7 @@ pub struct Disk {
     pub read_only: bool,
 }
 
-/// A disk that no other machine writes, until this is dropped.
+/// A disk locked against writes by other machines, until this is dropped.
 #[derive(Debug)]
 pub struct DiskLock {
     _file: File,
@@ -27,7 +27,7 @@ impl Disk {
     pub fn parse(given: &Path) -> Disk {
         match given.as_os_str().as_bytes().strip_suffix(b":ro") {
             Some(path) => Disk { path: OsStr::from_bytes(path).into(), read_only: true },
-            // A disk that this user may not write is still good to read.
+            // A disk that this user may not write is used read-only.
             None => Disk { path: given.into(), read_only: File::options().write(true).open(given).is_err() },
         }
     }

@@ -64,9 +64,9 @@ fn offered(arguments: &ImageArguments) -> Vec<(&'static str, String)> {
     }
 }
 
-/// The program that makes images, with all that it needs.
+/// Finds the program that builds images, with its dependencies.
 fn require_grub() -> Outcome<PathBuf> {
-    // Fedora and its relatives give it another name.
+    // Fedora and its derivatives use another name.
     let maker = match host_tools::find("grub2-mkrescue") {
         Some(maker) => maker,
         None => host_tools::require(&Tool::GRUB)?,
@@ -107,7 +107,7 @@ fn make(maker: &Path, ready: &Ready, boot_image: &[u8], output: &Path) -> Outcom
             .details(String::from_utf8_lossy(&run.stderr))
             .remedy("see what it says above"));
     }
-    // The output may lie on another disk, so that it cannot simply be moved there.
+    // The output may be on another disk, where a rename fails.
     std::fs::copy(&whole, output).map(drop).map_err(cannot)
 }
 

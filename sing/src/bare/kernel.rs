@@ -12,11 +12,11 @@ use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_if_changed};
 
-/// A kernel image without symbols is to be no larger.
+/// Maximum size of a kernel image without symbols.
 const BYTES_MAX: usize = 1 << 20;
 const PACKAGE: &str = "boot-x86-64";
 const PROGRAM: &str = "singularity-x86_64";
-/// Code lies where it is linked for; frame pointers make back traces possible.
+/// Code runs at its link address; frame pointers make back traces possible.
 const FLAGS: [&str; 2] = ["-Crelocation-model=static", "-Cforce-frame-pointers=yes"];
 /// Offsets of the section header fields in an ELF header.
 const SECTION_HEADERS_AT: usize = 40;
@@ -35,10 +35,10 @@ pub fn with_symbols(repository: &Repository) -> PathBuf {
 /// Builds the kernel.
 ///
 /// # Errors
-/// It does not build, or is no program that could be stripped.
+/// It does not build, or cannot be stripped.
 pub fn build(repository: &Repository) -> Outcome<()> {
     let mut command = cargo::command(repository);
-    // The target is named, though it is the host's own: so that the flags leave build scripts alone.
+    // The target is given, though it is the host's own, so that the flags do not apply to build scripts.
     command.args(["build", "--release", "--features", "image", "--package", PACKAGE, "--bin", PROGRAM]);
     command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
     command.arg("--target-dir").arg(repository.cargo_target());
@@ -79,7 +79,7 @@ fn strip(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(small)
 }
 
-/// Addresses and names of the kernel's functions, as [`boot_image::BootImage::encode`] wants them.
+/// Returns addresses and names of the kernel's functions, for [`boot_image::BootImage::encode`].
 ///
 /// # Errors
 /// The kernel cannot be read.

@@ -11,7 +11,7 @@ use elf::endian::LittleEndian;
 const HEADER_BYTES: usize = 64;
 const SECTION_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
-/// Names of the sections, and where each begins.
+/// Section names, and the offset of each.
 const SECTION_NAMES: &[u8] = b"\0.text\0.symtab\0.strtab\0";
 const TEXT_NAME: u32 = 1;
 const SYMTAB_NAME: u32 = 7;

@@ -1,5 +1,4 @@
-//! A bill as CycloneDX, which tools for supply chains read. Without serial number and time: the same package has the
-//! same document.
+//! A bill as CycloneDX, for supply-chain tools. Without serial number and time: the same package has the same document.
 
 use manifest_model::{Code, Manifest};
 use serde_json::{Value, json};

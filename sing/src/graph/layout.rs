@@ -30,7 +30,7 @@ struct Item {
     x: f64,
 }
 
-/// Places everything; `width_of` gives the width of a node.
+/// Computes the layout; `width_of` returns the width of a node.
 pub fn lay_out(graph: &Graph, width_of: impl Fn(usize) -> f64) -> Layout {
     let edges: Vec<(usize, usize)> = graph.edges.iter().map(|edge| (edge.importer, edge.exporter)).collect();
     let layers = layers_of(graph.nodes.len(), &edges);
@@ -53,8 +53,7 @@ pub fn lay_out(graph: &Graph, width_of: impl Fn(usize) -> f64) -> Layout {
     Layout { nodes, lines, size: (width, height) }
 }
 
-/// The layer of each node: one below its lowest importer, where lines that would close a cycle do not
-/// count.
+/// Returns the layer of each node: one below its lowest importer, ignoring lines that would close a cycle.
 fn layers_of(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut depth = vec![0; count];
     let mut state = vec![0u8; count];
@@ -74,7 +73,7 @@ fn layers_of(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     depth
 }
 
-/// Depth-first search; keeps the edges that close no cycle and the order in which nodes are finished.
+/// Depth-first search; keeps the edges that close no cycle and the post-order of nodes.
 fn visit(
     node: usize,
     edges: &[(usize, usize)],
@@ -120,8 +119,8 @@ fn rows_of(items: &[Item]) -> Vec<Vec<usize>> {
     rows
 }
 
-/// Orders each row by the mean place of its neighbours, downwards and upwards in turn, and leaves every
-/// row spread out in that order.
+/// Orders each row by the mean position of its neighbours, alternating downwards and upwards, and spreads out every row
+/// in that order.
 fn order(rows: &mut [Vec<usize>], segments: &[(usize, usize)], items: &mut [Item]) {
     for row in rows.iter() {
         spread(row, items);
@@ -139,7 +138,7 @@ fn order(rows: &mut [Vec<usize>], segments: &[(usize, usize)], items: &mut [Item
     }
 }
 
-/// Puts the items of a row side by side round zero.
+/// Places the items of a row side by side around zero.
 fn spread(row: &[usize], items: &mut [Item]) {
     let total: f64 = row.iter().map(|item| items[*item].width + GAP).sum::<f64>() - GAP;
     let mut left = -total / 2.0;
@@ -149,7 +148,7 @@ fn spread(row: &[usize], items: &mut [Item]) {
     }
 }
 
-/// The mean place of an item's neighbours, or its own when it has none.
+/// Returns the mean position of an item's neighbours, or its own if it has none.
 fn wanted(item: usize, segments: &[(usize, usize)], items: &[Item]) -> f64 {
     let neighbours = segments.iter().filter_map(|(from, to)| match item {
         _ if *from == item => Some(*to),

@@ -1,10 +1,10 @@
-//! Changes to a system after it was built: packages installed or upgraded, and programs removed. The list of changes
-//! is kept, not its result: it is replayed whenever the system is rebuilt, so that a changed source and an installed
-//! package both show in the one image that every command takes for the system.
+//! Changes to a system after it was built: packages installed or upgraded, and programs removed. The list of changes is
+//! kept, not its result: it is replayed whenever the system is rebuilt, so that both a changed source and an installed
+//! package are in the image that every command uses.
 //!
-//! Key type: [`Changes`]. They are stored in `installed/NAME` of the tool's output folder: `changes.json` and one
-//! file per package; the resulting image is `installed/NAME.system`. Deliberately not here: the verdict on a change,
-//! which is the crate `install`'s.
+//! Key type: [`Changes`]. They are stored in `installed/NAME` of the tool's output folder: `changes.json` and one file
+//! per package; the resulting image is `installed/NAME.system`. Deliberately not here: the verdict on a change, which
+//! is the crate `install`'s.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Keys: the development key, which signs what is built from the repository, and a person's own ([`store`]).
+//! Keys: the development key, which signs packages built from the repository, and the user's own ([`store`]).
 //!
-//! The development key is made on first use and stays in the output folder, so a key of one clone signs nothing that
+//! The development key is created on first use and stays in the output folder, so a key of one clone signs nothing that
 //! another trusts. Deliberately not here: signing and certifying; the crate `package-build` does that.
 
 pub mod commands;
@@ -19,10 +19,10 @@ pub fn path(repository: &Repository) -> PathBuf {
     repository.output("keys/development.key")
 }
 
-/// The seed of the development key, made now if there is none.
+/// Returns the seed of the development key, created now if there is none.
 ///
 /// # Errors
-/// The file cannot be read or made, others may read it, or it is not a key.
+/// The file cannot be read or created, others may read it, or it is not a key.
 pub fn development_seed(repository: &Repository) -> Outcome<[u8; SEED_BYTES]> {
     let path = path(repository);
     if let Some(seed) = secret::read(&path, Remedy::Delete)? {

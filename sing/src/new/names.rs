@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 /// Maximum name length of a program that still leaves room for `-contract`.
 const NAME_MAX: usize = 54;
 
-/// Words that name something else wherever a program's name is used.
+/// Words with another meaning where a program's name is used.
 const TAKEN: [(&str, &str); 5] = [
     ("the name of the system itself", manifest_model::SYSTEM_NAME),
     (
@@ -27,15 +27,15 @@ const TAKEN: [(&str, &str); 5] = [
     ),
 ];
 
-/// Modules beside which the client of a new contract uses the contract's.
+/// Modules that the client of a new contract uses beside the contract's.
 const MODULES: [&str; 1] = ["report"];
 
-/// Whether a program can have this name.
+/// Checks a program's name.
 ///
 /// # Errors
-/// Why it cannot.
+/// The reason why it is invalid.
 pub fn check_program(name: &str) -> Outcome<()> {
-    // A contract's module and type are made of the name's parts, which must all begin like identifiers.
+    // A contract's module and type are derived from the name's parts, which must all begin like identifiers.
     let is_plain = name.split('-').all(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
     if !manifest_model::is_name(name) || !is_plain || name.len() > NAME_MAX {
         return Err(Failure::new(format!("`{name}` cannot be the name of a program")).remedy(format!(
@@ -67,7 +67,7 @@ pub fn check_publisher(name: &str) -> Outcome<()> {
 /// The reason why it cannot.
 pub fn check_contract(contract: &str, module: &str, text: &str, known: &[String]) -> Outcome<()> {
     let refused = |why: String| Failure::new(why).remedy("give another name");
-    // A system has one contract of a name.
+    // Contract names are unique in a system.
     if known.iter().any(|known| known == contract) {
         return Err(refused(format!("the repository has a contract `{contract}` already")));
     }

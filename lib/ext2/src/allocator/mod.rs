@@ -120,7 +120,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
         self.allocate_beyond(change, goal, most, self.store.reserved_blocks()).await
     }
 
-    /// The same, including the reserved blocks.
+    /// As [`Allocator::allocate_blocks`], including the reserved blocks.
     pub(crate) async fn allocate_any_blocks(
         &self,
         change: &Change<S>,
@@ -205,7 +205,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
             .await
     }
 
-    /// Marks blocks as used, unless another task was faster.
+    /// Marks blocks as used, unless another task has taken them.
     async fn take_blocks(&self, change: &Change<S>, group: u32, first: usize, count: usize) -> Result<bool, Error> {
         let bits = self.geometry().group_blocks(group) as usize;
         let block = self.descriptor(group).await?.block_bitmap;
@@ -228,7 +228,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
         self.release_blocks(change, first, count).await
     }
 
-    /// Frees blocks without restriction on which.
+    /// Frees blocks without checking that a file can own them.
     pub(crate) async fn release_blocks(&self, change: &Change<S>, first: u32, count: u32) -> Result<(), Error> {
         let geometry = *self.geometry();
         let mut block = first;

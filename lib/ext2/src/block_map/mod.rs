@@ -38,7 +38,7 @@ impl Run {
     }
 }
 
-/// A leaf table and its block; an absent one has block 0 and stands for a hole of a whole window.
+/// A leaf table and its block; an absent one has block 0 and is a hole of a whole window.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     block: u32,
@@ -61,7 +61,7 @@ impl Steps {
     fn new(logical: u64, per_block: u64) -> Steps {
         let beyond = logical.saturating_sub(DIRECT_BLOCKS as u64);
         let (window, within) = (beyond / per_block, (beyond % per_block) as usize);
-        // Each place is smaller than a table, but for sizes that no inode has, and that no table has a place for.
+        // Each index is smaller than a table, except for sizes beyond the maximum, which no table covers.
         if window == 0 {
             Steps { slot: DIRECT_BLOCKS, places: [within, 0, 0], depth: 1 }
         } else if window <= per_block {
@@ -136,7 +136,7 @@ impl<S: BlockSource> BlockMap<S> {
         }
     }
 
-    /// The same if no table has to be read; `None` otherwise.
+    /// As [`BlockMap::run`], if no table has to be read; `None` otherwise.
     pub(crate) fn cached_run(&self, inode: &Inode, logical: u64, most: u64) -> Option<Result<Run, Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let numbers = &inode.blocks[logical as usize..DIRECT_BLOCKS];

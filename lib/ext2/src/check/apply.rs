@@ -26,19 +26,19 @@ use block_source::BlockSource;
 enum Stage {
     New,
     InPlace,
-    /// By its distance from the end of the list of orphans.
+    /// Distance from the end of the orphan list.
     Orphan(u32),
     Journal,
     Superblock,
 }
 
-/// Bytes of the disk that change later than the sector in which they lie.
+/// Bytes of the disk that change later than the rest of their sector.
 pub(super) struct Held {
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// In which order changes are written.
+/// Order of the writes.
 pub(super) struct Order<'a> {
     pub(super) block_bytes: u64,
     /// Blocks that were free.
@@ -50,13 +50,13 @@ pub(super) struct Order<'a> {
     pub(super) orphans: Vec<u64>,
     /// First block of the journal, which is emptied after everything else it held is in place.
     pub(super) journal: Option<u64>,
-    /// The inode of a journal that is gone after it was replayed; it stays until the superblock no longer names it.
+    /// Inode of a replayed journal that is removed; it stays until the superblock no longer refers to it.
     pub(super) held: Option<Held>,
-    /// The superblock as it will be, but not clean.
+    /// The final superblock, but not marked clean.
     pub(super) unsettled: Vec<u8>,
 }
 
-/// Sectors next to each other that are written at once.
+/// Adjacent sectors written at once.
 struct Run {
     stage: Stage,
     offset: u64,
@@ -64,7 +64,7 @@ struct Run {
 }
 
 impl<S: BlockSource> Device<'_, S> {
-    /// Writes all changes, or none of them.
+    /// Writes all changes or none.
     pub(super) async fn apply(&mut self, order: &Order<'_>) -> Result<(), CheckError> {
         if self.overlay.is_empty() {
             return Ok(());
@@ -104,7 +104,7 @@ impl<S: BlockSource> Device<'_, S> {
         self.flush().await
     }
 
-    /// Takes a journal's inode away: the superblock first, then the inode.
+    /// Removes a journal's inode: the superblock first, then the inode.
     async fn release(&mut self, order: &Order<'_>) -> Result<(), CheckError> {
         let Some(held) = &order.held else { return Ok(()) };
         self.patch_disk(OFFSET, &order.unsettled).await?;
@@ -113,7 +113,7 @@ impl<S: BlockSource> Device<'_, S> {
         self.flush().await
     }
 
-    /// Writes bytes to the disk that are no whole sectors.
+    /// Writes bytes to the disk that are not whole sectors.
     async fn patch_disk(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let start = offset / piece_bytes * piece_bytes;
@@ -180,7 +180,7 @@ impl<S: BlockSource> Device<'_, S> {
         Ok(runs)
     }
 
-    /// Writes a run's new content, and keeps its old content in its place.
+    /// Writes a run's new content, and keeps the old content in memory instead.
     async fn exchange(&mut self, run: &Run, held: Option<&Held>) -> Result<(), CheckError> {
         let before = self.read_disk(run.offset, run.bytes).await?;
         let mut after = self.read(run.offset, run.bytes).await?;

@@ -1,5 +1,5 @@
-//! Extended attributes: in a block that several inodes may use, or in the inode itself. They are not changed here,
-//! only taken away where they are damaged.
+//! Extended attributes, in a block that several inodes may use, or in the inode itself. They are never modified here,
+//! only removed if damaged.
 
 use alloc::vec::Vec;
 
@@ -71,7 +71,7 @@ pub(super) fn are_inline_sound(bytes: &[u8]) -> bool {
     are_sound(bytes, Place::Inode)
 }
 
-/// Whether entries and values lie in the bytes, apart from each other, and have the right hashes.
+/// Returns whether entries and values lie in the bytes without overlap, with correct hashes.
 fn are_sound(bytes: &[u8], place: Place) -> bool {
     attributes::entries(bytes, place).is_some_and(|entries| entries.iter().all(|entry| entry.has_right_hash(place)))
 }

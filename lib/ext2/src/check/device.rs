@@ -32,7 +32,7 @@ struct Line<B> {
 pub(super) struct Device<'a, S: BlockSource> {
     source: &'a S,
     lines: Vec<Line<S::Buffer>>,
-    /// Counts uses of lines; the line with the least was not used for the longest time.
+    /// Use counter; the line with the least value is the least recently used.
     clock: u64,
     pub(super) overlay: Overlay,
     /// Buffer for writes.
@@ -58,7 +58,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         self.source.now_s()
     }
 
-    /// Reads `bytes` bytes from `offset` on, both multiples of 512, lying in one line, with the changes.
+    /// Reads `bytes` bytes from `offset` on, both multiples of 512 and within one line, with the changes.
     pub(super) async fn read(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
         let mut content = self.read_disk(offset, bytes).await?;
         if self.overlay.is_empty() {
@@ -84,7 +84,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(content)
     }
 
-    /// Changes bytes at `offset`, a multiple of 512 as their number is, lying in one line.
+    /// Changes bytes at `offset`; offset and length are multiples of 512 and within one line.
     pub(super) async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let start = offset / piece_bytes * piece_bytes;
@@ -101,7 +101,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(())
     }
 
-    /// Counts the sectors of these bytes among the changes, so that they are written although they are as before.
+    /// Adds the sectors of these bytes to the changes, so that they are written although unchanged.
     pub(super) async fn rewrite(&mut self, offset: u64, bytes: usize) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let start = offset / piece_bytes * piece_bytes;
@@ -137,7 +137,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
             Some(position) => position,
             None => match self.load(number).await? {
                 Some(position) => position,
-                // The page as a whole cannot be read, but perhaps the part that is wanted.
+                // The whole page cannot be read, but perhaps the requested part.
                 None => return self.read_alone(offset, bytes).await,
             },
         };
@@ -157,7 +157,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(())
     }
 
-    /// Writes whole sectors to the disk, lying in one line.
+    /// Writes whole sectors to the disk, within one line.
     pub(super) async fn write_disk(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
         let failed = |error| CheckError::Write(offset, error);
         self.prepare_writing()?;

@@ -15,21 +15,21 @@ pub enum CheckError {
     Write(u64, DiskError),
     /// The disk is read-only, but a repair is needed.
     ReadOnly,
-    /// There is no volume that can be checked.
+    /// There is no supported volume.
     Volume(FormatError),
     /// The volume has features that the checker does not support: flags of
     /// [`READ_ONLY_COMPATIBLE`](crate::format::features::READ_ONLY_COMPATIBLE).
     Features(u32),
-    /// The same: flags of [`COMPATIBLE`](crate::format::features::COMPATIBLE).
+    /// As `Features`: flags of [`COMPATIBLE`](crate::format::features::COMPATIBLE).
     OtherFeatures(u32),
-    /// The superblock contradicts itself in this number, and no backup of it is better.
+    /// The superblock is inconsistent in this number, and no backup has a better one.
     Superblock {
         /// Name of the field.
         field: &'static str,
         /// Its value on disk.
         says: u64,
     },
-    /// There is no superblock, but the signature of something else.
+    /// There is no superblock, but the signature of other content.
     Foreign {
         /// Kind of the other content, with its article.
         kind: &'static str,

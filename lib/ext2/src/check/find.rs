@@ -21,7 +21,7 @@ use block_source::BlockSource;
 
 /// Groups searched for backups: those that have one on every volume with more than one group.
 const BACKUP_GROUPS: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
-/// The largest `log_block_size` that a volume of Linux has: blocks of 64 KiB.
+/// The largest `log_block_size` of Linux: blocks of 64 KiB.
 const LARGEST_LOG_BLOCK_SIZE: u32 = 6;
 
 /// The superblock to work with.
@@ -30,7 +30,7 @@ pub(super) struct Found {
     pub(super) volume: Volume,
     /// Block of the backup it was restored from, if the primary one is unusable.
     pub(super) backup: Option<u64>,
-    /// Whether only the inode size is from there.
+    /// Whether only the inode size comes from there.
     pub(super) inode_size_only: bool,
 }
 
@@ -40,7 +40,7 @@ impl Found {
     }
 }
 
-/// A superblock at a place where a backup of its volume would be.
+/// A superblock at the location of a backup of its volume.
 struct Candidate {
     block: u64,
     bytes: Vec<u8>,
@@ -117,7 +117,7 @@ async fn without_magic<S: BlockSource>(
     }
 }
 
-/// Sanity check of fields that every superblock has. Random bytes hardly ever pass.
+/// Sanity check of fields that every superblock has. Random bytes almost never pass.
 fn is_plausible(bytes: &[u8]) -> bool {
     read_u16(bytes, field::STATE) <= 7
         && read_u32(bytes, field::REVISION) <= 1

@@ -1,4 +1,4 @@
-//! Group descriptors: where bitmaps and inode tables are.
+//! Group descriptors: locations of bitmaps and inode tables.
 
 use super::bits::filled;
 use super::state::Checker;
@@ -7,7 +7,7 @@ use crate::format::group::{self, GroupDescriptor, field};
 use crate::format::{read_u16, read_u32, write_u16, write_u32};
 use block_source::BlockSource;
 
-/// Fields of descriptors of volumes with checksums, which ext2 does not have: flags and unused inodes.
+/// Descriptor fields of volumes with checksums, which ext2 does not have: flags and unused inodes.
 const FLAGS: usize = 18;
 const UNUSED_INODES: usize = 28;
 
@@ -36,7 +36,7 @@ impl<S: BlockSource> Checker<'_, S> {
         &self.descriptors[group as usize * group::BYTES..][..group::BYTES]
     }
 
-    /// Reads the descriptors, corrects those with impossible places, and marks the blocks that they name.
+    /// Reads the descriptors, corrects impossible locations, and marks the blocks of the metadata.
     pub(super) async fn check_groups(&mut self) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         self.descriptors = filled(0, 0)?;
@@ -93,7 +93,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut backup = None;
         for copy in (1..geometry.groups).filter(|&copy| geometry.has_superblock(copy)).take(3) {
             let in_copy = self.places_in_copy(copy, group).await?;
-            // These are never moved; a backup with the default places was not changed by accident.
+            // Metadata is never moved; a backup with the default locations is intact.
             if in_copy == usual || backup.is_none() && self.can_be(group, in_copy) {
                 backup = Some(in_copy);
             }

@@ -67,7 +67,7 @@ impl<S: BlockSource> Checker<'_, S> {
             if (recover || inode != 0 || elsewhere) && self.report(fault).await? {
                 self.forget_journal().await?;
             } else if inode == JOURNAL_INODE {
-                // It stays, and so do its blocks.
+                // It is kept, and so are its blocks.
                 self.journal = JOURNAL_INODE;
             }
             return Ok(false);
@@ -81,7 +81,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let log = match found {
             Ok(journal) if recover => self.read_log(&journal).await?.map(|log| (journal, Some(log))),
             Ok(journal) => Some((journal, None)),
-            // It is not damaged, but for others.
+            // It is intact, but unsupported here.
             Err(Refusal::Features(flags)) if recover => {
                 return Err(CheckError::Volume(FormatError::Journal(JournalProblem::Features(flags))));
             }
@@ -125,9 +125,9 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(parsed.map(|says| Journal { blocks, says }))
     }
 
-    /// The journal's blocks; none if one of them is metadata.
+    /// Returns the journal's blocks; none if one of them is metadata.
     async fn journal_blocks(&mut self, node: &Node) -> Result<Vec<(u64, u32)>, CheckError> {
-        // Three levels would be a journal larger than there are.
+        // Three levels would exceed the maximum size of a journal.
         if node.numbers()[14] != 0 {
             return Ok(Vec::new());
         }
@@ -239,7 +239,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.write_superblock().await
     }
 
-    /// Makes the superblock speak of no journal on another disk.
+    /// Removes the external journal from the superblock.
     fn forget_elsewhere(&mut self) {
         write_u32(&mut self.superblock, field::JOURNAL_DEVICE, 0);
         self.superblock[field::JOURNAL_UUID..field::JOURNAL_UUID + 16].fill(0);

@@ -1,4 +1,4 @@
-//! Counts of names, and inodes that have none.
+//! Link counts, and inodes without links.
 
 use super::state::{Checker, known};
 use super::superblock::feature;

@@ -1,4 +1,4 @@
-//! Programs that require others.
+//! Checks of requirements between programs.
 
 use alloc::format;
 use alloc::string::String;
@@ -42,7 +42,7 @@ pub fn findings(installed: &Installed) -> Vec<Finding> {
 
 /// Returns the cycle of requirements through a program, if there is one.
 fn circle(installed: &Installed, start: &str) -> Option<Vec<String>> {
-    // Each program is entered once, with the one it was reached from.
+    // Each program is added once, with its predecessor.
     let mut reached: Vec<(&str, Option<usize>)> = Vec::from([(start, None)]);
     let mut at = 0;
     while at < reached.len() {

@@ -16,9 +16,9 @@ use crate::report::Finding;
 
 /// The longest list of a manifest.
 pub const LIST_MAX: usize = 256;
-/// The longest summary, in bytes.
+/// Maximum length of a summary, in bytes.
 const SUMMARY_MAX: usize = 200;
-/// The longest time of a restart, in milliseconds.
+/// Maximum restart time, in milliseconds.
 const TIME_MAX_MS: u32 = 3_600_000;
 /// The contract through which a directory hands clients over.
 const PROVIDER_CONTRACT: &str = "ServiceProvider";
@@ -54,7 +54,7 @@ impl Check<'_> {
         self.findings.push(Finding::new(code, &self.manifest.name, what, remedy).at(at.0, at.1));
     }
 
-    /// With a second place, which explains the first.
+    /// Adds a finding with a second, explanatory place.
     fn refuse_two(
         &mut self,
         code: Code,
@@ -111,7 +111,7 @@ impl Check<'_> {
         }
     }
 
-    /// The automata that can be read, by contract.
+    /// Returns the readable automata, by contract.
     fn contracts(&mut self) -> Vec<Option<Automaton>> {
         let mut automata = Vec::new();
         for (index, contract) in self.manifest.contracts.iter().enumerate() {
@@ -250,13 +250,13 @@ impl Check<'_> {
                 let list = format!("`{key}` of the device `{name}`");
                 self.findings.extend(long_list(&self.manifest.name, &list, length, field(key)));
             }
-            // Two devices of one program may be two views of the same registers; one device has each once.
+            // Two devices of one program may be views of the same registers; one device has each once.
             self.ranges("ports", &device.ports, PORTS_END, field("ports"));
             self.ranges("memory", &device.memory, MEMORY_END, field("memory"));
         }
     }
 
-    /// The ranges of a device; `end` is the first address that there is not.
+    /// Checks the ranges of a device; `end` is the first address past the maximum.
     fn ranges(&mut self, kind: &str, ranges: &[AddressRange], end: u64, field: Field) {
         for (index, range) in ranges.iter().enumerate() {
             if !range.is_within(end) {
@@ -294,7 +294,7 @@ impl Check<'_> {
                 self.refuse_two(Code::ProvideContract, what, remedy_for_side(Side::Exporter), [at, listed]);
                 continue;
             }
-            // The n-th path's clients come through the n-th slot of this sort.
+            // The n-th path's clients arrive at the n-th slot of this kind.
             let takes_clients = |slot: &EndpointSlot| {
                 let name = manifest.contracts.get(usize::from(slot.contract)).map(|contract| contract.name.as_str());
                 slot.side == Side::Exporter
@@ -328,7 +328,7 @@ impl Check<'_> {
         }
     }
 
-    /// People read these on a terminal, which control characters could make show something else.
+    /// These are shown on terminals, where control characters could falsify the output.
     fn texts(&mut self) {
         let manifest = self.manifest;
         let summary = Field::of("program", "summary");
@@ -564,7 +564,7 @@ fn is_contract_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Whether a program that lists a contract so handles this end.
+/// Returns whether a program that lists a contract for this side handles this end.
 pub(crate) fn handles(listed: ContractSide, end: Side) -> bool {
     match end {
         Side::Importer => listed != ContractSide::Export,

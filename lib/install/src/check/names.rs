@@ -1,4 +1,4 @@
-//! Names that are taken for others.
+//! Look-alike names.
 
 use alloc::format;
 use alloc::string::String;
@@ -28,7 +28,7 @@ fn skeleton(name: &str) -> String {
     letters.replace("rn", "m").replace("vv", "w").replace("cl", "d").replace('-', "")
 }
 
-/// Whether one name becomes the other when one letter is changed, added or taken out, or two neighbours are swapped.
+/// Returns whether the names differ by one edit: a letter changed, added or removed, or two adjacent ones swapped.
 fn one_edit_apart(one: &str, other: &str) -> bool {
     let (short, long) =
         if one.len() <= other.len() { (one.as_bytes(), other.as_bytes()) } else { (other.as_bytes(), one.as_bytes()) };
@@ -45,7 +45,7 @@ fn one_edit_apart(one: &str, other: &str) -> bool {
     }
 }
 
-/// Why one name may be taken for the other, if it may.
+/// Returns the reason why one name may be confused with the other, if any.
 fn likeness(one: &str, other: &str) -> Option<&'static str> {
     if one == other {
         return None;
@@ -127,7 +127,7 @@ pub fn nearest<'i>(installed: &'i Installed, name: &str) -> Option<&'i str> {
     names.find(|other| likeness(name, other).is_some())
 }
 
-/// An installed program of another publisher that is called nearly the same: worth a line.
+/// Returns an installed program of another publisher with a similar name, for a note.
 pub fn similar<'i>(installed: &'i Installed, program: &Program) -> Option<&'i str> {
     let manifest = &program.manifest;
     let mut others = installed.programs.iter().filter(|other| other.manifest.publisher != manifest.publisher);

@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::field::Field;
 use crate::report::Finding;
 
-/// All that two of the system have.
+/// Returns all conflicts in the system.
 pub(crate) fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, manifest) in programs.iter().enumerate() {
@@ -102,7 +102,7 @@ fn shared_with_itself(system: &SystemManifest, manifest: &Manifest) -> Vec<Findi
     findings
 }
 
-/// Devices that are found by their names.
+/// Checks devices that are identified by name.
 fn devices(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut taken: Vec<(&str, &str, Field)> = Vec::new();

@@ -54,7 +54,7 @@ impl<'a> Check<'a> {
         self.installed.programs.iter().map(|program| &program.manifest)
     }
 
-    /// Every package is of a program that the system names, and of each there is one.
+    /// Every package is of a program named by the system, and each of these has one.
     fn programs(&mut self) {
         let installed = self.installed;
         let named = installed.system.programs();

@@ -18,7 +18,7 @@ use crate::field::Field;
 use crate::reach::Who;
 use crate::report::Finding;
 
-/// All that is wrong with the system manifest over the manifests of its programs. Places are fields of the system as a
+/// Returns all faults of the system manifest over the manifests of its programs. Places are fields of the system as a
 /// whole: `program[1]` is the second of [`SystemManifest::instances`], `devices[0]` of it the first device of its
 /// program.
 pub fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding> {
@@ -32,7 +32,7 @@ pub fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding>
     check.findings
 }
 
-/// Promises that cannot be read, of the system of this name.
+/// Returns findings for invalid promises of the system of this name.
 pub(crate) fn promises(denies: &[Deny], system: &str) -> Vec<Finding> {
     let rows = denies.iter().enumerate();
     let promise = |(row, deny): (usize, &Deny)| {
@@ -103,7 +103,7 @@ pub(crate) fn other_version(subject: &str, provider: &Manifest, contract: &Contr
     Some(Finding::new(Code::OtherContractVersion, subject, what, "build both with the same version"))
 }
 
-/// No rule lets an endpoint of the subject, which runs the program, be bound.
+/// A finding for an endpoint of the subject, which runs the program, that no rule permits to be bound.
 pub(crate) fn bind_refused(subject: &str, manifest: &Manifest, slot: &EndpointSlot, path: &str) -> Finding {
     let principal = manifest.principal();
     let what = format!(
@@ -174,7 +174,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The instances that one starts after, under a key.
+    /// Resolves the instances that must start before this one, under a key.
     fn needed(&mut self, row: usize, instance: &Instance, key: &'static str, needed: &[String]) {
         let field = Field::row("program", row, key);
         let list = format!("`{key}` of the instance `{}`", instance.name);

@@ -30,7 +30,7 @@ pub struct Telling<'a> {
 /// Steps by which a channel comes about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// The steps, the last one last.
+    /// The steps, in order.
     pub steps: Vec<String>,
     /// The programs that take part.
     pub programs: Vec<usize>,
@@ -56,7 +56,7 @@ struct Move {
 }
 
 impl<'a> Telling<'a> {
-    /// Tells of a channel of the contract between two holders.
+    /// Explains a channel of the contract between two holders.
     pub fn chain(
         installed: &'a Installed,
         world: &'a World,

@@ -21,11 +21,11 @@ use crate::reach::world::{Bound, Origin, Service, World};
 pub struct Flows {
     /// By contract: channels, from the holder of the importing end to that of the exporting end.
     pub links: Vec<Grid>,
-    /// By end and contract: from whom to whom that end may pass, in one step.
+    /// By end and contract: pairs of holders between which that end may pass in one step.
     steps: [Vec<Grid>; 2],
     /// By end: the same for endpoints of any contract.
     any: [Grid; 2],
-    /// By end and contract: from whom to whom it may pass, in any number of steps.
+    /// By end and contract: pairs of holders between which it may pass in any number of steps.
     reach: [Vec<Vec<Set>>; 2],
     /// By end and contract: holders that can have that end of some channel.
     held: [Vec<Set>; 2],
@@ -82,12 +82,12 @@ impl Flows {
         }
     }
 
-    /// Whom an end that the holder has may come to, itself included.
+    /// Returns the holders that an end of the holder may reach, itself included.
     pub fn reached(&self, contract: usize, side: Side, holder: usize) -> &Set {
         &self.reach[end(side)][contract][holder]
     }
 
-    /// The round in which an end was found to pass from one holder to another in one step.
+    /// Returns the round in which an end was found to pass from one holder to another in one step.
     pub fn step_found_in(&self, contract: usize, side: Side, from: usize, to: usize) -> Option<u16> {
         let own = self.steps[end(side)][contract].found_in(from, to);
         let any = self.any[end(side)].found_in(from, to);
@@ -99,7 +99,7 @@ impl Flows {
         self.rules.contains(&rule)
     }
 
-    /// Whether a channel of the contract can be in the state.
+    /// Returns whether a channel of the contract can be in the state.
     pub fn comes_to(&self, contract: usize, state: usize) -> bool {
         self.states[contract].get(state).copied().unwrap_or(false)
     }
@@ -110,7 +110,7 @@ impl Flows {
         (0..protocol.states()).any(|state| self.comes_to(contract, state) && protocol.next(state, message).is_some())
     }
 
-    /// Whether the holder can have an endpoint that a message carries.
+    /// Returns whether the holder can have an endpoint that a message carries.
     fn has(&self, world: &World, movable: &[Set; 2], holder: usize, argument: &Argument) -> bool {
         match (argument.contract, argument.state) {
             (Wanted::Known(contract), _) => self.has_of(world, holder, contract, argument),
@@ -126,7 +126,7 @@ impl Flows {
         self.holds(holder, contract, argument.side) && self.is_movable(world, contract, argument)
     }
 
-    /// Whether the holder can have that end of some channel.
+    /// Returns whether the holder can have that end of some channel.
     pub fn holds(&self, holder: usize, contract: usize, side: Side) -> bool {
         self.held[end(side)][contract].has(holder)
     }
@@ -333,13 +333,14 @@ impl Flows {
         grew
     }
 
-    /// Whether the namespace can have a channel to a provider, or is one itself, or the root is.
+    /// Returns whether the namespace can have a channel to a provider, or either the namespace or the root is the
+    /// provider.
     fn is_registered(&self, world: &World, namespace: usize, provider: usize) -> bool {
         let has_channel = |contract: usize| self.links[contract].has(namespace, provider);
         world.holders[provider].is_trusted || world.provider.is_none_or(has_channel)
     }
 
-    /// The namespace hands a client to a provider of these contracts.
+    /// Lets the namespace hand a client to a provider of these contracts.
     fn hand(&mut self, world: &World, client: usize, provider: usize, contracts: &[usize]) -> bool {
         let mut grew = false;
         for &contract in contracts.iter().filter(|_| self.rules.contains(&Rule::Bind)) {
@@ -354,7 +355,7 @@ impl Flows {
         grew
     }
 
-    /// A provider, and all to whom the end may come at which it is handed clients.
+    /// Returns a provider, and all holders that may get the end at which it is handed clients.
     pub fn successors(&self, world: &World, provider: usize) -> Vec<usize> {
         match world.provider.filter(|_| self.follows(Rule::Succeed)) {
             Some(contract) => self.reached(contract, Side::Exporter, provider).iter().collect(),
@@ -371,7 +372,7 @@ impl Flows {
     }
 }
 
-/// Whether a folder is in this state after a request with an endpoint of any contract, or of a provider.
+/// Returns whether a folder is in this state after a request with an endpoint of any contract, or of a provider.
 pub fn is_asked(world: &World, directory: usize, state: usize) -> bool {
     let protocol = &world.protocols[directory];
     let carries = |message: &Message| message.sender == Side::Importer && !message.arguments.is_empty();

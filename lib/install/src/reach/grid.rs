@@ -20,7 +20,7 @@ impl Set {
         Set { words: vec![0; count.div_ceil(WORD_BITS)] }
     }
 
-    /// Whether the holder is one of them.
+    /// Returns whether the holder is a member.
     pub fn has(&self, holder: usize) -> bool {
         bit(&self.words, holder)
     }
@@ -63,17 +63,17 @@ impl Grid {
         self.rows.get(from).is_some_and(|row| row.has(to))
     }
 
-    /// All that a holder is paired with.
+    /// Returns the holders paired with `from`.
     pub fn row(&self, from: usize) -> &Set {
         &self.rows[from]
     }
 
-    /// All that are paired with a holder.
+    /// Returns the holders that `to` is paired with.
     pub fn column(&self, to: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.count).filter(move |&from| self.has(from, to))
     }
 
-    /// The round in which the pair was found; `None` where it is not there.
+    /// Returns the round in which the pair was found; `None` if it is absent.
     pub fn found_in(&self, from: usize, to: usize) -> Option<u16> {
         let is_there = self.has(from, to);
         is_there.then(|| self.found_in.get(from * self.count + to).copied().unwrap_or(0))
@@ -110,7 +110,7 @@ impl Grid {
         self.found_in.is_empty()
     }
 
-    /// For each holder, itself and all that a chain of pairs, or of those of another relation, leads to.
+    /// Returns the reflexive transitive closure of the pairs, together with those of another relation.
     pub fn closed_with(&self, other: Option<&[Set]>) -> Vec<Set> {
         let mut reach = self.rows.clone();
         for (holder, row) in reach.iter_mut().enumerate() {

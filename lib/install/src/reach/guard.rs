@@ -68,7 +68,7 @@ impl<'a> Guard<'a> {
         Guard { world, flows, service, direct, family, binders, given, servers }
     }
 
-    /// A channel by which processes of a program come to the service; none where the program serves it itself.
+    /// Returns a channel by which processes of a program reach the service; `None` if the program serves it itself.
     pub fn found(&self, program: usize) -> Option<Found> {
         if program == self.service.program {
             return None;

@@ -31,7 +31,7 @@ use crate::reach::flows::Flows;
 use crate::reach::guard::{Found, Guard};
 use crate::reach::world::{Service, World};
 
-/// Contracts that lead to something people ask about by a name.
+/// Contracts that give access to common kinds of resources.
 const GROUPS: &[(&str, &[&str])] = &[
     ("the network", &["Tcp", "Udp", "Dns", "NicDevice", "IpConfiguration"]),
     ("files", &["File", "FileSystem", "VolumeManager"]),
@@ -80,11 +80,11 @@ pub struct Reached {
     pub provider: String,
     /// Steps by which it comes about, in order.
     pub chain: Vec<String>,
-    /// Other programs that take part in that.
+    /// Other programs that take part in this.
     pub helpers: Vec<String>,
 }
 
-/// Whether something that people ask about is in reach.
+/// Whether a common kind of resource is in reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its common name.
@@ -101,7 +101,7 @@ impl<'a> Map<'a> {
         Map::by(installed, Rule::ALL)
     }
 
-    /// The channels that there would be if endpoints moved in these ways alone. Tests show by it that each is needed.
+    /// Returns the channels that can come about under these rules alone. Tests use it to show that each rule is needed.
     pub fn by(installed: &'a Installed, rules: &[Rule]) -> Map<'a> {
         let mut world = World::of(installed);
         let flows = Flows::of(&mut world, rules);
@@ -123,7 +123,7 @@ impl<'a> Map<'a> {
         self.flows.links[contract].has(importer, exporter)
     }
 
-    /// Whether a path is registered by programs while the system runs.
+    /// Returns whether programs register a path at run time.
     pub(crate) fn is_registered(&self, path: &str) -> bool {
         let mut registered = self.world.services.iter().filter(|service| service.contract.is_none());
         registered.any(|service| paths_meet(&service.path, path))
@@ -256,8 +256,8 @@ impl<'a> Map<'a> {
         Group { name, places, chain: self.way_to_members(program, &services, &members) }
     }
 
-    /// The same for services that are one of a group: their channels of other contracts do not count, and channels to
-    /// others that export a contract of it do.
+    /// As `way_to` for services of one group: their channels of other contracts do not count, and channels to other
+    /// exporters of a contract of it do.
     fn way_to_members(&self, program: usize, services: &[&Service], members: &[usize]) -> Option<Vec<String>> {
         self.way_by(program, |program| {
             let guards = services.iter().filter_map(|service| {
@@ -324,7 +324,7 @@ pub enum Started {
 }
 
 impl Reach {
-    /// The paths that it can bind, each once.
+    /// Returns the paths that it can bind, without duplicates.
     pub fn paths(&self) -> Vec<&str> {
         let mut paths: Vec<&str> = self.reached.iter().filter_map(|reached| reached.path.as_deref()).collect();
         paths.dedup();

@@ -1,4 +1,4 @@
-//! Rules and promises as sets: whether two have something in common.
+//! Rules and promises as sets: whether two intersect.
 
 use alloc::string::String;
 use alloc::vec;
@@ -32,11 +32,11 @@ fn letters(pattern: &str) -> Vec<Letter> {
     out
 }
 
-/// Whether some path is matched by both patterns. Takes time in proportion to the product of their lengths.
+/// Returns whether some path matches both patterns. The time is proportional to the product of their lengths.
 pub fn paths_meet(left: &str, right: &str) -> bool {
     let (left, right) = (letters(left), letters(right));
     let width = right.len() + 1;
-    // For each pair of places, whether the rests of both patterns have something in common.
+    // For each pair of positions, whether the rests of both patterns intersect.
     let mut meet = vec![false; (left.len() + 1) * width];
     for at in (0..=left.len()).rev() {
         for other in (0..=right.len()).rev() {

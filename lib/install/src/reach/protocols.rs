@@ -42,7 +42,7 @@ pub struct Argument {
     pub contract: Wanted,
     /// Which end it is.
     pub side: Side,
-    /// The state that it is in; `None`: any in which it can be moved.
+    /// Its state; `None`: any in which it can be moved.
     pub state: Option<usize>,
 }
 
@@ -58,8 +58,8 @@ pub enum Wanted {
 }
 
 impl Protocol {
-    /// The contracts that programs of the system list. The first of a name counts: the kernel runs none that lists
-    /// another under that name.
+    /// Returns the contracts that programs of the system list. The first of a name is used: the kernel never has two of
+    /// a name at once.
     pub fn all(installed: &Installed) -> Vec<Protocol> {
         let mut automata: Vec<(String, Option<Automaton>)> = Vec::new();
         for used in installed.programs.iter().flat_map(|program| &program.manifest.contracts) {
@@ -105,7 +105,7 @@ impl Protocol {
         self.next.len()
     }
 
-    /// The state after a message; `None` where it cannot be sent.
+    /// Returns the state after a message; `None` if it cannot be sent.
     pub fn next(&self, state: usize, message: usize) -> Option<usize> {
         *self.next.get(state)?.get(message)?
     }

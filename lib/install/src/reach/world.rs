@@ -25,7 +25,7 @@ const DIRECTORY: &str = "Directory";
 /// The contract over which the namespace hands clients to a provider.
 const PROVIDER: &str = "ServiceProvider";
 
-/// The processes of a program that start in the same way.
+/// Processes of a program that start in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The program, by its index in [`Installed::programs`].
@@ -113,7 +113,7 @@ pub struct World {
     pub holders: Vec<Holder>,
     /// Services.
     pub services: Vec<Service>,
-    /// By contract: its channels at their beginning.
+    /// By contract: its channels in their initial state.
     pub seeds: Vec<Vec<Seed>>,
     /// Contract of folders, if any program lists it.
     pub directory: Option<usize>,
@@ -147,7 +147,7 @@ impl World {
         self.protocols.iter().position(|protocol| protocol.name == name)
     }
 
-    /// The processes of a program: those that the root starts, or those that others start.
+    /// Returns the processes of a program: those started by the root, or those started by others.
     pub fn holder(&self, program: usize, is_boot: bool) -> Option<usize> {
         self.holders.iter().position(|holder| holder.program == program && holder.is_boot == is_boot)
     }
@@ -158,7 +158,7 @@ impl World {
         numbered.filter(move |(_, holder)| holder.program == program).map(|(index, _)| index)
     }
 
-    /// Whether the rules let a holder bind something at the service, or below it.
+    /// Returns whether the rules let a holder bind any path at the service, or below it.
     pub fn may_bind(&self, holder: usize, service: &Service) -> bool {
         let is_folder = service.path != "/" && (service.contract.is_none() || service.contract == self.directory);
         // The provider of a folder may open everything below it.
@@ -188,7 +188,7 @@ impl World {
         let binds = installed.system.binds.iter();
         let binds: Vec<(Who, &str)> = binds.map(|bind| (Who::read(&bind.who), bind.path.as_str())).collect();
         for (program, manifest) in installed.programs.iter().map(|program| &program.manifest).enumerate() {
-            // A script is run by the shell, in the shell's own process or another shell.
+            // A script is run by the shell, in this process or another shell.
             if matches!(manifest.code, ProgramCode::Script { .. }) {
                 continue;
             }

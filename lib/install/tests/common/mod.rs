@@ -38,7 +38,7 @@ fn carried(contract: &str) -> &'static [(&'static str, Direction, &'static str, 
     }
 }
 
-/// `state READY: one { Say? -> Said! -> READY; }` and a state OVER; endpoints go with further messages.
+/// `state READY: one { Say? -> Said! -> READY; }` and a state OVER; endpoints are carried by further messages.
 pub fn automaton(name: &str) -> Automaton {
     let message = |name: &str, direction, endpoints| MessageShape {
         name: name.into(),
@@ -238,7 +238,7 @@ pub fn system() -> SystemManifest {
     }
 }
 
-/// The small system, as if all of it were signed.
+/// The small system, treated as completely signed.
 pub fn installed() -> Installed {
     let programs = manifests().into_iter().map(|manifest| Program { manifest, key: key().public() }).collect();
     Installed { system: system(), programs }

@@ -84,7 +84,7 @@ fn scripts_only(issuer: u8, key: u8, may: May) -> Certificate {
     package_build::issue_certificate(&secret(issuer), public(key), grant, 13).expect("a name of a publisher")
 }
 
-/// The small system, which believes ROOT of publishers that begin with `singular`, and its own key.
+/// The small system, which trusts ROOT for publishers that begin with `singular`, and its own key.
 fn trusting(change: impl Fn(&mut Trust)) -> install::Installed {
     let mut system = installed();
     for publishers in ["singularity", "singular-*"] {

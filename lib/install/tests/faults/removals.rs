@@ -14,7 +14,7 @@ use crate::Deed;
 use crate::common::*;
 use crate::systems::{broken_images, change, requires, with_program};
 
-/// A program that is to be taken out, and must stay.
+/// A removal that must be refused.
 pub struct Removal {
     /// Description of the fault, for failed tests.
     pub fault: &'static str,
@@ -109,7 +109,7 @@ fn with_clock() -> Installed {
     system
 }
 
-/// That, with another program that exports the same.
+/// As `with_clock`, with another program that exports the same.
 fn with_spare_clock() -> Installed {
     with_program(with_clock(), program("spare", &[("Clock", Export)]))
 }
@@ -122,7 +122,7 @@ fn bound_to_clock(name: &str) -> Manifest {
     with_slot(user(name, &[("Clock", Import)]), "time", "Clock", Side::Importer, path("/service/clock"))
 }
 
-/// One program that others need in one way.
+/// A program that other programs need in one way.
 fn needed_by_programs() -> Vec<Removal> {
     let requiring = |name: &str, wanted: &str| Manifest { requires: vec![requires(wanted, 1)], ..user(name, &[]) };
     let script = Manifest {
@@ -221,7 +221,7 @@ fn needed_by_programs() -> Vec<Removal> {
     ]
 }
 
-/// One program that instances need in one way.
+/// A program that instances need in one way.
 fn needed_by_instances() -> Vec<Removal> {
     let with = |spoil: &dyn Fn(&mut Installed)| {
         let mut system = with_clock();
@@ -278,7 +278,7 @@ fn needed_by_instances() -> Vec<Removal> {
     ]
 }
 
-/// Programs that others start by their names.
+/// Programs that others start by name.
 fn named() -> Vec<Removal> {
     let starter = |name: &str, default: &str, children| {
         let mut manifest = user(name, &[]);

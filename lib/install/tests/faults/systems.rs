@@ -1,4 +1,4 @@
-//! Programs that do not fit into the system, and systems that do not hold.
+//! Programs that do not fit into the system, and invalid systems.
 
 use install::{Code, Installed, Program};
 use manifest_model::ContractSide::{Both, Export, Import};
@@ -114,7 +114,7 @@ fn requirement_cycle(deed: Deed) -> Case {
     case
 }
 
-/// A promise that the program stays away from the network.
+/// A promise that the program does not reach the network.
 fn promise(deed: Deed) -> Case {
     let mut manifest = deed.good();
     manifest.quota.children = 1;
@@ -122,7 +122,7 @@ fn promise(deed: Deed) -> Case {
     let who = format!("..{}.singularity", manifest.name);
     case.system.system.denies.push(Deny { who, reach: "/service/*".into() });
     if deed == Deed::Upgrade {
-        // By starting others the older one could already; only the promise is new, and the package keeps it not.
+        // The older version already could by starting others; only the promise is new, and the package violates it.
         case.package = packed(&Manifest {
             contracts: [manifest.contracts, vec![contract("Tcp", Import)]].concat(),
             ..deed.good()
@@ -186,7 +186,7 @@ pub fn installs() -> Vec<Case> {
     taken_device.devices.push(DeviceNeed::named("disk0"));
     let mut required = service("twin", "/dev/twin", "Disk", &[]);
     required.parameters.push(Parameter { required: true, ..parameter("needed") });
-    // Its endpoint is bound to its own path, so that it waits for itself through another.
+    // Its endpoint is bound to its own path, so that it waits for itself through another program.
     let needy = with_slot(
         service("needy", "/service/needy", "Needy", &[("Stacked", Import)]),
         "below",
@@ -325,7 +325,7 @@ fn moved(name: &'static str, code: Code, program: &str, set: &dyn Fn(&mut Instan
     case
 }
 
-/// System images that are none, or not those that were signed.
+/// Invalid system images, or modified ones.
 pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
     let good = system_image();
     let changed = |spoil: &dyn Fn(&mut Vec<u8>)| {
@@ -344,7 +344,7 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
         ("a changed signature", Code::SystemSignature, changed(&|bytes| bytes[signature] ^= 1)),
         ("another version of a package", Code::OtherIdentity, other_package()),
         ("a signer that may not", Code::NotASystemSigner, {
-            // The root's right to sign systems is one byte of the head; with it the head is another's.
+            // The root's right to sign systems is one byte of the head; with it the head differs.
             let mut system = installed();
             system.system.trust.roots.push(manifest_model::Root {
                 key: public(9),
@@ -374,7 +374,7 @@ fn repaired(mut bytes: Vec<u8>, manifest_end: usize, packages: usize) -> Vec<u8>
     bytes
 }
 
-/// An image in which a rightly signed package of the same length takes another's place.
+/// An image in which a validly signed package of the same length replaces another.
 fn other_package() -> Vec<u8> {
     let good = system_image();
     let mut manifest = installed().manifest("cat").expect("it is there").clone();
@@ -388,7 +388,7 @@ fn other_package() -> Vec<u8> {
     bytes
 }
 
-/// Systems that were signed, and are wrong all the same.
+/// Signed systems that are invalid.
 pub fn broken_systems() -> Vec<(&'static str, Code, Installed)> {
     let broken = |spoil: &dyn Fn(&mut Installed)| {
         let mut system = installed();

@@ -49,7 +49,7 @@ fn package_seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A system of one program, which is a script: no smaller one can be signed.
+/// A system of one program, which is a script: the smallest that can be signed.
 fn min_system() -> Vec<u8> {
     let system = SystemManifest {
         name: "least".into(),
@@ -81,7 +81,7 @@ fn damaged_system_images_do_no_harm() {
     replay::replay(&inputs("system_image"), 300, system_file::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise a fuzzer covers little.
 #[test]
 fn the_seeds_are_good_packages_and_systems() {
     replay::hold_seeds(&inputs("package"), &package_seeds());

@@ -13,7 +13,7 @@ pub const AS_FILE: u8 = 0;
 pub const AS_MANIFEST: u8 = 1;
 const KINDS: u8 = 2;
 
-/// The programs of the small system with their package files, made once.
+/// The programs of the small system with their package files, built once.
 fn packages() -> &'static [(String, Vec<u8>)] {
     static SMALL: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
     SMALL.get_or_init(|| {

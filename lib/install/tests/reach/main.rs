@@ -50,7 +50,7 @@ fn a_closure_without_a_rule_is_found_out() {
     }
 }
 
-/// Systems in which little else leads where a rule leads that random systems seldom need.
+/// Systems for rules that random systems seldom need, with few other ways.
 fn expect_needed(rule: Rule, plan: &Plan) {
     let runs = 20_000;
     assert!(run::counterexample(plan, &all_but(rule), 0, runs).is_some(), "no run needs the rule {rule:?}:\n{plan}");

@@ -35,7 +35,7 @@ pub type EndRef = (usize, End);
 pub enum Place {
     /// A process has it.
     Owned(usize),
-    /// It is in a message that waits for another end.
+    /// In a message queued at another end.
     Queued(EndRef),
     /// It is gone.
     Closed,
@@ -125,7 +125,7 @@ pub struct Model {
 const NAMESPACE: usize = 0;
 
 impl Model {
-    /// The system when the root has started its instances: `wiring.rs` of the service manager.
+    /// The system after the root has started its instances: `wiring.rs` of the service manager.
     pub fn boot(plan: &Plan, limits: Limits, seen: &mut Seen) -> Model {
         let (processes, channels) = (Vec::new(), Vec::new());
         let (providers, pending) = (BTreeMap::new(), BTreeMap::new());
@@ -205,7 +205,7 @@ impl Model {
         seen.reached.extend(services.into_iter().map(|path| (importer.0, path)));
     }
 
-    /// `check_movable`: whether the end may go with a message that wants it so.
+    /// `check_movable`: whether the end may be carried by a message with this argument.
     pub fn is_movable(&self, plan: &Plan, end: EndRef, argument: &crate::plan::Argument) -> bool {
         let (contract, half) = (self.channels[end.0].contract, self.half(end));
         argument.contract.is_none_or(|wanted| wanted == contract)
@@ -215,7 +215,7 @@ impl Model {
             && half.queue.is_empty()
     }
 
-    /// `leads_to`: whether an end waits in a message on its way to another.
+    /// `leads_to`: whether an end is queued in a message on its way to another.
     fn leads_to(&self, from: EndRef, target: EndRef) -> bool {
         let mut at = from;
         loop {
@@ -281,7 +281,7 @@ impl Model {
         }
     }
 
-    /// Takes a step that is allowed.
+    /// Takes a permitted step.
     pub fn take(&mut self, plan: &Plan, step: &Step, seen: &mut Seen) {
         match step {
             Step::Create { process, contract } => {

@@ -95,7 +95,7 @@ pub struct Programme {
     pub provides: Vec<(usize, usize)>,
     /// Paths that the root binds for it at boot.
     pub bound: Vec<(usize, usize)>,
-    /// The path that it may register, and the programs that its parameters name.
+    /// The path that it may register, and the programs in its parameters.
     pub registers: Option<usize>,
     pub names: Vec<usize>,
 }
@@ -107,7 +107,7 @@ pub struct Plan {
     pub paths: usize,
 }
 
-/// Random numbers of a seed: xorshift.
+/// Random numbers from a seed: xorshift.
 pub struct Random(pub u64);
 
 impl Random {
@@ -221,7 +221,7 @@ impl Plan {
         program
     }
 
-    /// Sees to it that something is served and may be bound.
+    /// Ensures that at least one path is served and may be bound.
     fn serve(&mut self, random: &mut Random) {
         let count = self.programs.len() - 1;
         let (server, client, child) = (1 + random.below(count), 1 + random.below(count), 1 + random.below(count));
@@ -296,7 +296,7 @@ impl Plan {
             }
         };
         for at in 1..self.programs.len() {
-            // An empty program stays, so that numbers stay.
+            // An empty program is kept, so that numbers are stable.
             without(&|plan| plan.programs[at] = Programme::default());
             without(&|plan| plan.programs[at].starts = false);
             without(&|plan| plan.programs[at].registers = None);
@@ -469,7 +469,7 @@ impl Plan {
             optional: true,
         };
         for (number, one) in program.slots.iter().enumerate() {
-            // Not `parent`, which the root would fill where it has the contract.
+            // Not `parent`, which the root would supply if it has the contract.
             manifest.endpoints.push(slot(format!("e{number}"), one, Source::StandardInput));
         }
         for &(contract, path) in &program.bound {

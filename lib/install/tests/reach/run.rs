@@ -62,7 +62,7 @@ fn send(plan: &Plan, model: &Model, random: &mut Random, process: usize, owned: 
         let tags = (0..contract.messages.len()).filter(|&tag| contract.next(state, tag).is_some());
         let carries = |tag: &usize| !contract.messages[*tag].arguments.is_empty();
         let tags: Vec<usize> = tags.collect();
-        // Those with endpoints three times.
+        // Messages with endpoints are three times as likely.
         could.extend(tags.iter().chain(tags.iter().filter(|tag| carries(tag))).map(|&tag| (over, tag)));
         could.extend(tags.iter().filter(|tag| carries(tag)).map(|&tag| (over, tag)));
     }
@@ -246,7 +246,7 @@ fn ends_mut(step: &mut Step) -> Vec<&mut EndRef> {
     }
 }
 
-/// Whether the step speaks of processes and channels that there are.
+/// Returns whether the processes and channels of the step exist.
 fn is_sound(model: &Model, step: &Step) -> bool {
     let (process, ends): (usize, Vec<EndRef>) = match step {
         Step::Create { process, .. } => (*process, Vec::new()),
