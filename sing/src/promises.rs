@@ -9,10 +9,10 @@ use manifest_model::{PublicKey, SystemManifest};
 use crate::failure::{Failure, Outcome};
 use crate::systems::Catalogue;
 
-/// The system with the manifests of its programs, as if it were built and this key had signed them.
+/// Returns the system with the manifests of its programs, as if built and signed with this key.
 ///
 /// # Errors
-/// A program's manifest is broken.
+/// A program's manifest is invalid.
 pub fn as_built(catalogue: &Catalogue, system: SystemManifest, key: PublicKey) -> Outcome<Installed> {
     let program = |name: &&str| Ok(Program { manifest: catalogue.manifest(name)?.clone(), key });
     let programs = system.programs().iter().map(program).collect::<Outcome<_>>()?;

@@ -57,7 +57,7 @@ impl DepInfo {
 pub struct Record(String);
 
 impl Record {
-    /// Makes a record of the files' present content.
+    /// Records the files' current content.
     ///
     /// # Errors
     /// One of them cannot be read.

@@ -62,7 +62,7 @@ fn unpack(home: &Path, archive: &[u8], edition: &str) -> Outcome<()> {
     let lock = home.join("lock");
     let file = File::create(&lock).map_err(failed("make", &lock))?;
     file.lock().map_err(failed("lock", &lock))?;
-    // Another tool may have done so in the meantime.
+    // Another process may have done so meanwhile.
     if is_there() {
         return Ok(());
     }

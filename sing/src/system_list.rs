@@ -32,7 +32,7 @@ struct Row {
     name: String,
     default: Option<&'static str>,
     manifest: PathBuf,
-    /// The image that is started, if it is built.
+    /// Image to start, if it is built.
     image: Option<PathBuf>,
     changes: Vec<String>,
     /// Names and versions, or the system's error.
@@ -42,7 +42,7 @@ struct Row {
 /// `sing systems`.
 ///
 /// # Errors
-/// There is no such system, or its changes cannot be read or taken back.
+/// There is no such system, or its changes cannot be read or reverted.
 pub fn list(repository: &Repository, arguments: &SystemsArguments) -> Outcome<u8> {
     let Some(given) = &arguments.system else {
         let catalogue = Catalogue::read(repository)?;
@@ -74,7 +74,7 @@ pub fn list(repository: &Repository, arguments: &SystemsArguments) -> Outcome<u8
     Ok(0)
 }
 
-/// The manifests of all systems: those of the repository, and others that something was changed in.
+/// Manifests of all systems: those of the repository, and other systems with changes.
 fn manifests(repository: &Repository) -> Vec<PathBuf> {
     let named = repository.system_names().into_iter().filter_map(|name| repository.system_manifest(name.as_ref()).ok());
     let mut all: Vec<PathBuf> = named.collect();

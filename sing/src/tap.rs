@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 pub const MACHINE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 /// The bits that it has in common with the host's.
 const PREFIX_BITS: u8 = 24;
-/// The host's end; the hosted machine gives it this where it makes the interface.
+/// Address of the host's end; the hosted machine configures it when it creates the interface.
 const GATEWAY: &str = "192.168.77.1";
 /// Suffix of an interface's name: the host leaves packets unchanged.
 const PLAIN: &str = ":plain";
@@ -23,13 +23,13 @@ pub fn interface(given: &str) -> &str {
     given.strip_suffix(PLAIN).unwrap_or(given)
 }
 
-/// The host's name of an interface that must be there: a bare machine's would be made without an address.
+/// Returns the name of an existing interface of the host: one created for a bare machine would have no address.
 ///
 /// # Errors
 /// The host has no such interface.
 pub fn existing(given: &str) -> Outcome<&str> {
     let name = interface(given);
-    // A path of this folder's is no name of an interface.
+    // A path into this folder is not an interface name.
     if !name.contains('/') && Path::new("/sys/class/net").join(name).join("tun_flags").exists() {
         return Ok(name);
     }
@@ -61,7 +61,7 @@ pub fn parameters() -> [String; 3] {
     [format!("address={MACHINE}/{PREFIX_BITS}"), format!("gateway={GATEWAY}"), "dhcp=false".to_string()]
 }
 
-/// The machine's address, if it is known before the machine starts.
+/// Returns the machine's address, if it is known before the start.
 pub fn address(arguments: &RunArguments) -> Option<&str> {
     let given = value(arguments, "address")?;
     Some(given.split_once('/').map_or(given, |(address, _)| address))

@@ -1,4 +1,4 @@
-//! Whether to use colours: only on a terminal, and never when the user set NO_COLOR.
+//! Colour support: only on a terminal, and never if the user has set NO_COLOR.
 
 use std::io::IsTerminal;
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 static TOOL: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets which program it is, where this one is another; only the first call counts.
+/// Sets the tool if it is another program; only the first call counts.
 pub fn set(tool: PathBuf) {
     // A second call is ignored.
     let _ = TOOL.set(tool);

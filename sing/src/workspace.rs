@@ -11,7 +11,7 @@ use crate::repository::{read_text, write_whole};
 
 /// The folder of programs.
 pub const PROGRAMS: &str = "programs";
-/// The head of the table by which a workspace is known.
+/// Header of the table that identifies a workspace.
 const TABLE: &str = "[workspace.metadata.singularity]";
 /// Start of the line with the folder of the sources.
 const KEY: &str = "sources = ";
@@ -31,12 +31,12 @@ const CRATES: [(&str, &str); 12] = [
     ("web-application", "userland/web-application"),
 ];
 
-/// Whether the folder is the root of one.
+/// Returns whether the folder is the root of a workspace.
 pub fn is_one(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("Cargo.toml")).is_ok_and(|text| text.lines().any(|line| line == TABLE))
 }
 
-/// The files of a new one: path and text.
+/// Returns the files of a new workspace: path and text.
 pub fn files(base: &Path, lock: String) -> Vec<(&'static str, String)> {
     let dependencies: String =
         CRATES.iter().map(|(name, folder)| format!("{name} = {{ path = {} }}\n", quoted(&base.join(folder)))).collect();
@@ -67,7 +67,7 @@ fn referring_to(text: &str, base: &Path) -> Option<String> {
     (old != new).then(|| text.replace(&format!("\"{old}"), &format!("\"{new}")))
 }
 
-/// A path as a string of TOML, which escapes like one of JSON.
+/// Quotes a path as a TOML string, with the escapes of JSON.
 fn quoted(path: &Path) -> String {
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::tool;
 
-/// Becomes `xtask`, built anew if need be, with these words of the command line.
+/// Execs `xtask`, rebuilt if necessary, with these arguments.
 ///
 /// # Errors
 /// It does not build or cannot be started.

@@ -10,7 +10,7 @@ pub use block_source::DiskError;
 /// Why a volume is read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOnlyReason {
-    /// It was mounted to be read only.
+    /// It was mounted read-only.
     Asked,
     /// The disk refuses to be written.
     Disk,
@@ -57,7 +57,7 @@ impl fmt::Display for ReadOnlyReason {
     }
 }
 
-/// Why an operation on a volume did not succeed.
+/// Errors of operations on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The volume does not conform to the format.
@@ -68,11 +68,11 @@ pub enum Error {
     Write(u64, DiskError),
     /// The disk failed to make writes durable.
     Flush(DiskError),
-    /// The volume is not written, for this reason.
+    /// The volume is read-only, for this reason.
     ReadOnly(ReadOnlyReason),
     /// The volume was unmounted.
     ShutDown,
-    /// No block is free but those held in reserve.
+    /// No block is free, apart from reserved ones.
     NoSpace,
     /// No inode is free.
     NoInodes,
@@ -80,7 +80,7 @@ pub enum Error {
     AlreadyExists,
     /// The folder has names in it.
     NotEmpty,
-    /// Anything but a folder was expected.
+    /// A folder, where another kind was expected.
     IsADirectory,
     /// A folder cannot be moved into itself or below itself.
     IntoItself,
@@ -88,19 +88,19 @@ pub enum Error {
     TooManyNames,
     /// The file would be larger than the format allows.
     TooLarge,
-    /// The name is empty or `.` or `..`, or has a zero or a slash in it.
+    /// The name is empty, `.` or `..`, or contains a zero or a slash.
     BadName,
     /// The node is immutable or append-only (`chattr +i`, `+a`).
     Protected,
     /// No such name.
     NotFound,
-    /// A part of the path that has more after it is not a folder, or a folder was expected.
+    /// A path component before the last is not a folder, or a folder was expected.
     NotADirectory,
     /// A file was expected.
     NotAFile,
-    /// The path leads through more symbolic links than are followed.
+    /// Too many symbolic links on the path.
     TooManyLinks,
-    /// The path, or a name in it, is longer than the format allows.
+    /// The path, or a name in it, exceeds the limit.
     NameTooLong,
 }
 

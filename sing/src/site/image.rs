@@ -50,7 +50,7 @@ pub fn of_folder(repository: &Repository, folder: &Path) -> Outcome<PathBuf> {
     Ok(image)
 }
 
-/// The image for the log of a server at this port. What is in it stays from one run to the next.
+/// Returns the log image of a server at this port. Its content persists between runs.
 ///
 /// # Errors
 /// It cannot be written.
@@ -63,7 +63,7 @@ pub fn log(repository: &Repository, port: u16) -> Outcome<PathBuf> {
     Ok(image)
 }
 
-/// Writes an image beside its place and moves it there when it is whole.
+/// Writes an image to a temporary file and renames it when complete.
 fn make(
     path: &Path,
     label: [u8; 16],
@@ -112,7 +112,7 @@ fn write(
 struct Sink<'a> {
     image: &'a HostFile,
     files: &'a [PathBuf],
-    /// The file that was copied from last, by its key.
+    /// The last copied file, by its key.
     open: Option<(usize, HostFile)>,
     copied: u64,
     progress: &'a mut Progress,
@@ -130,7 +130,7 @@ impl Sink<'_> {
         self.files.get(key).map(PathBuf::as_path).ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Copies within the host, as far as it can.
+    /// Copies within the host's kernel, if possible.
     fn copy_piece(&mut self, file: &mut HostFile, from: Range<u64>, offset: u64) -> std::io::Result<u64> {
         file.seek(SeekFrom::Start(from.start))?;
         let mut image = self.image;
@@ -171,7 +171,7 @@ fn now() -> u32 {
     since.as_secs().min(i32::MAX as u64) as u32
 }
 
-/// A number for a path (FNV-1a), to name its image by.
+/// Hash of a path (FNV-1a), for the name of its image.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -31,7 +31,7 @@ pub struct Tree {
     pub files: Vec<PathBuf>,
     /// Total bytes to be copied.
     pub content_bytes: u64,
-    /// Changes whenever anything in the folder does.
+    /// Changes whenever the content of the folder does.
     pub fingerprint: String,
     blocks: u64,
     inodes: u64,

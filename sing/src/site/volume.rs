@@ -13,9 +13,6 @@ use ext2::complete;
 use crate::failure::{Failure, Outcome};
 
 /// Refuses an image that no machine could serve.
-///
-/// # Errors
-/// It cannot be read, holds neither ext2 nor FAT, or its volume cannot be mounted.
 pub fn check(path: &Path) -> Outcome<()> {
     let disk = || Disk::open(path).map_err(|error| Failure::file("open", path, &error));
     let refused = |why: String| Err(Failure::new(format!("{} cannot be served: {why}", path.display())));
@@ -55,7 +52,7 @@ struct Disk {
 impl Disk {
     fn open(path: &Path) -> std::io::Result<Disk> {
         let mut file = File::open(path)?;
-        // The length of a disk of the host's is not in its metadata.
+        // A block device's length is not in its metadata.
         let bytes = file.seek(SeekFrom::End(0))?;
         Ok(Disk { file, bytes })
     }

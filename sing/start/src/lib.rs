@@ -45,7 +45,7 @@ impl Program {
         let began = SystemTime::now();
         let is_built = self.build(cargo)?;
         if is_built {
-            // Without the stamp the next start asks cargo again: slower, but correct.
+            // Without the stamp the next start runs cargo again: slower, but correct.
             let _ = fs::File::create(self.stamp()).and_then(|file| file.set_modified(began));
         }
         Ok(is_built)

@@ -131,7 +131,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Writes an empty folder, its block first, and records it. Its own `.` is counted, its `..` is not.
+    /// Writes an empty folder, its block first, and records it. Its `.` is counted as a link, its `..` is not.
     async fn write_folder(&mut self, number: u32, parent: u32, block: u32, mode: u16) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };

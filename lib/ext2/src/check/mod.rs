@@ -64,7 +64,7 @@ const MAX_ROUNDS: u32 = 12;
 /// Which changes are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// None: faults are only reported (`e2fsck -n`).
+    /// Read-only: faults are reported (`e2fsck -n`).
     Report,
     /// Safe repairs, which lose no named data (`e2fsck -p`).
     Preen,
@@ -86,7 +86,7 @@ pub struct CheckOptions {
 pub enum Outcome {
     /// No faults.
     Clean,
-    /// There were faults, and all are repaired.
+    /// Faults were found, and all are repaired.
     Repaired,
     /// There are faults.
     Faulty,

@@ -17,7 +17,7 @@ pub(super) const ZERO_FIELDS: [(&str, usize, usize); 3] = [
     ("attributes (upper half)", ATTRIBUTE_BLOCK_HIGH, 2),
 ];
 
-/// Flags that mean something only with a feature that ext2 does not have.
+/// Flags that require features which ext2 does not have.
 pub(super) mod flag {
     pub(crate) const IMMUTABLE: u32 = 0x10;
     pub(crate) const APPEND_ONLY: u32 = 0x20;
@@ -30,7 +30,7 @@ pub(super) mod flag {
     pub(crate) const ATTRIBUTE_INODE: u32 = 0x20_0000;
     pub(crate) const INLINE_DATA: u32 = 0x1000_0000;
     pub(crate) const CASE_FOLDED: u32 = 0x4000_0000;
-    /// All of them that are cleared.
+    /// Those of them that are cleared.
     pub(crate) const FOREIGN: u32 =
         ENCRYPTED | IMAGIC | HUGE | EXTENTS | VERITY | ATTRIBUTE_INODE | INLINE_DATA | CASE_FOLDED;
 }
@@ -130,7 +130,7 @@ impl Node {
         match self.kind() {
             Some(Kind::File | Kind::Directory) => true,
             Some(Kind::SymbolicLink) => !self.is_short_link(),
-            // The reserved ones have no kind where they are not in use.
+            // Unused reserved inodes have no kind.
             None => true,
             Some(_) => false,
         }

@@ -38,7 +38,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (self.volume.first_inode..=self.volume.inodes()).contains(&number)
     }
 
-    /// Finishes the deletions and truncations. The owners of all blocks are known by then.
+    /// Completes the deletions and truncations. The owners of all blocks are known by then.
     pub(super) async fn finish_orphans(&mut self) -> Result<(), CheckError> {
         let mut number = read_u32(&self.superblock, field::LAST_ORPHAN);
         while number != 0 && self.can_be_orphan(number) && self.orphans.has(number) {

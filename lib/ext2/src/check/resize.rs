@@ -1,5 +1,5 @@
-//! The inode by which Linux can let a volume grow: it owns the blocks that are kept behind the descriptors, each as a
-//! table of its copies in the groups with backups. All of it follows from the geometry.
+//! The resize inode, through which Linux can grow a volume: it owns the blocks reserved after the descriptors, each as
+//! a table of its copies in the groups with backups. All of it follows from the geometry.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -58,7 +58,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Makes it anew if it is damaged. All blocks in use are known by then.
+    /// Recreates it if it is damaged. All blocks in use are known by then.
     pub(super) async fn repair_resize_inode(&mut self) -> Result<(), CheckError> {
         if !core::mem::take(&mut self.resize_damaged) {
             return Ok(());

@@ -14,9 +14,9 @@ use block_source::BlockSource;
 /// Owners of the blocks that several inodes claim.
 struct Owners {
     shared: Bits,
-    /// Those that have found their owner.
+    /// Blocks whose owner has been determined.
     owned: Bits,
-    /// Those of them that hold attributes, which several inodes may use.
+    /// Those that hold attributes, which several inodes may use.
     attributes: BTreeSet<u32>,
 }
 
@@ -48,7 +48,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Gives one inode its own blocks. Whether it still shares some.
+    /// Gives one inode its own blocks. Returns whether it still shares some.
     async fn separate(&mut self, number: u32, owners: &mut Owners) -> Result<bool, CheckError> {
         let mut node = self.load(number).await?;
         let mut left = self.separate_attributes(&mut node, owners).await?;
@@ -96,7 +96,7 @@ impl<S: BlockSource> Checker<'_, S> {
             && (claim.depth > 0 || self.is_metadata(claim.block) || owners.owned.insert(claim.block))
     }
 
-    /// Copies a block for an inode; `None` if that cannot be.
+    /// Copies a block for an inode; `None` if that is impossible.
     async fn copy(&mut self, inode: u32, block: u32, copying: &mut Copying) -> Result<Option<u32>, CheckError> {
         let fault = Fault::SharedBlocks { inode, first: block };
         let room = self.take_block();
@@ -147,7 +147,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(false)
     }
 
-    /// Takes impossible numbers out of the tables in which they were seen. Each table has one owner by then.
+    /// Removes impossible numbers from the tables in which they were found. Each table has one owner by then.
     pub(super) async fn clear_illegal_tables(&mut self) -> Result<(), CheckError> {
         for inode in 1..=self.volume.inodes() {
             let known = self.known(inode);

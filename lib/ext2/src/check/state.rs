@@ -1,4 +1,4 @@
-//! State of a check, and which faults it reports and repairs.
+//! State of a check: reported and repaired faults.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ pub(super) mod known {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Folder {
     pub(super) number: u32,
-    /// The folder that has a name for it, 0 if none.
+    /// Folder with an entry for it, 0 if none.
     pub(super) parent: u32,
     /// Inode of its `..`.
     pub(super) dot_dot: u32,
@@ -45,7 +45,7 @@ pub(super) struct Folder {
 /// State of a replayed journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replayed {
-    /// It stays; its first block is this one.
+    /// Kept; its first block is this one.
     Emptied(u32),
     /// The volume has none any more.
     Gone,
@@ -67,7 +67,7 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) asked: Mode,
     report: &'a mut dyn FnMut(&Finding),
     pub(super) volume: Volume,
-    /// The first superblock, as it is or will be on the disk.
+    /// Primary superblock, as it is or will be on the disk.
     pub(super) superblock: Vec<u8>,
     /// The descriptors, likewise.
     pub(super) descriptors: Vec<u8>,
@@ -76,13 +76,13 @@ pub(super) struct Checker<'a, S: BlockSource> {
     /// Blocks used at any time during the check, or that a journal lies in or writes: a repair that reused them could
     /// not be resumed after a crash.
     pub(super) reserved: Bits,
-    /// Free blocks that the repair has put something into.
+    /// Free blocks that the repair has allocated.
     pub(super) new_blocks: Bits,
-    /// Inodes that were in use at some time of the check.
+    /// Inodes used at any time during the check.
     pub(super) used_before: Bits,
-    /// Blocks of inode tables that the disk cannot keep, by the list of the inode for them. What is in them is lost.
+    /// Unreadable blocks of inode tables, from the bad blocks inode. Their content is lost.
     pub(super) bad_blocks: BTreeSet<u32>,
-    /// Blocks with several owners, once there is one.
+    /// Blocks with several owners, if there are any.
     pub(super) shared: Option<Bits>,
     /// [`known`] flags of each inode.
     pub(super) inodes: Vec<u8>,
@@ -93,28 +93,28 @@ pub(super) struct Checker<'a, S: BlockSource> {
     /// All folders, by number.
     pub(super) folders: Vec<Folder>,
     pub(super) attributes: BTreeMap<u32, AttributeUse>,
-    /// Inodes that were being deleted or cut when the volume was left.
+    /// Inodes on the orphan list.
     pub(super) orphans: Bits,
-    /// Those of them that were cut, in the order of their list.
+    /// Those that were being truncated, in list order.
     pub(super) cut_orphans: Vec<u32>,
-    /// The journal's inode, 0 if there is none.
+    /// Inode of the journal, 0 if there is none.
     pub(super) journal: u32,
     /// State of a replayed journal.
     pub(super) replayed: Option<Replayed>,
-    /// Whether the inode by which the volume can grow is to be made anew.
+    /// Whether the resize inode must be recreated.
     pub(super) resize_damaged: bool,
     /// Blocks of tables that may still be walked a second time.
     pub(super) revisits: u64,
     pub(super) needs_large_file: bool,
-    /// `lost+found`, once it is known.
+    /// `lost+found`, once found.
     pub(super) lost: Option<super::lost::Lost>,
     /// Where the search for a free block starts.
     pub(super) next_free: u32,
     round: u32,
-    /// Faults of this round: repaired, which takes another round, and left.
+    /// Faults of this round: repaired, which needs another round, and not repaired.
     pub(super) repaired_here: u64,
     pub(super) left_here: u64,
-    /// The fault that was left before the first round: no superblock.
+    /// Unrepaired fault from before the first round: no superblock.
     pub(super) left_before: u64,
     pub(super) faults: u64,
     pub(super) repaired: u64,
@@ -200,7 +200,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         (self.round, self.repaired_here, self.left_here) = (round, 0, 0);
         (self.found, self.shared) = (Bits::default(), None);
         self.found = Bits::new(blocks)?;
-        // Freed before they are made again, so that there is one of each.
+        // Freed before reallocation, to bound the memory.
         (self.inodes, self.links, self.names) = (Vec::new(), Vec::new(), Vec::new());
         self.inodes = filled(inodes as usize + 1, 0)?;
         self.links = filled(inodes as usize + 1, 0)?;
@@ -244,7 +244,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.repaired_here > 0
     }
 
-    /// Whether a fault is to be repaired.
+    /// Returns whether a fault may be repaired.
     pub(super) fn may_fix(&self, fault: &Fault) -> bool {
         match self.mode {
             Mode::Report => false,
@@ -253,7 +253,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         }
     }
 
-    /// Reports a fault; returns whether the caller has to repair it.
+    /// Reports a fault; returns whether the caller must repair it.
     pub(super) async fn report(&mut self, fault: Fault) -> Result<bool, CheckError> {
         let repair = self.may_fix(&fault);
         if repair {
@@ -263,7 +263,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Ok(repair)
     }
 
-    /// Reports a fault that stays: there is no room to repair it, or repairs are not allowed.
+    /// Reports a fault that is not repaired: there is no room, or repairs are not allowed.
     pub(super) fn report_no_room(&mut self, fault: Fault) {
         let done = if self.may_fix(&fault) { Done::NoRoom } else { Done::Left };
         self.report_done(fault, done);
@@ -298,12 +298,12 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         (self.report)(&Finding { fault, done });
     }
 
-    /// Notes that something is to be changed.
+    /// Records that there are changes.
     pub(super) fn mark(&mut self) {
         self.marked = true;
     }
 
-    /// Takes note of a superblock that a journal held, which is the same volume's.
+    /// Rereads the superblock after recovery of a journal that contained it.
     pub(super) async fn read_superblock_again(&mut self) -> Result<(), CheckError> {
         let bytes = self.device.read(wire::OFFSET, wire::BYTES).await?;
         let volume = superblock::examine(&bytes, self.device.bytes())?;
@@ -344,7 +344,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.device.copy(offset(from), offset(to), bytes as usize).await
     }
 
-    /// The block that holds an inode, and where in it.
+    /// Returns the block that holds an inode, and its offset there.
     pub(super) fn place_of(&self, number: u32) -> (u32, usize) {
         let geometry = &self.volume.geometry;
         let (group, index) = ((number - 1) / geometry.inodes_per_group, (number - 1) % geometry.inodes_per_group);
@@ -367,7 +367,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.write_block(block, &bytes).await
     }
 
-    /// Whether an inode lies in a block that the disk cannot keep.
+    /// Returns whether an inode lies in a bad block.
     pub(super) fn is_unreadable(&self, inode: u32) -> bool {
         !self.bad_blocks.is_empty() && self.bad_blocks.contains(&self.place_of(inode).0)
     }
@@ -385,7 +385,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.known(number) & (known::USED | known::KIND) == known::USED | superblock::KIND_FOLDER
     }
 
-    /// Counts one name more of an inode, or one less.
+    /// Increments or decrements the link count of an inode.
     pub(super) fn count_name(&mut self, number: u32, more: bool) {
         if let Some(names) = self.names.get_mut(number as usize) {
             *names = if more { names.saturating_add(1) } else { names.saturating_sub(1) };
@@ -418,7 +418,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Some(block)
     }
 
-    /// Whether a number can be that of a file's block.
+    /// Returns whether a number can be that of a file's block.
     pub(super) fn is_legal(&self, block: u32) -> bool {
         (self.volume.geometry.first_data_block..self.volume.geometry.blocks).contains(&block)
     }

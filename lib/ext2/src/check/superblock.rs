@@ -21,9 +21,9 @@ pub(super) mod feature {
     pub(crate) const RESIZE_INODE: u32 = 0x10;
     pub(crate) const DIR_INDEX: u32 = 0x20;
     pub(crate) const SPARSE_SUPER_2: u32 = 0x200;
-    /// Those with which a volume can be checked.
+    /// Features with which a volume can be checked.
     pub(crate) const KNOWN: u32 = 0x1 | HAS_JOURNAL | ATTRIBUTES | RESIZE_INODE | DIR_INDEX | SPARSE_SUPER_2 | 0x800;
-    /// Folders may have more folders in them than can be counted.
+    /// Folders may have more subfolders than can be counted.
     pub(crate) const DIR_NLINK: u32 = 0x20;
     pub(crate) const EXTRA_SIZE: u32 = 0x40;
     /// An early form of indexed folders that was never used.
@@ -67,7 +67,7 @@ impl Volume {
         self.compatible & compatible != 0
     }
 
-    /// The most blocks of a folder: 2 GiB.
+    /// Maximum blocks of a folder: 2 GiB.
     pub(super) fn folder_blocks(&self) -> u64 {
         (2 << 30) / u64::from(self.geometry.block_bytes)
     }
@@ -189,7 +189,7 @@ fn geometry(
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Checks the fields that follow from others, and how the volume was left.
+    /// Checks the fields derived from others, and the state.
     pub(super) async fn check_superblock(&mut self) -> Result<(), CheckError> {
         let (volume, geometry) = (self.volume, self.volume.geometry);
         let log_block_size = read_u32(&self.superblock, field::LOG_BLOCK_SIZE);

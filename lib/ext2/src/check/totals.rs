@@ -54,7 +54,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Whether an inode's bit is to be set: reserved ones are never free, nor are those that cannot be read.
+    /// Returns whether an inode's bit must be set: reserved and unreadable ones are never free.
     fn is_marked_used(&self, inode: u32) -> bool {
         inode < self.volume.first_inode || self.is_used(inode) || self.is_unreadable(inode)
     }

@@ -12,7 +12,7 @@ use crate::format::{read_u32, write_u32};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) block: u32,
-    /// 0 for data, else how many levels of numbers are below it.
+    /// 0 for data, else the number of levels below it.
     pub(super) depth: usize,
     /// The first block of the file that it leads to.
     pub(super) logical: u64,
@@ -87,7 +87,7 @@ impl Tree {
         self.levels.push(Level { block, bytes, next: 0, depth, logical, changed: false });
     }
 
-    /// Puts another number in the place of that of the last claim. Not after [`enter`](Tree::enter).
+    /// Replaces the number of the last claim. Not after [`enter`](Tree::enter).
     pub(super) fn replace(&mut self, block: u32) {
         match self.levels.last_mut() {
             Some(level) => {

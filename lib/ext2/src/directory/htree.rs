@@ -1,11 +1,10 @@
-//! The index of a folder (`dir_index`): a tree over the hashes of names, as ext3 has it. Pure: blocks in,
-//! blocks out.
+//! The index of a directory (`dir_index`): a tree over the hashes of names, as in ext3. Pure: blocks in, blocks out.
 //!
-//! Block 0 of the folder begins with `.` and `..`; the second claims the rest of the block, and the tree's root
-//! hides in it. A node hides in an entry that is not in use. Both are tables of (hash, block of the folder), in
-//! ascending order; the first hash of a table is not there, but the table's length. The names with hashes from
-//! one table entry's on to the next one's are in the leaf that it leads to, an ordinary block of entries. Where
-//! one hash's names lie in two leaves, the second one's table hash has the lowest bit set.
+//! Block 0 of the directory begins with `.` and `..`; the latter's entry spans the rest of the block, which hides the
+//! tree's root. Other nodes hide in an unused entry. Both are tables of (hash, directory block), in ascending order;
+//! the first hash of a table is replaced by the table's length. Names with hashes from one table entry's up to the next
+//! one's are in its leaf, an ordinary block of entries. If names with the same hash are in two leaves, the lowest bit
+//! of the second one's hash is set.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,12 +24,12 @@ const INFORMATION_BYTES: u8 = 8;
 const PARENT_ENTRY: usize = 12;
 /// The part of a block number that counts.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
-/// The lowest bit of a hash in a table: names with this hash are also in the leaf before.
+/// Lowest bit of a hash in a table: names with this hash are also in the preceding leaf.
 pub(crate) const CONTINUED: u32 = 1;
-/// Levels of tables, the root's included.
+/// Levels of tables, including the root.
 pub(crate) const MAX_LEVELS: usize = 2;
 
-/// Which of the two kinds of tables.
+/// Kinds of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Root,
@@ -117,7 +116,7 @@ impl Table<'_> {
         self.count >= self.limit
     }
 
-    /// The hash from which on the entry counts; 0 for the first.
+    /// Returns the lowest hash of an entry; 0 for the first.
     pub(crate) fn hash(&self, index: usize) -> u32 {
         if index == 0 { 0 } else { read_u32(self.entries, index * ENTRY_BYTES) }
     }
@@ -161,11 +160,11 @@ fn new_node(block_bytes: usize, entries: &[(u32, u32)]) -> Vec<u8> {
     block
 }
 
-/// A block of the folder: its index in the folder and its content.
+/// A block of the directory: its index and its content.
 pub(crate) type Image = (u32, Vec<u8>);
 
-/// The blocks on the way to a leaf that has no room for a name: root first, leaf last, each with the place in its
-/// table that leads on.
+/// The blocks on the path to a leaf without room for a name: root first, leaf last, each with the index of the next in
+/// its table.
 pub(crate) struct Way {
     pub(crate) tables: Vec<(Image, usize)>,
     pub(crate) leaf: Image,
@@ -226,7 +225,7 @@ fn insert_entry(block: &mut [u8], place: Place, at: usize, entry: (u32, u32)) ->
     Ok(())
 }
 
-/// Puts a level between the root, which is full, and the leaves.
+/// Inserts a level between the full root and the leaves.
 fn grow_root(tables: &mut Vec<(Image, usize)>, number: u32, block_bytes: usize) -> Result<(), Problem> {
     let Some(((_, root), at)) = tables.first_mut() else { return Ok(()) };
     let entries = table(root, Place::Root)?.all();
@@ -237,8 +236,8 @@ fn grow_root(tables: &mut Vec<(Image, usize)>, number: u32, block_bytes: usize) 
     Ok(())
 }
 
-/// Halves a node that is full. Leaves in `tables` the half that leads to the leaf, and gives the other; `None` if
-/// the root has no room for it.
+/// Splits a full node. Keeps in `tables` the half on the path to the leaf, and returns the other; `None` if the root
+/// has no room for it.
 fn split_node(tables: &mut [(Image, usize)], number: u32, block_bytes: usize) -> Result<Option<Image>, Problem> {
     let [((_, root), root_at), ((node_number, node), at)] = tables else {
         return Err(Problem::Missing("an index's root"));

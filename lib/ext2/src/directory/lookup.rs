@@ -1,4 +1,4 @@
-//! Looking up a name in a directory.
+//! Name lookup in a directory.
 
 use alloc::vec::Vec;
 

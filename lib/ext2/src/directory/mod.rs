@@ -42,7 +42,7 @@ pub struct DirectoryEntry {
 /// A part of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The names, in the order in which the folder has them, without `.` and `..`.
+    /// Entries in directory order, without `.` and `..`.
     pub entries: Vec<DirectoryEntry>,
     /// Position of the next entry, if there are more.
     pub next: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Listing {
 /// Location of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The block of the folder, counted from its beginning.
+    /// Block of the directory, counted from its start.
     pub(crate) index: u64,
     /// The block of the volume.
     pub(crate) block: u32,
@@ -67,7 +67,7 @@ pub(crate) struct FolderBlock {
     pub(crate) block: u32,
 }
 
-/// Bytes of the limit of the name indexes for each byte of that of the block map's cache.
+/// Limit of the name indexes relative to that of the block map's cache.
 const NAME_SHARE: usize = 4;
 
 /// Owns the in-memory name indexes, and reads and changes the entries of directories.

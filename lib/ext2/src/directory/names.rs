@@ -6,9 +6,9 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Bytes that a name counts for.
+/// Bytes charged for a name.
 const NAME_BYTES: usize = 16;
-/// Bytes that a block of a folder counts for.
+/// Bytes charged for a directory block.
 const BLOCK_BYTES: usize = 2;
 
 /// The names of one folder.
@@ -46,7 +46,7 @@ impl NameIndex {
         }
     }
 
-    /// Notes the room of a block, which is known or the next.
+    /// Sets the free bytes of a known block or the next one.
     pub(crate) fn set_room(&mut self, block: u32, bytes: usize) {
         let block = block as usize;
         if block >= self.room.len() {
@@ -86,17 +86,17 @@ impl NameIndexes {
         NameIndexes { folders: BTreeMap::new(), bytes: 0, limit, clock: 0 }
     }
 
-    /// Bytes that one folder may take.
+    /// Maximum bytes of one directory.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Whether a folder's names are here.
+    /// Returns whether a directory's names are in memory.
     pub(crate) fn contains(&self, folder: u32) -> bool {
         self.folders.contains_key(&folder)
     }
 
-    /// Works with a folder's names, if they are here.
+    /// Calls `work` with a directory's names, if they are in memory.
     pub(crate) fn with<R>(&mut self, folder: u32, work: impl FnOnce(&mut NameIndex) -> R) -> Option<R> {
         self.clock += 1;
         let entry = self.folders.get_mut(&folder)?;

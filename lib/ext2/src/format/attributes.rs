@@ -10,20 +10,20 @@ use super::{inode, read_u16, read_u32, write_u16, write_u32};
 
 /// Magic number of a set of attributes.
 pub const MAGIC: u32 = 0xea02_0000;
-/// Bytes before a block's first entry.
+/// Size of a block's header in bytes.
 pub const HEADER_BYTES: usize = 32;
 /// Bytes of an entry without its name.
 pub const ENTRY_BYTES: usize = 16;
 /// Bytes of the longest name.
 pub const LONGEST_NAME: usize = 255;
-/// Bytes before the first entry of those in an inode, and of the end of a row of entries.
+/// Size of the magic number before the entries in an inode, and of the end mark of entries.
 const MARK_BYTES: usize = 4;
 
 /// Offsets in the header of a block.
 mod header {
     /// Number of inodes that use it.
     pub(crate) const USERS: usize = 4;
-    /// Of how many blocks it is one.
+    /// Number of blocks, always 1.
     pub(crate) const BLOCKS: usize = 8;
     pub(crate) const HASH: usize = 12;
 }
@@ -51,9 +51,9 @@ pub mod namespace {
 /// Location of a set of attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a block: offsets of values count from the block's beginning.
+    /// In a block: value offsets are relative to the block's start.
     Block,
-    /// In an inode: they count from the first entry, and hashes may be missing.
+    /// In an inode: value offsets are relative to the first entry, and hashes may be missing.
     Inode,
 }
 
@@ -62,7 +62,7 @@ pub enum Place {
 pub struct ExtendedAttribute {
     /// The number of its [namespace].
     pub namespace: u8,
-    /// Its name behind the point, 1 to 255 bytes.
+    /// Name after the prefix, 1 to 255 bytes.
     pub name: Vec<u8>,
     /// Value of the attribute.
     pub value: Vec<u8>,
@@ -75,7 +75,7 @@ pub struct Entry<'a> {
     pub namespace: u8,
     /// Its name.
     pub name: &'a [u8],
-    /// Its value, filled up to four bytes.
+    /// Value, padded to four bytes.
     padded: &'a [u8],
     value_bytes: usize,
     hash: u32,
@@ -118,7 +118,7 @@ pub fn users(block: &[u8]) -> Option<u32> {
     is_one.then(|| read_u32(block, header::USERS))
 }
 
-/// Notes in a block of attributes by how many inodes it is used.
+/// Sets the user count of an attribute block.
 pub fn set_users(block: &mut [u8], users: u32) {
     if block.len() >= HEADER_BYTES {
         write_u32(block, header::USERS, users);
@@ -176,7 +176,7 @@ pub fn entries(bytes: &[u8], place: Place) -> Option<Vec<Entry<'_>>> {
     }
 }
 
-/// Bytes that these attributes take in a block.
+/// Returns the bytes that these attributes take in a block.
 pub fn block_bytes_of(attributes: &[ExtendedAttribute]) -> usize {
     HEADER_BYTES + MARK_BYTES + attributes.iter().map(bytes_of).sum::<usize>()
 }
@@ -244,7 +244,7 @@ fn store_entries(
     }
 }
 
-/// The hash of an attribute, with the bytes of its name as numbers with or without a sign.
+/// Returns the hash of an attribute; `number` converts bytes of its name, signed or unsigned.
 fn hash(name: &[u8], padded: &[u8], number: impl Fn(u8) -> u32) -> u32 {
     let of_name = name.iter().fold(0u32, |hash, &byte| hash.rotate_left(5) ^ number(byte));
     padded.chunks_exact(4).fold(of_name, |hash, word| hash.rotate_left(16) ^ read_u32(word, 0))
@@ -323,7 +323,7 @@ mod tests {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut damaged = block.clone();
                 damaged[at] = value;
-                // Whatever it is, it is read without leaving the block.
+                // Parsing stays within the block, whatever the damage.
                 if let Some(found) = entries(&damaged, Place::Block) {
                     assert!(found.len() <= 5);
                 }

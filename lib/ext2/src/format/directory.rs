@@ -16,7 +16,7 @@ pub mod field {
     pub(crate) const INODE: usize = 0;
     pub(crate) const ENTRY_BYTES: usize = 4;
     pub(crate) const NAME_BYTES: usize = 6;
-    /// Without a meaning on volumes without the feature `filetype`.
+    /// Undefined on volumes without the feature `filetype`.
     pub(crate) const KIND: usize = 7;
     pub(crate) const NAME: usize = 8;
 }
@@ -24,7 +24,7 @@ pub mod field {
 /// Whether entries contain the kind of their inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFormat {
-    /// They do (feature `filetype`).
+    /// With kinds (feature `filetype`).
     WithKind,
     /// They do not (revision 0).
     WithoutKind,
@@ -33,7 +33,7 @@ pub enum EntryFormat {
 /// An entry, checked to lie in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View<'a> {
-    /// The inode it names, or 0 if it is not in use.
+    /// Inode number, or 0 if unused.
     pub inode: u32,
     /// Bytes to the next entry.
     pub entry_bytes: usize,
@@ -75,8 +75,7 @@ pub fn entry(block: &[u8], offset: usize, format: EntryFormat) -> Result<View<'_
     Ok(View { inode, entry_bytes, kind, name: &bytes[field::NAME..field::NAME + name_bytes] })
 }
 
-/// Refuses a name that no entry can have. One with a slash could never be opened, and would lead a walker of the
-/// tree elsewhere.
+/// Refuses a name that no entry can have. One with a slash could never be opened, and would misdirect path walks.
 pub fn check_name(name: &[u8]) -> Result<(), Problem> {
     match name.iter().find(|&&byte| byte == 0 || byte == b'/') {
         Some(&byte) => Err(Problem::Meaningless { field: "a byte of the name", value: byte.into() }),
@@ -89,13 +88,13 @@ pub fn check_name(name: &[u8]) -> Result<(), Problem> {
 pub struct NewEntry<'a> {
     /// The inode it names.
     pub inode: u32,
-    /// The kind's number; not written where the format has none.
+    /// Number of the kind; not written in a format without kinds.
     pub kind: u8,
     /// The name, of 1 to [`LONGEST_NAME`] bytes.
     pub name: &'a [u8],
 }
 
-/// Bytes that an entry with a name of this many bytes needs.
+/// Size of an entry with a name of this many bytes.
 pub fn needed_bytes(name_bytes: usize) -> usize {
     (HEADER_BYTES + name_bytes).next_multiple_of(4)
 }
@@ -109,7 +108,7 @@ fn room_at(view: &View<'_>) -> usize {
     }
 }
 
-/// The entries of a block, with the offset of each. Ends after the first that is damaged.
+/// Iterates over the entries of a block, with their offsets. Ends after the first damaged one.
 pub fn entries(block: &[u8], format: EntryFormat) -> impl Iterator<Item = Result<(usize, View<'_>), (usize, Problem)>> {
     let mut next = Some(0);
     core::iter::from_fn(move || {
@@ -127,7 +126,7 @@ pub fn entries(block: &[u8], format: EntryFormat) -> impl Iterator<Item = Result
     })
 }
 
-/// The offset of a name in a block and the inode it names.
+/// Returns the offset of a name in a block and its inode.
 pub fn find(block: &[u8], name: &[u8], format: EntryFormat) -> Result<Option<(usize, u32)>, (usize, Problem)> {
     for item in entries(block, format) {
         let (offset, view) = item?;
@@ -138,12 +137,12 @@ pub fn find(block: &[u8], name: &[u8], format: EntryFormat) -> Result<Option<(us
     Ok(None)
 }
 
-/// The most bytes that one new entry can have in a block.
+/// Returns the size of the largest new entry that fits into a block.
 pub fn largest_room(block: &[u8], format: EntryFormat) -> Result<usize, (usize, Problem)> {
     entries(block, format).try_fold(0, |most, item| Ok(most.max(room_at(&item?.1))))
 }
 
-/// Makes a block one entry that is not in use.
+/// Turns a block into one unused entry.
 pub fn clear(block: &mut [u8]) {
     block[..HEADER_BYTES].fill(0);
     // A block has at most 4096 bytes.
@@ -170,7 +169,7 @@ pub fn insert(block: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) -> Resu
     Ok(true)
 }
 
-/// Fills `bytes`, which are enough, with one entry.
+/// Writes one entry that fills `bytes`, which is large enough.
 pub fn write(bytes: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) {
     write_u32(bytes, field::INODE, new.inode);
     // An entry is not longer than a block.
@@ -180,8 +179,7 @@ pub fn write(bytes: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) {
     bytes[field::NAME..field::NAME + new.name.len()].copy_from_slice(new.name);
 }
 
-/// Takes a name out: its bytes fall to the entry before it, or become an entry that is not in use. Gives the
-/// inode it named.
+/// Removes a name: its bytes are merged into the preceding entry, or become an unused entry. Returns its inode.
 pub fn remove(block: &mut [u8], name: &[u8], format: EntryFormat) -> Result<Option<u32>, (usize, Problem)> {
     let mut before = None;
     let mut found = None;
@@ -195,14 +193,14 @@ pub fn remove(block: &mut [u8], name: &[u8], format: EntryFormat) -> Result<Opti
     }
     let Some((offset, entry_bytes, inode)) = found else { return Ok(None) };
     match before {
-        // Both lie in the block, one behind the other.
+        // Both lie in the block, in this order.
         Some((start, bytes)) => write_u16(&mut block[start..], field::ENTRY_BYTES, (bytes + entry_bytes) as u16),
         None => write_u32(&mut block[offset..], field::INODE, 0),
     }
     Ok(Some(inode))
 }
 
-/// Makes the name lead to another inode. Gives the one it named before.
+/// Makes a name refer to another inode. Returns the previous one.
 pub fn replace(block: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) -> Result<Option<u32>, (usize, Problem)> {
     let Some((offset, inode)) = find(block, new.name, format)? else { return Ok(None) };
     write_u32(&mut block[offset..], field::INODE, new.inode);
@@ -272,7 +270,7 @@ mod tests {
         assert_eq!(block, before);
     }
 
-    /// Linux leaves anything in the byte of the kind on volumes without the feature.
+    /// Linux leaves the kind undefined on volumes without the feature.
     #[test]
     fn the_byte_of_the_kind_means_nothing_where_entries_have_none() {
         let mut block = vec![0; 1024];

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::features::{FeatureNames, JOURNAL_INCOMPATIBLE};
 
-/// A structure of the file system, as an error names it.
+/// A structure of the file system, for errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structure {
     /// The superblock.
@@ -19,7 +19,7 @@ pub enum Structure {
     GroupDescriptor(u32),
     /// The inode with this number.
     Inode(u32),
-    /// A block of block numbers of the inode with this number.
+    /// An indirect block of the inode with this number.
     IndirectBlock(u32),
     /// The entry at this byte offset of the folder with this inode number.
     DirectoryEntry(u32, u64),
@@ -66,7 +66,7 @@ pub enum Problem {
         /// Value on the disk.
         value: u64,
     },
-    /// Something that has to be there is missing.
+    /// A required part is missing.
     Missing(&'static str),
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Metadata that contradicts itself or the rest of the file system.
+/// Metadata that is inconsistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption {
     /// Location of the corruption.
@@ -112,11 +112,11 @@ pub enum JournalProblem {
     Inode,
     /// Its superblock has this value instead of the magic number.
     Magic(u32),
-    /// Its superblock contradicts itself or its inode in this field.
+    /// Its superblock is inconsistent in this field.
     Field(&'static str),
     /// It uses features that are not supported: its incompatible flags.
     Features(u32),
-    /// A block of it names a block that the volume does not have.
+    /// One of its blocks refers to a block outside the volume.
     Target(u32),
 }
 
@@ -167,7 +167,7 @@ pub enum FormatError {
     UnsupportedBlockSize(u64),
     /// Metadata is damaged.
     Corrupt(Corruption),
-    /// The volume has changes in its journal that have to be put in their places first, and that cannot be done.
+    /// The journal needs recovery, which is impossible.
     Journal(JournalProblem),
 }
 

@@ -9,7 +9,7 @@ use super::{directory, group, inode, superblock, write_u16, write_u32};
 pub(crate) const EXTRA_BYTES: u16 = 32;
 /// The hash of a new volume's indexed folders: half_md4.
 const HALF_MD4: u8 = 1;
-/// Says that names are hashed as unsigned bytes.
+/// Flag: names are hashed as unsigned bytes.
 const FLAG_UNSIGNED_HASH: u32 = 2;
 
 /// Label and features of a new volume.
@@ -19,10 +19,10 @@ pub(crate) struct Identity {
     pub(crate) uuid: [u8; 16],
     /// Seed of the hashes of indexed directories.
     pub(crate) hash_seed: [u8; 16],
-    /// Seconds since 1970 at which it is made.
+    /// Creation time in seconds since 1970.
     pub(crate) made: u32,
     pub(crate) reserved_blocks: u32,
-    /// 0 or 1; with 0 there are no features.
+    /// 0 or 1; revision 0 has no features.
     pub(crate) revision: u32,
     pub(crate) compatible: u32,
     pub(crate) incompatible: u32,
@@ -66,7 +66,7 @@ pub(crate) fn superblock(
     }
     write_u32(bytes, superblock::field::FIRST_INODE, super::geometry::FIRST_INODE);
     write_u16(bytes, INODE_SIZE, geometry.inode_bytes as u16);
-    // The field has 16 bits; Linux too writes the lower ones.
+    // The field has 16 bits; Linux also writes the lower ones only.
     write_u16(bytes, GROUP_NUMBER, group as u16);
     write_u32(bytes, COMPATIBLE, identity.compatible);
     write_u32(bytes, INCOMPATIBLE, identity.incompatible);
@@ -128,9 +128,9 @@ pub(crate) struct NewFolder<'a> {
     /// Kind and permissions.
     pub(crate) mode: u16,
     pub(crate) links: u16,
-    /// Seconds since 1970, of every time that it has.
+    /// Seconds since 1970, for all of its times.
     pub(crate) time: u32,
-    /// Its blocks, all of them direct.
+    /// Its blocks, all direct.
     pub(crate) blocks: &'a [u32],
 }
 
@@ -166,17 +166,17 @@ pub(crate) fn folder_block(bytes: &mut [u8], itself: u32, parent: u32, kind: u8,
     }
 }
 
-/// Fills in a block of a folder without an entry that is in use. `bytes` are zeros.
+/// Fills in a directory block without used entries. `bytes` are zeros.
 pub(crate) fn unused_block(bytes: &mut [u8]) {
     write_entry(bytes, 0, 0, b"");
 }
 
-/// The least bytes of an entry with a name of this many bytes.
+/// Minimum size of an entry with a name of this many bytes.
 pub(crate) fn entry_bytes(name_bytes: usize) -> usize {
     (directory::HEADER_BYTES + name_bytes).next_multiple_of(4)
 }
 
-/// Writes an entry which fills `bytes`. What is after its name stays as it is.
+/// Writes an entry that fills `bytes`. Bytes after its name are unchanged.
 pub(crate) fn write_entry(bytes: &mut [u8], inode: u32, kind: u8, name: &[u8]) {
     use directory::field::*;
     // An entry has at most the 4096 bytes of a block, a name at most 255.

@@ -5,14 +5,14 @@
 
 use super::group;
 
-/// The first inode that is not reserved on a new volume: `lost+found`.
+/// First non-reserved inode of a new volume: `lost+found`.
 pub(crate) const FIRST_INODE: u32 = 11;
 /// A last group with fewer data blocks than this is omitted, as in mke2fs.
 const MIN_DATA_BLOCKS: u32 = 50;
-/// The fewest inodes of a group of a new volume: the first group holds those that every volume uses.
+/// Minimum inodes per group of a new volume: the first group holds the reserved ones.
 const MIN_INODES: u32 = 16;
 
-/// Which groups hold copies of the superblock and of the descriptors.
+/// Groups with copies of the superblock and of the descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backups {
     /// Every group.
@@ -35,7 +35,7 @@ pub(crate) struct Wish {
     pub(crate) backups: Backups,
 }
 
-/// Why a volume cannot be like that.
+/// Reasons why a volume is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanError {
     /// There is not room for the metadata and a few files.
@@ -58,7 +58,7 @@ pub(crate) struct Geometry {
     pub(crate) inode_bytes: u32,
     /// Blocks of the table of descriptors.
     pub(crate) descriptor_blocks: u32,
-    /// Blocks after that table which are kept for it to grow.
+    /// Blocks reserved after that table for its growth.
     pub(crate) spare_descriptor_blocks: u32,
     pub(crate) backups: Backups,
 }
@@ -99,7 +99,7 @@ impl Geometry {
         }
     }
 
-    /// The least bytes of a new volume with such blocks and inodes, and as few of them as there may be.
+    /// Minimum size in bytes of a new volume with blocks and inodes of this size.
     pub(crate) fn min_bytes(block_bytes: u32, inode_bytes: u32) -> u64 {
         let step = MIN_INODES.next_multiple_of((block_bytes / inode_bytes).max(8));
         let table = (step * inode_bytes).div_ceil(block_bytes);
@@ -107,8 +107,8 @@ impl Geometry {
         u64::from(blocks) * u64::from(block_bytes)
     }
 
-    /// Spreads inodes over the groups; `None` if they are too many for the groups' bitmaps. The first group holds at
-    /// least those that every volume uses, and the groups are alike.
+    /// Distributes inodes over the groups; `None` if they exceed the groups' bitmaps. The first group has room for the
+    /// reserved ones, and all groups have the same number.
     fn set_inodes(&mut self, inodes: u32) -> Option<()> {
         let step = (self.block_bytes / self.inode_bytes).max(8);
         self.inodes_per_group = inodes.div_ceil(self.groups).max(MIN_INODES).checked_next_multiple_of(step)?;
@@ -137,7 +137,7 @@ impl Geometry {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
     }
 
-    /// Whether a group holds a copy of the superblock and of the descriptors.
+    /// Returns whether a group holds a copy of the superblock and of the descriptors.
     pub(crate) fn has_superblock(&self, group: u32) -> bool {
         let is_power_of = |base: u32| {
             let mut rest = group;
@@ -164,7 +164,7 @@ impl Geometry {
         self.group_first(group) + self.copies(group)
     }
 
-    /// Blocks from a group's beginning to its first data block, on a new volume.
+    /// Blocks from a group's start to its first data block, on a new volume.
     pub(crate) fn overhead(&self, group: u32) -> u32 {
         self.copies(group) + 2 + self.inode_table_blocks()
     }

@@ -1,5 +1,4 @@
-//! A block group's descriptor. The table of all descriptors begins in the block after the
-//! superblock's.
+//! Block group descriptors. Their table begins in the block after the superblock's.
 
 use super::{read_u16, read_u32};
 
@@ -21,7 +20,7 @@ pub mod field {
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// The view of a descriptor that begins where `bytes` begins, or `None` if they are too few.
+    /// Returns the view of a descriptor at the start of `bytes`, or `None` if they are too few.
     pub fn new(bytes: &'a [u8]) -> Option<View<'a>> {
         bytes.get(..BYTES).map(View)
     }
@@ -36,11 +35,11 @@ pub struct GroupDescriptor {
     pub inode_bitmap: u32,
     /// The first block of the group's inodes.
     pub inode_table: u32,
-    /// Blocks of the group that are free.
+    /// Free blocks of the group.
     pub free_blocks: u16,
-    /// Inodes of the group that are free.
+    /// Free inodes of the group.
     pub free_inodes: u16,
-    /// Inodes of the group that are folders.
+    /// Directories of the group.
     pub folders: u16,
 }
 

@@ -6,7 +6,7 @@
 /// Hash algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
-    /// The first one, of the days before ext3's index was in Linux.
+    /// The original one, from before htree was merged into Linux.
     Legacy,
     /// Three rounds of MD4 over half of its state.
     HalfMd4,
@@ -19,19 +19,19 @@ pub(crate) enum Algorithm {
 pub(crate) struct Hasher {
     pub(crate) algorithm: Algorithm,
     pub(crate) unsigned: bool,
-    /// The volume's own start of the hash; all zeros: the algorithm's.
+    /// The volume's seed; all zeros: the algorithm's default.
     pub(crate) seed: [u32; 4],
 }
 
-/// Bytes that one step of half MD4 takes.
+/// Bytes per step of half MD4.
 const MD4_STEP: usize = 32;
-/// Bytes that one step of TEA takes.
+/// Bytes per step of TEA.
 const TEA_STEP: usize = 16;
-/// A hash that marks the end of a folder to its readers, and so can be no name's.
+/// Reserved as the end-of-directory position, so no name may have it.
 const END_OF_FOLDER: u32 = 0xffff_fffe;
 
 impl Hasher {
-    /// The hash of a name. Its lowest bit is 0.
+    /// Returns the hash of a name. Its lowest bit is 0.
     pub(crate) fn hash(&self, name: &[u8]) -> u32 {
         let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
         if self.seed.iter().any(|&word| word != 0) {
@@ -101,7 +101,7 @@ fn tea(state: &mut [u32; 4], input: &[u32; 4]) {
     state[1] = state[1].wrapping_add(second);
 }
 
-/// A round's order of the input, its shifts, and its constant.
+/// Order of the input, shifts, and constant of a round.
 type Round = ([usize; 8], [u32; 4], u32, fn(u32, u32, u32) -> u32);
 
 const ROUNDS: [Round; 3] = [

@@ -7,9 +7,9 @@ use super::{read_u16, read_u32, write_u16, write_u32};
 pub const BYTES: usize = 128;
 /// Block numbers in an inode.
 pub const BLOCK_NUMBERS: usize = 15;
-/// Those of them that name data blocks.
+/// Direct block numbers among them.
 pub const DIRECT_BLOCKS: usize = 12;
-/// Bytes of the block numbers, which hold a short symbolic link's target instead.
+/// Bytes of the block numbers, which hold the target of a fast symbolic link instead.
 pub const SHORT_TARGET_BYTES: usize = BLOCK_NUMBERS * 4;
 
 /// Byte offsets of the fields.
@@ -31,9 +31,9 @@ pub mod field {
     pub(crate) const SIZE_HIGH: usize = 108;
     pub(crate) const OWNER_HIGH: usize = 120;
     pub(crate) const GROUP_HIGH: usize = 122;
-    /// Bytes in use beyond the first 128, where inodes are larger.
+    /// Bytes in use after the first 128, in larger inodes.
     pub(crate) const EXTRA_BYTES: usize = 128;
-    /// Parts of a second and further bits of the time of the last change of the inode.
+    /// Extra change time: nanoseconds and epoch bits.
     pub(crate) const CHANGE_EXTRA: usize = 132;
     pub(crate) const MODIFY_EXTRA: usize = 136;
     pub(crate) const ACCESS_EXTRA: usize = 140;
@@ -41,8 +41,7 @@ pub mod field {
     pub(crate) const MADE_TIME: usize = 144;
 }
 
-/// Bytes beyond the first 128 that a new inode has in use, where there is room for them: up to the time at
-/// which it was made.
+/// Bytes after the first 128 in use in a new inode, if there is room: up to the creation time.
 const NEW_EXTRA_BYTES: usize = 32;
 
 /// Meanings of an inode's flags.
@@ -51,7 +50,7 @@ pub mod flag {
     pub const IMMUTABLE: u32 = 0x10;
     /// Its content may only grow.
     pub const APPEND_ONLY: u32 = 0x20;
-    /// It is a folder with an index of its names.
+    /// Directory with an htree.
     pub const INDEX: u32 = 0x1000;
 }
 
@@ -60,7 +59,7 @@ pub mod flag {
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// The view of an inode that begins where `bytes` begins, or `None` if they are too few.
+    /// Returns the view of an inode at the start of `bytes`, or `None` if they are too few.
     pub fn new(bytes: &'a [u8]) -> Option<View<'a>> {
         bytes.get(..BYTES).map(View)
     }
@@ -83,9 +82,9 @@ pub enum Kind {
     Directory,
     /// A path.
     SymbolicLink,
-    /// A Linux device, read byte by byte.
+    /// A Linux character device.
     CharacterDevice,
-    /// A Linux device, read block by block.
+    /// A Linux block device.
     BlockDevice,
     /// A Linux named pipe.
     Fifo,
@@ -94,7 +93,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind in the upper four bits of an inode's mode.
+    /// Returns the kind in the upper four bits of an inode's mode.
     pub fn from_mode(mode: u16) -> Option<Kind> {
         Some(match mode >> 12 {
             0o01 => Kind::Fifo,
@@ -175,11 +174,11 @@ pub struct Inode {
     pub modified: u32,
     /// Names it has.
     pub links: u16,
-    /// Units of 512 bytes it occupies.
+    /// Occupied space in units of 512 bytes.
     pub sectors: u32,
     /// [Flags](flag).
     pub flags: u32,
-    /// The time of its deletion, or the next inode of the list of those that are being deleted.
+    /// Deletion time, or the next inode of the orphan list.
     pub deleted: u32,
     /// The block with its extended attributes, or 0.
     pub attribute_block: u32,
@@ -204,7 +203,7 @@ impl Inode {
     pub fn parse_any(number: u32, home_block: u64, view: &View<'_>, largest_file: u64) -> Result<Inode, Problem> {
         let mode = read_u16(view.0, field::MODE);
         let kind = Kind::from_mode(mode).ok_or(Problem::Meaningless { field: "mode", value: mode.into() })?;
-        // The upper half of the size shares its place with a folder's access list.
+        // The upper half of the size shares its field with a directory's ACL.
         let size_high = if kind == Kind::File { view.number(field::SIZE_HIGH) } else { 0 };
         let size = u64::from(view.number(field::SIZE_LOW)) | u64::from(size_high) << 32;
         if size > largest_file {
@@ -231,12 +230,12 @@ impl Inode {
         })
     }
 
-    /// Whether it has extended attributes, wherever they are.
+    /// Returns whether it has extended attributes, in the inode or in a block.
     pub fn has_extended_attributes(&self) -> bool {
         self.attribute_block != 0 || self.has_inline_attributes
     }
 
-    /// The place of the block numbers as bytes: a short symbolic link's target.
+    /// Returns the block number field as bytes: a fast symbolic link's target.
     pub fn short_target(&self) -> [u8; SHORT_TARGET_BYTES] {
         let mut bytes = [0; SHORT_TARGET_BYTES];
         for (chunk, number) in bytes.chunks_exact_mut(4).zip(self.blocks) {
@@ -245,7 +244,7 @@ impl Inode {
         bytes
     }
 
-    /// Puts a short symbolic link's target in the place of the block numbers.
+    /// Sets a fast symbolic link's target in the block number field.
     pub fn set_short_target(&mut self, target: &[u8]) {
         let mut bytes = [0; SHORT_TARGET_BYTES];
         bytes[..target.len()].copy_from_slice(target);
@@ -355,7 +354,7 @@ mod tests {
         inode.store(&mut place);
         assert_eq!(read_u32(&place, field::SIZE_HIGH), 0x5555_5555);
         assert_eq!(read_u32(&place, field::GENERATION), 0x5555_5555);
-        // The extension ends before the one of the last change of the content.
+        // The extension ends before the extra modification time.
         assert_eq!((read_u32(&place, field::CHANGE_EXTRA), read_u32(&place, field::MODIFY_EXTRA)), (0, 0x5555_5555));
         write_u32(&mut place, field::CHANGE_EXTRA, 77);
         inode.store(&mut place);

@@ -1,26 +1,26 @@
-//! A journal: a file of blocks of which the first is the journal's superblock and the rest a ring
-//! of transactions, in the format of ext3 (JBD).
+//! The journal: a file whose first block is the journal superblock and the rest a ring of transactions, in the format
+//! of ext3 (JBD).
 //!
-//! A transaction is a row of descriptor blocks, each followed by the blocks that it describes, of
-//! revoke blocks, and of a commit block at its end. Everything in these blocks is big-endian.
+//! A transaction is a sequence of descriptor blocks, each followed by the blocks that it describes, of revoke blocks,
+//! and of a final commit block. All numbers in these blocks are big-endian.
 
-/// The number that marks a block of the journal's own.
+/// Magic number of journal metadata blocks.
 pub const MAGIC: u32 = 0xc03b_3998;
-/// Bytes of the header that each of the journal's own blocks has.
+/// Size of the header of journal metadata blocks.
 pub const HEADER_BYTES: usize = 12;
 /// Bytes of the superblock.
 pub const SUPERBLOCK_BYTES: usize = 1024;
-/// Blocks that a journal has at least: e2fsck takes a shorter one for a damaged one.
+/// Minimum blocks of a journal: e2fsck considers a shorter one damaged.
 pub const MIN_BLOCKS: u32 = 1024;
-/// Bytes of the identity that follows a tag without [`TAG_SAME_UUID`].
+/// Size of the UUID that follows a tag without [`TAG_SAME_UUID`].
 pub const UUID_BYTES: usize = 16;
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 8;
 /// Flag of a tag: the block began with the magic number, which is replaced by 0.
 pub const TAG_ESCAPED: u32 = 1;
-/// Flag of a tag: no identity follows.
+/// Flag of a tag: no UUID follows.
 pub const TAG_SAME_UUID: u32 = 2;
-/// Flag of a tag: it is the last of its descriptor block.
+/// Flag of a tag: last one of its descriptor block.
 pub const TAG_LAST: u32 = 8;
 /// Feature: there may be revoke blocks.
 pub const INCOMPATIBLE_REVOKE: u32 = 1;
@@ -34,7 +34,7 @@ pub mod kind {
     pub(crate) const REVOKE: u32 = 5;
 }
 
-/// Byte offsets of the superblock's fields, and of others'.
+/// Byte offsets of the superblock's fields, and of those of other blocks.
 pub mod field {
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const KIND: usize = 4;
@@ -49,24 +49,24 @@ pub mod field {
     pub(crate) const READ_ONLY_COMPATIBLE: usize = 44;
     pub(crate) const UUID: usize = 48;
     pub(crate) const USERS: usize = 64;
-    /// Of a revoke block: bytes of it that are in use.
+    /// Of a revoke block: its bytes in use.
     pub(crate) const REVOKED_BYTES: usize = 12;
     /// Of a commit block.
     pub(crate) const COMMIT_SECONDS: usize = 48;
 }
 
-/// The number of four bytes at `offset`; 0 past the end.
+/// Reads the 32-bit number at `offset`; 0 past the end.
 pub fn read(bytes: &[u8], offset: usize) -> u32 {
     let number = bytes.get(offset..offset + 4).and_then(|number| number.try_into().ok());
     number.map_or(0, u32::from_be_bytes)
 }
 
-/// Writes a number of four bytes, which must lie in the block.
+/// Writes a 32-bit number, which must lie in the block.
 pub fn write(bytes: &mut [u8], offset: usize, value: u32) {
     bytes[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Writes a block's header; the block has at least as many bytes.
+/// Writes a block's header, which must fit.
 pub fn write_header(bytes: &mut [u8], kind: u32, sequence: u32) {
     write(bytes, field::MAGIC, MAGIC);
     write(bytes, field::KIND, kind);
@@ -76,11 +76,11 @@ pub fn write_header(bytes: &mut [u8], kind: u32, sequence: u32) {
 /// Fields of the journal superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalSuperblock {
-    /// Blocks of the journal, this one included.
+    /// Number of blocks of the journal, including this one.
     pub blocks: u32,
     /// The first block of the ring.
     pub first: u32,
-    /// The number of the transaction that the log begins with.
+    /// Sequence number of the first transaction of the log.
     pub sequence: u32,
     /// Start of the log in the ring; 0 if there is nothing to replay.
     pub start: u32,
@@ -90,10 +90,10 @@ pub struct JournalSuperblock {
     pub uuid: [u8; UUID_BYTES],
 }
 
-/// Why a journal's superblock is not understood.
+/// Reasons for refusing a journal superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not begin with the magic number but with this one.
+    /// It has this number instead of the magic number.
     Magic(u32),
     /// This field makes no sense.
     Field(&'static str),
@@ -157,7 +157,7 @@ impl JournalSuperblock {
     }
 }
 
-/// A tag of a descriptor block: where a block belongs, and the flags.
+/// A tag of a descriptor block: destination block and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     /// The block of the volume.
@@ -171,7 +171,7 @@ pub fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag> + '_ {
     let mut next = Some(HEADER_BYTES);
     core::iter::from_fn(move || {
         let offset = next.filter(|offset| offset + TAG_BYTES <= bytes.len())?;
-        // The upper half of the flags' place is for checksums.
+        // The upper half of the flags field is for checksums.
         let tag = Tag { block: read(bytes, offset), flags: read(bytes, offset + 4) & 0xffff };
         let identity = if tag.flags & TAG_SAME_UUID == 0 { UUID_BYTES } else { 0 };
         next = (tag.flags & TAG_LAST == 0).then_some(offset + TAG_BYTES + identity);
@@ -179,7 +179,7 @@ pub fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag> + '_ {
     })
 }
 
-/// Blocks that one descriptor block can describe: the first tag has an identity behind it.
+/// Returns the number of blocks that one descriptor block can describe: a UUID follows the first tag.
 pub fn tags_per_block(block_bytes: u32) -> u32 {
     (block_bytes - HEADER_BYTES as u32 - UUID_BYTES as u32) / TAG_BYTES as u32
 }

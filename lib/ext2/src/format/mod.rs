@@ -18,12 +18,12 @@ pub mod superblock;
 /// Inode number of the root directory.
 pub const ROOT_INODE: u32 = 2;
 
-/// Reads the number of two bytes at `offset`. Views call this for offsets that they have checked.
+/// Reads the 16-bit number at `offset`. Views call this for offsets that they have checked.
 pub(crate) fn read_u16(bytes: &[u8], offset: usize) -> u16 {
     u16::from_le_bytes([bytes[offset], bytes[offset + 1]])
 }
 
-/// Reads the number of four bytes at `offset`. Views call this for offsets that they have checked.
+/// Reads the 32-bit number at `offset`. Views call this for offsets that they have checked.
 pub(crate) fn read_u32(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }

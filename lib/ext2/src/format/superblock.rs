@@ -1,4 +1,4 @@
-//! The superblock: 1024 bytes at byte 1024 of the volume, copied into some of the groups.
+//! The superblock: 1024 bytes at byte 1024 of the volume, with copies in some of the groups.
 
 use super::error::{FormatError, Problem, Structure};
 use super::features::{FeatureNames, SUPPORTED_INCOMPATIBLE};
@@ -15,13 +15,13 @@ pub const OLD_INODE_BYTES: u32 = 128;
 /// First non-reserved inode of revision 0; later ones have a field for it.
 pub const OLD_FIRST_INODE: u32 = 11;
 
-/// Bit of the state: everything was written when the volume was last in use.
+/// State bit: cleanly unmounted.
 pub const STATE_CLEAN: u16 = 1;
 /// State bit: errors were detected.
 pub const STATE_FAULTY: u16 = 2;
 /// Kind of the journal backup: the block numbers and the size of the journal's inode.
 pub const BACKUP_OF_NUMBERS: u8 = 1;
-/// Flag: folders' indexes hash names as unsigned characters.
+/// Flag: htrees hash names as unsigned characters.
 pub const FLAG_UNSIGNED_HASH: u32 = 2;
 
 /// Byte offsets of the fields.
@@ -73,7 +73,7 @@ pub mod field {
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// The view of a superblock that begins where `bytes` begins, or `None` if they are too few.
+    /// Returns the view of a superblock at the start of `bytes`, or `None` if they are too few.
     pub fn new(bytes: &'a [u8]) -> Option<View<'a>> {
         bytes.get(..BYTES).map(View)
     }
@@ -116,7 +116,7 @@ pub struct Superblock {
     pub inodes_per_group: u32,
     /// Format revision, 0 or 1.
     pub revision: u32,
-    /// Bytes from one inode to the next.
+    /// Size of an inode in bytes.
     pub inode_bytes: u32,
     /// The first inode that is not reserved.
     pub first_inode: u32,
@@ -132,7 +132,7 @@ pub struct Superblock {
     pub faulty: bool,
     /// The inode of the journal, or 0.
     pub journal_inode: u32,
-    /// The number of the disk that the journal is on, or 0 where it is on this one.
+    /// Device number of an external journal, or 0.
     pub journal_device: u32,
     /// Head of the orphan list, or 0.
     pub last_orphan: u32,
@@ -144,7 +144,7 @@ pub struct Superblock {
     pub hash_unsigned: bool,
     /// The volume's identity.
     pub uuid: [u8; 16],
-    /// The volume's name, filled up with zeros.
+    /// Volume label, padded with zeros.
     pub label: [u8; 16],
 }
 
@@ -208,12 +208,12 @@ impl Superblock {
         u64::from(self.blocks) * u64::from(self.block_bytes)
     }
 
-    /// Block numbers that fit into an indirect block.
+    /// Block numbers per indirect block.
     pub fn numbers_per_block(&self) -> u32 {
         self.block_bytes / 4
     }
 
-    /// The largest size in bytes that a file's direct and indirect blocks can reach.
+    /// Maximum file size in bytes that direct and indirect blocks can reach.
     pub fn largest_file(&self) -> u64 {
         let numbers = u64::from(self.numbers_per_block());
         (12 + numbers + numbers * numbers + numbers * numbers * numbers) * u64::from(self.block_bytes)

@@ -23,7 +23,7 @@ struct Copy {
 /// Contents of the log.
 #[derive(Default)]
 struct Log {
-    /// By the block of the volume: the last copy of it.
+    /// By volume block: its last copy.
     copies: BTreeMap<u32, Copy>,
     /// The number behind that of the last transaction.
     end: u32,
@@ -37,8 +37,8 @@ struct Transaction {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Finds the journal, and puts in their places the changes that it holds: on the disk if that may be written, else
-    /// in memory. A journal that cannot be used forbids writing; if it holds changes, the volume cannot be used.
+    /// Finds the journal and replays it: on the disk if that may be written, else in memory. An unusable journal makes
+    /// the volume read-only; if it needs recovery, the volume is unusable.
     pub(crate) async fn open_journal(&self) -> Result<(), Error> {
         let superblock = self.superblock();
         let needs_replay = superblock.incompatible & INCOMPATIBLE_RECOVER != 0;
@@ -89,7 +89,7 @@ impl<S: BlockSource> Store<S> {
         Ok(Journal::new(rows, tables, number, first))
     }
 
-    /// The block numbers and the size in bytes of the journal's inode, or where that is none, of its copy in the
+    /// Returns the block numbers and the size in bytes of the journal's inode, or if that is unused, of its copy in the
     /// superblock.
     async fn journal_numbers(&self, number: u32) -> Result<Option<([u32; BLOCK_NUMBERS], u64)>, Error> {
         let (block, start) = self.allocator().inode_place(number).await?;
@@ -190,10 +190,10 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Reads the log from its beginning to the last transaction that has a commit block.
+    /// Reads the log from its start to the last transaction with a commit block.
     async fn read_log(&self, start: u32) -> Result<Log, Error> {
         let mut log = Log { end: self.expected_sequence(), ..Log::default() };
-        // By the block: the last transaction that revoked it.
+        // By block: the last transaction that revoked it.
         let mut revocations: BTreeMap<u32, u32> = BTreeMap::new();
         let mut all: Vec<(u32, u32, Copy)> = Vec::new();
         let mut transaction = Transaction::default();
@@ -227,7 +227,7 @@ impl<S: BlockSource> Store<S> {
             left = left.saturating_sub(used);
         }
         for (block, sequence, copy) in all {
-            // Numbers of transactions go round in a circle.
+            // Sequence numbers wrap around.
             let is_revoked = revocations.get(&block).is_some_and(|&by| by.wrapping_sub(sequence) as i32 >= 0);
             if !is_revoked {
                 if block >= self.geometry().blocks {
@@ -272,7 +272,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Takes note of a superblock that the log held.
+    /// Rereads the superblock if the log contained it.
     async fn read_superblock_again(&self) -> Result<(), Error> {
         let block = self.geometry().first_data_block;
         let start = if block == 0 { superblock::OFFSET as usize } else { 0 };

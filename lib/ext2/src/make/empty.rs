@@ -17,29 +17,29 @@ use crate::format::superblock::OLD_INODE_BYTES;
 use crate::format::{group, superblock};
 use block_source::BlockSource;
 
-/// Volumes from this size on get blocks of 4 KiB by default.
+/// Minimum size of volumes with 4 KiB blocks by default.
 const LARGE_BLOCKS_FROM: u64 = 16 << 20;
-/// Volumes from this size on get fewer inodes for their size.
+/// Minimum size of volumes with fewer inodes for their size.
 const FEW_INODES_FROM: u64 = 512 << 20;
 const BYTES_PER_INODE_OF_LARGE: u64 = 16 << 10;
 /// The most parts in a hundred that may be reserved.
 const MAX_RESERVED_PERCENT: u32 = 50;
-/// `lost+found` is made with room, because there may be none when it is needed.
+/// `lost+found` is preallocated, because there may be no room when it is needed.
 const LOST_BYTES: u32 = 16 << 10;
 /// It needs no indirect block.
 const LOST_MAX_BLOCKS: u32 = 12;
-/// Folders that a new volume has.
+/// Directories of a new volume.
 const FOLDERS: u32 = 2;
 /// Kind of a directory in an entry with a kind.
 const ENTRY_FOLDER: u8 = 2;
 
-/// Which systems can use the volume.
+/// Compatibility of the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// Revision 1 with the features `filetype`, `sparse_super`, `large_file` and `dir_index`.
     #[default]
     Usual,
-    /// Revision 0, without any feature.
+    /// Revision 0, without features.
     Plain,
 }
 
@@ -50,13 +50,13 @@ pub struct MakeOptions {
     pub block_bytes: Option<u32>,
     /// Minimum number of inodes; `None` for a default based on the disk size.
     pub inodes: Option<u32>,
-    /// Parts in a hundred of the blocks that only user 0 may fill, at most 50.
+    /// Percentage of blocks reserved for user 0, at most 50.
     pub reserved_percent: u32,
     /// Which systems can use it.
     pub style: Style,
-    /// The volume's name, filled up with zeros.
+    /// Volume label, padded with zeros.
     pub label: [u8; 16],
-    /// The volume's identity: random bytes.
+    /// UUID of the volume: random bytes.
     pub uuid: [u8; 16],
     /// Seed of the hashes of its directories: random bytes.
     pub hash_seed: [u8; 16],
@@ -71,7 +71,7 @@ pub struct Made {
     pub blocks: u32,
     /// Blocks that are free.
     pub free_blocks: u32,
-    /// Blocks that only user 0 may fill.
+    /// Blocks reserved for user 0.
     pub reserved_blocks: u32,
     /// Inodes of the volume.
     pub inodes: u32,
@@ -79,7 +79,7 @@ pub struct Made {
     pub groups: u32,
 }
 
-/// Puts an empty volume on a disk. All that was on it is lost.
+/// Formats a disk as an empty volume. All of its content is lost.
 pub async fn make_empty<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<Made, MakeError> {
     if source.is_read_only() {
         return Err(MakeError::ReadOnly);
@@ -211,7 +211,7 @@ fn group_use(group: u32, lost_blocks: u32) -> GroupUse {
     }
 }
 
-/// Writes the root and `lost+found`: their blocks and their inodes.
+/// Writes the root and `lost+found`: their blocks and inodes.
 async fn write_folders<S: BlockSource>(
     output: &mut Output<'_, S>,
     geometry: &Geometry,

@@ -1,17 +1,17 @@
-//! Why a disk was not formatted.
+//! Errors of formatting a disk.
 
 use core::fmt;
 
 use block_source::DiskError;
 
-/// Why a disk was not formatted. What was on it may be lost all the same if it is [`MakeError::Disk`].
+/// Errors of formatting a disk. Its content may be lost all the same for [`MakeError::Disk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MakeError {
     /// The disk cannot be written to.
     ReadOnly,
-    /// The block size in bytes is none of those supported.
+    /// Unsupported block size in bytes.
     BlockSize(u32),
-    /// More is to be reserved than may be, in parts of a hundred.
+    /// Too many reserved blocks, in percent.
     Reserved {
         /// Requested amount.
         asked: u32,
@@ -24,7 +24,7 @@ pub enum MakeError {
     TooSmall {
         /// Bytes of the disk.
         disk_bytes: u64,
-        /// Bytes of the smallest volume with blocks of this size.
+        /// Minimum size in bytes of a volume with blocks of this size.
         min_bytes: u64,
     },
     /// The disk has more blocks of this size than the format can count or describe.

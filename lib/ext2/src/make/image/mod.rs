@@ -39,7 +39,7 @@ impl ImageSink for Vec<u8> {
     type Error = Infallible;
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Infallible> {
-        // An image that is larger than the address space fails as an allocation does.
+        // An image larger than the address space fails like an allocation.
         let start = offset as usize;
         let end = start + bytes.len();
         if self.len() < end {
@@ -76,7 +76,7 @@ pub enum Node {
     Link(Link),
 }
 
-/// A folder and all that is in it, by name.
+/// A folder and its content, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     /// Its attributes.
@@ -92,7 +92,7 @@ pub struct File {
     pub attributes: Attributes,
     /// Its size in bytes.
     pub size: u64,
-    /// Bytes by the offset at which they begin, none reaching into the next; between them, holes.
+    /// Extents by offset, without overlaps; holes between them.
     pub extents: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -144,24 +144,24 @@ pub struct ImageOptions {
     pub block_bytes: u32,
     /// Size of the volume in bytes. It may become slightly smaller if its last group would be empty.
     pub volume_bytes: u64,
-    /// Inodes, or `None` for one in 8 KiB. There are always enough for the content.
+    /// Number of inodes, or `None` for one per 8 KiB. There are always enough for the content.
     pub inodes: Option<u32>,
     /// The volume's name.
     pub label: [u8; 16],
     /// The volume's identity.
     pub uuid: [u8; 16],
-    /// Seconds since 1970 at which it is made.
+    /// Creation time in seconds since 1970.
     pub made: u32,
 }
 
 /// Properties of the built image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Bytes of the volume: the image's sink is to be made this long.
+    /// Size of the volume in bytes, to which the sink must be extended.
     pub volume_bytes: u64,
     /// Blocks that are free.
     pub free_blocks: u64,
-    /// Inodes in use, the reserved ones included.
+    /// Inodes in use, including the reserved ones.
     pub used_inodes: u32,
 }
 
@@ -174,14 +174,14 @@ pub enum ImageError<E> {
     VolumeSize(u64),
     /// The content does not fit.
     Full,
-    /// The name is empty, too long, has a zero or a slash in it, or is taken (`lost+found`).
+    /// The name is empty, too long, contains a zero or a slash, or is reserved (`lost+found`).
     Name(Vec<u8>),
     /// The content of the file with this name is larger than the format allows, or its extents
     /// overlap or reach past its size.
     Content(Vec<u8>),
     /// The target of the link with this name is empty or longer than a block.
     Target(Vec<u8>),
-    /// The folder with this name has more than 31,997 folders in it.
+    /// The folder with this name has more than 31,997 subfolders.
     TooManyFolders(Vec<u8>),
     /// The sink failed.
     Sink(E),
@@ -213,7 +213,7 @@ impl<E: fmt::Display> fmt::Display for ImageError<E> {
     }
 }
 
-/// Builds a volume with this root folder, and an empty `lost+found` in it.
+/// Builds a volume with this root folder, which also gets an empty `lost+found`.
 pub fn make_image<S: ImageSink>(
     options: &ImageOptions,
     root: &Folder,

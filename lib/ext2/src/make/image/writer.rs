@@ -1,4 +1,4 @@
-//! The allocation of blocks, and the metadata that follows from it.
+//! Allocates blocks, and writes the resulting metadata.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,7 +30,7 @@ pub(super) fn plan<E>(options: &ImageOptions, used_inodes: u32) -> Result<Geomet
     })
 }
 
-/// Allocates blocks from front to back and writes them.
+/// Allocates blocks in ascending order and writes them.
 pub(super) struct Writer<'a, S> {
     pub(super) layout: &'a Geometry,
     sink: &'a mut S,
@@ -61,7 +61,7 @@ impl<'a, S: ImageSink> Writer<'a, S> {
         self.write_at(u64::from(block) * u64::from(self.layout.block_bytes), bytes)
     }
 
-    /// Has the sink copy bytes of a foreign file to where this block begins.
+    /// Makes the sink copy bytes of a foreign file to this block.
     pub(super) fn copy(&mut self, key: usize, from: Range<u64>, block: u32) -> Result<(), ImageError<S::Error>> {
         let offset = u64::from(block) * u64::from(self.layout.block_bytes);
         self.sink.copy(key, from, offset).map_err(ImageError::Sink)
