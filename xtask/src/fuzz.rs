@@ -179,7 +179,7 @@ fn account(text: &str, problem: &str) -> String {
         let marks = ["panicked at", "ERROR: libFuzzer", "Test unit written to"];
         marks.iter().any(|mark| line.contains(mark))
     };
-    // A panic's words are on the line below its place.
+    // A panic's message is on the line after its location.
     let lines: Vec<&str> = text.lines().collect();
     let telling = lines.iter().enumerate().filter(|(_, line)| is_telling(line));
     let mut told: Vec<&str> = Vec::new();

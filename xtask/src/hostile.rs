@@ -129,7 +129,7 @@ fn unread(mut command: Command, suite: &str, selection: &Selection<'_>) -> Outco
         Some(status) if status.success() => None,
         Some(status) => Some(format!("the machine ended with {status}")),
         None => {
-            // It may have ended by itself in the meantime.
+            // It may have exited meanwhile.
             let _ = child.kill();
             let _ = child.wait();
             Some(format!("no end after {} seconds", LIMIT.as_secs()))

@@ -7,7 +7,7 @@ use crate::format::inode::{Inode, Kind};
 use crate::source::BlockSource;
 use crate::volume::Volume;
 
-/// Symbolic links that are followed for one path.
+/// Maximum symbolic links followed for one path.
 pub const LINK_LIMIT: usize = 40;
 /// Bytes of the longest path.
 pub const PATH_LIMIT: usize = 4096;

@@ -27,8 +27,7 @@ pub(crate) struct Placed {
     pub(crate) moved: String,
 }
 
-/// The file and those that it is based on, as far as they can be read. `find` gives a system manifest by its
-/// name.
+/// Returns the file and its bases, as far as they can be read. `find` returns a system manifest by name.
 pub(crate) fn chain(report: &Report, first: SystemFile, find: &dyn Fn(&str) -> Option<SystemFile>) -> Vec<Placed> {
     let mut files: Vec<Placed> = Vec::new();
     let mut names: Vec<String> = Vec::new();

@@ -51,7 +51,7 @@ codes! {
 pub enum Kind {
     /// The source cannot be read, or refers to an unknown name.
     Source(Code),
-    /// It breaks a rule that is for packages too.
+    /// A violation of a rule that also applies to packages.
     Rule(install::Code),
 }
 
@@ -86,10 +86,10 @@ impl diagnostics::Code for Kind {
 /// A diagnostic of a manifest.
 pub type Diagnostic = diagnostics::Diagnostic<Kind>;
 
-/// All that is wrong with one file or those that it is based on. `Display` renders it without colours.
+/// Diagnostics of one file or its bases. `Display` renders them without colours.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
-    /// The file, then those that it is based on.
+    /// The file, then its bases.
     pub files: Vec<SourceFile>,
     /// At least one, in the order of their places.
     pub items: Vec<Diagnostic>,

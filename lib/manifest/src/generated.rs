@@ -11,7 +11,7 @@ use crate::program::duplicate;
 use crate::reader::{At, Report, Span};
 use crate::resources::Device;
 
-/// Something that becomes a field of `Startup`.
+/// A name that becomes a field of `Startup`.
 struct Field<'a> {
     kind: &'static str,
     name: &'a str,
@@ -34,7 +34,7 @@ pub(crate) fn check_fields(
         .chain(devices.iter().map(|device| field("a device", device.value.0.name.as_str(), &device.span)))
         .collect();
     for (index, Field { kind, name, span, rust }) in fields.iter().enumerate() {
-        // Of one kind and name, or a parameter and an endpoint of one name: that is a rule for packages too.
+        // Duplicates of one kind, and of a parameter and an endpoint, are reported by rules for packages too.
         let is_other = |other: &&Field<'_>| {
             other.rust == *rust && (other.name != *name || (other.kind == "a device") != (*kind == "a device"))
         };
@@ -50,7 +50,7 @@ pub(crate) fn check_fields(
     }
 }
 
-/// Devices of registers are types of one module.
+/// Register devices are types of one module.
 pub(crate) fn check_types(report: &Report, devices: &[At<Device>]) {
     let fixed = devices.iter().filter(|device| device.value.0.is_fixed() && is_name(&device.value.0.name));
     let fixed: Vec<(&str, &Span, String)> =

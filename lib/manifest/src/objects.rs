@@ -13,7 +13,7 @@ use crate::reader::{At, Report, Table, list, one_of, wrong_type};
 /// A device as an object of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceObject {
-    /// Rust path of the type that it is opened as, where the manifest names one. A device without one is opened as its
+    /// Rust path of the type that it is opened as, if the manifest has one. A device without one is opened as its
     /// parts, or if it is not fixed as `sip::hardware::Hardware`.
     pub object: Option<String>,
     /// Its ranges, in the order of their indices: I/O ports first.
@@ -27,7 +27,7 @@ pub struct DeviceObject {
 pub struct RangeObject {
     /// Its name.
     pub name: String,
-    /// Rust path of the map of its registers, where the manifest names one.
+    /// Rust path of its register map, if the manifest has one.
     pub registers: Option<String>,
 }
 
@@ -105,7 +105,7 @@ pub fn is_entry(text: &str) -> bool {
     is_rust_path(text) && text.split("::").all(|part| naming::identifier(part).is_ok())
 }
 
-/// Whether a text is a path of Rust: identifiers with `::` between them.
+/// Returns whether a text is a Rust path: identifiers separated by `::`.
 pub(crate) fn is_rust_path(text: &str) -> bool {
     let is_identifier = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')

@@ -1,4 +1,4 @@
-//! The parameters of a program's manifest.
+//! Reads the parameters of a program's manifest.
 
 use arguments::HELP_FLAG;
 use manifest_model::{Parameter, ParameterKind, Value};

@@ -25,7 +25,7 @@ pub struct Contract {
 
 /// A source of contract metadata.
 pub trait Contracts {
-    /// The contract of this name among the contract files that the program depends on.
+    /// Returns the contract of this name from the contract files that the program depends on.
     fn find(&self, name: &str) -> Option<Contract>;
     /// Names of all of them, for messages.
     fn names(&self) -> Vec<String>;
@@ -41,7 +41,7 @@ pub struct Program {
     pub crate_path: Option<String>,
     /// Rust path of the module with `main`, from the crate's root; `None` if that is the root itself.
     pub entry: Option<String>,
-    /// For each contract: the Rust path of its module where the manifest names one.
+    /// For each contract, the Rust path of its module if the manifest has one.
     pub modules: Vec<Option<String>>,
     /// For each device, the object that the program gets.
     pub objects: Vec<DeviceObject>,
@@ -70,7 +70,7 @@ struct Reader<'a> {
     contracts: Option<&'a dyn Contracts>,
 }
 
-/// A contract of the list, with its automaton where one is known.
+/// A listed contract, with its automaton if known.
 struct Listed {
     name: At<String>,
     side: ContractSide,
@@ -248,13 +248,13 @@ impl Reader<'_> {
         slots
     }
 
-    /// One slot; its place is that of its name.
+    /// Reads one slot; its place is that of its name.
     fn endpoint(&self, table: &Table<'_, '_>, listed: &[Listed]) -> Option<At<EndpointSlot>> {
         let name = self.name(table.required_text("name"), "an endpoint");
         let contract = table.required_text("contract");
         let side = table.required_word("side", Side::from_word);
         let state = table.required_text("state");
-        // A path that is none is left to the rules.
+        // An invalid path is reported by the rules.
         let source = table.required_text("from");
         let source = source.map(|text| Source::from_word(&text.value).unwrap_or(Source::Path(text.value)));
         let optional = table.flag("optional").value;
@@ -273,7 +273,7 @@ impl Reader<'_> {
         Some(At::new(slot, name.span))
     }
 
-    /// Number of the state; 0 where the contract is not known.
+    /// Returns the number of the state; 0 if the contract is unknown.
     fn check_state(&self, contract: &Listed, state: &At<String>) -> u16 {
         let Some(known) = &contract.known else { return 0 };
         let states = &known.automaton.states;

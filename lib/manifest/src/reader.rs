@@ -23,7 +23,7 @@ pub(crate) struct Mark {
     pub(crate) text: String,
 }
 
-/// Something wrong, before it is known which files there are.
+/// A diagnostic before the files are known.
 struct Found {
     code: diagnostic::Kind,
     message: String,
@@ -115,7 +115,7 @@ impl Report {
         self.add_labels(finding.code, finding.what, marks, finding.remedy);
     }
 
-    /// All of it in the order of the places. `starts`: where the places of each file begin.
+    /// Returns all diagnostics, sorted by place. `starts`: the offset of each file.
     pub(crate) fn finish(self, starts: &[usize]) -> Vec<Diagnostic> {
         let mut items = self.items.into_inner();
         items.sort_by_key(|item| item.marks.first().map_or(0, |mark| mark.span.start));
@@ -135,7 +135,7 @@ impl Report {
     }
 }
 
-/// A table of the file that is being read key by key. What its shape does not have is reported by `close`.
+/// A table that is being read key by key. `close` reports keys outside its shape.
 pub(crate) struct Table<'r, 'i> {
     report: &'r Report,
     table: &'r DeTable<'i>,
@@ -155,7 +155,7 @@ impl<'r, 'i> Table<'r, 'i> {
         Table { report, table, shape, name: shape.name.into(), span, field: None, asked: RefCell::default() }
     }
 
-    /// The same, called otherwise in messages.
+    /// Sets another name for messages.
     pub(crate) fn called(self, name: String) -> Self {
         Table { name, ..self }
     }
@@ -173,7 +173,7 @@ impl<'r, 'i> Table<'r, 'i> {
         Some(value)
     }
 
-    /// The same, with places of its fields.
+    /// Sets the field for source places.
     fn placed(self, field: Field) -> Self {
         self.report.places.borrow_mut().insert(field, self.span.clone());
         Table { field: Some(field), ..self }
@@ -235,7 +235,7 @@ impl<'r, 'i> Table<'r, 'i> {
         self.integer(key).and_then(|number| self.fitting(key, number))
     }
 
-    /// The same, which must be there.
+    /// As `judged`, for a required key.
     pub(crate) fn required_judged(&self, key: &'static str) -> Option<At<u32>> {
         self.required_integer(key).and_then(|number| self.fitting(key, number))
     }
@@ -250,7 +250,7 @@ impl<'r, 'i> Table<'r, 'i> {
         value.map(|value| At::new(value, number.span))
     }
 
-    /// The same, with the code and the label of a number that is out of range.
+    /// As `integer`, with the code and the label for a number out of range.
     fn integer_or(&self, key: &'static str, code: Code, label: &str) -> Option<At<i64>> {
         let value = self.get(key)?;
         match integer(value.get_ref()) {
@@ -261,7 +261,7 @@ impl<'r, 'i> Table<'r, 'i> {
         None
     }
 
-    /// Reports a number that is out of the range that the key has, or those in its list.
+    /// Reports a number out of the key's range, or those in its list.
     fn out_of_range(&self, key: &'static str, code: Code, value: &Spanned<DeValue<'i>>, label: &str) {
         let message = format!(
             "`{key} = {}` is out of range",
@@ -270,7 +270,7 @@ impl<'r, 'i> Table<'r, 'i> {
         self.report.add(code, message, &value.span(), label, range_remedy(self.range(key)));
     }
 
-    /// The least and the most that a number of the key can be.
+    /// Returns the minimum and maximum of a key's numbers.
     fn range(&self, key: &'static str) -> (i64, i64) {
         match self.key(key).kind {
             Kind::Number(least, most) | Kind::List(&Kind::Number(least, most)) => (least, most),
@@ -289,7 +289,7 @@ impl<'r, 'i> Table<'r, 'i> {
         self.integer(key)
     }
 
-    /// A whole number within the range that the key has, reported under `code` where it is not.
+    /// Returns an integer; one out of the key's range is reported under `code`.
     pub(crate) fn number(&self, key: &'static str, code: Code, label: &str) -> Option<At<u32>> {
         let (least, most) = self.range(key);
         let number = self.integer_or(key, code, label)?;
@@ -301,7 +301,7 @@ impl<'r, 'i> Table<'r, 'i> {
         value.map(|value| At::new(value, number.span))
     }
 
-    /// `true` or `false`, `false` where it is not there.
+    /// Returns `true` or `false`; `false` if it is missing.
     pub(crate) fn flag(&self, key: &'static str) -> At<bool> {
         let Some(value) = self.get(key) else { return At::new(false, self.span.clone()) };
         match value.get_ref().as_bool() {
@@ -313,7 +313,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A list of texts; empty where it is not there.
+    /// Returns a list of texts; empty if it is missing.
     pub(crate) fn texts(&self, key: &'static str) -> Vec<At<String>> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
@@ -346,7 +346,7 @@ impl<'r, 'i> Table<'r, 'i> {
         install::long_list(&list, &list, length, Field::table("system", None))
     }
 
-    /// A list of whole numbers; empty where it is not there.
+    /// Returns a list of integers; empty if it is missing.
     pub(crate) fn integers(&self, key: &'static str) -> Vec<At<i64>> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
@@ -373,13 +373,13 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A text that must be there and is one of a few words.
+    /// Returns a required text that is one of a few words.
     pub(crate) fn required_word<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<At<T>> {
         let is_there = self.required_text(key).is_some();
         is_there.then(|| self.word(key, parse)).flatten()
     }
 
-    /// The meaning of a text that should be one of a few words.
+    /// Parses a text that must be one of a few words.
     pub(crate) fn as_word<T>(
         &self,
         key: &str,
@@ -401,7 +401,7 @@ impl<'r, 'i> Table<'r, 'i> {
         meaning.map(|meaning| At::new(meaning, text.span.clone()))
     }
 
-    /// A table inside this one, empty where it is not there.
+    /// Returns a nested table, if present.
     pub(crate) fn table(&self, key: &'static str) -> Option<Table<'r, 'i>> {
         let value = self.get(key)?;
         match value.get_ref().as_table() {
@@ -451,7 +451,7 @@ impl<'r, 'i> Table<'r, 'i> {
         tables
     }
 
-    /// The keys and values of a table that maps names of the writer's choice.
+    /// Returns the keys and values of a table with user-defined names.
     pub(crate) fn entries(&self, key: &'static str) -> Vec<(At<String>, &'r Spanned<DeValue<'i>>)> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(table) = value.get_ref().as_table() else {
@@ -515,7 +515,7 @@ pub(crate) fn integer(value: &DeValue<'_>) -> Option<i64> {
     i64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// A remedy: the word that was probably meant, or all there are.
+/// Returns a remedy: the word that was probably meant, or all possible ones.
 pub(crate) fn one_of(word: &str, words: &[&str]) -> String {
     match nearest(word, words.iter().copied()) {
         Some(known) => format!("did you mean `{known}`?"),

@@ -11,7 +11,7 @@ use crate::reader::{At, Report, Table, range_remedy};
 /// A device, in the form for the kernel and as an object of the program.
 pub(crate) type Device = (DeviceNeed, DeviceObject);
 
-/// `[[device]]`, each with the place of its name.
+/// Reads `[[device]]`; the place of each is that of its name.
 pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<At<Device>> {
     let mut devices: Vec<At<Device>> = Vec::new();
     for table in root.tables("device") {
@@ -29,7 +29,7 @@ pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<At<Device>> 
     devices
 }
 
-/// The ranges of a device, `base+bytes` each. Whether a machine can have them is left to the rules.
+/// Reads the ranges of a device, `base+bytes` each. The rules check whether they are possible.
 fn ranges(report: &Report, table: &Table<'_, '_>, key: &'static str) -> Vec<AddressRange> {
     let mut ranges = Vec::new();
     for text in table.texts(key) {

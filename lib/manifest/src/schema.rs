@@ -7,19 +7,19 @@ use arguments::HELP_FLAG;
 
 use crate::shapes::{Key, Kind, LIST_MAX, PROGRAM, Presence, SYSTEM, Shape};
 
-/// Characters of which no line of text has one.
+/// Control characters, which no line of text may contain.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f";
 /// A number of a version.
 const NUMBER: &str = "(0|[1-9][0-9]*)";
 /// A component of a path: not empty, `.` or `..`.
 const COMPONENT: &str = r"([^/.CONTROL][^/CONTROL]*|\.[^/.CONTROL][^/CONTROL]*|\.\.[^/CONTROL]+)";
 
-/// The schema of a program's manifest, as the text of a JSON file.
+/// Returns the schema of a program's manifest, as JSON text.
 pub fn program() -> String {
     document(&PROGRAM)
 }
 
-/// The schema of a system manifest, as the text of a JSON file.
+/// Returns the schema of a system manifest, as JSON text.
 pub fn system() -> String {
     document(&SYSTEM)
 }
@@ -45,7 +45,7 @@ fn members_of(shape: &Shape) -> Vec<String> {
     ];
     if !required.is_empty() {
         members.push(member("required", list(&required)));
-        // The editor writes these where a person begins the table.
+        // Keys that the editor inserts into a new table.
         members.push(member("x-taplo", object(vec![member("initKeys", list(&required))])));
     }
     if !shape.together.is_empty() {
@@ -141,12 +141,12 @@ fn list(items: &[String]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// A text as JSON. What is escaped in the words of this crate are quotes and backslashes.
+/// Returns a text as JSON. In the texts of this crate, only quotes and backslashes need escapes.
 fn text(text: impl AsRef<str>) -> String {
     format!("\"{}\"", text.as_ref().replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// JSON with a member or an item a line.
+/// Formats JSON with a member or an item per line.
 fn indented(json: &str) -> String {
     let mut out = String::new();
     let (mut depth, mut in_text, mut escaped) = (0usize, false, false);

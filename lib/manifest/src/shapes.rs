@@ -40,7 +40,7 @@ pub struct Key {
 pub enum Presence {
     /// It must.
     Required,
-    /// It need not; leaving it out is the same as this value, in TOML and JSON alike.
+    /// Optional; the default is this value, in TOML and JSON alike.
     Default(&'static str),
     /// Optional; the default is described in words.
     Otherwise(&'static str),
@@ -57,13 +57,13 @@ pub enum Kind {
     Line,
     /// A name of a program, publisher, instance, endpoint, parameter or device.
     Name,
-    /// The same, in which `#` may stand for a number.
+    /// As `Name`, in which `#` may stand for a number.
     NumberedName,
-    /// A name of a program, which is not the system's.
+    /// A name of a program, except the system's.
     ProgramName,
     /// `major.minor.patch`.
     Version,
-    /// The oldest version that will do, `>=1.2`.
+    /// A minimum version, `>=1.2`.
     AtLeast,
     /// A path from the root.
     Path,
@@ -85,7 +85,7 @@ pub enum Kind {
     Flag,
     /// Consecutive addresses, `first+count`.
     Range,
-    /// A whole number in a range, both ends included.
+    /// An integer in a range, both ends included.
     Number(i64, i64),
     /// `true` or `false`.
     Boolean,
@@ -105,7 +105,7 @@ pub enum Kind {
     Tables(&'static Shape),
 }
 
-/// The most entries of a list, and the most tables of one kind.
+/// Maximum entries of a list, and maximum tables of one kind.
 pub const LIST_MAX: usize = 256;
 
 impl Shape {
@@ -119,7 +119,7 @@ impl Shape {
         self.keys.iter().map(|key| key.name)
     }
 
-    /// The tables in it and in those, itself first.
+    /// Returns the table and all nested ones, itself first.
     pub fn tables(&'static self) -> Vec<&'static Shape> {
         let inner = self.keys.iter().filter_map(|key| match key.kind {
             Kind::Table(shape) | Kind::Tables(shape) => Some(shape),
@@ -393,7 +393,7 @@ static QUOTA: Shape = shape(
     ],
 );
 
-/// An hour, in milliseconds: longer than anyone waits for a restart.
+/// An hour, in milliseconds: an upper bound for restarts.
 const HOUR_MS: i64 = 3_600_000;
 
 static SUPERVISION: Shape = shape(

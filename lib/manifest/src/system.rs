@@ -16,8 +16,8 @@ use crate::program::{check_name, check_path, duplicate};
 use crate::reader::{At, Report, Span, Table, one_of, wrong_type};
 use crate::{shapes, trust};
 
-/// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
-/// name, for those that are based on another: everything of the base is part of the system.
+/// Reads and checks a system manifest over the available programs. `find` returns a system manifest by name, for bases:
+/// everything of a base is part of the system.
 pub fn system(
     file: SystemFile,
     find: &dyn Fn(&str) -> Option<SystemFile>,
@@ -54,7 +54,7 @@ struct Head {
     span: Span,
 }
 
-/// Stands for the number of an instance where there are several.
+/// Placeholder for the number of an instance, if there are several.
 const NUMBER: char = '#';
 
 /// Number of an instance whose [[program]] has a count.
@@ -73,7 +73,7 @@ impl Number {
 /// Fields of the system, each with its value in the source.
 type Places = Vec<(Field, At<String>)>;
 
-/// An instance and where in the file it is spoken of.
+/// An instance and its place in the file.
 struct Entry {
     instance: Instance,
     name: Span,
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         Some(system)
     }
 
-    /// Reports which rules the system breaks.
+    /// Reports the rules that the system violates.
     fn judge(&self, system: &SystemManifest, places: &BTreeMap<Field, At<String>>) {
         self.report.place(places.iter().map(|(field, at)| (*field, at.span.clone())).collect());
         let programs: Vec<&Manifest> = system.programs().into_iter().filter_map(|name| self.find(name)).collect();
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
             let before = self.report.count();
             entries.extend(self.instance(table, root, Number(Some(number))));
             if self.report.count() > before {
-                // The others would be reported for the same.
+                // The others would be reported for the same reason.
                 break;
             }
         }
@@ -462,7 +462,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The tables of a name in one file: a pattern of principals each, and one of paths under `key`.
+    /// Returns the tables of a name in one file: each has a pattern of principals, and one of paths under `key`.
     fn rules(&self, file: &Table<'_, '_>, name: &'static str, key: &'static str) -> Rules {
         let mut rules = Rules::new();
         for table in file.bounded_tables(name) {

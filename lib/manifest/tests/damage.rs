@@ -20,7 +20,7 @@ fn read(text: &str) {
     }
 }
 
-/// Puts pieces of text in place of ranges of characters.
+/// Replaces ranges of characters by pieces of text.
 fn damage(text: &str, changes: &[(Index, usize, String)]) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     for (place, length, piece) in changes {

@@ -12,7 +12,7 @@ use manifest::{Code, SystemFile, schema};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Codes of mistakes that show in one value, so that an editor with the schema shows them, too.
+/// Codes of faults in a single value, which editors with the schema must report, too.
 const SHOWN: &[manifest::Kind] = &[
     Source(Code::UnknownKey),
     Source(Code::WrongType),
@@ -146,7 +146,7 @@ fn mistakes_that_show_in_one_value_are_refused() {
         for path in fixtures {
             let name = path.file_stem().expect("a fixture has a name").to_string_lossy().to_uppercase();
             let code = name.split('_').next().unwrap_or_default();
-            // A mistake in the base of a system does not show in the system's own file.
+            // Faults in the base of a system are not in the system's own file.
             if !SHOWN.iter().any(|shown| shown.text() == code) || name.ends_with("_IN_THE_BASE") {
                 continue;
             }
@@ -207,7 +207,7 @@ fn row(key: &Key) -> String {
     format!("| `{}` | {} | {default} | {} |\n", key.name, kind_in_words(&key.kind), key.meaning)
 }
 
-/// The page with the table below each shape's heading made anew.
+/// Regenerates the table below each shape's heading in the page.
 fn with_tables(page: &str) -> String {
     let mut page = page.to_string();
     for shape in shapes() {
@@ -238,7 +238,7 @@ fn the_documentation_has_the_tables_of_the_reader() {
     assert_eq!(read(&path).len(), wanted.len());
 }
 
-/// TOML with every default of the table written out.
+/// TOML with every default of the table made explicit.
 fn defaults(shape: &Shape) -> String {
     let line = |key: &Key| match key.presence {
         Presence::Default(default) => format!("{} = {default}\n", key.name),

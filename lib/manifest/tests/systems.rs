@@ -1,5 +1,5 @@
-//! One set of rules: a system manifest that breaks one is refused with its place in the source, and the same system
-//! without its source with the same code and message.
+//! Source and compiled form share one set of rules: a system manifest that violates one is refused with its place in
+//! the source, and the same system without its source with the same code and message.
 
 mod known;
 

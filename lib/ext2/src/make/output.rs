@@ -1,10 +1,10 @@
-//! Writing whole blocks to the disk, one transfer after the other.
+//! Writes whole blocks to the disk, one transfer at a time.
 
 use super::MakeError;
 use block_source::BlockSource;
 use block_source::DiskError;
 
-/// Zeros go to the disk in pieces of at most this size.
+/// Maximum size of a transfer of zeros.
 const PIECE_BYTES: usize = 256 << 10;
 /// Bytes wiped at the start of the disk, whatever the block size: a boot sector and the superblock.
 const BEGINNING_BYTES: usize = 4096;
@@ -55,7 +55,7 @@ impl<'a, S: BlockSource> Output<'a, S> {
         Ok(())
     }
 
-    /// Waits until all that was written lasts.
+    /// Waits until all writes are durable.
     pub(super) async fn flush(&mut self) -> Result<(), MakeError> {
         self.source.flush().await.map_err(|error| MakeError::Disk(0, error))
     }

@@ -92,7 +92,7 @@ impl<S: BlockSource> Namespace<S> {
         if target.is_empty() || target.contains(&0) {
             return Err(Error::BadName);
         }
-        // Linux reads a target into a block and puts a zero after it.
+        // Linux reads a target into a block and appends a zero.
         if target.len() >= self.store.block_bytes() { Err(Error::NameTooLong) } else { Ok(()) }
     }
 

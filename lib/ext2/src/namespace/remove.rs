@@ -23,7 +23,7 @@ pub(crate) enum RemovalKind {
 }
 
 impl<S: BlockSource> Namespace<S> {
-    /// Gives the inode if it has no links left.
+    /// Returns the inode if it has no links left.
     pub(crate) async fn remove(&self, folder: u32, name: &[u8], what: RemovalKind) -> Result<Option<u32>, Error> {
         self.admission.check_writable()?;
         check_name(name)?;
@@ -82,7 +82,7 @@ impl<S: BlockSource> Namespace<S> {
         self.store.fetch_block(change, found.block).await
     }
 
-    /// Plans the loss of a link; a directory loses all of its links.
+    /// Plans to drop a link; a directory loses all of its links.
     pub(super) async fn plan_loss(&self, change: &Change<S>, target: &Inode) -> Result<Loss, Error> {
         let place = self.inodes.fetch(change, target.number).await?;
         Ok(Loss { place, last: target.kind == Kind::Directory || target.links <= 1 })

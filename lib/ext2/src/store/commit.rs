@@ -29,12 +29,12 @@ impl<S: BlockSource> Store<S> {
         self.0.data_error.take().map_or(Ok(()), Err)
     }
 
-    /// Whether there is anything that a commit would make permanent.
+    /// Returns whether there are changes to commit.
     pub(crate) fn has_changes(&self) -> bool {
         !self.0.sets.borrow().running.is_empty() || self.0.lines.borrow().unwritten > 0
     }
 
-    /// A commit that leaves errors of file data to be reported by a later sync.
+    /// Commits, leaving errors of file data to be reported by a later sync.
     pub(super) async fn commit_transaction(&self) -> Result<(), Error> {
         let transactions = &self.0.transactions;
         if !transactions.is_started.get() && !self.has_changes() {
@@ -74,7 +74,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Drives transfers, as many at once as the disk is to have.
+    /// Drives transfers concurrently, up to the disk's limit.
     pub(crate) async fn each<F: Future<Output = Result<(), Error>>>(
         &self,
         next: impl FnMut() -> Option<F>,
@@ -82,12 +82,12 @@ impl<S: BlockSource> Store<S> {
         each(self.0.limits.requests, next).await
     }
 
-    /// Looks at a block of the transaction that is being committed.
+    /// Calls `look` with a block of the transaction that is being committed.
     pub(crate) fn with_frozen<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.0.sets.borrow().frozen.get(&block).map(|own| look(&own.bytes))
     }
 
-    /// Ends the running transaction: its blocks, counts filled in, become the frozen ones. Gives their numbers.
+    /// Closes the running transaction: its blocks, with counts filled in, are frozen. Returns their numbers.
     pub(crate) fn freeze_transaction(&self) -> Vec<u32> {
         let geometry = &self.0.geometry;
         let mut groups = self.0.groups.borrow_mut();
@@ -137,14 +137,14 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Puts committed blocks in their places.
+    /// Writes committed blocks in place.
     pub(crate) async fn write_home(&self, blocks: Vec<u32>) -> Result<(), Error> {
         self.write_frozen(&blocks).await?;
         self.settle_frozen(&blocks);
         Ok(())
     }
 
-    /// Writes blocks of the frozen set, which are in order, to their places.
+    /// Writes frozen blocks, given in ascending order, in place.
     async fn write_frozen(&self, blocks: &[u32]) -> Result<(), Error> {
         let most = self.0.geometry.line_blocks;
         let mut rest = blocks;
@@ -172,7 +172,7 @@ impl<S: BlockSource> Store<S> {
         self.write_metadata(first, row.len(), fill).await
     }
 
-    /// Writes a row of blocks of metadata, at most a line's, which the closure fills in.
+    /// Writes contiguous metadata blocks, at most a line's, filled in by the closure.
     pub(crate) async fn write_metadata(
         &self,
         first: u32,
@@ -205,7 +205,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Takes blocks out of the frozen set that are in their places.
+    /// Removes blocks that are in place from the frozen set.
     fn settle_frozen(&self, blocks: &[u32]) {
         let geometry = &self.0.geometry;
         let mut sets = self.0.sets.borrow_mut();
@@ -247,7 +247,7 @@ impl<S: BlockSource> Store<S> {
 }
 
 impl<S: BlockSource> Shared<S> {
-    /// Keeps a buffer for commits when memory is short.
+    /// Reserves a buffer for commits when memory is short.
     pub(super) fn keep_for_commit(&self, buffer: S::Buffer) {
         self.has_kept.set(true);
         self.kept.borrow_mut().push(buffer);

@@ -1,4 +1,4 @@
-//! File data: read and written through the lines.
+//! File data: read and written through the cache lines.
 
 use super::Store;
 use super::lines::{Mask, bits};
@@ -19,7 +19,7 @@ enum Attempt {
     Missing,
 }
 
-/// A part of a line: which line, its first byte there, its first block there, and the blocks it touches.
+/// A part of a line: the line, its first byte and block there, and the blocks it touches.
 struct Piece {
     index: u64,
     start: usize,
@@ -27,7 +27,7 @@ struct Piece {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Reads bytes of blocks that lie one after the other, from a byte of the first on.
+    /// Reads bytes of contiguous blocks, from byte `within` of the first on.
     pub(crate) async fn read_data(&self, first: u32, within: usize, target: &mut [u8]) -> Result<(), Error> {
         let offset = self.checked_offset(first, within, target.len())?;
         let mut done = 0;
@@ -42,15 +42,15 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Reads bytes as [`Store::read_data`] does, if all of them are in one line; false where they are not, and then the
-    /// target may be anything.
+    /// Reads bytes as [`Store::read_data`] does, if all of them are in one cached line; otherwise returns false, and
+    /// the content of the target is unspecified.
     pub(crate) fn read_cached(&self, first: u32, within: usize, target: &mut [u8]) -> bool {
         let Ok(offset) = self.checked_offset(first, within, target.len()) else { return false };
         let (piece, bytes) = self.piece(offset, target.len());
         bytes == target.len() && matches!(self.copy_out(&piece, target), Attempt::Done)
     }
 
-    /// Reads the rest of a request with several lines on their way at once.
+    /// Reads the rest of a request, several lines concurrently.
     async fn read_missing(&self, mut offset: u64, target: &mut [u8]) -> Result<(), Error> {
         let mut rest = target;
         let next = || {
@@ -94,7 +94,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Copies a piece of which blocks are in the write set, if the others are in the line.
+    /// Copies a piece with blocks in the write set, if the others are in the line.
     fn copy_out_of_sets(&self, line: Option<(&[u8], Mask)>, piece: &Piece, target: &mut [u8]) -> Attempt {
         let geometry = &self.0.geometry;
         let sets = self.0.sets.borrow();
@@ -121,7 +121,7 @@ impl<S: BlockSource> Store<S> {
         Attempt::Done
     }
 
-    /// Loads blocks in the background that will be wanted soon.
+    /// Loads blocks in the background.
     pub(crate) fn read_ahead(&self, first: u32, blocks: u32) {
         let geometry = &self.0.geometry;
         let most = (self.0.limits.read_ahead_bytes / geometry.block_bytes) as u32;
@@ -161,8 +161,8 @@ impl<S: BlockSource> Store<S> {
         self.0.readers_ahead.set(self.0.readers_ahead.get() - 1);
     }
 
-    /// Writes bytes into blocks that lie one after the other, from a byte of the first on. The rest of `fresh` blocks
-    /// becomes zeros; without that it stays.
+    /// Writes bytes into contiguous blocks, from byte `within` of the first on. The rest of `fresh` blocks is zeroed;
+    /// that of others is kept.
     pub(crate) async fn write_data(&self, first: u32, within: usize, bytes: &[u8], fresh: bool) -> Result<(), Error> {
         let offset = self.checked_offset(first, within, bytes.len())?;
         self.check_writable()?;
@@ -218,7 +218,7 @@ impl<S: BlockSource> Store<S> {
         let (block_bytes, valid) = (geometry.block_bytes, line.valid);
         let is_busy = line.is_busy;
         let Some(buffer) = &mut line.buffer else { return Ok(Attempt::Busy) };
-        // Only the first and the last block may be written in part.
+        // Only the first and the last block may be written partially.
         let last = (piece.start + bytes.len() - 1) / block_bytes;
         let head = (!piece.start.is_multiple_of(block_bytes)).then_some(piece.start / block_bytes);
         let tail = (!(piece.start + bytes.len()).is_multiple_of(block_bytes)).then_some(last);
@@ -277,7 +277,7 @@ impl<S: BlockSource> Store<S> {
                 while store.0.lines.borrow().unwritten > many {
                     let oldest = store.0.lines.borrow().oldest_dirty();
                     let Some(index) = oldest else { break };
-                    // A failure is noted for the next commit, which tries again.
+                    // A failure is recorded for the next commit, which retries.
                     if store.write_line(index).await.is_err() {
                         break;
                     }

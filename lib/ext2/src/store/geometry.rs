@@ -7,10 +7,10 @@ use crate::format::error::{Problem, Structure};
 use crate::format::group;
 use crate::format::superblock::Superblock;
 
-/// Lines are held at least, however small the limit is.
+/// Minimum number of lines, whatever the limit.
 const MIN_LINES: usize = 8;
 
-/// Numbers of a volume that never change while it is mounted.
+/// Parameters of a volume that are constant while it is mounted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     /// Bytes of a block.
@@ -27,9 +27,9 @@ pub(crate) struct Geometry {
     pub(crate) inodes: u32,
     /// Inodes of each group.
     pub(crate) inodes_per_group: u32,
-    /// Bytes from an inode to the next.
+    /// Size of an inode in bytes.
     pub(crate) inode_bytes: u32,
-    /// Blocks of each group's inodes.
+    /// Blocks of each group's inode table.
     pub(crate) inode_table_blocks: u32,
     /// Blocks of the table of descriptors.
     pub(crate) descriptor_blocks: u32,
@@ -93,13 +93,13 @@ impl Geometry {
         (self.block_bytes / 4) as u32
     }
 
-    /// The line that a block is in, and its place there.
+    /// Returns the line of a block, and the block's index there.
     pub(crate) fn line_of(&self, block: u32) -> (u64, usize) {
         let blocks = self.line_blocks as u32;
         (u64::from(block / blocks), (block % blocks) as usize)
     }
 
-    /// The first block of a line, and how many it has: the volume's last line may have fewer.
+    /// Returns the first block of a line, and the number of blocks: the volume's last line may be shorter.
     pub(crate) fn line_range(&self, index: u64) -> (u32, usize) {
         let first = index * self.line_blocks as u64;
         let count = u64::from(self.blocks).saturating_sub(first).min(self.line_blocks as u64);
@@ -112,7 +112,7 @@ impl Geometry {
         u64::from(block) * self.block_bytes as u64
     }
 
-    /// Whether these blocks are in the volume, behind the superblock.
+    /// Returns whether these blocks lie in the volume, after the superblock.
     pub(crate) fn contains(&self, first: u32, count: u32) -> bool {
         let end = u64::from(first) + u64::from(count);
         first > self.first_data_block && end <= u64::from(self.blocks)
@@ -148,7 +148,7 @@ impl Geometry {
         self.inodes.saturating_sub(group * self.inodes_per_group).min(self.inodes_per_group)
     }
 
-    /// The block that holds a group's descriptor, and the byte at which it begins there.
+    /// Returns the block of a group's descriptor, and the offset there.
     pub(crate) fn descriptor_place(&self, group: u32) -> (u32, usize) {
         let per_block = (self.block_bytes / group::BYTES) as u32;
         (self.first_data_block + 1 + group / per_block, (group % per_block) as usize * group::BYTES)

@@ -13,7 +13,7 @@ use task_sync::Notify;
 
 use crate::cache::CacheCounts;
 
-/// Blocks of a line at most: the bits of a [`Mask`].
+/// Maximum blocks of a line: the bits of a [`Mask`].
 pub(super) const MAX_BLOCKS: usize = 64;
 /// A bit for each block of a line.
 pub(super) type Mask = u64;
@@ -25,7 +25,7 @@ pub(super) fn bits(first: usize, count: usize) -> Mask {
     if count >= MAX_BLOCKS { Mask::MAX << first } else { ((1 << count) - 1) << first }
 }
 
-/// The first row of bits that are set, as its first and its count.
+/// Returns the first run of set bits, as its start and length.
 pub(super) fn first_run(mask: Mask) -> Option<(usize, usize)> {
     let first = mask.trailing_zeros() as usize;
     (mask != 0).then(|| (first, (mask >> first).trailing_ones() as usize))
@@ -43,11 +43,11 @@ enum Place {
 pub(super) struct Line<B> {
     /// Which piece.
     pub(super) index: u64,
-    /// Its bytes; none while the disk has them.
+    /// Its bytes; `None` while lent to the disk.
     pub(super) buffer: Option<B>,
     /// Blocks that are up to date.
     pub(super) valid: Mask,
-    /// Valid blocks that the disk does not have yet.
+    /// Valid blocks that are not on the disk yet.
     pub(super) dirty: Mask,
     /// Blocks being read or written whose result must be discarded.
     pub(super) spoiled: Mask,
@@ -57,7 +57,7 @@ pub(super) struct Line<B> {
     newer: u32,
     older: u32,
     chain: u32,
-    /// Notified when the disk is done with it; there while a task waits.
+    /// Notified at the end of the disk I/O; present while a task waits.
     idle: Option<Rc<Notify>>,
 }
 
@@ -75,12 +75,12 @@ const EMPTY: List = List { newest: NONE, oldest: NONE, count: 0 };
 pub(super) struct Lines<B> {
     lines: Vec<Option<Line<B>>>,
     free: Vec<u32>,
-    /// First lines of the chains; a power of two of them.
+    /// Heads of the hash chains; their number is a power of two.
     buckets: Vec<u32>,
     clean: List,
     dirty: List,
     count: usize,
-    /// Lines that the disk is writing, or that are in the dirty list.
+    /// Lines being written, or in the dirty list.
     pub(super) unwritten: usize,
     /// Lines that may be held.
     pub(super) capacity: usize,
@@ -106,7 +106,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
     }
 
     fn bucket(&self, index: u64) -> usize {
-        // Multiplied so that rows and steps of pieces spread over the buckets.
+        // Multiplicative hash that spreads sequences and strides over the buckets.
         (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.buckets.len() - 1)
     }
 
@@ -173,7 +173,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         slot
     }
 
-    /// Takes a line out, with its buffer.
+    /// Removes a line, with its buffer.
     pub(super) fn remove(&mut self, slot: u32) -> Option<B> {
         self.move_to(slot, Place::Nowhere);
         let line = self.lines.get_mut(slot as usize)?.take()?;
@@ -196,7 +196,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         line.buffer
     }
 
-    /// Gives up the clean line that was used longest ago, for its buffer.
+    /// Evicts the least recently used clean line, for its buffer.
     pub(super) fn evict(&mut self) -> Option<B> {
         let slot = self.clean.oldest;
         self.get(slot)?;
@@ -207,7 +207,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.count >= self.capacity
     }
 
-    /// Puts a line that the disk does not have where it belongs.
+    /// Moves an idle line to the list of its state.
     pub(super) fn settle(&mut self, slot: u32) {
         let Some(line) = self.get(slot) else { return };
         let place = match line {
@@ -220,7 +220,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// Lends a line to the disk; `writes` is whether it is written.
+    /// Starts the disk I/O of a line; `writes` is whether it is written.
     pub(super) fn begin_flight(&mut self, slot: u32, writes: bool) {
         self.move_to(slot, Place::Nowhere);
         self.unwritten += usize::from(writes);
@@ -261,7 +261,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.get(self.dirty.oldest).map(|line| line.index)
     }
 
-    /// The pieces that the disk does not have yet, or is getting, in the order of the disk.
+    /// Returns the pieces that are dirty or being written, in disk order.
     pub(super) fn unwritten_indices(&self) -> Vec<u64> {
         let lines = self.lines.iter().flatten();
         let mut indices: Vec<u64> =
@@ -270,7 +270,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         indices
     }
 
-    /// Blocks that the disk does not have yet.
+    /// Returns the number of dirty blocks.
     pub(super) fn dirty_blocks(&self) -> u64 {
         let mut slot = self.dirty.oldest;
         let mut blocks = 0;
@@ -300,7 +300,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// Takes a line out of the list it is in and puts it at the new end of another.
+    /// Moves a line from its list to the newest end of another.
     fn move_to(&mut self, slot: u32, place: Place) {
         let Some(line) = self.get_mut(slot) else { return };
         let (former, newer, older) = (line.place, line.newer, line.older);

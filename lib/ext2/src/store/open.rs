@@ -1,4 +1,4 @@
-//! Mounting, getting ready to write, unmounting.
+//! Mounting, preparing to write, unmounting.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -19,7 +19,7 @@ use crate::format::superblock::{self, Superblock};
 use crate::journal::Journal;
 use crate::source::BlockSource;
 
-/// Blocks that a write set may have, however small the limits are.
+/// Minimum capacity of a write set in blocks, whatever the limits.
 const MIN_SET: usize = 512;
 
 impl<S: BlockSource> Store<S> {
@@ -76,7 +76,7 @@ impl<S: BlockSource> Store<S> {
         .next()
     }
 
-    /// Gets ready for the first change: a journal, or at least a mark that the volume is in use.
+    /// Prepares for the first change: a journal, or at least a mark that the volume is in use.
     pub(super) async fn start_writing(&self) -> Result<(), Error> {
         if self.0.groups.borrow().free_counts().is_none() {
             let groups = self.allocator().read_groups().await?;
@@ -96,8 +96,8 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Writes all that is left, takes the journal away and marks the volume as clean. After it everything fails with
-    /// [`Error::ShutDown`]; so it does if this fails.
+    /// Writes all changes, removes the journal and marks the volume as clean. Afterwards, also on failure, everything
+    /// fails with [`Error::ShutDown`].
     pub(crate) async fn unmount(&self) -> Result<(), Error> {
         let result = match self.0.read_only.get() {
             Some(ReadOnlyReason::WriteFailed(..) | ReadOnlyReason::FlushFailed(_) | ReadOnlyReason::TooLarge) => {
@@ -204,7 +204,7 @@ async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error
     }
 }
 
-/// Looks for a copy of the superblock where group 1 begins on volumes with the usual group size.
+/// Searches for a backup superblock at the start of group 1, for the default group sizes.
 async fn find_backup<S: BlockSource>(source: &S) -> Option<(u64, u32)> {
     for (log_block_size, block) in [(0, 8193), (1, 16384), (2, 32768)] {
         let block_bytes = 1024u32 << log_block_size;

@@ -33,7 +33,7 @@ where
     first_error.map_or(Ok(()), Err)
 }
 
-/// Polls all, and forgets those that have ended. Whether any has.
+/// Polls all, and removes the completed ones. Returns whether there were any.
 fn poll_all<F, E>(running: &mut Vec<Pin<Box<F>>>, context: &mut Context<'_>, first_error: &mut Option<E>) -> bool
 where
     F: Future<Output = Result<(), E>>,

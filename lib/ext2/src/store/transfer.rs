@@ -6,7 +6,7 @@ use super::{Shared, Store};
 use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::source::BlockSource;
 
-/// A line at the disk. Ends the flight also where the operation is dropped.
+/// Disk I/O of a line. Ends also if the operation is dropped.
 struct Flight<'a, S: BlockSource> {
     shared: &'a Shared<S>,
     slot: u32,
@@ -45,7 +45,7 @@ enum Writing<B> {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// A buffer of a line's size, with any content.
+    /// Returns a buffer of a line's size, with unspecified content.
     pub(super) fn take_buffer(&self) -> Result<S::Buffer, DiskError> {
         if let Some(buffer) = self.0.spare.borrow_mut().pop() {
             return Ok(buffer);
@@ -81,7 +81,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Waits until the disk is done with a line.
+    /// Waits for the end of a line's disk I/O.
     pub(super) async fn wait_for(&self, index: u64) {
         loop {
             let idle = {
@@ -113,7 +113,7 @@ impl<S: BlockSource> Store<S> {
         }
         let failed = |error| Error::Read(offset, error);
         let (flight, buffer) = match found {
-            // Out of the list first: taking a buffer must not take this line's.
+            // Removed from its list first, so that its own buffer is not evicted.
             Some((slot, _)) => (Flight::begin(&self.0, slot, false), self.take_buffer().map_err(failed)?),
             None => {
                 let buffer = self.take_buffer().map_err(failed)?;
@@ -277,7 +277,7 @@ impl<S: BlockSource> Store<S> {
     /// Writes all lines that are dirty now, and waits for writes in progress. Failures are recorded.
     pub(super) async fn write_all_data(&self) {
         let mut indices = self.0.lines.borrow().unwritten_indices().into_iter();
-        // One failure does not keep the others from being written, and is noted.
+        // A failure is recorded, and does not prevent the other writes.
         let next = || {
             let index = indices.next()?;
             Some(async move {

@@ -35,8 +35,8 @@ impl<S: BlockSource> Volume<S> {
         Ok(all.into_iter().find(|one| one.namespace == namespace && one.name == name).map(|one| one.value))
     }
 
-    /// Sets an extended attribute of a file or folder, whether it had one of this name or not. Its name has 1 to 255
-    /// bytes, none of them zero. All those of a node fit into one block, or else it is [`Error::NoSpace`].
+    /// Sets or replaces an extended attribute of a file or folder. Its name has 1 to 255 bytes, none of them zero. All
+    /// those of a node must fit into one block, else the error is [`Error::NoSpace`].
     pub async fn set_extended_attribute(&self, number: u32, new: ExtendedAttribute) -> Result<(), Error> {
         if new.namespace == 0 || new.name.is_empty() || new.name.contains(&0) {
             return Err(Error::BadName);
@@ -48,7 +48,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.attributes.change_attributes(number, namespace, &name, Some(new)).await
     }
 
-    /// Takes an extended attribute away; [`Error::NotFound`] if there is none of this name.
+    /// Removes an extended attribute; [`Error::NotFound`] if there is none of this name.
     pub async fn remove_extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<(), Error> {
         self.0.attributes.change_attributes(number, namespace, name, None).await
     }

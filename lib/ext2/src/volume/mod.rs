@@ -1,4 +1,4 @@
-//! The handle of a mounted volume, and its requests that only read.
+//! The handle of a mounted volume, and its read-only requests.
 
 mod changes;
 mod extended_attributes;
@@ -39,15 +39,15 @@ pub struct VolumeStatistics {
     pub blocks: u32,
     /// Blocks that are free.
     pub free_blocks: u32,
-    /// Those of the free ones that are held in reserve for repairs.
+    /// Free blocks that are reserved.
     pub reserved_blocks: u32,
     /// Inodes of the volume.
     pub inodes: u32,
     /// Inodes that are free.
     pub free_inodes: u32,
-    /// Bytes of files and metadata that are not yet where they belong on the disk.
+    /// Bytes of files and metadata that are not yet in place on the disk.
     pub dirty_bytes: u64,
-    /// Inodes that are open, each counted as often as it is.
+    /// Number of opens of all inodes.
     pub open: u32,
     /// Cache counters.
     pub caches: CacheStatistics,
@@ -71,7 +71,7 @@ impl<S: BlockSource> Volume<S> {
         Ok(Volume(Rc::new(FileSystem::mount(source, options).await?)))
     }
 
-    /// Why the volume is not written, if it is not.
+    /// Returns the reason why the volume is read-only, if it is.
     pub fn read_only_reason(&self) -> Option<ReadOnlyReason> {
         self.0.store.read_only_reason()
     }
@@ -81,7 +81,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.store.superblock()
     }
 
-    /// Whether there is something for [`Volume::sync`] to do.
+    /// Returns whether there is anything to [`sync`](Volume::sync).
     pub fn has_changes(&self) -> bool {
         self.0.store.has_changes()
     }
@@ -94,7 +94,7 @@ impl<S: BlockSource> Volume<S> {
     /// The volume in numbers.
     pub fn statistics(&self) -> VolumeStatistics {
         let store = self.0.store.statistics();
-        // No volume has more blocks than a number of 32 bits counts.
+        // Block counts of a volume fit 32 bits.
         let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         VolumeStatistics {
             block_bytes: self.0.store.block_bytes() as u32,
@@ -114,7 +114,7 @@ impl<S: BlockSource> Volume<S> {
         }
     }
 
-    /// The inode with this number; [`Error::NotFound`] if it is not in use.
+    /// Returns the inode with this number; [`Error::NotFound`] if it is not in use.
     pub async fn inode(&self, number: u32) -> Result<Inode, Error> {
         self.0.admission.check_mounted()?;
         self.0.inodes.get(number).await
@@ -174,8 +174,8 @@ impl<S: BlockSource> Volume<S> {
         self.0.store.commit().await
     }
 
-    /// Writes everything and marks the volume as cleanly unmounted. Unlinked files that are open are freed. If it
-    /// fails, the volume stays mounted; otherwise every later request fails with [`Error::ShutDown`].
+    /// Writes everything and marks the volume as cleanly unmounted. Open unlinked files are freed. If it fails, the
+    /// volume stays mounted; otherwise every later request fails with [`Error::ShutDown`].
     pub async fn unmount(&self) -> Result<(), Error> {
         self.0.unmount().await
     }

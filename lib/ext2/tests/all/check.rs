@@ -39,7 +39,7 @@ fn try_damage(sample: &Sample, damage: &Damage, place: &Path) -> Result<bool, St
         return Ok(false);
     }
     if damage.words == DESTROYED && groups == 1 {
-        // There is but one group, and so no backup.
+        // There is only one group, and so no backup.
         return Ok(false);
     }
     let path = place.join("damaged");
@@ -143,7 +143,7 @@ fn what_a_journal_holds_is_put_in_its_place() {
     let block = image.block_of(image.find("other"), 4);
     let (path, content) = (place.path().join("image"), place.path().join("block"));
     fs::write(&path, &sample.image).unwrap();
-    // Begins as the journal's own blocks do, so that it is escaped.
+    // Begins with the journal's magic number, so that it is escaped.
     let mut bytes = vec![0x77; 1024];
     bytes[..4].copy_from_slice(&[0xc0, 0x3b, 0x39, 0x98]);
     fs::write(&content, &bytes).unwrap();

@@ -64,7 +64,7 @@ fn an_intact_ext4_volume_over_an_older_ext2_volume_is_not_repaired() {
     let error = refused(&destroyed, "no superblock");
     assert!(matches!(error, CheckError::Unproven { .. }), "{error}");
     let mut contradicts_itself = bytes;
-    // Blocks of 256 MiB; and without the features, the volume would be one of ours.
+    // Blocks of 256 MiB; without the features, the volume would be supported.
     contradicts_itself[SUPERBLOCK + 24] = 18;
     contradicts_itself[SUPERBLOCK + 92..SUPERBLOCK + 104].fill(0);
     let error = refused(&contradicts_itself, "an impossible block size");

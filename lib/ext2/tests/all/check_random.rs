@@ -43,7 +43,7 @@ fn damage_by_chance_is_repaired() {
     }
     let directory = tempfile::tempdir().unwrap();
     let (path, samples) = (directory.path().join("image"), small_samples(directory.path()));
-    // More of them: `EXT2_CHECK_SEEDS=first..end`.
+    // More seeds: `EXT2_CHECK_SEEDS=first..end`.
     let seeds = std::env::var("EXT2_CHECK_SEEDS").ok();
     let seeds = seeds.as_deref().and_then(|text| text.split_once("..")).unwrap_or(("0", "40"));
     let (mut repaired, mut tried, mut failures) = (0, 0, String::new());
@@ -63,7 +63,7 @@ fn damage_by_chance_is_repaired() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Noise with a superblock before it is no volume, or an odd one; the check of it ends.
+    /// Random bytes after a superblock are not a volume, or an unusual one; the check terminates.
     #[test]
     fn any_bytes_are_checked(
         bytes in proptest::collection::vec(any::<u8>(), 1..4000),

@@ -16,7 +16,7 @@ use ext2::{BlockSource, DiskError, complete};
 
 const MANIFEST: &str = include_str!("../../../../services/ext2-tool/manifest.toml");
 
-/// Handles, bytes of blocks and of memory for all but the check itself: the namespace, the disk's channels, the report.
+/// Handles, block bytes and memory for everything but the check itself: the namespace, the disk's channels, the report.
 const OTHER_HANDLES: u64 = 32;
 const OTHER_BLOCK_BYTES: u64 = 1 << 20;
 const OTHER_MEMORY_BYTES: u64 = 4 << 20;

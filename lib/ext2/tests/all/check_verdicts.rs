@@ -25,7 +25,7 @@ fn changed(image: &Image, place: &Path, commands: &str) -> Image {
     Image::new(fs::read(&path).unwrap())
 }
 
-/// Compares verdicts, and those after a repair by us and by e2fsck.
+/// Compares the verdicts, also after repairs by us and by e2fsck.
 fn compare(name: &str, image: &Image, is_clean: bool, place: &Path) {
     let path = place.join("compared");
     fs::write(&path, &image.bytes).unwrap();
@@ -123,7 +123,7 @@ fn special_files_with_attributes_are_sound() {
     compare("special files", &changed(&usual, place.path(), commands), true, place.path());
 }
 
-/// Blocks of the inode table that the disk cannot keep: the inodes in them are no inodes.
+/// Bad blocks in the inode table: the inodes in them are unusable.
 #[test]
 fn bad_blocks_in_an_inode_table_are_no_fault() {
     if !has_tools() {
@@ -131,7 +131,7 @@ fn bad_blocks_in_an_inode_table_are_no_fault() {
     }
     let place = tempfile::tempdir().unwrap();
     let mut image = sample(place.path(), "usual");
-    // The last block of the second group's table, which holds no inode in use; and a free block.
+    // The last block of the second group's table, without used inodes; and a free block.
     let per_group = image.u32(SUPER + 40);
     let table = image.u32(image.descriptor(1) + 8);
     let last = table + per_group * u32::from(image.u16(SUPER + 88)) / 1024 - 1;
@@ -170,7 +170,7 @@ fn an_inode_size_of_zero_comes_from_the_backup() {
         checked(&disk, Mode::Repair).0.unwrap();
         disk.save(&place.join("repaired"));
         assert_eq!(Image::new(fs::read(place.join("repaired")).unwrap()).u16(SUPER + 88), inode_bytes);
-        // Another fault beside it: the first superblock is not to be trusted.
+        // With a second fault, the primary superblock is not trusted.
         image.put32(SUPER + 32, 4096);
         let disk = Disk::new(image.bytes);
         assert_eq!(checked(&disk, Mode::Report).0.unwrap().outcome, Outcome::Faulty);
@@ -204,7 +204,7 @@ fn volumes_of_other_systems_and_with_small_tables_are_sound() {
     }
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    // Four bytes of an inode of the Hurd mean something else: its translator's block.
+    // Four bytes of an inode have another meaning on the Hurd: its translator's block.
     let mut hurd = made(place, &["-t", "ext2", "-o", "hurd", "-b", "1024"], "8M", None);
     let root = hurd.inode(2);
     hurd.bytes[root + 116..root + 128].fill(0);

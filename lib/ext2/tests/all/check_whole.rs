@@ -15,10 +15,10 @@ use crate::volumes::{Disk, Event, e2fsck, has_tools};
 use ext2::check::{CheckError, Mode, Outcome};
 use ext2::{Kind, MemoryDisk, MountOptions, ROOT_INODE, Volume, complete};
 
-/// About how often a repair is cut off.
+/// Approximate maximum of interruptions of a repair.
 const MAX_CUTS: usize = 10;
 
-/// The content of each file that a name leads to, by its inode.
+/// Returns the content of each linked file, by inode.
 fn files(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
     let options = MountOptions { access: ext2::Access::ReadOnly, ..MountOptions::default() };
     let volume = complete(Volume::mount(MemoryDisk::new(bytes.to_vec()), options)).unwrap();
@@ -121,7 +121,7 @@ fn a_repair_that_the_machine_dies_in_can_be_done_again() {
     let (samples, path) = (samples(place.path()), place.path().join("image"));
     let mut chance = Chance(1);
     for (index, damage) in all_damages().enumerate() {
-        // Each damage on one volume or the other.
+        // Each damage on one of the two volumes.
         for turn in 0..samples.len() {
             let sample = &samples[(index + turn) % samples.len()];
             let mut image = Image::new(sample.image.clone());
@@ -142,7 +142,7 @@ fn a_repair_of_damage_by_chance_can_be_done_again() {
     }
     let place = tempfile::tempdir().unwrap();
     let (samples, path) = (small_samples(place.path()), place.path().join("image"));
-    // More of them: `EXT2_CHECK_SEEDS=first..end`.
+    // More seeds: `EXT2_CHECK_SEEDS=first..end`.
     let seeds = std::env::var("EXT2_CHECK_SEEDS").ok();
     let seeds = seeds.as_deref().and_then(|text| text.split_once("..")).unwrap_or(("0", "12"));
     let mut steps = 0;
@@ -157,7 +157,7 @@ fn a_repair_of_damage_by_chance_can_be_done_again() {
     assert!(steps > 100, "only {steps} steps");
 }
 
-/// A journal that Linux's debugger filled, so that a repair replays it before all else.
+/// A journal filled by Linux's debugger, so that a repair replays it first.
 fn with_changes_in_journal(place: &Path) -> Vec<u8> {
     let sample = samples(place).into_iter().find(|sample| sample.name == "journal").unwrap();
     let (path, content) = (place.join("journal"), place.join("block"));
@@ -188,7 +188,7 @@ fn a_repair_with_a_journal_to_replay_can_be_done_again() {
     assert!(steps > 10, "only {steps} steps");
 }
 
-/// A volume with several faults, the repair of which takes new blocks, too.
+/// A volume with several faults, whose repair also allocates blocks.
 fn damaged(place: &Path) -> Vec<u8> {
     let mut image = Image::new(small_samples(place).swap_remove(0).image);
     for name in ["two files with one table", "a folder without a name", "a hole at the beginning of a folder"] {
@@ -237,7 +237,7 @@ fn a_write_that_fails_leaves_the_volume_as_it_was() {
         let error = checked(&disk, Mode::Repair).0.unwrap_err();
         assert!(matches!(error, CheckError::Write(..)), "{failing}: {error}");
         assert!(*disk.bytes.borrow() == bytes, "{failing}: the volume was changed");
-        // And it can be repaired when the disk works again.
+        // It can be repaired when the disk works again.
         assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Repaired);
         assert!(disk.bytes == whole.bytes, "{failing}");
     }
@@ -294,7 +294,7 @@ fn a_repair_without_enough_buffers_leaves_the_volume_as_it_was() {
         let disk = Disk::new(bytes.clone());
         disk.buffers_left.set(Some(buffers));
         match checked(&disk, Mode::Repair).0 {
-            // One to read with, one to write with; with more it is faster.
+            // One buffer to read, one to write; more are faster.
             Ok(summary) => assert!(summary.outcome == Outcome::Repaired && buffers >= 2),
             Err(error) => {
                 assert!(buffers < 2, "{buffers}: {error}");
@@ -333,7 +333,7 @@ fn a_repair_for_which_there_is_no_room_writes_nothing() {
     assert_eq!(disk.writes.get(), 0);
 }
 
-/// There is no row of free blocks for a log.
+/// There is no run of free blocks for a log.
 #[test]
 fn a_full_volume_is_repaired_in_place() {
     if !has_tools() {

@@ -58,8 +58,7 @@ impl BlockSource for CountingDisk {
     }
 }
 
-/// A small image with every structure in it: a folder of several blocks, all levels of indirect
-/// blocks, links.
+/// A small image with every structure: a folder of several blocks, all levels of indirect blocks, links.
 static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let attributes = Attributes::searchable(1);
     let file = |size: usize| Node::File(File::with_bytes(attributes, noise(7, size)));
@@ -82,7 +81,7 @@ static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     image
 });
 
-/// Blocks that hold metadata: all that are neither empty nor the noise of a file's content.
+/// Metadata blocks: all that are neither empty nor the noise of a file's content.
 static METADATA_BLOCKS: LazyLock<Vec<usize>> = LazyLock::new(|| {
     let is_noise = |block: &[u8]| block.iter().filter(|&&byte| byte == 0).count() < BLOCK_BYTES / 16;
     let is_empty = |block: &[u8]| block.iter().all(|&byte| byte == 0);
@@ -194,13 +193,13 @@ fn every_byte_of_the_superblock_may_be_anything() {
     }
 }
 
-/// The byte where an inode begins: with 1 KiB blocks, descriptor 0 is in block 2.
+/// Offset of an inode: with 1 KiB blocks, descriptor 0 is in block 2.
 fn inode_offset(number: usize) -> usize {
     let table = u32::from_le_bytes(IMAGE[2048 + 8..2048 + 12].try_into().unwrap()) as usize;
     table * BLOCK_BYTES + (number - 1) * 256
 }
 
-/// The block that an inode's number at this position names.
+/// Block number at this position of an inode.
 fn block_number(inode: usize, position: usize) -> u32 {
     let offset = inode_offset(inode) + 40 + position * 4;
     u32::from_le_bytes(IMAGE[offset..offset + 4].try_into().unwrap())

@@ -1,4 +1,4 @@
-//! Images that Linux's tools made are read back, byte for byte.
+//! Images created by Linux's tools are read back, byte for byte.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
@@ -13,7 +13,7 @@ const BLOCK_SIZES: [&str; 3] = ["1024", "2048", "4096"];
 /// Creates a folder with every kind of node, and returns each file's content.
 fn fill(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
-    // Sizes around each border between levels of indirect blocks, with blocks of 1 KiB.
+    // Sizes around each boundary between levels of indirect blocks, with blocks of 1 KiB.
     for size in [0, 1, 1023, 1024, 12 << 10, (12 << 10) + 1, 268 << 10, (268 << 10) + 1, 5 << 20] {
         files.push((format!("file-{size}"), noise(size as u64, size)));
     }

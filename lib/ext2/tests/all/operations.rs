@@ -193,7 +193,7 @@ fn work(world: &mut World, block_bytes: usize) {
     world.file(&"n".repeat(255), b"long name");
 }
 
-/// Many names in a folder, with some that come and go.
+/// Many names in a folder, some of them temporary.
 fn crowd(world: &mut World, count: usize) {
     world.folder("many");
     let name = |index: usize| format!("many/{index:05}-{}", "x".repeat(index * 7 % 60));
@@ -213,7 +213,7 @@ fn crowd(world: &mut World, count: usize) {
     assert_eq!(listed.len(), world.files.keys().filter(|name| name.starts_with("many/")).count());
 }
 
-/// Reads all with Linux. Gives false where mounting is not allowed.
+/// Reads everything with Linux. Returns false if mounting is not permitted.
 fn compare_with_linux(image: &Path, point: &Path, world: &World) -> bool {
     let arguments = ["-t", "ext2", "-o", "loop,ro", image.to_str().unwrap(), point.to_str().unwrap()];
     if !Command::new("mount").args(arguments).output().is_ok_and(|output| output.status.success()) {
@@ -259,7 +259,7 @@ fn differences(point: &Path, world: &World) -> Vec<String> {
     wrong
 }
 
-/// Works on the image, and has it checked while it is in use, after a sync and after the unmount.
+/// Runs operations on the image, and checks it while in use, after a sync and after the unmount.
 fn work_on(image: &Path, place: &Path, block_bytes: usize, count: usize) {
     let mut world = World::mount(image);
     let before = world.volume.statistics();
@@ -440,7 +440,7 @@ fn an_index_grows_a_second_level() {
     for hash in ["signed_hash", "unsigned_hash"] {
         let name = image.to_str().unwrap();
         run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-O", "dir_index", "-N", "64", name, "8M"]);
-        // Which characters are signed is one bit of the superblock's flags.
+        // The signedness of characters is a flag of the superblock.
         let flags = if hash == "signed_hash" { "1" } else { "2" };
         run("debugfs", &["-w", "-R", &format!("set_super_value flags {flags}"), name]);
         let mut world = World::mount(&image);
@@ -615,7 +615,7 @@ fn bytes_behind_the_end_do_not_come_back() {
     let mut world = World::mount(&image);
     world.file("file", &[0xaa; 4096]);
     world.file("other", b"12345");
-    // Another system may leave anything behind the end of a file.
+    // Another system may leave any bytes after the end of a file.
     let block = world.find("other").blocks[0];
     complete(world.volume.sync()).unwrap();
     drop(world.unmount());

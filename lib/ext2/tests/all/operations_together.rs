@@ -1,4 +1,4 @@
-//! Many clients of one volume at once, on a disk that takes its time.
+//! Many concurrent clients of one volume, on a slow disk.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -75,7 +75,7 @@ impl BlockSource for SlowDisk {
     }
 }
 
-/// Polls tasks in turn until all have ended.
+/// Polls tasks round-robin until all have completed.
 fn drive(spawned: &Rc<RefCell<Vec<Task>>>, tasks: Vec<Task>) {
     let mut context = Context::from_waker(Waker::noop());
     let mut running = VecDeque::from(tasks);
@@ -102,7 +102,7 @@ fn alone<T: 'static>(spawned: &Rc<RefCell<Vec<Task>>>, operation: impl Future<Ou
 const FILE: NewNode<'_> = NewNode { kind: NewKind::File, permissions: 0o644, owner: 0, group: 0 };
 const FOLDER: NewNode<'_> = NewNode { kind: NewKind::Directory, ..FILE };
 
-/// A client: makes files in a folder that it shares with others, reads them back, moves and removes them.
+/// A client: creates files in a folder shared with others, reads them back, moves and removes them.
 async fn client(volume: Volume<SlowDisk>, seed: u64) {
     let shared = volume.resolve(ROOT_INODE, b"shared", LastLink::Keep).await.unwrap().number;
     let own = volume.create(ROOT_INODE, format!("own-{seed}").as_bytes(), FOLDER).await.unwrap().number;
@@ -155,7 +155,7 @@ fn clients_do_not_get_in_each_others_way() {
         let disk = MemoryDisk::new(fs::read(&image).unwrap());
         let spawned = Rc::default();
         let source = SlowDisk { disk: disk.clone(), random: Cell::new(seed as u32), spawned: Rc::clone(&spawned) };
-        // Little memory, so that much is waited for.
+        // Little memory, so that there is much waiting.
         let limits = CacheLimits {
             inode_bytes: 2000,
             number_bytes: 4000,

@@ -187,7 +187,7 @@ fn what_comes_next_is_there_before_it_is_asked_for() {
     for piece in [16 << 10, 64 << 10, 256 << 10] {
         let bench = Bench::new();
         assert_eq!(bench.tables.len(), FILE_BYTES / TABLE_BYTES, "a file of many tables");
-        // The disk could bring 64 KiB in a tick; the client takes as long for 16.
+        // The disk could read 64 KiB in a tick; the client needs as long for 16 KiB.
         let work = (piece / (16 << 10)).max(2);
         let mut begun = BTreeMap::new();
         for offset in (0..FILE_BYTES).step_by(piece) {
@@ -195,7 +195,7 @@ fn what_comes_next_is_there_before_it_is_asked_for() {
             bench.waits.borrow_mut().clear();
             assert!(bench.read(offset, piece) == content[offset..][..piece], "{piece} bytes at {offset}");
             let waits = bench.waits.borrow().len();
-            // The first requests show that it is read in order.
+            // The first requests establish that access is sequential.
             assert!(offset < 2 << 20 || waits == 0, "{waits} ticks are waited for {piece} bytes at {offset}");
             for _ in 0..work {
                 bench.tick();

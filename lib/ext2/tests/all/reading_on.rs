@@ -16,7 +16,7 @@ const LIMITS: CacheLimits = CacheLimits {
     requests: 4,
     read_ahead_bytes: 64 << 10,
 };
-/// Bytes of a request: part of a block, a block, some blocks.
+/// Request sizes in bytes: part of a block, a block, some blocks.
 const REQUESTS: [usize; 4] = [300, 1024, 4096, 5000];
 
 /// A volume with the file `file` and an empty one, in blocks of this size.
@@ -61,12 +61,12 @@ fn change([file, other]: &[OpenFile<MemoryDisk>; 2], content: &mut Vec<u8>, read
             content.resize(content.len().max(place + bytes.len()), 0);
             content[place..place + bytes.len()].copy_from_slice(&bytes);
         }
-        // Another file takes the blocks that this one gave up.
+        // Another file takes the freed blocks.
         4 => match seed & 16 {
             0 => complete(other.set_size(0)).unwrap(),
             _ => complete(other.write(0, &noise(seed.into(), 200_000))).unwrap(),
         },
-        // Most requests follow one another without a change.
+        // Most requests are consecutive, without a change in between.
         _ => {}
     }
     if content.len() > 2 * FILE_BYTES {

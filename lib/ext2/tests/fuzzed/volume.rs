@@ -29,7 +29,7 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(disk.size_bytes(), size);
 }
 
-/// One operation; that it fails is no news.
+/// Runs one operation; failure is acceptable.
 async fn act(
     volume: &Volume<MemoryDisk>,
     open: &mut Option<OpenFile<MemoryDisk>>,
@@ -74,7 +74,7 @@ async fn act(
     };
 }
 
-/// Reads, sets or takes away extended attributes.
+/// Reads, sets or removes extended attributes.
 async fn extended(volume: &Volume<MemoryDisk>, number: u32, [what, name, size]: [u8; 3]) -> Result<(), ext2::Error> {
     let name = crate::sample::name(name);
     match what >> 4 & 3 {

@@ -20,7 +20,7 @@ fn damaged_manifests_are_refused_in_words() {
     replay::replay(&inputs(), 200, body::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise a fuzzer covers little.
 #[test]
 fn the_seeds_are_manifests() {
     let text = |name: &str| std::fs::read_to_string(inputs().join(name)).expect("an input can be read");

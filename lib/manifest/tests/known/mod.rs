@@ -1,4 +1,4 @@
-//! Contracts for manifests to speak of.
+//! Contracts for the manifests of the tests.
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
 use manifest::{Contract, Contracts};

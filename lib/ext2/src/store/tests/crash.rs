@@ -19,7 +19,7 @@ use crate::source::complete;
 use crate::store::Store;
 use crate::store::tasks::each;
 
-/// Files that the tests grow and cut, by inode: `lost+found` is 11.
+/// Inodes of files that the tests grow and truncate; `lost+found` is 11.
 const FILES: core::ops::Range<u32> = 12..32;
 /// Content of each file: the version number in all its blocks, and their count.
 type State = BTreeMap<u32, (u32, u32)>;
@@ -104,7 +104,7 @@ pub(super) fn state(store: &Store<RecordingDisk>) -> State {
         .collect()
 }
 
-/// Several transactions of random changes, each state marked when it is committed.
+/// Runs several transactions of random changes, marking each committed state.
 fn run(disk: &RecordingDisk, seed: u64) -> Vec<State> {
     let mut random = Random(seed);
     let store = open(disk);
@@ -150,14 +150,14 @@ fn check(bytes: Vec<u8>, mark: u64, states: &[State], with_fsck: bool) {
     let allowed = [&states[mark as usize], states.get(mark as usize + 1).unwrap_or(&states[mark as usize])];
     if with_fsck {
         let mended = fsck(&bytes, "-fp", &[0, 1]);
-        // Without the order to check all, only the journal is replayed.
+        // Without `-f`, e2fsck only replays the journal.
         for mended in [mended, fsck(&bytes, "-p", &[0, 1])] {
             fsck(&mended, "-fn", &[0]);
             let found = state(&open(&RecordingDisk::new(mended)));
             assert!(allowed.contains(&&found), "after e2fsck, mark {mark}");
         }
     }
-    // In memory, where the disk cannot be written.
+    // In memory, if the disk is read-only.
     let disk = RecordingDisk::new(bytes.clone());
     disk.set_read_only();
     let in_memory = state(&open(&disk));
@@ -249,7 +249,7 @@ async fn join(first: impl Future<Output = ()>, second: impl Future<Output = ()>)
     .await;
 }
 
-/// Tasks that change files at once; each has every fourth of them.
+/// Concurrent tasks; each changes every fourth file.
 const TASKS: u32 = 4;
 
 #[test]

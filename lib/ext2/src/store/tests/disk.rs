@@ -21,7 +21,7 @@ pub(in crate::store) enum Act {
     Write(u64, Vec<u8>),
     /// Makes the first so many acts durable: those written before it started.
     Flush(usize),
-    /// Something happened that the test wants to find again.
+    /// A mark set by the test.
     Mark(u64),
 }
 
@@ -34,7 +34,7 @@ struct State {
     until_failure: Cell<Option<u64>>,
     fails_once: Cell<bool>,
     memory_left: Cell<Option<usize>>,
-    /// With a seed, everything takes a while, and spawned tasks wait until they are polled.
+    /// With a seed, operations are delayed, and spawned tasks wait until they are polled.
     slowness: Cell<Option<u64>>,
     tasks: RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>,
     read_only: Cell<bool>,
@@ -80,12 +80,12 @@ impl RecordingDisk {
         self.0.until_failure.set(Some(acts));
     }
 
-    /// Whether a failure is still to come.
+    /// Returns whether a failure is still pending.
     pub(in crate::store) fn will_fail(&self) -> bool {
         self.0.until_failure.get().is_some()
     }
 
-    /// From now on everything takes a while, differently long by the seed.
+    /// Delays all further operations, by random times from the seed.
     pub(in crate::store) fn slow_down(&self, seed: u64) {
         self.0.slowness.set(Some(seed));
     }
@@ -106,7 +106,7 @@ impl RecordingDisk {
         .await;
     }
 
-    /// Drives a future and the tasks that were spawned.
+    /// Drives a future and the spawned tasks.
     pub(in crate::store) fn run<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());
@@ -206,7 +206,7 @@ impl BlockSource for RecordingDisk {
     }
 }
 
-/// Runs e2fsck over a copy of an image, where it is installed; gives the image afterwards.
+/// Runs e2fsck on a copy of an image, if it is installed; returns the resulting image.
 pub(in crate::store) fn fsck(image: &[u8], options: &str, allowed: &[i32]) -> Vec<u8> {
     let Ok(place) = tempfile::NamedTempFile::new() else { return image.to_vec() };
     std::fs::write(place.path(), image).unwrap();

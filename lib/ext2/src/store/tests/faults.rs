@@ -1,4 +1,4 @@
-//! Disks that fail, memory that is short, volumes that are full.
+//! Disk failures, memory shortage, full volumes.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Journals of others, old revisions, and damage.
+//! Journals of other systems, old revisions, and damage.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,13 +15,13 @@ use crate::format::error::{FormatError, JournalProblem};
 use crate::source::complete;
 use crate::store::Store;
 
-/// Runs a program. Its output if it succeeded.
+/// Runs a program. Returns its output on success.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A volume that mke2fs made, where it is installed.
+/// Creates a volume with mke2fs, if it is installed.
 fn made(place: &Path, arguments: &[&str], size: &str) -> Option<Vec<u8>> {
     let image = place.join("image");
     let mut all = vec!["-q", "-F"];
@@ -31,7 +31,7 @@ fn made(place: &Path, arguments: &[&str], size: &str) -> Option<Vec<u8>> {
     std::fs::read(image).ok()
 }
 
-/// Blocks of two images that differ.
+/// Returns the blocks in which two images differ.
 fn differences(left: &[u8], right: &[u8], block_bytes: usize) -> Vec<usize> {
     let blocks = left.chunks(block_bytes).zip(right.chunks(block_bytes)).enumerate();
     blocks.filter(|(_, (left, right))| left != right).map(|(block, _)| block).collect()
@@ -197,13 +197,13 @@ fn damaged_journals_are_refused_by_name_and_never_hang() {
     assert_eq!(patched(head + 12, &[1]), Some(FormatError::Journal(JournalProblem::Field("the block size")).into()));
     assert_eq!(patched(head + 16, &[1]), Some(FormatError::Journal(JournalProblem::Field("the length")).into()));
     assert_eq!(patched(head + 28, &[1]), Some(FormatError::Journal(JournalProblem::Field("the start")).into()));
-    // Without anything to replay, such a volume is read.
+    // With an empty journal, such a volume is readable.
     let mut clean = image.clone();
     clean[1024 + 96] &= !4;
     clean[head] = 0;
     let reason = open(&RecordingDisk::new(clean)).read_only_reason();
     assert_eq!(reason, Some(ReadOnlyReason::Journal(JournalProblem::Magic(0x003b_3998))));
-    // The descriptor names a block that there is not.
+    // The descriptor refers to a block outside the volume.
     assert_eq!(patched(head + 1024 + 12, &[0xff]), None, "the log begins elsewhere");
     let mut random = Random(9);
     for _ in 0..300 {

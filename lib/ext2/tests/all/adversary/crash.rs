@@ -26,7 +26,7 @@ struct Effort {
 }
 
 const SHORT: Effort = Effort { subsets: 1, e2fsck_once_in: 60, again_once_in: 40 };
-/// Stories have thousands of moments each, on five formats.
+/// Histories have thousands of moments each, on five formats.
 const LONG: Effort = Effort { subsets: 2, e2fsck_once_in: 20, again_once_in: 100 };
 
 /// A recorded history of a disk, and the expected content at each moment.
@@ -36,7 +36,7 @@ pub struct Story {
     pub limits: CacheLimits,
 }
 
-/// Small volumes, on which a journal of 1024 blocks has room.
+/// Small volumes with room for a journal of 1024 blocks.
 const SMALL: [Format; 5] = [
     Format { mebibytes: 8, ..FORMATS[0] },
     Format { mebibytes: 8, ..FORMATS[1] },

@@ -13,7 +13,7 @@ use crate::adversary::generator::Life;
 use crate::adversary::image::Image;
 use crate::adversary::tools::{self, Format};
 
-/// Fewer blocks than any volume with a journal has.
+/// Volumes too small for a journal.
 const TINY: [Format; 4] = [
     Format {
         arguments: &["-b", "1024", "-I", "128", "-N", "512", "-O", "dir_index"],
@@ -40,7 +40,7 @@ struct Effort {
     e2fsck_once_in: usize,
 }
 
-/// Crashes at every moment; gives how many, and how many of them were within a commit.
+/// Crashes at every moment; returns their number, and the number of those within a commit.
 fn crash(story: &Story, effort: Effort) -> Result<(usize, usize), String> {
     let mut within = 0;
     let count = story.for_each_crash(effort.subsets, |count, moment, image| {

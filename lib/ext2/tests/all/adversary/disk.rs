@@ -18,7 +18,7 @@ use crate::adversary::image::Image;
 use crate::adversary::noise::Random;
 use crate::adversary::recording::{Event, Recording, Write};
 
-/// Polls that one operation may take: far more than any needs.
+/// Maximum polls of one operation: far more than any needs.
 const MAX_POLLS: u64 = 20_000_000;
 
 /// Kinds of requests.
@@ -36,7 +36,7 @@ pub struct Fault {
     pub request: Request,
     /// Number of such requests that succeed before.
     pub after: u64,
-    /// Whether all such requests fail from then on.
+    /// Whether all later requests of this kind fail too.
     pub lasting: bool,
 }
 
@@ -72,7 +72,7 @@ struct Waiting {
 struct State {
     image: RefCell<Image>,
     recording: RefCell<Option<Recording>>,
-    /// Answers come late when there are numbers to draw from.
+    /// Completions are delayed if there is a random source.
     late: RefCell<Option<Random>>,
     waiting: RefCell<Vec<Waiting>>,
     answered: RefCell<Vec<u64>>,
@@ -105,7 +105,7 @@ impl TestDisk {
         self.0.read_only.set(true);
     }
 
-    /// From now on answers come late, in an order that the seed decides.
+    /// Delays and reorders completions from now on, based on the seed.
     pub fn answer_late(&self, seed: u64) {
         *self.0.late.borrow_mut() = Some(Random::new(seed));
     }
@@ -116,7 +116,7 @@ impl TestDisk {
         *self.0.recording.borrow_mut() = Some(Recording::new(image));
     }
 
-    /// Puts a mark in the recording and gives its place there.
+    /// Adds a mark to the recording and returns its position.
     pub fn mark(&self) -> usize {
         self.0.recording.borrow().as_ref().map_or(0, Recording::len)
     }
@@ -160,7 +160,7 @@ impl TestDisk {
         }
     }
 
-    /// Runs all that was spawned to its end.
+    /// Runs all spawned tasks to completion.
     #[track_caller]
     pub fn settle(&self) {
         while !self.0.tasks.borrow().is_empty() {
@@ -203,7 +203,7 @@ impl TestDisk {
         true
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the completion of a request.
     async fn wait(&self) {
         if self.0.late.borrow().is_none() {
             return;
@@ -264,7 +264,7 @@ impl BlockSource for TestDisk {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Vec<u8>, DiskError> {
-        // Memory that was used before holds anything.
+        // Reused memory has arbitrary content.
         if self.fails(Request::Allocate) { Err(DiskError::NoMemory) } else { Ok(vec![0xa5; bytes]) }
     }
 
@@ -291,7 +291,7 @@ impl BlockSource for TestDisk {
             .as_mut()
             .map(|recording| recording.begin_write(Write { offset, bytes: Rc::from(&buffer[..bytes]) }));
         self.wait().await;
-        // Of a write that failed, a part may be there.
+        // A failed write may be partially done.
         let written = if fails { bytes / 1024 * 512 } else { bytes };
         self.0.image.borrow_mut().write(offset, &buffer[..written]);
         if fails {

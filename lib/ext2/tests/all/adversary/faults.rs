@@ -33,7 +33,7 @@ const LIFE: Life = Life {
     impossible: 0,
 };
 
-/// Ends the process when something takes too long: a loop that never waits cannot be ended otherwise.
+/// Aborts the process on timeout: a busy loop cannot be stopped otherwise.
 struct Watchdog {
     _alive: mpsc::Sender<()>,
 }
@@ -80,7 +80,7 @@ fn play(image: &Image, operations: &[Operation], fault: Fault) -> Result<bool, S
                 let synced = *operation == Operation::Sync && outcome == Outcome::Done;
                 history.push(Moment { place: disk.mark(), model: player.model.clone(), synced });
             }
-            // Whether it happened, or a part of it, is not known.
+            // It may have been done completely, partially or not at all.
             Err(error) if error.contains("BROKEN") && disk.struck() > 0 => {
                 model.apply(operation);
                 history.push(Moment { place: disk.mark(), model, synced: false });
@@ -98,7 +98,7 @@ fn play(image: &Image, operations: &[Operation], fault: Fault) -> Result<bool, S
     Ok(struck)
 }
 
-/// The machine ends there; the disk is well again.
+/// The machine ends there; the disk works again.
 fn after(disk: &TestDisk, history: &History) -> Result<(), String> {
     let image = disk.image();
     let mounted = Mounted::mount(TestDisk::new(image), CacheLimits::default());
@@ -121,7 +121,7 @@ fn poke(player: Player, rest: &[Operation], fault: Fault) -> Result<(), String> 
     if passes && created != [Outcome::Done, Outcome::Done] {
         return Err(format!("the fault has passed, but: {created:?}"));
     }
-    // It may be refused where metadata could not be written.
+    // It may be refused if metadata could not be written.
     let unmounted = player.mounted.unmount();
     disk.forget_tasks();
     match unmounted {
@@ -195,7 +195,7 @@ fn lived_in() -> (Image, Model) {
     (player.end().expect("a sound volume"), model)
 }
 
-/// Blocks that hold something else than a file's noise, which has no zeros.
+/// Blocks with other content than a file's noise, which has no zeros.
 fn metadata_blocks(image: &Image) -> Vec<u64> {
     let bytes = image.to_bytes();
     let blocks = bytes.chunks(1024).enumerate();
@@ -313,7 +313,7 @@ fn damaged_folders_cost_no_other_file_its_content() {
     }
 }
 
-/// The content of all files, by number of the inode.
+/// Returns the content of all files, by inode number.
 fn contents(image: &Image, model: &Model) -> Vec<(u32, Vec<u8>)> {
     let disk = TestDisk::new(image.clone());
     let mounted = Mounted::mount(disk.clone(), CacheLimits::default()).expect("a sound volume");

@@ -1,4 +1,4 @@
-//! Operations at random, most of which are possible on the volume as it is.
+//! Random operations, most of which are possible on the current volume.
 
 use std::rc::Rc;
 
@@ -19,17 +19,17 @@ const MAX_EXTENDED: usize = 180;
 /// Workload of a volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
-    /// Content is kept below this many bytes, about.
+    /// Approximate limit of the total content in bytes.
     pub content_bytes: u64,
     /// One write in this many is large.
     pub large_writes: u64,
     /// Size of large writes.
     pub large_bytes: u64,
-    /// Files come in crowds, so that folders grow indexes.
+    /// Whether files are created in bulk, so that directories grow indexes.
     pub crowds: bool,
     /// One operation in this many is a sync; none if 0.
     pub syncs: u64,
-    /// Likewise for unmounting and mounting.
+    /// One operation in this many is a remount; none if 0.
     pub remounts: u64,
     /// Maximum file size, except for writes that must fail.
     pub largest_file: u64,
@@ -52,11 +52,11 @@ impl Default for Life {
     }
 }
 
-/// Draws operations from a seed.
+/// Generates operations from a seed.
 pub struct Generator {
     random: Random,
     life: Life,
-    /// Files that were made in crowds and may still be there: folder, first number, count, letters of a name.
+    /// Files created in bulk that may still exist: folder, first number, count, length of a name.
     crowds: Vec<(Path, u32, u32, usize)>,
     crowd_number: u32,
     scene: Rc<Scene>,
@@ -139,13 +139,13 @@ impl Generator {
     }
 
     fn folder(&mut self, scene: &Scene) -> Path {
-        // Deep folders are as good as others.
+        // Nested folders are equally likely.
         self.random.pick(&scene.folders).cloned().unwrap_or_default()
     }
 
     fn name(&mut self) -> Vec<u8> {
         match self.random.below(10) {
-            // Few names, so that they meet.
+            // Few names, so that they collide.
             0..5 => vec![b'a' + self.random.below(12) as u8],
             5..7 => format!("name-{}", self.random.below(1000)).into_bytes(),
             7 => {
@@ -194,7 +194,7 @@ impl Generator {
     }
 
     fn new_link(&mut self, scene: &Scene) -> Operation {
-        // Around the border between links that are kept in the inode and others.
+        // Around the size limit of fast symbolic links.
         let letters = *self.random.pick(&[1, 8, 58, 59, 60, 61, 200, 900]).unwrap_or(&1);
         let target = [&b"missing-"[..], &noise(self.random.next(), letters)].concat();
         let target = target.iter().map(|byte| byte & 0x7f | 0x40).take(letters).collect();
@@ -220,7 +220,7 @@ impl Generator {
         let path = self.any_path(scene);
         let is_link = scene.others.contains(&(path.clone(), Sort::Link));
         let which = self.random.below(16);
-        // Linux has no permissions of links.
+        // Linux has no permissions for links.
         let permissions = (which & 1 != 0 && !is_link).then(|| self.permissions());
         Operation::SetAttributes {
             permissions,
@@ -238,7 +238,7 @@ impl Generator {
         if has_one && self.random.once_in(2) || self.random.once_in(20) {
             return Operation::RemoveExtended { path, name };
         }
-        // Few values, so that nodes have the same ones.
+        // Few values, so that nodes share them.
         let bytes = *self.random.pick(&[0, 1, 30, 31, 32, 100, MAX_EXTENDED]).unwrap_or(&0);
         Operation::SetExtended { path, name, bytes, seed: self.random.below(3) }
     }
@@ -254,7 +254,7 @@ impl Generator {
         }
     }
 
-    /// An offset within the file, at a border, or beyond its end.
+    /// Returns an offset within the file, at a boundary, or beyond its end.
     fn offset(&mut self, content: Option<&Content>) -> u64 {
         let size = content.map_or(0, |content| content.size);
         let offset = match self.random.below(12) {
@@ -262,7 +262,7 @@ impl Generator {
             5 => size / 4096 * 4096,
             6 => size,
             7 => size + self.random.below(20_000),
-            // Around where each level of indirect blocks begins, with blocks of 1 to 4 KiB.
+            // Around the start of each level of indirect blocks, with blocks of 1 to 4 KiB.
             8 => {
                 let borders = [12 << 10, 268 << 10, (65_804 << 10) as u64, 48 << 10, 4144 << 10, 24 << 10, 1048 << 10];
                 let border = self.random.pick(&borders).copied().unwrap_or(0);
@@ -325,7 +325,7 @@ impl Generator {
             0..2 if !self.crowds.is_empty() => {
                 let chosen = self.random.below(self.crowds.len() as u64) as usize;
                 let (folder, first, count, name_bytes) = self.crowds.swap_remove(chosen);
-                // In part at times, so that folders have gaps.
+                // Sometimes partially, so that folders have gaps.
                 let some = 1 + self.random.below(count.into()) as u32;
                 if some < count {
                     self.crowds.push((folder.clone(), first + some, count - some, name_bytes));

@@ -58,7 +58,7 @@ impl Content {
         self.size = size;
     }
 
-    /// Pieces that hold something, as offset and length; neighbours are joined.
+    /// Non-empty pieces, as offset and length; adjacent ones are joined.
     pub fn pieces(&self) -> Vec<(u64, u64)> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
         for page in self.pages.keys() {
@@ -103,7 +103,7 @@ pub struct Model {
     pub nodes: BTreeMap<usize, Rc<Node>>,
     next: usize,
     pub slots: [Option<usize>; SLOTS],
-    /// Seconds since 1970 that the next operation happens at.
+    /// Time of the next operation, in seconds since 1970.
     pub now: Option<u32>,
     /// Bytes that a file can have.
     pub largest_file: u64,
@@ -134,7 +134,7 @@ impl Model {
         &self.nodes[&number]
     }
 
-    /// Bytes of all files' content, about.
+    /// Approximate total bytes of all files' content.
     pub fn content_bytes(&self) -> u64 {
         let bytes = |node: &Rc<Node>| match &node.kind {
             Kind::File(content) => content.bytes() + 256,
@@ -330,7 +330,7 @@ impl Model {
         Rc::make_mut(self.nodes.get_mut(&number).expect("a node that is there"))
     }
 
-    /// The folder that the path's last name is in, and the name.
+    /// Returns the folder of the path's last name, and the name.
     fn parent<'a>(&self, path: &'a [Vec<u8>]) -> Step<(usize, &'a Vec<u8>)> {
         let (name, folder) = path.split_last().ok_or(Outcome::Refused)?;
         let folder = self.find(folder).filter(|number| self.sort(*number) == Sort::Folder).ok_or(Outcome::Refused)?;
@@ -429,7 +429,7 @@ impl Model {
         self.entries_mut(from_folder).remove(from_name);
         self.entries_mut(to_folder).insert(to_name.clone(), number);
         if from_folder != to_folder && self.sort(number) == Sort::Folder {
-            // Its `..` changes, which may count as a change of it or not.
+            // Its `..` changes, which may or may not change its time.
             self.change(number).modified = None;
         }
         Ok(Outcome::Done)
@@ -441,7 +441,7 @@ impl Model {
         }
     }
 
-    /// Takes a file out that has no name and is not open.
+    /// Removes an unlinked file that is not open.
     fn forget(&mut self, number: usize) {
         if self.node(number).names == 0 && !self.slots.contains(&Some(number)) {
             self.nodes.remove(&number);

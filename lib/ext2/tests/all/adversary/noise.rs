@@ -1,6 +1,6 @@
 //! Numbers from seeds.
 
-/// A row of numbers that a seed decides (xorshift64*).
+/// Random numbers from a seed (xorshift64*).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -16,7 +16,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Less than `limit`; 0 if that is 0.
+    /// Returns a number less than `limit`; 0 if that is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// Bytes that differ from place to place and from seed to seed, and are never 0.
+/// Bytes that differ by offset and seed, and are never 0.
 pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut filled = Vec::with_capacity(bytes + 8);

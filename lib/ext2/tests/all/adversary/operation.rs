@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Files that can be open at a time.
+/// Maximum open files.
 pub const SLOTS: usize = 6;
 
-/// Names from the root on, none for the root.
+/// Names from the root on; empty for the root.
 pub type Path = Vec<Vec<u8>>;
 
 /// An operation.
@@ -41,7 +41,7 @@ pub enum Operation {
         from: Path,
         to: Path,
     },
-    /// Makes files with these numbers in their names.
+    /// Creates files with these numbers in their names.
     CreateMany {
         folder: Path,
         first: u32,
@@ -106,7 +106,7 @@ pub enum Operation {
         path: Path,
     },
     Sync,
-    /// Unmounts and mounts again; all files are closed before.
+    /// Unmounts and mounts again, after closing all files.
     Remount,
 }
 
@@ -131,7 +131,7 @@ pub struct Facts {
     /// Unknown if it depends on the clock used.
     pub modified: Option<u32>,
     pub target: Option<Vec<u8>>,
-    /// Its extended attributes `user.`.
+    /// Its `user.` extended attributes.
     pub extended: Extended,
 }
 
@@ -210,7 +210,7 @@ impl fmt::Debug for Operation {
     }
 }
 
-/// A name, shortened where it is long.
+/// Shortens a long name for display.
 pub fn shown_name(name: &[u8]) -> String {
     if name.len() <= 24 {
         return name.escape_ascii().to_string();

@@ -41,7 +41,7 @@ impl Player {
         follow(&mut self.model, operation, outcome)
     }
 
-    /// Compares all of it, unmounts, has the image checked, and compares it mounted anew.
+    /// Compares everything, unmounts, checks the image, and compares again after a mount.
     pub fn end(self) -> Result<Image, String> {
         self.mounted.compare(&self.model)?;
         let Player { mounted, mut model } = self;
@@ -79,7 +79,7 @@ fn follow_in_part(model: &mut Model, operation: &Operation, done: usize) {
     match operation {
         Operation::Write { slot, offset, bytes, seed } if done > 0 => {
             let bytes = noise(*seed, *bytes);
-            // Whether it fits was known before.
+            // Whether it fits was checked before.
             let _ = model.write(*slot, *offset, &bytes[..done]);
         }
         Operation::Append { slot, bytes, seed } if done > 0 => {
@@ -105,7 +105,7 @@ pub struct Story {
     pub operations: usize,
     /// Operations between full comparisons.
     pub compare_every: usize,
-    /// Whether the disk answers late and in another order.
+    /// Whether the disk delays and reorders completions.
     pub late: bool,
 }
 

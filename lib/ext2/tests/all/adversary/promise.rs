@@ -29,16 +29,16 @@ struct Mark {
 
 type Names = BTreeMap<Path, Mark>;
 
-/// A moment of a story: after an operation.
+/// A moment of a history: after an operation.
 pub struct Moment {
     /// Length of the recording at the end of the operation.
     pub place: usize,
     pub model: Model,
-    /// Whether all before is for certain on the medium.
+    /// Whether everything before it is durable.
     pub synced: bool,
 }
 
-/// The moments of a story, the first one before any operation.
+/// Moments of a history, the first one before any operation.
 #[derive(Default)]
 pub struct History {
     moments: Vec<Moment>,
@@ -51,7 +51,7 @@ impl History {
         self.moments.push(moment);
     }
 
-    /// Moments that the volume may show when the power failed at this place of the recording.
+    /// Returns the moments whose state the volume may have after a power loss at this place of the recording.
     fn possible(&self, place: usize) -> std::ops::Range<usize> {
         let is_behind = |moment: &Moment| moment.place > place;
         // The active operation may be there too.
@@ -85,7 +85,7 @@ impl History {
         }
     }
 
-    /// Whether the content of every file is somewhere that was synced and is the same since.
+    /// Checks that the content of every file that was synced and has not changed since still exists.
     pub fn check_survivors(&self, place: usize, mounted: &Mounted) -> Result<(), String> {
         let possible = &self.moments[self.possible(place)];
         let found = mounted.disk().run(found_names(mounted))?;
@@ -102,7 +102,7 @@ impl History {
         }
         for (number, content) in survivors {
             let bytes = content.read(0, content.size as usize);
-            // A check takes away files that have no block.
+            // A check removes files without blocks.
             if bytes.iter().any(|byte| *byte != 0) && !contents.contains(&bytes) {
                 return Err(format!("the content of node {number}, {} bytes, is nowhere", content.size));
             }
@@ -169,7 +169,7 @@ fn shown(path: &Path) -> String {
     format!("/{}", path.iter().map(|name| shown_name(name)).collect::<Vec<_>>().join("/"))
 }
 
-/// Files that have a name, by their nodes.
+/// Returns the linked files, by node.
 fn named_files(model: &Model) -> BTreeMap<usize, &Content> {
     let content = |number: usize| match &model.node(number).kind {
         Kind::File(content) => Some((number, content)),

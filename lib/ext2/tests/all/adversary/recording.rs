@@ -11,7 +11,7 @@ use crate::adversary::noise::Random;
 
 const SECTOR_BYTES: usize = 512;
 
-/// Bytes that were to be written.
+/// A requested write.
 #[derive(Clone)]
 pub struct Write {
     pub offset: u64,
@@ -64,37 +64,37 @@ impl Recording {
         self.events.push(event);
     }
 
-    /// Gives the number of the write.
+    /// Returns the number of the write.
     pub fn begin_write(&mut self, write: Write) -> usize {
         self.writes.push(write);
         self.events.push(Event::WriteBegun(self.writes.len() - 1));
         self.writes.len() - 1
     }
 
-    /// The places after which a write had just begun: the moments worth a crash.
+    /// Returns the places just after the start of a write: the moments worth a crash.
     pub fn moments(&self) -> impl Iterator<Item = usize> {
         let is_moment = |event: &Event| !matches!(event, Event::FlushBegun);
         self.events.iter().enumerate().filter(move |(_, event)| is_moment(event)).map(|(place, _)| place + 1)
     }
 
-    /// A walk over the moments, which must come in rising order.
+    /// Iterates over the moments, which must be in ascending order.
     pub fn crashes(&self) -> Crashes<'_> {
         Crashes { recording: self, medium: self.start.clone(), place: 0, open: Vec::new() }
     }
 }
 
-/// The states of the medium at rising moments of a recording.
+/// States of the medium at ascending moments of a recording.
 pub struct Crashes<'a> {
     recording: &'a Recording,
     /// Durable content.
     medium: Image,
     place: usize,
-    /// Writes that were begun and are not on the medium for certain: number, and where each ended.
+    /// Writes that started and are not durable: number, and place of completion.
     open: Vec<(usize, Option<usize>)>,
 }
 
 impl Crashes<'_> {
-    /// The medium if the power fails after the first `moment` events.
+    /// Returns the medium after a power loss following the first `moment` events.
     pub fn at(&mut self, moment: usize, luck: Luck) -> Image {
         self.advance(moment);
         let mut image = self.medium.clone();
@@ -102,7 +102,7 @@ impl Crashes<'_> {
             Luck::Writes(seed) | Luck::Sectors(seed) => Random::new(seed),
             Luck::All | Luck::None => Random::new(0),
         };
-        // Of a crash to the next, most writes land, or few do.
+        // In different crashes, most or few writes reach the medium.
         let share = random.below(4) + 1;
         for (number, _) in &self.open {
             let write = &self.recording.writes[*number];

@@ -1,4 +1,4 @@
-//! Linux's own tools for the format: making images and checking them.
+//! Linux's tools for the format: create and check images.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -21,7 +21,7 @@ const fn format(mebibytes: u32, arguments: &'static [&'static str]) -> Format {
     Format { arguments, mebibytes, small_files: false }
 }
 
-/// Each block size, both revisions, with and without indexes of folders, both sizes of inodes.
+/// Each block size, both revisions, with and without directory indexes, both inode sizes.
 pub const FORMATS: [Format; 7] = [
     format(24, &["-b", "1024", "-I", "128", "-O", "dir_index"]),
     Format { small_files: true, ..format(24, &["-b", "1024", "-r", "0", "-O", "none"]) },
@@ -50,7 +50,7 @@ pub fn tool(name: &str) -> Command {
     command
 }
 
-/// A folder for images; in memory where there is one for that.
+/// Returns a folder for images; in memory if the host has such a file system.
 pub fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
@@ -94,7 +94,7 @@ impl Format {
         Image::load(&path)
     }
 
-    /// No file of the tests is larger.
+    /// Maximum file size in the tests.
     pub fn largest_file(&self) -> u64 {
         if self.small_files { (2 << 30) - 1 } else { 15 << 30 }
     }

@@ -1,4 +1,4 @@
-//! Operations on a volume that is mounted here, and the comparison of all it holds with the model.
+//! Operations on a volume mounted here, and comparison of its content with the model.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use crate::adversary::model::{self, Content, Model};
 use crate::adversary::noise::noise;
 use crate::adversary::operation::{Extended, Facts, Operation, Outcome, Path, SLOTS, Sort, many_name, shown_name};
 
-/// Files of at most this many bytes are read whole.
+/// Maximum size of files that are read completely.
 const READ_WHOLE: u64 = 24 << 20;
 const READ_AT_ONCE: u64 = 1 << 20;
 const PAGE: usize = 100;
 
 type Step<T> = Result<T, Outcome>;
 
-/// A mounted volume with the files that are open on it.
+/// A mounted volume with its open files.
 pub struct Mounted {
     disk: TestDisk,
     options: MountOptions,
@@ -270,7 +270,7 @@ impl Mounted {
         Ok(names)
     }
 
-    /// The names in a folder and the numbers of the inodes they lead to.
+    /// Returns the names in a folder and their inode numbers.
     pub async fn numbers(&self, folder: u32) -> Step<BTreeMap<Vec<u8>, u32>> {
         let (mut numbers, mut position) = (BTreeMap::new(), 0);
         loop {
@@ -333,7 +333,7 @@ impl Mounted {
         })
     }
 
-    /// Looks at all that the volume holds; the first difference from the model is the error.
+    /// Reads everything on the volume; the first difference from the model is the error.
     #[track_caller]
     pub fn compare(&self, model: &Model) -> Result<(), String> {
         self.compare_below(model, &Path::new())

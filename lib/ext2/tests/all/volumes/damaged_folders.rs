@@ -1,4 +1,4 @@
-//! Damages to folders, and to ways and counts that lead through them.
+//! Damage to folders, and to paths and counts that depend on them.
 
 use super::damages::{Damage, SUPER, lossless, lossy, set8, set16, set32};
 

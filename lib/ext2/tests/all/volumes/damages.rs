@@ -8,7 +8,7 @@ pub struct Damage {
     pub words: &'static str,
     /// Whether it can be repaired without loss.
     pub lossless: bool,
-    /// `false` if this volume cannot be damaged so.
+    /// `false` if this damage is impossible on this volume.
     pub make: fn(&mut Image) -> bool,
 }
 

@@ -52,12 +52,12 @@ impl Image {
         self.block(table) + ((number - 1) % per_group) as usize * inode_bytes
     }
 
-    /// The offset of the number of one of the inode's first blocks, or of its tables from 12 on.
+    /// Returns the offset of a block number of an inode, or of its tables from 12 on.
     pub fn slot(&self, number: u32, slot: usize) -> usize {
         self.inode(number) + 40 + slot * 4
     }
 
-    /// The number of a block of an inode, direct or in the first table.
+    /// Returns the number of a block of an inode, direct or in the first table.
     pub fn block_of(&self, number: u32, logical: usize) -> u32 {
         if logical < 12 {
             return self.u32(self.slot(number, logical));

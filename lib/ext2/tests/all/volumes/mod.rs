@@ -17,19 +17,19 @@ use std::rc::Rc;
 
 use ext2::{BlockSource, DiskError, complete};
 
-/// Seconds since 1970 at which all tests run.
+/// Time of all tests, in seconds since 1970.
 pub const NOW: u32 = 1_700_000_000;
 
 /// A disk in memory; clones share it.
 #[derive(Clone, Default)]
 pub struct Disk {
     pub bytes: Rc<RefCell<Vec<u8>>>,
-    /// Pieces that were written, and their bytes in all.
+    /// Number of writes, and their total bytes.
     pub writes: Rc<Cell<u64>>,
     pub written: Rc<Cell<u64>>,
     /// Writes left before the disk fails, if it does.
     pub writes_left: Rc<Cell<Option<u64>>>,
-    /// The write that fails, and no other, by how many go before it.
+    /// Number of writes before the only one that fails.
     pub failing_write: Rc<Cell<Option<u64>>>,
     /// Buffers left to allocate, if bounded.
     pub buffers_left: Rc<Cell<Option<u64>>>,
@@ -140,7 +140,7 @@ pub fn has_tools() -> bool {
     found
 }
 
-/// Runs a program; its output, and whether it was content.
+/// Runs a program; returns its output, and whether it succeeded.
 pub fn run(program: &str, arguments: &[&str]) -> (String, bool) {
     let output = Command::new(program).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
