@@ -1,8 +1,8 @@
-//! Puts the sources of the system into an installed tool, so that it builds programs wherever it is started.
+//! Bundles the sources of the system with an installed tool, so that it builds programs in any folder.
 //!
-//! Written is `sources` in cargo's folder for this: for each file its path, its length and its bytes. It is empty in
-//! debug builds and without the feature `sources`, where the tool works on the clone that it lies in, and so that
-//! changing any file of the repository does not build the tool anew.
+//! Writes `sources` to `OUT_DIR`: for each file its path, its length and its bytes. It is empty in debug builds and
+//! without the feature `sources`, where the tool works on its own clone, so that changing a file of the repository does
+//! not rebuild the tool.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};

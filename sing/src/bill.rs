@@ -158,7 +158,7 @@ impl<'a> Materials<'a> {
     }
 }
 
-/// Whether a crate's checksum covers the file at `within`, relative to the crate's folder.
+/// Returns whether a crate's checksum covers the file at `within`, relative to the crate's folder.
 pub fn covers(within: &Path) -> bool {
     let mut parts = within.iter().map(OsStr::to_string_lossy);
     parts.next().is_some_and(|first| !is_no_source(&first) && !OUTSIDE.contains(&&*first))
@@ -201,7 +201,7 @@ fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
 /// Folders beside a crate's sources that take no part in an image: build output, tests.
 const OUTSIDE: [&str; 4] = ["target", "tests", "benches", "examples"];
 
-/// Whether a name is an editor's file, which takes no part in an image anywhere.
+/// Returns whether a name is an editor's file, which takes no part in an image anywhere.
 fn is_no_source(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~')
 }

@@ -25,7 +25,7 @@ use crate::{attributes, cargo, image_symbols};
 pub enum UnsafeTests {
     /// A test program that declares `unsafe-for-tests` is refused.
     Refused,
-    /// Such a program is built.
+    /// Such a program is accepted.
     Allowed,
 }
 
@@ -59,7 +59,7 @@ pub fn lock(repository: &Repository) -> Outcome<File> {
     Ok(file)
 }
 
-/// A program whose image is ready to be packed.
+/// A program with a built image, ready to be packed.
 pub struct BuiltImage<'a> {
     /// The program.
     pub program: &'a Program,

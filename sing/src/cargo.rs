@@ -253,7 +253,7 @@ pub struct DependencyKind {
 }
 
 impl Package {
-    /// Whether the package has a target of this kind.
+    /// Returns whether the package has a target of this kind.
     pub fn has_target(&self, kind: &str) -> bool {
         self.target(kind).is_some()
     }
@@ -357,12 +357,12 @@ impl Metadata {
 }
 
 impl NodeDependency {
-    /// Whether the edge is a normal dependency.
+    /// Returns whether the edge is a normal dependency.
     fn is_linked(&self) -> bool {
         self.dep_kinds.iter().any(|kind| kind.kind.is_none())
     }
 
-    /// Whether the edge is more than a dev-dependency.
+    /// Returns whether the edge is more than a dev-dependency.
     pub fn is_built(&self) -> bool {
         self.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"))
     }

@@ -63,7 +63,7 @@ pub fn write_or_print(output: Option<&Path>, kind: Content, text: &str) -> Outco
     }
 }
 
-/// A folder that is misspelled is not made.
+/// A missing folder, perhaps misspelt, is not created.
 fn refuse_missing_folder(file: &Path) -> Outcome<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         None => Ok(()),

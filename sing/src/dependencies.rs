@@ -48,7 +48,7 @@ pub struct Allowed {
     /// Features that may be enabled.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Why it is trusted.
+    /// Reason for trusting it.
     pub why: String,
 }
 

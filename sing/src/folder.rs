@@ -21,7 +21,7 @@ pub struct Folder {
     pub name: String,
     /// Its path.
     pub path: PathBuf,
-    /// It is never changed.
+    /// Whether it is read-only.
     pub is_read_only: bool,
     /// Links are followed, also outside the folder.
     pub follows_links: bool,

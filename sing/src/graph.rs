@@ -27,7 +27,7 @@ use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Platform};
 use crate::{process, run};
 
-/// A running system answers within this time.
+/// Timeout of a running system's reply.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Graph to draw.

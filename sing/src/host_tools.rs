@@ -247,7 +247,7 @@ pub fn ensure(tool: &Tool) -> bool {
     require(tool).is_ok()
 }
 
-/// Whether Python has its `requests` library, after trying to install it when run as root.
+/// Returns whether Python has its `requests` library, after trying to install it when run as root.
 pub fn ensure_requests() -> bool {
     let is_there = || {
         let mut command = Command::new("python3");
@@ -275,7 +275,7 @@ pub fn forbid_installing() -> Outcome<()> {
     Err(Failure::file("start", &tool, &error))
 }
 
-/// Whether installing is permitted.
+/// Returns whether installing is permitted.
 pub fn may_install() -> bool {
     !is_forbidden(std::env::var_os(FORBIDDEN).as_deref())
 }

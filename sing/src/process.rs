@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 
 /// Output of a machine, and the error at its end.
 pub struct MachineOutput {
-    /// Its standard output and debug output.
+    /// Standard output and debug output.
     pub text: String,
     /// `None` if it ended with status 0 in time.
     pub problem: Option<String>,

@@ -23,7 +23,7 @@ pub struct Program {
     pub folder: PathBuf,
     /// Category in its manifest, such as `console` or `test`.
     pub category: String,
-    /// The code that it runs.
+    /// Its code.
     pub body: Body,
     /// Whether it declares unsafe code, to attack the system.
     pub unsafe_for_tests: bool,

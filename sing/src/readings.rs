@@ -70,7 +70,7 @@ impl Record {
         Ok(Record(text))
     }
 
-    /// Whether this equals the record kept when the crate was compiled.
+    /// Returns whether this equals the record kept when the crate was compiled.
     pub fn is_kept(&self, dep_info: &Path) -> bool {
         std::fs::read_to_string(place(dep_info)).is_ok_and(|kept| kept == self.0)
     }

@@ -120,7 +120,7 @@ pub fn of(arguments: &RunArguments, image: &Path, site: Option<&Site>) -> Outcom
     }))
 }
 
-/// Whether the site's status page reports the system as healthy.
+/// Returns whether the site's status page reports the system as healthy.
 fn is_well(place: SocketAddr) -> bool {
     let ask = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&place, ANSWER)?;
@@ -182,8 +182,8 @@ fn kind(manifest: Manifest) -> Primary {
     }
 }
 
-/// Whether standard input can deliver anything: it is neither `/dev/null`, which also stands for a closed one, nor a
-/// pipe or socket at end of file.
+/// Returns whether standard input can deliver anything: it is neither `/dev/null`, which also stands for a closed one,
+/// nor a pipe or socket at end of file.
 fn has_input() -> bool {
     let input = stdin();
     let Ok(status) = fstat(&input) else { return false };

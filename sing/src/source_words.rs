@@ -156,8 +156,8 @@ fn refused_word(word: &str, after: &[TokenTree], place: Place) -> Option<&'stati
     }
 }
 
-/// Whether this is `extern crate NAME;`, or a function or its type with another calling convention. Without `as`: the
-/// output of audited macros names crates by their own names.
+/// Returns whether this is `extern crate NAME;`, or a function or its type with another calling convention. Without
+/// `as`: the output of audited macros names crates by their own names.
 fn is_plain_extern(after: &[TokenTree]) -> bool {
     match after {
         [TokenTree::Ident(word), TokenTree::Ident(name), end, ..] if word == "crate" => {
@@ -175,7 +175,7 @@ fn is_call_with_one_text(after: &[TokenTree]) -> bool {
     is_punctuation(Some(bang), '!') && matches!(arguments.as_slice(), [TokenTree::Literal(_)])
 }
 
-/// Whether a group after these tokens is an attribute's.
+/// Returns whether a group after these tokens is an attribute's.
 fn is_attribute(before: &[TokenTree], delimiter: Delimiter) -> bool {
     let before = match before {
         [rest @ .., last] if is_punctuation(Some(last), '!') => rest,

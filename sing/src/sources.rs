@@ -12,9 +12,9 @@ use crate::repository::write_whole;
 
 /// Archive written by `build.rs`.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sources"));
-/// Changes when that does.
+/// Changes with the archive.
 const EDITION: &str = env!("SING_SOURCES");
-/// Which edition is unpacked.
+/// File with the unpacked edition.
 const MARK: &str = "edition";
 
 /// Folders of an installed tool outside of any clone.

@@ -27,7 +27,7 @@ pub struct SystemsArguments {
     pub json: bool,
 }
 
-/// A system as it is listed.
+/// A row of the list.
 struct Row {
     name: String,
     default: Option<&'static str>,
@@ -123,7 +123,7 @@ fn table(repository: &Repository, rows: &[Row]) -> String {
 }
 
 impl Row {
-    /// All of one system.
+    /// Formats the details of one system.
     fn whole(&self, repository: &Repository) -> String {
         let default = self.default.map_or(String::new(), |of| format!(", the default {of}"));
         let image = match &self.image {

@@ -234,7 +234,7 @@ pub struct Ready {
     pub machine: PathBuf,
 }
 
-/// Whether a system was given as an image rather than by its manifest.
+/// Returns whether a system was given as an image rather than by its manifest.
 pub fn is_image(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "system")
 }

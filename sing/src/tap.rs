@@ -11,14 +11,14 @@ use crate::failure::{Failure, Outcome};
 
 /// The machine's default address.
 pub const MACHINE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
-/// The bits that it has in common with the host's.
+/// Prefix length of the subnet.
 const PREFIX_BITS: u8 = 24;
 /// Address of the host's end; the hosted machine configures it when it creates the interface.
 const GATEWAY: &str = "192.168.77.1";
 /// Suffix of an interface's name: the host leaves packets unchanged.
 const PLAIN: &str = ":plain";
 
-/// The host's name of the interface.
+/// Returns the host's name of the interface.
 pub fn interface(given: &str) -> &str {
     given.strip_suffix(PLAIN).unwrap_or(given)
 }
@@ -56,7 +56,7 @@ pub fn with_address(arguments: &RunArguments) -> RunArguments {
     arguments
 }
 
-/// The parameters of a machine with that address.
+/// Parameters of a machine with that address.
 pub fn parameters() -> [String; 3] {
     [format!("address={MACHINE}/{PREFIX_BITS}"), format!("gateway={GATEWAY}"), "dhcp=false".to_string()]
 }

@@ -41,7 +41,7 @@ impl Counts {
         }
     }
 
-    /// Whether no test was found.
+    /// Returns whether no test was found.
     pub fn is_of_no_test(&self) -> bool {
         self.passed + self.failed + self.skipped == self.groups
     }
@@ -131,7 +131,7 @@ impl CargoTestReader {
         }
     }
 
-    /// Whether a suite has begun, which means that all are built.
+    /// Returns whether a suite has begun, which means that all are built.
     pub fn has_begun(&self) -> bool {
         self.has_begun
     }

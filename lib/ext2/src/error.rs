@@ -7,12 +7,12 @@ use crate::format::features::{FeatureNames, READ_ONLY_COMPATIBLE};
 
 pub use block_source::DiskError;
 
-/// Why a volume is read-only.
+/// Reasons for a volume to be read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOnlyReason {
     /// It was mounted read-only.
     Asked,
-    /// The disk refuses to be written.
+    /// The disk is read-only.
     Disk,
     /// It uses unsupported features, with which it can be read but not written: flags of
     /// [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
@@ -21,7 +21,7 @@ pub enum ReadOnlyReason {
     NotClean,
     /// Its superblock records errors.
     Faulty,
-    /// Its journal cannot be used.
+    /// Its journal is unusable.
     Journal(JournalProblem),
     /// It has more block groups than are kept in memory.
     TooManyGroups,
@@ -76,17 +76,17 @@ pub enum Error {
     NoSpace,
     /// No inode is free.
     NoInodes,
-    /// The name is taken.
+    /// The name exists.
     AlreadyExists,
-    /// The folder has names in it.
+    /// The folder is not empty.
     NotEmpty,
     /// A folder, where another kind was expected.
     IsADirectory,
     /// A folder cannot be moved into itself or below itself.
     IntoItself,
-    /// The node has as many names as the format allows.
+    /// The node has the maximum number of links.
     TooManyNames,
-    /// The file would be larger than the format allows.
+    /// The file would exceed the maximum size.
     TooLarge,
     /// The name is empty, `.` or `..`, or contains a zero or a slash.
     BadName,

@@ -22,7 +22,7 @@ use crate::store::{Change, Feature, Store};
 /// a descriptor of each.
 const SET_BLOCKS: usize = 7;
 
-/// The content of an attribute block.
+/// Content of an attribute block.
 pub(crate) struct Held {
     block: u32,
     users: u32,

@@ -45,7 +45,7 @@ struct Reading {
 #[derive(Clone, Copy)]
 struct ReadExtent {
     exclusive_holds: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     size: u64,
     /// Byte range of the file that is contiguous on the volume, from block `first` on.
     bytes: (u64, u64),
@@ -70,12 +70,12 @@ impl<S: BlockSource> OpenFile<S> {
         }
     }
 
-    /// The inode's number.
+    /// Returns the inode number.
     pub fn number(&self) -> u32 {
         self.node.number
     }
 
-    /// The inode as it is.
+    /// Returns the current inode.
     pub async fn inode(&self) -> Result<Inode, Error> {
         self.file_system.admission.check_mounted()?;
         self.file_system.inodes.get_open(&self.node).await
@@ -206,7 +206,7 @@ impl<S: BlockSource> OpenFile<S> {
     /// Decrements the open count. Returns whether the inode must be freed.
     fn let_go(&self) -> bool {
         let opens = self.node.opens.get();
-        // It was let go of before.
+        // Already closed.
         if self.is_closed.replace(true) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! From a path to an inode.
+//! Path resolution.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use crate::volume::Volume;
 
 /// Maximum symbolic links followed for one path.
 pub const LINK_LIMIT: usize = 40;
-/// Bytes of the longest path.
+/// Maximum length of a path in bytes.
 pub const PATH_LIMIT: usize = 4096;
 
 /// Handling of a symbolic link at the end of a path.
@@ -17,7 +17,7 @@ pub const PATH_LIMIT: usize = 4096;
 pub enum LastLink {
     /// Follows it.
     Follow,
-    /// Answer with the link itself.
+    /// Returns the link itself.
     Keep,
 }
 

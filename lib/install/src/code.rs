@@ -11,7 +11,7 @@ pub enum Topic {
     Signature,
     /// The image: its digest, its structure, its instructions.
     Image,
-    /// The ABI that it was built for.
+    /// The target ABI version.
     Abi,
     /// The bill of materials.
     Bill,
@@ -23,9 +23,9 @@ pub enum Topic {
     Endpoints,
     /// Devices, registers and interrupts.
     Devices,
-    /// Paths that it provides.
+    /// Provided paths.
     Paths,
-    /// Programs that it requires.
+    /// Required programs.
     Dependencies,
     /// Its parameters, texts and script.
     Parameters,
@@ -63,7 +63,7 @@ impl Topic {
         Topic::Policy,
     ];
 
-    /// The word for it.
+    /// Display name.
     pub const fn word(self) -> &'static str {
         match self {
             Topic::File => "file",

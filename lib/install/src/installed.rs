@@ -13,7 +13,7 @@ use crate::report::Finding;
 pub struct Program {
     /// Its manifest.
     pub manifest: Manifest,
-    /// The key that its package is signed with.
+    /// Key that signed its package.
     pub key: PublicKey,
 }
 
@@ -29,7 +29,7 @@ impl Program {
 pub struct Installed {
     /// System manifest, with its instances and settings.
     pub system: SystemManifest,
-    /// The programs that there are packages of.
+    /// Programs with a package.
     pub programs: Vec<Program>,
 }
 
@@ -78,7 +78,7 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// The program that it is about.
+    /// Name of the affected program.
     pub fn name(&self) -> &str {
         match self {
             Change::Install { program, .. } | Change::Upgrade { program, .. } => &program.manifest.name,

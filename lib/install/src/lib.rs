@@ -39,7 +39,7 @@ pub use report::{Finding, Line, Report, Verdict};
 #[cfg(feature = "verify")]
 pub use verify::{Request, examine, signed_system, system_of, verified};
 
-/// The longest list of a manifest.
+/// Maximum length of a manifest's lists.
 pub use check::manifest::LIST_MAX;
 /// Faults of a single manifest.
 pub use check::manifest::findings as manifest_findings;

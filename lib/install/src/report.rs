@@ -60,12 +60,12 @@ pub enum Verdict {
     Proved,
     /// Violated; the change is refused.
     Refused,
-    /// Good to know.
+    /// Information only.
     Note,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// Display name.
     pub const fn word(self) -> &'static str {
         match self {
             Verdict::Proved => "proved",
@@ -78,7 +78,7 @@ impl Verdict {
 /// A line of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// For or against.
+    /// Verdict.
     pub verdict: Verdict,
     /// Topic of the line.
     pub topic: Topic,
@@ -94,7 +94,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Something that holds.
+    /// A proved property.
     pub fn proved(topic: Topic, what: impl Into<String>) -> Line {
         Line {
             verdict: Verdict::Proved,
@@ -158,7 +158,7 @@ impl Report {
         self.refused().next().is_none()
     }
 
-    /// The lines that speak against it.
+    /// Returns the refusals.
     pub fn refused(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| line.verdict == Verdict::Refused)
     }

@@ -28,7 +28,7 @@ pub struct Case {
     pub code: Code,
     /// The package file.
     pub package: Vec<u8>,
-    /// The system that it is for.
+    /// The system for the package.
     pub system: Installed,
     /// Whether an instance starts at boot.
     pub at_boot: bool,

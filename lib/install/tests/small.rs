@@ -83,7 +83,7 @@ fn who_lacks_a_rule_reaches_through_others_what_it_can_create_channels_of() {
     assert!(!is_in_reach(&reach, "Tcp", "stack") && !is_in_reach(&reach, "TcpConnection", "stack"), "{reach}");
 }
 
-/// The system with further programs.
+/// Returns the small system with further programs.
 fn with(programs: Vec<Manifest>) -> install::Installed {
     let mut installed = installed();
     for manifest in programs {

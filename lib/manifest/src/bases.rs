@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use crate::diagnostic::Code;
 use crate::reader::{At, Report, list};
 
-/// A system manifest as it lies somewhere.
+/// The source of a system manifest.
 #[derive(Clone, Debug)]
 pub struct SystemFile {
     /// Its name in messages.

@@ -56,7 +56,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The code as it is printed.
+    /// Text of the code.
     pub const fn text(self) -> &'static str {
         match self {
             Kind::Source(code) => code.text(),

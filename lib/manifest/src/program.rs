@@ -47,7 +47,7 @@ pub struct Program {
     pub objects: Vec<DeviceObject>,
 }
 
-/// The publisher where the manifest names none.
+/// Publisher of a manifest that has none.
 const DEFAULT_PUBLISHER: &str = "singularity";
 
 /// Reads and checks the manifest `text` of a program; `file` is its name in messages. Without `contracts`, checks that
@@ -228,7 +228,7 @@ impl Reader<'_> {
         module.value
     }
 
-    /// The contract of the list with this name.
+    /// Returns the listed contract of this name.
     fn listed<'l>(&self, listed: &'l [Listed], name: &At<String>) -> Option<(u16, &'l Listed)> {
         let found = listed.iter().enumerate().find(|(_, contract)| contract.name.value == name.value);
         if found.is_none() {

@@ -202,7 +202,7 @@ impl<'r, 'i> Table<'r, 'i> {
         self.report.add(Code::MissingKey, message, &self.span, &format!("`{key}` is missing here"), remedy);
     }
 
-    /// A text.
+    /// Returns a text.
     pub(crate) fn text(&self, key: &'static str) -> Option<At<String>> {
         let value = self.get(key)?;
         match value.get_ref().as_str() {
@@ -214,7 +214,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A text that must be there.
+    /// Returns a required text.
     pub(crate) fn required_text(&self, key: &'static str) -> Option<At<String>> {
         debug_assert_eq!(self.key(key).presence, Presence::Required, "`{key}` of {}", self.shape.name);
         if !self.table.contains_key(key) {
@@ -278,7 +278,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A whole number that must be there.
+    /// Returns a required integer.
     fn required_integer(&self, key: &'static str) -> Option<At<i64>> {
         debug_assert_eq!(self.key(key).presence, Presence::Required, "`{key}` of {}", self.shape.name);
         if !self.table.contains_key(key) {
@@ -364,7 +364,7 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// A text that is one of a few words.
+    /// Returns a text that is one of a few words.
     pub(crate) fn word<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<At<T>> {
         let text = self.text(key)?;
         match self.key(key).kind {
@@ -420,7 +420,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// The tables `[[key]]`.
+    /// Returns the tables `[[key]]`.
     pub(crate) fn tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
@@ -525,7 +525,7 @@ pub(crate) fn one_of(word: &str, words: &[&str]) -> String {
     }
 }
 
-/// `a`, `b` and `c`.
+/// Formats a list: `a`, `b` and `c`.
 pub(crate) fn list(words: &[impl AsRef<str>]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_ref())).collect();
     match quoted.split_last() {

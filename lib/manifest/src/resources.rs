@@ -44,7 +44,7 @@ fn ranges(report: &Report, table: &Table<'_, '_>, key: &'static str) -> Vec<Addr
     ranges
 }
 
-/// The interrupt lines of a device.
+/// Reads the interrupt lines of a device.
 fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
     let mut lines: Vec<At<u32>> = Vec::new();
     for number in table.integers("interrupts") {
@@ -65,7 +65,7 @@ fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
     lines.into_iter().map(|line| line.value).collect()
 }
 
-/// `[[requires]]`.
+/// Reads `[[requires]]`.
 pub(crate) fn requires(report: &Report, root: &Table<'_, '_>) -> Vec<Requirement> {
     let mut requirements = Vec::new();
     for table in root.tables("requires") {
@@ -127,7 +127,7 @@ pub(crate) fn supervision(root: &Table<'_, '_>) -> Supervision {
     supervision
 }
 
-/// `[permissions]`.
+/// Reads `[permissions]`.
 pub(crate) fn permissions(root: &Table<'_, '_>) -> Vec<Permission> {
     let Some(table) = root.table("permissions") else { return Vec::new() };
     let mut permissions = Vec::new();
@@ -138,7 +138,7 @@ pub(crate) fn permissions(root: &Table<'_, '_>) -> Vec<Permission> {
     permissions.into_iter().map(|permission| permission.value).collect()
 }
 
-/// `[domain]`.
+/// Reads `[domain]`.
 pub(crate) fn domain(root: &Table<'_, '_>) -> Domain {
     let Some(table) = root.table("domain") else { return Domain::Kernel };
     let domain = table.word("kind", Domain::from_word);

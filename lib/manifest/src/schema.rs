@@ -9,7 +9,7 @@ use crate::shapes::{Key, Kind, LIST_MAX, PROGRAM, Presence, SYSTEM, Shape};
 
 /// Control characters, which no line of text may contain.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f";
-/// A number of a version.
+/// A component of a version.
 const NUMBER: &str = "(0|[1-9][0-9]*)";
 /// A component of a path: not empty, `.` or `..`.
 const COMPONENT: &str = r"([^/.CONTROL][^/CONTROL]*|\.[^/.CONTROL][^/CONTROL]*|\.\.[^/CONTROL]+)";

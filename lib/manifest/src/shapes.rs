@@ -35,10 +35,10 @@ pub struct Key {
     pub meaning: &'static str,
 }
 
-/// Whether a key must be there.
+/// Whether a key is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It must.
+    /// Required.
     Required,
     /// Optional; the default is this value, in TOML and JSON alike.
     Default(&'static str),
@@ -51,7 +51,7 @@ pub enum Presence {
 pub enum Kind {
     /// A text of any content.
     Text,
-    /// A text that is not empty.
+    /// A non-empty text.
     SomeText,
     /// One line of text.
     Line,
@@ -65,7 +65,7 @@ pub enum Kind {
     Version,
     /// A minimum version, `>=1.2`.
     AtLeast,
-    /// A path from the root.
+    /// An absolute path.
     Path,
     /// A keyword for the source of an endpoint, or a path.
     Source,
@@ -91,13 +91,13 @@ pub enum Kind {
     Boolean,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A value of one of the types of parameters.
+    /// A value of any parameter type.
     Value,
     /// Setting of a parameter in a system manifest: a value, several, or a parameter of the root program.
     Setting,
     /// A list.
     List(&'static Kind),
-    /// A table with keys of the writer's choice.
+    /// A table with user-defined keys.
     Map(&'static Kind),
     /// A table.
     Table(&'static Shape),

@@ -35,7 +35,7 @@ pub fn system(
     crate::finish(report, result, files.into_iter().map(|file| (file.source, file.start)).collect())
 }
 
-/// A file's tables and where it starts.
+/// A file's tables and its start offset.
 type File<'f, 'i> = (&'f Spanned<DeTable<'i>>, usize);
 
 struct Reader<'a> {

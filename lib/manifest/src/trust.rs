@@ -8,7 +8,7 @@ use manifest_model::{Policy, PublicKey, Revoked, Rights, Root, Trust};
 use crate::diagnostic::Code;
 use crate::reader::{At, Report, Table, one_of};
 
-/// The policies by their words.
+/// Names of the policies.
 pub(crate) const POLICIES: &[&str] = &["signed-only", "allow-publisher", "quarantine-unsigned"];
 
 /// Merges the files: the first with a policy decides it; roots and revocations add up. `files`: the system manifest,

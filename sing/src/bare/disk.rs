@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 pub struct Disk {
     /// The image file or block device.
     pub path: PathBuf,
-    /// Whether it is never written.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 

@@ -31,7 +31,7 @@ const FIRST_FOLDER_DEVICE: usize = 0x10;
 /// Firmware that starts a microvm in half the time of the default.
 const SMALL_FIRMWARE: &str = "qboot.rom";
 
-/// Whether the small firmware is in QEMU's data folder beside its programs.
+/// Returns whether the small firmware is in QEMU's data folder beside its programs.
 fn has_small_firmware() -> bool {
     let program = host_tools::find(Tool::QEMU.program).and_then(|program| program.canonicalize().ok());
     let prefix = program.as_deref().and_then(Path::parent).and_then(Path::parent);

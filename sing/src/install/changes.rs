@@ -84,7 +84,7 @@ pub struct Misfit {
     system: String,
     /// The program that the change affects.
     pub program: String,
-    /// Why it does not fit.
+    /// Reasons why it does not fit.
     pub report: Report,
 }
 
@@ -163,12 +163,12 @@ impl Changes {
         &self.list.changes
     }
 
-    /// Whether the system is unchanged since its build.
+    /// Returns whether the system is unchanged since its build.
     pub fn is_empty(&self) -> bool {
         self.list.changes.is_empty()
     }
 
-    /// Whether a change affects this program.
+    /// Returns whether a change affects this program.
     pub fn has(&self, program: &str) -> bool {
         self.list.changes.iter().any(|change| change.program == program)
     }

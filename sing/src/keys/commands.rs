@@ -74,7 +74,7 @@ fn show_development(repository: &Repository) -> Outcome<()> {
     Ok(())
 }
 
-/// A public key as it is shown and kept for others.
+/// Formats a public key for display and exchange.
 pub fn public_line(key: PublicKey) -> String {
     format!("public key  {key}")
 }
@@ -199,7 +199,7 @@ fn rights(native: bool) -> Rights {
     if native { Rights::NATIVE } else { Rights::NONE }
 }
 
-/// A certificate in one line.
+/// Formats a certificate in one line.
 pub fn described(certificate: &Certificate) -> String {
     let Certificate { publishers, key, serial, may, rights, issuer, .. } = certificate;
     let native = if rights.contains(Rights::NATIVE) { ", native code" } else { "" };

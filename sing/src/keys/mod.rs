@@ -39,12 +39,12 @@ pub fn development_seed(repository: &Repository) -> Outcome<[u8; SEED_BYTES]> {
         .ok_or_else(|| Failure::new(format!("the key {} was made and is gone", path.display())))
 }
 
-/// Bytes as people read them.
+/// Formats bytes as hexadecimal digits.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Parses hexadecimal digits.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits = text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();

@@ -65,7 +65,7 @@ pub fn read(path: &Path, remedy: Remedy) -> Outcome<Option<[u8; SEED_BYTES]>> {
     })
 }
 
-/// Whether a text is that of a secret-key file with the prefix.
+/// Returns whether a text is that of a secret-key file with the prefix.
 pub fn is_marked(text: &str) -> bool {
     digits_of(text).is_some()
 }

@@ -94,7 +94,7 @@ impl Store {
         self.file(name, "public")
     }
 
-    /// Whether a key of this name exists, usable or not.
+    /// Returns whether a key of this name exists, usable or not.
     pub fn has(&self, name: &str) -> bool {
         self.file(name, "key").is_ok_and(|path| path.exists())
     }

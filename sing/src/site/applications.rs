@@ -150,7 +150,7 @@ fn hidden(application: &Application, site: &Path) -> Option<String> {
     is_there.then(|| format!("{program} answers for {path}, which hides `{path}` of {}", site.display()))
 }
 
-/// A system that is to serve.
+/// A system that must serve.
 struct Known {
     system: SystemManifest,
     /// Manifests of its programs.

@@ -16,9 +16,9 @@ use rustix::fs::{SeekFrom, seek};
 
 use crate::failure::{Failure, Outcome, plain_reason};
 
-/// Bytes of a block of the volume.
+/// Block size of the volume in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
-/// Bytes of an inode.
+/// Inode size in bytes.
 const INODE_BYTES: u64 = 256;
 /// Maximum notes shown individually.
 const SHOWN_NOTES: usize = 5;

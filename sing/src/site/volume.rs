@@ -43,7 +43,7 @@ impl fat::Clock for NoClock {
     }
 }
 
-/// An image that is only read.
+/// A read-only image.
 struct Disk {
     file: File,
     bytes: u64,

@@ -39,7 +39,7 @@ impl TestedCrate {
         Ok((crates, metadata))
     }
 
-    /// Whether a test of the crate may have `name` in its name.
+    /// Returns whether a test of the crate may have `name` in its name.
     pub fn may_have(&self, name: &str) -> bool {
         words(name).all(|word| self.files.iter().any(|(path, text)| mentions(path, text, word)))
     }

@@ -77,7 +77,7 @@ impl Program {
             .map_err(|error| format!("cargo cannot be started: {error}; install a stable Rust toolchain."))
     }
 
-    /// Whether no source has changed since the start of the build that left the stamp.
+    /// Returns whether no source has changed since the start of the build that left the stamp.
     fn is_current(&self) -> bool {
         let (Some(built), Some(_)) = (modified(&self.stamp()), modified(&self.path)) else { return false };
         let Ok(list) = fs::read_to_string(self.path.with_extension("d")) else { return false };
@@ -95,7 +95,7 @@ impl Program {
     }
 }
 
-/// Whether `cargo run` sets this variable for its child; build scripts must not take it for theirs.
+/// Returns whether `cargo run` sets this variable for its child; build scripts must not take it for theirs.
 fn is_of_outer_cargo(variable: &OsStr) -> bool {
     let variable = variable.to_string_lossy();
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")

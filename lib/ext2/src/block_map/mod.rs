@@ -102,13 +102,13 @@ impl<S: BlockSource> BlockMap<S> {
         self.leaves.borrow().counts()
     }
 
-    /// Whether a symbolic link's target is stored in its inode.
+    /// Returns whether a symbolic link's target is stored in its inode.
     pub(crate) fn is_fast_symlink(&self, link: &Inode) -> bool {
         let attribute_sectors = if link.attribute_block == 0 { 0 } else { self.store.geometry().block_sectors() };
         link.sectors <= attribute_sectors
     }
 
-    /// Whether an inode's block numbers refer to blocks.
+    /// Returns whether an inode's block numbers refer to blocks.
     pub(crate) fn has_blocks(&self, inode: &Inode) -> bool {
         match inode.kind {
             Kind::File | Kind::Directory => true,

@@ -21,7 +21,7 @@ use super::overlay::Piece;
 use crate::format::superblock::{BYTES, OFFSET};
 use block_source::BlockSource;
 
-/// When a sector is written.
+/// Time of a sector's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     New,

@@ -66,7 +66,7 @@ pub(super) fn has_inline(bytes: &[u8]) -> bool {
     bytes.len() >= 4 && read_u32(bytes, 0) == attributes::MAGIC
 }
 
-/// Whether those are sound.
+/// Returns whether the attributes in an inode are valid.
 pub(super) fn are_inline_sound(bytes: &[u8]) -> bool {
     are_sound(bytes, Place::Inode)
 }

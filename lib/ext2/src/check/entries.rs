@@ -22,7 +22,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The first byte after it.
+    /// Returns the offset after it.
     pub(super) fn end(&self) -> usize {
         self.offset + self.bytes
     }

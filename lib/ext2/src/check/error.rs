@@ -6,7 +6,7 @@ use crate::format::error::FormatError;
 use crate::format::features::{COMPATIBLE, FeatureNames, READ_ONLY_COMPATIBLE};
 use block_source::DiskError;
 
-/// Why a check was aborted.
+/// Reasons for aborting a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckError {
     /// Reading the disk failed at this byte offset.

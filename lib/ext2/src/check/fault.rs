@@ -15,7 +15,7 @@ pub enum Fault {
     InodeSizeMissing { backup: u64 },
     /// A repair was interrupted; the repair log is complete.
     RepairCutOff,
-    /// A field of the superblock contradicts the others.
+    /// A field of the superblock is inconsistent with the others.
     SuperblockField { field: &'static str, says: u64, right: u64 },
     /// The volume was not cleanly unmounted.
     NotClean,
@@ -49,7 +49,7 @@ pub enum Fault {
     NoTimeOfDeletion { inode: u32 },
     /// An inode in use has a deletion time.
     TimeOfDeletion { inode: u32 },
-    /// A reserved inode is in use for something else.
+    /// A reserved inode is in use for another purpose.
     ReservedInode { inode: u32 },
     /// The resize inode does not match the volume's size.
     ResizeInode,
@@ -63,7 +63,7 @@ pub enum Fault {
     RootMissing,
     /// Flags that require features which the volume does not have.
     Flags { inode: u32, says: u32 },
-    /// A field that is always zero.
+    /// A field that is always zero is not.
     StrayField { inode: u32, field: &'static str, says: u32 },
     /// The size of the inode's extension.
     ExtraSize { inode: u32, says: u16 },
@@ -80,29 +80,29 @@ pub enum Fault {
     Tangled { inode: u32 },
     /// Some of its blocks are also used by other inodes.
     SharedBlocks { inode: u32, first: u32 },
-    /// The size in bytes.
+    /// The size in bytes is wrong.
     Size { inode: u32, says: u64, right: u64 },
     /// The count of blocks, in units of 512 bytes.
     Sectors { inode: u32, says: u32, right: u32 },
-    /// The target of a symbolic link.
+    /// The target of a symbolic link is invalid.
     SymbolicLink { inode: u32 },
-    /// A folder without a single block.
+    /// A folder without blocks.
     EmptyFolder { inode: u32 },
     /// A folder lacks blocks before its last one.
     Holes { folder: u32, count: u64 },
-    /// Bytes of a folder that are no entry.
+    /// Bytes of a folder that are not an entry.
     Entry { folder: u32, offset: u64 },
     /// `.` or `..` is missing or damaged.
     Dots { folder: u32 },
     /// `.` refers to another inode.
     Dot { folder: u32, says: u32 },
-    /// The entry for the parent names another inode.
+    /// `..` refers to another inode.
     DotDot { folder: u32, says: u32, right: u32 },
     /// A name in a folder refers to an inode that is unused or cannot have a name.
     Nowhere { folder: u32, name: Vec<u8>, inode: u32 },
     /// A forbidden name in a folder: `.`, `..`, or empty.
     ForbiddenName { folder: u32, name: Vec<u8> },
-    /// A name with zeros or slashes in it.
+    /// A name with zeros or slashes.
     BadName { folder: u32, name: Vec<u8> },
     /// A second entry of that name.
     DuplicateName { folder: u32, name: Vec<u8> },
@@ -114,9 +114,9 @@ pub enum Fault {
     Index { folder: u32 },
     /// A folder is not reachable from the root.
     Unconnected { folder: u32 },
-    /// An inode in use has no name.
+    /// An inode in use has no links.
     NoName { inode: u32 },
-    /// The same without any content.
+    /// As `NoName`, for one without content.
     NoNameNoContent { inode: u32 },
     /// `lost+found` is not a folder.
     LostNotFolder { inode: u32 },
@@ -128,9 +128,9 @@ pub enum Fault {
     InodeBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
     /// The padding of a bitmap is not all ones.
     BitmapEnd { group: u32 },
-    /// A count in a group's descriptor.
+    /// A count in a group's descriptor is wrong.
     GroupCount { group: u32, what: &'static str, says: u32, right: u32 },
-    /// A count in the superblock.
+    /// A count in the superblock is wrong.
     TotalCount { what: &'static str, says: u32, right: u32 },
 }
 

@@ -49,7 +49,7 @@ struct Level {
     pairs: usize,
     count: usize,
     next: usize,
-    /// The largest hash below it.
+    /// Maximum hash below it.
     most: u32,
 }
 

@@ -28,7 +28,7 @@ const TIMES: [(usize, usize); 4] = [
 /// Result of walking an inode's blocks.
 #[derive(Default)]
 struct Walked {
-    /// Blocks, tables included.
+    /// Number of blocks, including tables.
     blocks: u64,
     /// The last block of the file that is not a hole.
     last: Option<u64>,

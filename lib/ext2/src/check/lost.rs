@@ -20,14 +20,14 @@ const FOLDER_MODE: u16 = 0o040_000;
 pub(super) struct Lost {
     number: u32,
     blocks: Vec<u32>,
-    /// The first block in which there may be room.
+    /// First block in which there may be room.
     cursor: usize,
     /// Hashes of the names in it.
     names: BTreeSet<u64>,
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Gives an inode a name in `lost+found`; returns that folder's number, or `None` if there is no room.
+    /// Links an inode into `lost+found`; returns that folder's number, or `None` if there is no room.
     pub(super) async fn put_into_lost(&mut self, inode: u32) -> Result<Option<u32>, CheckError> {
         let mut lost = match self.lost.take() {
             Some(lost) => lost,

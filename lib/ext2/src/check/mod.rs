@@ -61,7 +61,7 @@ use state::Checker;
 /// Maximum rounds. Each repairs faults that the previous one uncovered.
 const MAX_ROUNDS: u32 = 12;
 
-/// Which changes are allowed.
+/// Permitted repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Read-only: faults are reported (`e2fsck -n`).
@@ -75,7 +75,7 @@ pub enum Mode {
 /// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// Which changes are allowed.
+    /// Permitted repairs.
     pub mode: Mode,
     /// Maximum memory of the check, in bytes.
     pub memory_bytes: u64,
@@ -88,7 +88,7 @@ pub enum Outcome {
     Clean,
     /// Faults were found, and all are repaired.
     Repaired,
-    /// There are faults.
+    /// Faults remain.
     Faulty,
 }
 

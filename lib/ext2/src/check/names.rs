@@ -115,7 +115,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// A folder has lost its name.
+    /// Resets the parent of a folder that lost its name.
     fn lose_parent(&mut self, number: u32) {
         if let Some(index) = self.folder_index(number) {
             self.folders[index].parent = 0;

@@ -13,7 +13,7 @@ use crate::format::{write_u16, write_u32};
 use block_source::BlockSource;
 
 const RESIZE_INODE: u32 = 7;
-/// The slot of the number of the table of tables.
+/// Slot of the double-indirect block.
 const SLOT: usize = 13;
 
 impl<S: BlockSource> Checker<'_, S> {

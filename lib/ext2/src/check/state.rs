@@ -24,13 +24,13 @@ pub(super) mod known {
     pub(crate) const USED: u8 = 0x08;
     /// Some of its tables hold impossible numbers.
     pub(crate) const ILLEGAL_TABLES: u8 = 0x10;
-    /// Its blocks are not to be walked.
+    /// Its blocks must not be walked.
     pub(crate) const TANGLED: u8 = 0x20;
     /// Attributes in the inode.
     pub(crate) const ATTRIBUTES: u8 = 0x40;
 }
 
-/// A folder's place in the tree.
+/// Position of a folder in the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Folder {
     pub(super) number: u32,
@@ -47,7 +47,7 @@ pub(super) struct Folder {
 pub(super) enum Replayed {
     /// Kept; its first block is this one.
     Emptied(u32),
-    /// The volume has none any more.
+    /// Removed.
     Gone,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) volume: Volume,
     /// Primary superblock, as it is or will be on the disk.
     pub(super) superblock: Vec<u8>,
-    /// The descriptors, likewise.
+    /// Group descriptors, likewise.
     pub(super) descriptors: Vec<u8>,
     /// Blocks in use.
     pub(super) found: Bits,
@@ -88,7 +88,7 @@ pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) inodes: Vec<u8>,
     /// Link count stored in each inode.
     pub(super) links: Vec<u16>,
-    /// The names that were found.
+    /// Links found so far.
     pub(super) names: Vec<u16>,
     /// All folders, by number.
     pub(super) folders: Vec<Folder>,
@@ -214,7 +214,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Ok(())
     }
 
-    /// Goes over the volume once.
+    /// Runs one round.
     pub(super) async fn go_round(&mut self) -> Result<(), CheckError> {
         self.check_superblock().await?;
         self.check_groups().await?;
@@ -429,7 +429,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
     }
 }
 
-/// Bytes of memory that the check of a volume takes.
+/// Memory for the check of a volume, in bytes.
 fn needed_bytes(volume: &Volume) -> u64 {
     let geometry = &volume.geometry;
     let (blocks, inodes) = (u64::from(geometry.blocks), u64::from(volume.inodes()));

@@ -11,7 +11,7 @@ use crate::format::superblock::{BYTES, MAGIC, OLD_INODE_BYTES, field};
 use crate::format::{group, inode, read_u16, read_u32, write_u16, write_u32};
 use block_source::BlockSource;
 
-/// The kind of a folder in an entry.
+/// Kind of a folder in an entry.
 pub(super) const KIND_FOLDER: u8 = 2;
 
 /// Features known to the checker, apart from those that it only leaves alone.
@@ -72,7 +72,7 @@ impl Volume {
         (2 << 30) / u64::from(self.geometry.block_bytes)
     }
 
-    /// The largest size that block numbers reach.
+    /// Maximum size within reach of the block numbers.
     pub(super) fn largest_file(&self) -> u64 {
         let numbers = u64::from(self.geometry.block_bytes / 4);
         (12 + numbers + numbers * numbers + numbers * numbers * numbers) * u64::from(self.geometry.block_bytes)

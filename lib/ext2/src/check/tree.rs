@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS};
 use crate::format::{read_u32, write_u32};
 
-/// A number that is not 0.
+/// A block number other than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) block: u32,
     /// 0 for data, else the number of levels below it.
     pub(super) depth: usize,
-    /// The first block of the file that it leads to.
+    /// First file block below it.
     pub(super) logical: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Step {
 struct Level {
     block: u32,
     bytes: Vec<u8>,
-    /// The next number of it.
+    /// Index of its next number.
     next: usize,
     depth: usize,
     logical: u64,

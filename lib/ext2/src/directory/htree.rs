@@ -14,15 +14,15 @@ use crate::format::error::Problem;
 use crate::format::hash::{Algorithm, Hasher};
 use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
-/// Bytes of a table's entry.
+/// Size of a table's entry in bytes.
 const ENTRY_BYTES: usize = 8;
 /// Offset of the htree's description in block 0.
 const INFORMATION: usize = 24;
-/// Bytes of the description.
+/// Size of the description in bytes.
 const INFORMATION_BYTES: u8 = 8;
 /// Offset of the entry `..` in block 0.
 const PARENT_ENTRY: usize = 12;
-/// The part of a block number that counts.
+/// Significant bits of a block number.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
 /// Lowest bit of a hash in a table: names with this hash are also in the preceding leaf.
 pub(crate) const CONTINUED: u32 = 1;
@@ -80,7 +80,7 @@ pub(crate) fn root(block: &[u8]) -> Result<Root, Problem> {
     Ok(Root { algorithm, unsigned: version >= 3, levels })
 }
 
-/// A table, checked to be one.
+/// A validated table.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
     entries: &'a [u8],
@@ -121,12 +121,12 @@ impl Table<'_> {
         if index == 0 { 0 } else { read_u32(self.entries, index * ENTRY_BYTES) }
     }
 
-    /// The block of the folder to which the entry leads.
+    /// Returns the directory block that an entry refers to.
     pub(crate) fn block(&self, index: usize) -> u32 {
         read_u32(self.entries, index * ENTRY_BYTES + 4) & BLOCK_MASK
     }
 
-    /// The entry under which names with this hash begin.
+    /// Returns the entry that covers a hash.
     pub(crate) fn search(&self, hash: u32) -> usize {
         let (mut low, mut high) = (1, self.count);
         while low < high {

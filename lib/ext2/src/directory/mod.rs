@@ -26,12 +26,12 @@ use crate::source::BlockSource;
 use crate::store::Store;
 use names::NameIndexes;
 
-/// A name in a folder.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
     /// Offset in the directory: a position to list from.
     pub position: u64,
-    /// The inode it names.
+    /// Inode number.
     pub inode: u32,
     /// Kind of the inode, if the entry has it.
     pub kind: Option<Kind>,
@@ -39,7 +39,7 @@ pub struct DirectoryEntry {
     pub name: Vec<u8>,
 }
 
-/// A part of a folder.
+/// A page of a directory listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// Entries in directory order, without `.` and `..`.
@@ -53,9 +53,9 @@ pub struct Listing {
 pub(crate) struct Found {
     /// Block of the directory, counted from its start.
     pub(crate) index: u64,
-    /// The block of the volume.
+    /// Block of the volume.
     pub(crate) block: u32,
-    /// The inode it names.
+    /// Inode number.
     pub(crate) inode: u32,
 }
 
@@ -178,7 +178,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(None)
     }
 
-    /// Whether a directory has no entries but `.` and `..`.
+    /// Returns whether a directory has no entries but `.` and `..`.
     pub(crate) async fn is_empty(&self, folder: &Inode) -> Result<bool, Error> {
         Ok(self.list(folder, 0, 1).await?.entries.is_empty())
     }
@@ -224,7 +224,7 @@ impl<S: BlockSource> Directories<S> {
         self.store.read_block(place.block, look).await?
     }
 
-    /// The error of a bad entry at an offset of a block.
+    /// Returns the error for a bad entry at an offset of a block.
     pub(crate) fn bad_entry(&self, place: &FolderBlock, (offset, problem): (usize, Problem)) -> Error {
         let here = place.index * self.blocks.block_bytes() + offset as u64;
         Error::corrupt(Structure::DirectoryEntry(place.folder, here), place.block.into(), problem)

@@ -11,17 +11,17 @@ const NAME_BYTES: usize = 16;
 /// Bytes charged for a directory block.
 const BLOCK_BYTES: usize = 2;
 
-/// The names of one folder.
+/// Names of one directory.
 #[derive(Default)]
 pub(crate) struct NameIndex {
     /// Number of names with this hash in this block.
     places: BTreeMap<(u32, u32), u32>,
-    /// The most room in each block.
+    /// Maximum free room in each block.
     room: Vec<u16>,
 }
 
 impl NameIndex {
-    /// The blocks that may have the name.
+    /// Returns the blocks that may contain the name.
     pub(crate) fn candidates(&self, name: &[u8]) -> Vec<u32> {
         let hash = hash(name);
         self.places.range((hash, 0)..=(hash, u32::MAX)).map(|(&(_, block), _)| block).collect()

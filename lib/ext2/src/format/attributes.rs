@@ -12,9 +12,9 @@ use super::{inode, read_u16, read_u32, write_u16, write_u32};
 pub const MAGIC: u32 = 0xea02_0000;
 /// Size of a block's header in bytes.
 pub const HEADER_BYTES: usize = 32;
-/// Bytes of an entry without its name.
+/// Size of an entry without its name in bytes.
 pub const ENTRY_BYTES: usize = 16;
-/// Bytes of the longest name.
+/// Maximum length of a name in bytes.
 pub const LONGEST_NAME: usize = 255;
 /// Size of the magic number before the entries in an inode, and of the end mark of entries.
 const MARK_BYTES: usize = 4;
@@ -68,7 +68,7 @@ pub struct ExtendedAttribute {
     pub value: Vec<u8>,
 }
 
-/// An attribute in its place.
+/// An attribute within a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The number of its [namespace].
@@ -95,7 +95,7 @@ impl<'a> Entry<'a> {
             || place == Place::Inode && self.hash == 0
     }
 
-    /// A copy of it.
+    /// Copies it.
     pub fn to_attribute(&self) -> ExtendedAttribute {
         ExtendedAttribute { namespace: self.namespace, name: self.name.to_vec(), value: self.value().to_vec() }
     }
@@ -212,7 +212,7 @@ pub fn store_inline(bytes: &mut [u8], attributes: &[ExtendedAttribute]) {
     }
     let all: Vec<&ExtendedAttribute> = attributes.iter().collect();
     write_u32(bytes, 0, MAGIC);
-    // Linux gives these no hash.
+    // Linux stores these without hashes.
     store_entries(bytes, MARK_BYTES, MARK_BYTES, &all, |_, _, _| ());
 }
 

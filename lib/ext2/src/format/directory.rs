@@ -6,9 +6,9 @@
 use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
 
-/// Bytes of an entry without its name.
+/// Size of an entry without its name in bytes.
 pub const HEADER_BYTES: usize = 8;
-/// Bytes of the longest name.
+/// Maximum length of a name in bytes.
 pub const LONGEST_NAME: usize = 255;
 
 /// Byte offsets of the fields.
@@ -26,7 +26,7 @@ pub mod field {
 pub enum EntryFormat {
     /// With kinds (feature `filetype`).
     WithKind,
-    /// They do not (revision 0).
+    /// Without kinds (revision 0).
     WithoutKind,
 }
 
@@ -35,7 +35,7 @@ pub enum EntryFormat {
 pub struct View<'a> {
     /// Inode number, or 0 if unused.
     pub inode: u32,
-    /// Bytes to the next entry.
+    /// Distance to the next entry in bytes.
     pub entry_bytes: usize,
     /// The kind's number, or 0 if the format has none.
     pub kind: u8,
@@ -83,10 +83,10 @@ pub fn check_name(name: &[u8]) -> Result<(), Problem> {
     }
 }
 
-/// An entry to be written.
+/// An entry to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewEntry<'a> {
-    /// The inode it names.
+    /// Inode number.
     pub inode: u32,
     /// Number of the kind; not written in a format without kinds.
     pub kind: u8,

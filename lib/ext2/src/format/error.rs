@@ -9,9 +9,9 @@ use super::features::{FeatureNames, JOURNAL_INCOMPATIBLE};
 pub enum Structure {
     /// The superblock.
     Superblock,
-    /// The bitmap of this group's blocks.
+    /// Block bitmap of this group.
     BlockBitmap(u32),
-    /// The bitmap of this group's inodes.
+    /// Inode bitmap of this group.
     InodeBitmap(u32),
     /// The journal.
     Journal,
@@ -50,18 +50,18 @@ impl fmt::Display for Structure {
 pub enum Problem {
     /// A number outside the limits of the file system.
     OutOfRange {
-        /// Which number.
+        /// Name of the number.
         field: &'static str,
         /// Value on the disk.
         value: u64,
-        /// The least it may be.
+        /// Minimum.
         least: u64,
-        /// The most it may be.
+        /// Maximum.
         most: u64,
     },
     /// A number without a meaning.
     Meaningless {
-        /// Which number.
+        /// Name of the number.
         field: &'static str,
         /// Value on the disk.
         value: u64,
@@ -87,7 +87,7 @@ impl fmt::Display for Problem {
 pub struct Corruption {
     /// Location of the corruption.
     pub structure: Structure,
-    /// The block of the volume that holds it.
+    /// Block of the volume that holds it.
     pub block: u64,
     /// Kind of the corruption.
     pub problem: Problem,
@@ -154,9 +154,9 @@ pub enum FormatError {
     TooSmall(u64),
     /// The disk is smaller than the size in the superblock.
     Truncated {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         disk_bytes: u64,
-        /// Bytes of the file system.
+        /// Size of the file system in bytes.
         volume_bytes: u64,
     },
     /// The volume uses incompatible features that are not supported.

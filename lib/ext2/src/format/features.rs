@@ -17,7 +17,7 @@ const fn feature(bit: u32, name: &'static str) -> FeatureName {
 
 /// Inodes may have extended attributes.
 pub const COMPATIBLE_EXTENDED_ATTRIBUTES: u32 = 0x8;
-/// Folders may have an index.
+/// Directories may have an index.
 pub const COMPATIBLE_DIR_INDEX: u32 = 0x20;
 /// Directory entries contain the kind of their inode.
 pub const INCOMPATIBLE_FILE_TYPE: u32 = 0x2;

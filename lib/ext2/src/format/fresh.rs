@@ -122,7 +122,7 @@ fn set_bits(bytes: &mut [u8], from: u32, to: u32) {
     }
 }
 
-/// A folder that is made anew.
+/// A new directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewFolder<'a> {
     /// Kind and permissions.

@@ -42,7 +42,7 @@ pub(crate) enum PlanError {
     Small,
     /// There are more blocks than the format can count or describe.
     Large,
-    /// The inodes are more than the groups can hold.
+    /// More inodes than the groups can hold.
     Inodes,
 }
 
@@ -117,7 +117,7 @@ impl Geometry {
         (self.inodes_per_group <= self.block_bytes * 8 && total.is_some()).then_some(())
     }
 
-    /// Inodes of the volume.
+    /// Number of inodes of the volume.
     pub(crate) fn inodes(&self) -> u32 {
         self.inodes_per_group * self.groups
     }
@@ -127,7 +127,7 @@ impl Geometry {
         (self.inodes_per_group * self.inode_bytes).div_ceil(self.block_bytes)
     }
 
-    /// The first block of a group.
+    /// First block of a group.
     pub(crate) fn group_first(&self, group: u32) -> u32 {
         self.first_data_block + group * self.blocks_per_group
     }

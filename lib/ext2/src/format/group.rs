@@ -2,7 +2,7 @@
 
 use super::{read_u16, read_u32};
 
-/// Bytes of a descriptor.
+/// Size of a descriptor in bytes.
 pub const BYTES: usize = 32;
 
 /// Byte offsets of the fields.
@@ -29,11 +29,11 @@ impl<'a> View<'a> {
 /// Block numbers of a group's metadata, not yet checked against the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupDescriptor {
-    /// The block with a bit for each block of the group.
+    /// Block number of the block bitmap.
     pub block_bitmap: u32,
-    /// The block with a bit for each inode of the group.
+    /// Block number of the inode bitmap.
     pub inode_bitmap: u32,
-    /// The first block of the group's inodes.
+    /// First block of the inode table.
     pub inode_table: u32,
     /// Free blocks of the group.
     pub free_blocks: u16,

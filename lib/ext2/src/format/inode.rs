@@ -3,7 +3,7 @@
 use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
 
-/// Bytes of the part that every inode has.
+/// Size of the part that every inode has, in bytes.
 pub const BYTES: usize = 128;
 /// Block numbers in an inode.
 pub const BLOCK_NUMBERS: usize = 15;
@@ -37,7 +37,7 @@ pub mod field {
     pub(crate) const CHANGE_EXTRA: usize = 132;
     pub(crate) const MODIFY_EXTRA: usize = 136;
     pub(crate) const ACCESS_EXTRA: usize = 140;
-    /// When the inode was made.
+    /// Creation time.
     pub(crate) const MADE_TIME: usize = 144;
 }
 
@@ -46,9 +46,9 @@ const NEW_EXTRA_BYTES: usize = 32;
 
 /// Meanings of an inode's flags.
 pub mod flag {
-    /// Its content and names may not change.
+    /// Immutable: its content and links may not change.
     pub const IMMUTABLE: u32 = 0x10;
-    /// Its content may only grow.
+    /// Append-only.
     pub const APPEND_ONLY: u32 = 0x20;
     /// Directory with an htree.
     pub const INDEX: u32 = 0x1000;
@@ -76,11 +76,11 @@ impl<'a> View<'a> {
 /// Inode kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes.
+    /// A regular file.
     File,
-    /// Names of other inodes.
+    /// A directory.
     Directory,
-    /// A path.
+    /// A symbolic link.
     SymbolicLink,
     /// A Linux character device.
     CharacterDevice,
@@ -121,7 +121,7 @@ impl Kind {
         })
     }
 
-    /// The upper four bits of a mode.
+    /// Returns the upper four bits of a mode.
     pub fn mode_bits(self) -> u16 {
         let number = match self {
             Kind::Fifo => 0o01,
@@ -135,7 +135,7 @@ impl Kind {
         number << 12
     }
 
-    /// The number in a folder's entry.
+    /// Returns the kind's number in a directory entry.
     pub fn entry_number(self) -> u8 {
         match self {
             Kind::File => 1,
@@ -152,17 +152,17 @@ impl Kind {
 /// Fields of an inode. Its block numbers are not validated yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// Its number.
+    /// Inode number.
     pub number: u32,
-    /// The block of the volume that holds it.
+    /// Block of the volume that holds it.
     pub home_block: u64,
     /// Kind of the inode.
     pub kind: Kind,
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: u16,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: u32,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: u32,
     /// Size in bytes.
     pub size: u64,
@@ -172,7 +172,7 @@ pub struct Inode {
     pub changed: u32,
     /// Seconds since 1970 of the last change of the content.
     pub modified: u32,
-    /// Names it has.
+    /// Link count.
     pub links: u16,
     /// Occupied space in units of 512 bytes.
     pub sectors: u32,
@@ -199,7 +199,7 @@ impl Inode {
         Ok(inode)
     }
 
-    /// Reads an inode that may have lost its last name.
+    /// Reads an inode that may be unlinked.
     pub fn parse_any(number: u32, home_block: u64, view: &View<'_>, largest_file: u64) -> Result<Inode, Problem> {
         let mode = read_u16(view.0, field::MODE);
         let kind = Kind::from_mode(mode).ok_or(Problem::Meaningless { field: "mode", value: mode.into() })?;

@@ -8,13 +8,13 @@
 pub const MAGIC: u32 = 0xc03b_3998;
 /// Size of the header of journal metadata blocks.
 pub const HEADER_BYTES: usize = 12;
-/// Bytes of the superblock.
+/// Size of the superblock in bytes.
 pub const SUPERBLOCK_BYTES: usize = 1024;
 /// Minimum blocks of a journal: e2fsck considers a shorter one damaged.
 pub const MIN_BLOCKS: u32 = 1024;
 /// Size of the UUID that follows a tag without [`TAG_SAME_UUID`].
 pub const UUID_BYTES: usize = 16;
-/// Bytes of a tag.
+/// Size of a tag in bytes.
 pub const TAG_BYTES: usize = 8;
 /// Flag of a tag: the block began with the magic number, which is replaced by 0.
 pub const TAG_ESCAPED: u32 = 1;
@@ -78,7 +78,7 @@ pub fn write_header(bytes: &mut [u8], kind: u32, sequence: u32) {
 pub struct JournalSuperblock {
     /// Number of blocks of the journal, including this one.
     pub blocks: u32,
-    /// The first block of the ring.
+    /// First block of the ring.
     pub first: u32,
     /// Sequence number of the first transaction of the log.
     pub sequence: u32,
@@ -86,7 +86,7 @@ pub struct JournalSuperblock {
     pub start: u32,
     /// Whether an earlier user recorded an error.
     pub has_error: bool,
-    /// Its identity.
+    /// UUID of the journal.
     pub uuid: [u8; UUID_BYTES],
 }
 
@@ -95,7 +95,7 @@ pub struct JournalSuperblock {
 pub enum Refusal {
     /// It has this number instead of the magic number.
     Magic(u32),
-    /// This field makes no sense.
+    /// This field is invalid.
     Field(&'static str),
     /// It has these features that are not supported.
     Features(u32),
@@ -160,7 +160,7 @@ impl JournalSuperblock {
 /// A tag of a descriptor block: destination block and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The block of the volume.
+    /// Destination block on the volume.
     pub block: u32,
     /// Its flags.
     pub flags: u32,
@@ -184,7 +184,7 @@ pub fn tags_per_block(block_bytes: u32) -> u32 {
     (block_bytes - HEADER_BYTES as u32 - UUID_BYTES as u32) / TAG_BYTES as u32
 }
 
-/// The blocks that a revoke block names.
+/// Iterates over the block numbers in a revoke block.
 pub fn revoked(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let end = (read(bytes, field::REVOKED_BYTES) as usize).min(bytes.len());
     let numbers = bytes.get(HEADER_BYTES + 4..end).unwrap_or(&[]);

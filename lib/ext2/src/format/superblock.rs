@@ -6,9 +6,9 @@ use super::{read_u16, read_u32};
 
 /// Byte offset of the superblock in the volume, whatever the block size.
 pub const OFFSET: u64 = 1024;
-/// Bytes of the superblock.
+/// Size of the superblock in bytes.
 pub const BYTES: usize = 1024;
-/// The number that marks an ext2 superblock.
+/// Magic number of an ext2 superblock.
 pub const MAGIC: u16 = 0xef53;
 /// Inode size of revision 0; later ones have a field for it.
 pub const OLD_INODE_BYTES: u32 = 128;
@@ -96,9 +96,9 @@ impl<'a> View<'a> {
 /// A superblock whose fields were checked against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Inodes of the volume.
+    /// Number of inodes.
     pub inodes: u32,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub blocks: u32,
     /// Free blocks that are reserved.
     pub reserved_blocks: u32,
@@ -118,7 +118,7 @@ pub struct Superblock {
     pub revision: u32,
     /// Size of an inode in bytes.
     pub inode_bytes: u32,
-    /// The first inode that is not reserved.
+    /// First non-reserved inode.
     pub first_inode: u32,
     /// Flags of [`COMPATIBLE`](super::features::COMPATIBLE).
     pub compatible: u32,
@@ -142,7 +142,7 @@ pub struct Superblock {
     pub hash_version: u8,
     /// Whether htrees hash names as unsigned characters.
     pub hash_unsigned: bool,
-    /// The volume's identity.
+    /// UUID of the volume.
     pub uuid: [u8; 16],
     /// Volume label, padded with zeros.
     pub label: [u8; 16],
@@ -198,12 +198,12 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// Block groups of the volume.
+    /// Number of block groups.
     pub fn groups(&self) -> u32 {
         (self.blocks - self.first_data_block).div_ceil(self.blocks_per_group)
     }
 
-    /// Bytes of the volume.
+    /// Size of the volume in bytes.
     pub fn volume_bytes(&self) -> u64 {
         u64::from(self.blocks) * u64::from(self.block_bytes)
     }

@@ -19,7 +19,7 @@ use crate::format::{write_u16, write_u32};
 use crate::source::BlockSource;
 use crate::store::{Change, Store};
 
-/// The inode of journals.
+/// Inode of a new journal.
 const JOURNAL_INODE: u32 = 8;
 /// Volumes with fewer blocks get no journal.
 const MIN_VOLUME_BLOCKS: u32 = 2048;

@@ -26,13 +26,13 @@ const TRANSIENT_OLD: [u8; UUID_BYTES] = *b"while mounted, 0";
 /// An extent of a journal: its first block in the journal and on the volume, and its length.
 type Row = (u32, u32, u32);
 
-/// A journal's place and state.
+/// Location and state of a journal.
 pub(crate) struct Journal {
     /// Extents of its blocks.
     rows: Vec<Row>,
     /// Indirect blocks of its file.
     tables: Vec<u32>,
-    /// The inode it is in.
+    /// Inode of the journal.
     inode: u32,
     blocks: u32,
     first: u32,

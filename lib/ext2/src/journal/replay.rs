@@ -14,7 +14,7 @@ use crate::format::superblock::{self, Superblock};
 use crate::source::BlockSource;
 use crate::store::Store;
 
-/// A block in the log that has to go to its place.
+/// A block in the log to be written in place.
 struct Copy {
     position: u32,
     is_escaped: bool,
@@ -25,11 +25,11 @@ struct Copy {
 struct Log {
     /// By volume block: its last copy.
     copies: BTreeMap<u32, Copy>,
-    /// The number behind that of the last transaction.
+    /// Sequence number after the last transaction.
     end: u32,
 }
 
-/// A transaction as far as it was read.
+/// A partially read transaction.
 #[derive(Default)]
 struct Transaction {
     copies: Vec<(u32, Copy)>,
@@ -256,7 +256,7 @@ impl<S: BlockSource> Store<S> {
         self.read_block(place, <[u8]>::to_vec).await
     }
 
-    /// The content of a block as the log has it.
+    /// Reads the content of a logged block.
     async fn read_copy(&self, copy: &Copy) -> Result<Vec<u8>, Error> {
         let mut bytes = self.read_log_block(copy.position).await?;
         if copy.is_escaped {

@@ -22,7 +22,7 @@ const LARGE_BLOCKS_FROM: u64 = 16 << 20;
 /// Minimum size of volumes with fewer inodes for their size.
 const FEW_INODES_FROM: u64 = 512 << 20;
 const BYTES_PER_INODE_OF_LARGE: u64 = 16 << 10;
-/// The most parts in a hundred that may be reserved.
+/// Maximum percentage of reserved blocks.
 const MAX_RESERVED_PERCENT: u32 = 50;
 /// `lost+found` is preallocated, because there may be no room when it is needed.
 const LOST_BYTES: u32 = 16 << 10;
@@ -52,7 +52,7 @@ pub struct MakeOptions {
     pub inodes: Option<u32>,
     /// Percentage of blocks reserved for user 0, at most 50.
     pub reserved_percent: u32,
-    /// Which systems can use it.
+    /// Compatibility of the volume.
     pub style: Style,
     /// Volume label, padded with zeros.
     pub label: [u8; 16],
@@ -65,17 +65,17 @@ pub struct MakeOptions {
 /// Properties of the new volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Blocks that are free.
+    /// Number of free blocks.
     pub free_blocks: u32,
     /// Blocks reserved for user 0.
     pub reserved_blocks: u32,
-    /// Inodes of the volume.
+    /// Number of inodes.
     pub inodes: u32,
-    /// Block groups of the volume.
+    /// Number of block groups.
     pub groups: u32,
 }
 

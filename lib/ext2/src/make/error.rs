@@ -22,16 +22,16 @@ pub enum MakeError {
     Inodes(u32),
     /// The disk has no room for the metadata and a few files.
     TooSmall {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         disk_bytes: u64,
         /// Minimum size in bytes of a volume with blocks of this size.
         min_bytes: u64,
     },
     /// The disk has more blocks of this size than the format can count or describe.
     TooLarge {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         disk_bytes: u64,
-        /// Bytes of a block.
+        /// Block size in bytes.
         block_bytes: u32,
     },
     /// The disk could not be written at this byte.

@@ -8,7 +8,7 @@ use crate::format::geometry::Geometry;
 pub(super) struct GroupUse {
     /// Data blocks in use, from the first on.
     pub(super) data_blocks: u32,
-    /// Folders among its inodes.
+    /// Directories among its inodes.
     pub(super) folders: u32,
 }
 

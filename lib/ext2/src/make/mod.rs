@@ -20,7 +20,7 @@ pub use image::{
 
 /// Supported block sizes in bytes.
 const BLOCK_SIZES: [u32; 3] = [1024, 2048, 4096];
-/// Bytes of an inode on a volume of revision 1.
+/// Inode size of a revision 1 volume, in bytes.
 const INODE_BYTES: u32 = 256;
 /// A volume has one inode for this many bytes by default.
 const BYTES_PER_INODE: u64 = 8 << 10;

@@ -30,16 +30,16 @@ pub enum NewKind<'a> {
     SymbolicLink(&'a [u8]),
 }
 
-/// A node to be made.
+/// A node to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewNode<'a> {
     /// Kind of the node.
     pub kind: NewKind<'a>,
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: u16,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: u32,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: u32,
 }
 

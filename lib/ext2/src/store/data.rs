@@ -13,9 +13,9 @@ const MAX_FAILURES: usize = 8;
 /// Result of an attempt that does not wait.
 enum Attempt {
     Done,
-    /// The disk has the line.
+    /// The line is lent to the disk.
     Busy,
-    /// The line has to be read first.
+    /// The line must be read first.
     Missing,
 }
 
@@ -35,7 +35,7 @@ impl<S: BlockSource> Store<S> {
             let (piece, bytes) = self.piece(offset + done as u64, target.len() - done);
             match self.copy_out(&piece, &mut target[done..done + bytes]) {
                 Attempt::Done => done += bytes,
-                // Several lines at once.
+                // Several lines concurrently.
                 _ => return self.read_missing(offset + done as u64, &mut target[done..]).await,
             }
         }
@@ -301,7 +301,7 @@ impl<S: BlockSource> Store<S> {
         Ok(offset)
     }
 
-    /// The part of a request that its first line has.
+    /// Returns the part of a request in its first line.
     fn piece(&self, offset: u64, bytes: usize) -> (Piece, usize) {
         let geometry = &self.0.geometry;
         let line_bytes = geometry.line_bytes as u64;

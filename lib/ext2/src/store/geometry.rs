@@ -13,17 +13,17 @@ const MIN_LINES: usize = 8;
 /// Parameters of a volume that are constant while it is mounted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub(crate) block_bytes: usize,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub(crate) blocks: u32,
     /// The block that holds the superblock.
     pub(crate) first_data_block: u32,
     /// Blocks of each group but the last.
     pub(crate) blocks_per_group: u32,
-    /// Groups.
+    /// Number of groups.
     pub(crate) groups: u32,
-    /// Inodes.
+    /// Number of inodes.
     pub(crate) inodes: u32,
     /// Inodes of each group.
     pub(crate) inodes_per_group: u32,
@@ -33,15 +33,15 @@ pub(crate) struct Geometry {
     pub(crate) inode_table_blocks: u32,
     /// Blocks of the table of descriptors.
     pub(crate) descriptor_blocks: u32,
-    /// The first inode that is not reserved.
+    /// First non-reserved inode.
     pub(crate) first_inode: u32,
     /// Largest file size in bytes that indirect blocks can map.
     pub(crate) max_file_bytes: u64,
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub(crate) line_bytes: usize,
-    /// Blocks of a line.
+    /// Blocks per line.
     pub(crate) line_blocks: usize,
-    /// Lines that are held.
+    /// Capacity of the cache in lines.
     pub(crate) lines: usize,
 }
 
@@ -123,12 +123,12 @@ impl Geometry {
         (block - self.first_data_block.min(block)) / self.blocks_per_group
     }
 
-    /// The first block of a group.
+    /// Returns the first block of a group.
     pub(crate) fn group_first(&self, group: u32) -> u32 {
         self.first_data_block + group * self.blocks_per_group
     }
 
-    /// Blocks of a group.
+    /// Returns the number of blocks of a group.
     pub(crate) fn group_blocks(&self, group: u32) -> u32 {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
     }

@@ -20,7 +20,7 @@ pub(super) type Mask = u64;
 /// No line.
 const NONE: u32 = u32::MAX;
 
-/// The bits of `count` blocks from `first` on.
+/// Returns the mask of `count` blocks from `first` on.
 pub(super) fn bits(first: usize, count: usize) -> Mask {
     if count >= MAX_BLOCKS { Mask::MAX << first } else { ((1 << count) - 1) << first }
 }
@@ -41,7 +41,7 @@ enum Place {
 
 /// An aligned piece of the disk.
 pub(super) struct Line<B> {
-    /// Which piece.
+    /// Index of the piece.
     pub(super) index: u64,
     /// Its bytes; `None` while lent to the disk.
     pub(super) buffer: Option<B>,
@@ -61,7 +61,7 @@ pub(super) struct Line<B> {
     idle: Option<Rc<Notify>>,
 }
 
-/// The ends of a list through the lines.
+/// Ends of a linked list of lines.
 #[derive(Clone, Copy)]
 struct List {
     newest: u32,
@@ -82,7 +82,7 @@ pub(super) struct Lines<B> {
     count: usize,
     /// Lines being written, or in the dirty list.
     pub(super) unwritten: usize,
-    /// Lines that may be held.
+    /// Maximum lines.
     pub(super) capacity: usize,
     pub(super) hits: u64,
     pub(super) misses: u64,
@@ -130,12 +130,12 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.lines.get_mut(slot as usize).and_then(Option::as_mut)
     }
 
-    /// The line of a piece.
+    /// Returns the line of a piece.
     pub(super) fn line_mut(&mut self, index: u64) -> Option<&mut Line<B>> {
         self.find(index).and_then(|slot| self.get_mut(slot))
     }
 
-    /// Notes that a line is of use.
+    /// Marks a line as recently used.
     pub(super) fn touch(&mut self, slot: u32) {
         if self.clean.newest != slot && self.get(slot).is_some_and(|line| line.place == Place::Clean) {
             self.move_to(slot, Place::Clean);
@@ -256,7 +256,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.settle(slot);
     }
 
-    /// The line that has been dirty longest.
+    /// Returns the line that has been dirty longest.
     pub(super) fn oldest_dirty(&self) -> Option<u64> {
         self.get(self.dirty.oldest).map(|line| line.index)
     }
@@ -285,7 +285,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         CacheCounts { hits: self.hits, misses: self.misses, bytes: self.count * line_bytes, entries: self.count }
     }
 
-    /// Takes out every line.
+    /// Removes every line.
     pub(super) fn clear(&mut self) {
         for slot in 0..self.lines.len() as u32 {
             self.remove(slot);

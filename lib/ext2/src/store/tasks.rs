@@ -1,4 +1,4 @@
-//! Several transfers at once.
+//! Concurrent transfers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

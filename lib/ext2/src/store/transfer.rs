@@ -40,7 +40,7 @@ enum Writing<B> {
     Busy,
     /// The buffer itself goes to the disk, with its first so many blocks.
     Lend(u32, B, usize),
-    /// These blocks are copied.
+    /// A copy of these blocks goes to the disk.
     Copy(u32, Mask),
 }
 
@@ -137,7 +137,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Reads a row of blocks alone.
+    /// Reads an extent alone.
     async fn load_needed(
         &self,
         flight: &Flight<'_, S>,

@@ -11,11 +11,11 @@ use crate::source::BlockSource;
 /// Attributes to change; `None` keeps one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttributeChanges {
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: Option<u16>,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: Option<u32>,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: Option<u32>,
     /// Seconds since 1970 of the last change of the content.
     pub modified: Option<u32>,

@@ -33,17 +33,17 @@ pub struct CacheStatistics {
 /// Statistics of a mounted volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeStatistics {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Blocks that are free.
+    /// Number of free blocks.
     pub free_blocks: u32,
     /// Free blocks that are reserved.
     pub reserved_blocks: u32,
-    /// Inodes of the volume.
+    /// Number of inodes.
     pub inodes: u32,
-    /// Inodes that are free.
+    /// Number of free inodes.
     pub free_inodes: u32,
     /// Bytes of files and metadata that are not yet in place on the disk.
     pub dirty_bytes: u64,
@@ -76,7 +76,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.store.read_only_reason()
     }
 
-    /// The superblock as it is.
+    /// Returns a copy of the current superblock.
     pub fn superblock(&self) -> Superblock {
         self.0.store.superblock()
     }
@@ -86,12 +86,12 @@ impl<S: BlockSource> Volume<S> {
         self.0.store.has_changes()
     }
 
-    /// The disk.
+    /// Returns the disk.
     pub fn source(&self) -> &S {
         self.0.store.source()
     }
 
-    /// The volume in numbers.
+    /// Returns the volume's statistics.
     pub fn statistics(&self) -> VolumeStatistics {
         let store = self.0.store.statistics();
         // Block counts of a volume fit 32 bits.

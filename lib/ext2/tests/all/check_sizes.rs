@@ -21,7 +21,7 @@ const OTHER_HANDLES: u64 = 32;
 const OTHER_BLOCK_BYTES: u64 = 1 << 20;
 const OTHER_MEMORY_BYTES: u64 = 4 << 20;
 
-/// A number of the tool's quota.
+/// Returns a number from the tool's quota.
 fn quota(name: &str) -> u64 {
     let (_, quota) = MANIFEST.split_once("[quota]").unwrap();
     let number = quota.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_prefix('='));

@@ -17,7 +17,7 @@ const BLOCK_BYTES: usize = 1024;
 /// Maximum disk reads of a walk: many times the number for the intact image.
 const MAX_READS: u32 = 200_000;
 
-/// A disk that panics when it is read without end.
+/// A disk that panics after too many reads.
 struct CountingDisk(MemoryDisk, Cell<u32>);
 
 impl BlockSource for CountingDisk {

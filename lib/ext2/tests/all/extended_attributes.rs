@@ -256,7 +256,7 @@ fn damaged_attributes_are_told_of_and_kept_as_they_are() {
     damaged(set(&volume, "a", "key", b"new").unwrap_err());
     damaged(remove(&volume, "a", "key").unwrap_err());
     assert_eq!(complete(volume.inode(inode)).unwrap().attribute_block, block);
-    // A block that is none at all.
+    // An invalid block number.
     complete(volume.unmount()).unwrap();
     disk.debugfs("set_inode_field a file_acl 8000000");
     let volume = disk.mount();

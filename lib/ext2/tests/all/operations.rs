@@ -145,7 +145,7 @@ fn e2fsck(image: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// Does everything once.
+/// Runs every operation once.
 fn work(world: &mut World, block_bytes: usize) {
     let sizes = [0, 1, block_bytes - 1, block_bytes, 12 * block_bytes, 12 * block_bytes + 1, 300 * block_bytes + 7];
     for size in sizes {
@@ -284,7 +284,7 @@ fn work_on(image: &Path, place: &Path, block_bytes: usize, count: usize) {
     e2fsck(image);
 }
 
-/// Takes everything out again.
+/// Removes everything.
 fn clear(world: &mut World) {
     let names: Vec<String> = world.files.keys().chain(world.links.keys()).cloned().collect();
     names.iter().for_each(|name| world.unlink(name));

@@ -131,7 +131,7 @@ fn blocks_that_another_file_took_are_not_read_on() {
     }
     complete(writer.set_size(100)).unwrap();
     complete(volume.sync()).unwrap();
-    // It takes all that is free.
+    // Takes all free space.
     let full = complete(other.write(0, &noise(9, 4 << 20))).unwrap_err();
     assert_eq!(full.error, ext2::Error::NoSpace);
     assert_eq!(complete(reader.read(60_000, &mut bytes)), Ok(0));

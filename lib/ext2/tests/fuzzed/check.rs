@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Reads all that there is.
+/// Reads everything.
 async fn walk(disk: &MemoryDisk) {
     let volume = Volume::mount(disk.clone(), MountOptions::default()).await;
     let volume = volume.unwrap_or_else(|error| panic!("repaired, and cannot be mounted: {error:?}"));

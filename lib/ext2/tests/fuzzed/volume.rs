@@ -24,7 +24,7 @@ pub fn run(bytes: &[u8]) {
         complete(act(&volume, &mut open, *step));
     }
     drop(open);
-    // It may well be refused.
+    // It may fail.
     let _ = complete(volume.unmount());
     assert_eq!(disk.size_bytes(), size);
 }

@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::field::Field;
 use crate::report::Finding;
 
-/// The longest list of a manifest.
+/// Maximum length of a manifest's lists.
 pub const LIST_MAX: usize = 256;
 /// Maximum length of a summary, in bytes.
 const SUMMARY_MAX: usize = 200;

@@ -53,7 +53,7 @@ pub fn check(installed: &Installed, change: &Change<'_>) -> Report {
     report
 }
 
-/// Judges a system as it is.
+/// Checks a system as it is.
 pub fn verify(installed: &Installed) -> Report {
     let map = Map::of(installed);
     let mut findings: Vec<Finding> = Vec::new();

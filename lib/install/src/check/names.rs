@@ -10,7 +10,7 @@ use crate::report::Finding;
 
 /// Names shorter than this are not compared by edit distance.
 const SIMILAR_LENGTH: usize = 4;
-/// Bytes of a name at most.
+/// Maximum length of a name in bytes.
 const NAME_BYTES: usize = 63;
 
 /// Returns a name with characters replaced by their look-alikes.

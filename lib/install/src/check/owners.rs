@@ -70,7 +70,7 @@ fn shared(system: &SystemManifest, manifest: &Manifest, other: &Manifest) -> Vec
     findings
 }
 
-/// The interrupts that the manifest fixes.
+/// Interrupts fixed by the manifest.
 fn lines(manifest: &Manifest) -> impl Iterator<Item = u32> {
     manifest.devices.iter().flat_map(|device| device.interrupts.iter().copied())
 }

@@ -60,7 +60,7 @@ struct Patterns {
     what: &'static str,
     table: &'static str,
     row: usize,
-    /// The key of its pattern of paths.
+    /// Key of its pattern of paths.
     key: &'static str,
 }
 

@@ -17,7 +17,7 @@ use crate::reach::protocols::Wanted;
 use crate::reach::rules::Rule;
 use crate::reach::world::{Origin, Seed, Service, World};
 
-/// Tells of channels.
+/// Explains channels.
 pub struct Telling<'a> {
     installed: &'a Installed,
     world: &'a World,
@@ -32,7 +32,7 @@ pub struct Telling<'a> {
 pub struct Chain {
     /// The steps, in order.
     pub steps: Vec<String>,
-    /// The programs that take part.
+    /// Programs that take part.
     pub programs: Vec<usize>,
 }
 

@@ -42,7 +42,7 @@ pub struct Flows {
     round: u16,
 }
 
-/// The place of an end in arrays of two.
+/// Index of an end in arrays of two.
 fn end(side: Side) -> usize {
     match side {
         Side::Importer => 0,
@@ -94,7 +94,7 @@ impl Flows {
         own.into_iter().chain(any).min()
     }
 
-    /// Whether a rule is followed.
+    /// Returns whether a rule is followed.
     pub fn follows(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
     }

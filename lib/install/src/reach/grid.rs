@@ -8,14 +8,14 @@ use alloc::vec::Vec;
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Some of the holders.
+/// A set of holders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
     words: Vec<u64>,
 }
 
 impl Set {
-    /// None of `count` holders.
+    /// The empty set over `count` holders.
     pub fn empty(count: usize) -> Set {
         Set { words: vec![0; count.div_ceil(WORD_BITS)] }
     }
@@ -53,7 +53,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// No pair of `count` holders.
+    /// The empty relation over `count` holders.
     pub fn empty(count: usize) -> Grid {
         Grid { count, rows: vec![Set::empty(count); count], found_in: Vec::new() }
     }
@@ -105,7 +105,7 @@ impl Grid {
         is_new
     }
 
-    /// Whether there is no pair.
+    /// Returns whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.found_in.is_empty()
     }

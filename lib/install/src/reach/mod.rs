@@ -57,7 +57,7 @@ pub struct Reach {
     pub reached: Vec<Reached>,
     /// Programs that can be its clients.
     pub clients: Vec<String>,
-    /// Devices that it opens.
+    /// Devices that it may open.
     pub devices: Vec<String>,
     /// Its permissions.
     pub permissions: Vec<Permission>,
@@ -69,7 +69,7 @@ pub struct Reach {
     pub groups: Vec<Group>,
 }
 
-/// Something in reach.
+/// A reachable service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// Path, or pattern of paths, under which it is bound; `None` if the endpoint is obtained otherwise.

@@ -11,9 +11,9 @@ use principal::Pattern;
 enum Letter {
     /// This byte.
     Byte(u8),
-    /// Any run without `/`.
+    /// Any text without `/`.
     Name,
-    /// Any run.
+    /// Any text.
     Anything,
 }
 

@@ -20,7 +20,7 @@ pub struct Protocol {
     pub messages: Vec<Message>,
     /// By state and message: the next state.
     next: Vec<Vec<Option<usize>>>,
-    /// By state: which end sends.
+    /// By state: the end that sends.
     senders: Vec<Option<Side>>,
 }
 
@@ -40,7 +40,7 @@ pub struct Message {
 pub struct Argument {
     /// Its contract.
     pub contract: Wanted,
-    /// Which end it is.
+    /// Side of the endpoint.
     pub side: Side,
     /// Its state; `None`: any in which it can be moved.
     pub state: Option<usize>,
@@ -110,7 +110,7 @@ impl Protocol {
         *self.next.get(state)?.get(message)?
     }
 
-    /// Which end sends in a state.
+    /// Returns the end that sends in a state.
     pub fn sender(&self, state: usize) -> Option<Side> {
         *self.senders.get(state)?
     }

@@ -1,6 +1,6 @@
 //! Rules by which an endpoint moves to another holder, each with its permission.
 
-/// A way in which endpoints move.
+/// A rule by which endpoints move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// A program creates channels of contracts that it lists and has both ends (`channel_create`), whichever ends its
@@ -32,7 +32,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All there are.
+    /// All rules.
     pub const ALL: &[Rule] = &[
         Rule::Create,
         Rule::Message,

@@ -54,9 +54,9 @@ pub struct Slot {
     pub name: String,
     /// Its contract.
     pub contract: usize,
-    /// Which end.
+    /// Side of the endpoint.
     pub side: Side,
-    /// The state that it must be in.
+    /// Required state.
     pub state: usize,
 }
 
@@ -67,9 +67,9 @@ pub struct Service {
     pub path: String,
     /// Index of the contract; `None`: all that the program exports.
     pub contract: Option<usize>,
-    /// The program that serves it.
+    /// Program that serves it.
     pub program: usize,
-    /// The processes that serve it.
+    /// Processes that serve it.
     pub holder: usize,
 }
 
@@ -78,7 +78,7 @@ pub struct Service {
 pub struct Bound {
     /// Provider of the service.
     pub provider: usize,
-    /// Under which contracts.
+    /// Its contracts.
     pub contracts: Vec<usize>,
 }
 
@@ -93,7 +93,7 @@ pub enum Origin {
     GivenByRoot(String),
 }
 
-/// A channel at its beginning.
+/// A channel in its initial state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
     /// Holder of the importing end.

@@ -193,7 +193,7 @@ fn trust(deed: Deed) -> Vec<Case> {
     ]
 }
 
-/// A package of an image that is not checked.
+/// A package with an unchecked image.
 fn with_image(deed: Deed, image: &[u8]) -> Vec<u8> {
     package_build::build_unchecked(deed.good(), b"", image, &Signer::root(key())).expect("it is short")
 }
@@ -263,7 +263,7 @@ fn images(deed: Deed) -> Vec<Case> {
     cases
 }
 
-/// A publisher whom the policy does not take.
+/// A publisher that the policy refuses.
 fn allowed(deed: Deed) -> Case {
     let mut system = installed();
     let others = vec!["acme".to_string()];

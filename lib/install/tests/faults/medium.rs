@@ -14,7 +14,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// With one file.
+    /// Creates a medium with one file.
     pub fn with(name: &str, bytes: &[u8]) -> Memory {
         Memory { files: BTreeMap::from([(name.to_string(), bytes.to_vec())]), touched: 0 }
     }

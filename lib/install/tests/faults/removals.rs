@@ -22,7 +22,7 @@ pub struct Removal {
     pub codes: Vec<Code>,
     /// Program to remove.
     pub program: String,
-    /// From which system image.
+    /// System image.
     pub image: Vec<u8>,
     /// Signing key of the new image.
     pub key: SecretKey,
@@ -38,7 +38,7 @@ fn removal(fault: &'static str, codes: &[Code], program: &str, system: &Installe
     Removal { fault, codes: codes.to_vec(), program: program.into(), image: image_of(system), key: key() }
 }
 
-/// Texts that are no names.
+/// Invalid names.
 fn no_names() -> Vec<Removal> {
     let long = "a".repeat(64);
     let page = "cat/".repeat(1024);

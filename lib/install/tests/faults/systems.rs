@@ -366,7 +366,7 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
     ]
 }
 
-/// The image with the SHA-256 of its head put right.
+/// The image with a corrected SHA-256 of its head.
 fn repaired(mut bytes: Vec<u8>, manifest_end: usize, packages: usize) -> Vec<u8> {
     let end = manifest_end + packages * 36 + 32;
     let measurement = package_check::sha256(&bytes[..end]);

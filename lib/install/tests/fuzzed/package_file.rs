@@ -19,7 +19,7 @@ pub const AS_IMAGE: u8 = 1;
 pub const AS_MANIFEST: u8 = 2;
 const KINDS: u8 = 3;
 
-/// The small system, made once.
+/// The small system, built once.
 fn system() -> &'static Installed {
     static SMALL: OnceLock<Installed> = OnceLock::new();
     SMALL.get_or_init(common::installed)

@@ -33,11 +33,11 @@ pub type EndRef = (usize, End);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// A process has it.
+    /// Owned by a process.
     Owned(usize),
     /// In a message queued at another end.
     Queued(EndRef),
-    /// It is gone.
+    /// Closed.
     Closed,
 }
 
@@ -47,14 +47,14 @@ pub struct Message {
     pub ends: Vec<EndRef>,
     /// For the namespace.
     pub path: usize,
-    /// The program that sent it.
+    /// Sending program.
     pub sender: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Half {
     pub place: Place,
-    /// The contract's state as this end sees it.
+    /// The contract's state seen from this end.
     pub state: usize,
     /// The program of the owner, or of the last owner.
     pub speaker: usize,
@@ -93,11 +93,11 @@ pub enum Step {
         program: usize,
         given: Vec<Option<EndRef>>,
     },
-    /// The namespace takes a client's request.
+    /// The namespace receives a client's request.
     Serve {
         at: EndRef,
     },
-    /// The namespace takes a provider's answer.
+    /// The namespace receives a provider's answer.
     Answer {
         at: EndRef,
     },
@@ -110,7 +110,7 @@ pub struct Seen {
     pub reached: BTreeSet<(usize, usize)>,
 }
 
-/// A system that runs.
+/// A running system.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Model {
     pub processes: Vec<Class>,

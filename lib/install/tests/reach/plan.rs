@@ -17,7 +17,7 @@ pub const DIRECTORY: usize = 0;
 pub const PROVIDER: usize = 1;
 pub const ROOT_PATH: usize = 0;
 
-/// Which end of a channel.
+/// An end of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
     Importer = 0,

@@ -7,7 +7,7 @@ use install::{Installed, Map, Rule, Started};
 use crate::model::{BIND, Class, EndRef, Limits, Model, REGISTER, Seen, Step};
 use crate::plan::{DIRECTORY, End, Plan, Random, contract_name, path_text, program_name};
 
-/// More than a run makes.
+/// More than a run creates.
 const AMPLE: Limits = Limits { processes: 99, channels: 99 };
 
 /// Returns a random possible step of a process: mostly one that moves an endpoint.

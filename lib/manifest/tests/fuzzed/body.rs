@@ -18,7 +18,7 @@ const PROGRAMS: [&str; 6] = [
     include_str!("../fixtures/programs/serial.toml"),
 ];
 
-/// They, read.
+/// Parsed manifests of these programs.
 pub fn programs() -> &'static [Manifest] {
     static READ: OnceLock<Vec<Manifest>> = OnceLock::new();
     READ.get_or_init(|| {

@@ -18,7 +18,7 @@ impl Contracts for Known {
     }
 }
 
-/// The automaton of each.
+/// Automaton of each contract.
 pub fn automaton(name: &str) -> Automaton {
     let message = |name: &str, direction| MessageShape {
         name: name.into(),

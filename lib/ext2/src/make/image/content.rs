@@ -47,11 +47,11 @@ impl<'a> From<&'a Node> for Source<'a> {
     }
 }
 
-/// An inode to be made.
+/// An inode to create.
 struct Item<'a> {
     name: &'a [u8],
     source: Source<'a>,
-    /// The inode number of the folder it is in.
+    /// Inode number of its directory.
     parent: u32,
     /// Positions of a folder's entries among the items.
     children: core::ops::Range<usize>,
@@ -307,7 +307,7 @@ struct Finished {
     sectors: u32,
 }
 
-/// An indirect block that is still being filled.
+/// An indirect block that is being filled.
 struct OpenTable {
     /// Index of the table among all tables of its depth.
     position: u64,

@@ -53,17 +53,17 @@ impl ImageSink for Vec<u8> {
 /// Attributes common to files, folders and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: u16,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: u32,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: u32,
     /// Seconds since 1970 of the last change.
     pub modified: u32,
 }
 
-/// Something with a name.
+/// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A folder.
@@ -114,17 +114,17 @@ pub struct Foreign {
 pub struct Link {
     /// Its attributes.
     pub attributes: Attributes,
-    /// The path it leads to.
+    /// Target path.
     pub target: Vec<u8>,
 }
 
 impl Attributes {
-    /// Readable by everyone, writable by user 0, who owns it.
+    /// Mode 0644, owned by user 0.
     pub const fn readable(modified: u32) -> Attributes {
         Attributes { permissions: 0o644, owner: 0, group: 0, modified }
     }
 
-    /// Readable and searchable by everyone, writable by user 0, who owns it.
+    /// Mode 0755, owned by user 0.
     pub const fn searchable(modified: u32) -> Attributes {
         Attributes { permissions: 0o755, owner: 0, group: 0, modified }
     }
@@ -146,9 +146,9 @@ pub struct ImageOptions {
     pub volume_bytes: u64,
     /// Number of inodes, or `None` for one per 8 KiB. There are always enough for the content.
     pub inodes: Option<u32>,
-    /// The volume's name.
+    /// Volume label.
     pub label: [u8; 16],
-    /// The volume's identity.
+    /// UUID of the volume.
     pub uuid: [u8; 16],
     /// Creation time in seconds since 1970.
     pub made: u32,
@@ -159,16 +159,16 @@ pub struct ImageOptions {
 pub struct Built {
     /// Size of the volume in bytes, to which the sink must be extended.
     pub volume_bytes: u64,
-    /// Blocks that are free.
+    /// Number of free blocks.
     pub free_blocks: u64,
     /// Inodes in use, including the reserved ones.
     pub used_inodes: u32,
 }
 
-/// Why an image was not built.
+/// Errors of building an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageError<E> {
-    /// The block size is none of those supported.
+    /// Unsupported block size.
     BlockSize(u32),
     /// The volume size is outside the limits of the format.
     VolumeSize(u64),

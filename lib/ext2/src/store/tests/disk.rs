@@ -30,7 +30,7 @@ struct State {
     bytes: RefCell<Vec<u8>>,
     acts: RefCell<Vec<Act>>,
     records: Cell<bool>,
-    /// Writes and flushes that are left until all fail.
+    /// Writes and flushes left until all fail.
     until_failure: Cell<Option<u64>>,
     fails_once: Cell<bool>,
     memory_left: Cell<Option<usize>>,
@@ -55,7 +55,7 @@ impl RecordingDisk {
         self.0.bytes.borrow().clone()
     }
 
-    /// Records from now on.
+    /// Starts recording.
     pub(in crate::store) fn record(&self) {
         self.0.records.set(true);
     }

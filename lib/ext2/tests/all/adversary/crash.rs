@@ -105,7 +105,7 @@ fn one_by_one(operation: Operation) -> Vec<Operation> {
 }
 
 impl Story {
-    /// Records a life at random.
+    /// Records random operations.
     pub fn at_random(format: &Format, life: Life, seed: u64, operations: usize) -> Result<Story, String> {
         let mut generator = Generator::new(seed, life);
         let mut left = operations;

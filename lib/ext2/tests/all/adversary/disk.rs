@@ -30,7 +30,7 @@ pub enum Request {
     Allocate,
 }
 
-/// A request that fails.
+/// An injected failure.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     pub request: Request,

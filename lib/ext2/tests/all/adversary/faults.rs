@@ -203,7 +203,7 @@ fn metadata_blocks(image: &Image) -> Vec<u64> {
     blocks.filter(|(_, block)| is_metadata(block)).map(|(index, _)| index as u64 * 1024).collect()
 }
 
-/// Bytes that damage likes.
+/// Overwrites random metadata bytes, preferably with plausible values.
 fn damage(random: &mut Random, image: &mut Image, blocks: &[u64]) {
     for _ in 0..1 + random.below(8) {
         let Some(block) = random.pick(blocks).copied() else { return };

@@ -6,7 +6,7 @@ use crate::adversary::model::{Content, Kind, Model, below};
 use crate::adversary::noise::{Random, noise};
 use crate::adversary::operation::{Operation, Path, SLOTS, Sort};
 
-/// A file cannot be that large on any volume.
+/// Exceeds the maximum file size of any volume.
 const TOO_LARGE: u64 = 1 << 50;
 const WAYS: u64 = 100;
 /// Operations after which the choices are collected again; changes since then cause some operations to be refused.
@@ -164,7 +164,7 @@ impl Generator {
         }
     }
 
-    /// A name of any bytes that a name can have.
+    /// Returns a name of arbitrary valid bytes.
     fn bytes_of_name(&mut self, letters: usize) -> Vec<u8> {
         let mut name = noise(self.random.next(), letters);
         name.iter_mut().filter(|byte| **byte == b'/').for_each(|byte| *byte = b'_');
@@ -208,7 +208,7 @@ impl Generator {
             _ => self.any_path(scene),
         };
         let to = match self.random.below(4) {
-            // Into itself, perhaps.
+            // Possibly into itself.
             0 if self.random.once_in(4) => below(&from, self.name()),
             0 => self.any_path(scene),
             _ => self.new_path(scene),
@@ -319,7 +319,7 @@ impl Generator {
         Operation::CreateMany { folder, first, count, name_bytes }
     }
 
-    /// Something that makes room.
+    /// An operation that frees space.
     fn smaller(&mut self, scene: &Scene, model: &Model) -> Operation {
         match self.random.below(10) {
             0..2 if !self.crowds.is_empty() => {

@@ -93,7 +93,7 @@ pub struct Node {
     pub group: u32,
     pub modified: Option<u32>,
     pub extended: Extended,
-    /// Names of a file or link.
+    /// Links of a file or symbolic link.
     pub names: u32,
 }
 
@@ -105,14 +105,14 @@ pub struct Model {
     pub slots: [Option<usize>; SLOTS],
     /// Time of the next operation, in seconds since 1970.
     pub now: Option<u32>,
-    /// Bytes that a file can have.
+    /// Maximum file size.
     pub largest_file: u64,
 }
 
 type Step<T> = Result<T, Outcome>;
 
 impl Model {
-    /// A volume as mke2fs makes it.
+    /// A volume as created by mke2fs.
     pub fn fresh(largest_file: u64) -> Model {
         let folder = |entries| Kind::Folder { entries };
         let node = |kind, permissions| Node {

@@ -1,4 +1,4 @@
-//! Numbers from seeds.
+//! Pseudo-random numbers.
 
 /// Random numbers from a seed (xorshift64*).
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ pub enum Operation {
         path: Path,
         target: Vec<u8>,
     },
-    /// One more name for a file.
+    /// Adds a link to a file.
     AddName {
         existing: Path,
         path: Path,
@@ -154,7 +154,7 @@ pub enum Outcome {
     Broken(String),
 }
 
-/// The name of the file with this number among many.
+/// Returns the name of a file created in bulk.
 pub fn many_name(number: u32, name_bytes: usize) -> Vec<u8> {
     let mut name = format!("{number:06}-").into_bytes();
     let letter = b'a' + (number % 26) as u8;

@@ -34,7 +34,7 @@ impl Player {
         Ok(Player { mounted, model })
     }
 
-    /// Does it on both sides.
+    /// Applies an operation to both.
     pub fn step(&mut self, operation: &Operation) -> Result<Outcome, String> {
         self.model.now = Some(self.mounted.disk().pass_a_second());
         let outcome = self.mounted.apply(operation);
@@ -95,7 +95,7 @@ fn follow_in_part(model: &mut Model, operation: &Operation, done: usize) {
     }
 }
 
-/// A life of a volume that a seed decides.
+/// A workload, determined by a seed.
 #[derive(Clone, Copy)]
 pub struct Story {
     pub format: Format,

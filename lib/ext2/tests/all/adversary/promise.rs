@@ -20,7 +20,7 @@ struct Mark {
     permissions: u16,
     owner: u32,
     group: u32,
-    /// The first name in order that leads to the same.
+    /// First link to the same node, in order.
     first: Path,
     links: u32,
     target: Option<Vec<u8>>,

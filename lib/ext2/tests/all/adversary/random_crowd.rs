@@ -46,7 +46,7 @@ async fn live(
     Ok(())
 }
 
-/// All of them at once.
+/// Runs all concurrently.
 async fn together<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let mut futures = futures;
     let mut results: Vec<Option<T>> = futures.iter().map(|_| None).collect();

@@ -21,12 +21,12 @@ pub struct Write {
 /// Events in order.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// The write of this number was begun.
+    /// The write with this number started.
     WriteBegun(usize),
-    /// It ended.
+    /// The write with this number completed.
     WriteDone(usize),
     FlushBegun,
-    /// The flush ended that was begun at this place.
+    /// The flush that started at this place completed.
     FlushDone(usize),
 }
 
@@ -43,7 +43,7 @@ pub enum Luck {
     Sectors(u64),
 }
 
-/// The whole story of a disk.
+/// The complete history of a disk.
 #[derive(Clone)]
 pub struct Recording {
     start: Image,

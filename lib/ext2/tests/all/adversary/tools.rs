@@ -57,7 +57,7 @@ pub fn folder() -> TempDir {
     made.expect("a folder for temporary files")
 }
 
-/// A file that holds an image as long as this lives.
+/// A temporary image file, removed on drop.
 pub struct ImageFile {
     folder: TempDir,
 }

@@ -298,7 +298,7 @@ impl Mounted {
         self.resolve(path).await.map(|inode| inode.number)
     }
 
-    /// All of a file.
+    /// Returns the content of a file.
     pub async fn content(&self, number: u32) -> Result<Vec<u8>, String> {
         let file = self.volume().open(number).await.map_err(|error| format!("{error:?}"))?;
         let size = file.inode().await.map_err(|error| format!("{error:?}"))?.size;

@@ -1,8 +1,8 @@
-//! Damage by chance.
+//! Random damage.
 
 use super::image::Image;
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 pub struct Chance(pub u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! Checking a disk in memory.
+//! Checks of an in-memory disk.
 
 use ext2::check::{CheckError, CheckOptions, Finding, Mode, Summary, check};
 use ext2::complete;
@@ -13,7 +13,7 @@ pub fn checked(disk: &Disk, mode: Mode) -> (Result<Summary, CheckError>, Vec<Fin
     checked_within(disk, mode, MEMORY_BYTES)
 }
 
-/// The same with so much memory.
+/// As `checked`, with this memory limit.
 pub fn checked_within(disk: &Disk, mode: Mode, memory_bytes: u64) -> (Result<Summary, CheckError>, Vec<Finding>) {
     let mut findings = Vec::new();
     let options = CheckOptions { mode, memory_bytes };

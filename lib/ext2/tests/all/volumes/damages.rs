@@ -20,7 +20,7 @@ pub const fn lossy(name: &'static str, words: &'static str, make: fn(&mut Image)
     Damage { name, words, lossless: false, make }
 }
 
-/// Writes over 32 bits.
+/// Overwrites 32 bits.
 pub fn set32(image: &mut Image, at: usize, value: u32) -> bool {
     image.put32(at, value);
     true

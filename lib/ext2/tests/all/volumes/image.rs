@@ -30,17 +30,17 @@ impl Image {
         1024 << self.u32(1024 + 24)
     }
 
-    /// The first byte of a block.
+    /// Returns the offset of a block.
     pub fn block(&self, number: u32) -> usize {
         number as usize * self.block_bytes()
     }
 
-    /// The superblock's copy in a group.
+    /// Returns the offset of the superblock's copy in a group.
     pub fn backup(&self, group: u32) -> usize {
         self.block(self.u32(1024 + 20) + group * self.u32(1024 + 32))
     }
 
-    /// A group's descriptor.
+    /// Returns the offset of a group's descriptor.
     pub fn descriptor(&self, group: u32) -> usize {
         self.block(self.u32(1024 + 20) + 1) + group as usize * 32
     }
@@ -65,7 +65,7 @@ impl Image {
         self.u32(self.block(self.u32(self.slot(number, 12))) + (logical - 12) * 4)
     }
 
-    /// The offset of the entry of this name in a folder.
+    /// Returns the offset of the entry of this name in a folder.
     pub fn entry(&self, folder: u32, name: &str) -> usize {
         let blocks = self.u32(self.inode(folder) + 4) as usize / self.block_bytes();
         for logical in 0..blocks {
@@ -82,7 +82,7 @@ impl Image {
         panic!("{name} is not in folder {folder}")
     }
 
-    /// The inode at a path from the root.
+    /// Returns the inode number at a path from the root.
     pub fn find(&self, path: &str) -> u32 {
         path.split('/').filter(|name| !name.is_empty()).fold(2, |folder, name| self.u32(self.entry(folder, name)))
     }

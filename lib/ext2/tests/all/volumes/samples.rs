@@ -94,7 +94,7 @@ fn made(place: &Path, size: &str, styles: &[(&str, &[&str])]) -> Vec<Sample> {
         }
         let attributes = if name.contains("plain") { String::new() } else { format!("{}{}", MORE, "v".repeat(300)) };
         debugfs(&image, &attributes);
-        // Makes indexes.
+        // Creates indexes.
         let status = Command::new("e2fsck").args(["-fyD", image.to_str().unwrap()]).output().unwrap().status;
         assert!(matches!(status.code(), Some(0 | 1)), "{name}");
         e2fsck(&image).unwrap();
