@@ -81,7 +81,7 @@ impl Groups {
         self.free_blocks.saturating_sub(self.resting_blocks).saturating_sub(reserve.into())
     }
 
-    /// Returns whether the next commit would make `wanted` blocks available.
+    /// Returns whether fewer than `wanted` blocks are available and a commit would add some.
     pub(crate) fn would_gain(&self, wanted: u32, reserve: u32) -> bool {
         self.resting_blocks > 0 && self.available(reserve) < u64::from(wanted)
     }

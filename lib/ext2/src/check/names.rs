@@ -14,7 +14,7 @@ use block_source::BlockSource;
 
 /// Maximum hashes held at once.
 const MAX_HASHES: usize = 1 << 20;
-/// Memory of growing lists, and of a folder's block numbers, in bytes.
+/// Memory of the hashes with reallocation on growth, and of a folder's block numbers, in bytes.
 pub(super) const MEMORY_BYTES: u64 = 2 * 8 * MAX_HASHES as u64;
 
 /// Hashes of a folder's names.
