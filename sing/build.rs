@@ -1,14 +1,14 @@
-//! Puts the sources of the system into an installed tool, so that it builds programs wherever it is started.
+//! Bundles the sources of the system with an installed tool, so that it builds programs in any folder.
 //!
-//! Written is `sources` in cargo's folder for this: for each file its path, its length and its bytes. It is empty in debug
-//! builds and without the feature `sources`, where the tool works on the clone that it lies in, and so that changing any
-//! file of the repository does not build the tool anew.
+//! Writes `sources` to `OUT_DIR`: for each file its path, its length and its bytes. It is empty in debug builds and
+//! without the feature `sources`, where the tool works on its own clone, so that changing a file of the repository does
+//! not rebuild the tool.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// What the system is built from, by path in the repository, and the documentation.
+/// Sources of the system and the documentation, as paths in the repository.
 const PARTS: [&str; 22] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -33,9 +33,9 @@ const PARTS: [&str; 22] = [
     "systems",
     "userland",
 ];
-/// Members of the workspace that cargo wants to see, and the audited list.
+/// Workspace members that cargo requires, and the audited list.
 const MORE: [&str; 3] = ["sing", "tests", "xtask"];
-/// Large folders that nothing is built from.
+/// Large folders that no build uses.
 const LEFT_OUT: [&str; 3] = ["target", "inputs", "golden"];
 
 fn main() -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! `sing attached`: becomes another program that ends when the one that started it does, however that
-//! ends. Used for machines in QEMU, which would otherwise outlive the tool.
+//! `sing attached`: execs another program that ends with its parent, however that ends. Used for machines in QEMU,
+//! which would otherwise outlive the tool.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The inner attributes at the top of a Rust file (`#![...]`), by its tokens, so that comments and strings of every kind
-//! are no matter.
+//! The inner attributes at the top of a Rust file (`#![...]`), by its tokens, so that comments and strings of every
+//! kind are no matter.
 //!
 //! Neighbour: `source_rules`, which demands `no_std` and `forbid(unsafe_code)`. Deliberately not here: `cfg_attr`; an
 //! attribute that only sometimes holds does not count.
@@ -48,12 +48,12 @@ fn without_blanks(tokens: TokenStream) -> String {
         .collect()
 }
 
-/// Whether the attributes say `no_std`, always.
+/// Returns whether the attributes contain an unconditional `no_std`.
 pub fn is_no_std(attributes: &[String]) -> bool {
     attributes.iter().any(|attribute| attribute == "no_std")
 }
 
-/// Whether the attributes forbid unsafe code, always.
+/// Returns whether the attributes contain an unconditional `forbid(unsafe_code)`.
 pub fn forbids_unsafe(attributes: &[String]) -> bool {
     attributes.iter().any(|attribute| {
         attribute

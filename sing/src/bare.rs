@@ -1,9 +1,9 @@
 //! Bare machines: the kernel as an image of its own, and the machines in QEMU that run it.
 //!
-//! [`kernel`] builds and strips, [`boot`] puts together what the boot loader brings, [`prepared`] has
-//! all that a machine needs built, [`qemu`] knows QEMU's command line, [`guest`] runs it and carries console, debug text and exit status, [`iso`] writes
-//! an image for firmware to boot, [`debug`] attaches gdb. Deliberately not here: the build of a system
-//! (`systems`), and what runs inside.
+//! [`kernel`] builds and strips, [`boot`] assembles the boot image, [`prepared`] builds the parts of a machine,
+//! [`qemu`] composes QEMU's command line, [`guest`] runs it and forwards console, debug text and exit status, [`iso`]
+//! writes an image for firmware to boot, [`debug`] attaches gdb. Deliberately not here: the build of a system
+//! (`systems`), and the system inside.
 
 pub mod acceleration;
 pub mod boot;

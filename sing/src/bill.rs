@@ -36,7 +36,7 @@ pub struct Materials<'a> {
     folders: RefCell<BTreeMap<PathBuf, String>>,
 }
 
-/// What a crate was compiled for.
+/// Purpose of compiling a crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -54,7 +54,7 @@ pub struct Material {
     pub name: String,
     /// Crate version.
     pub version: String,
-    /// What it was compiled for.
+    /// Purpose of compiling it.
     pub part: Part,
     /// Folder in the repository; `None` for a crate from the registry.
     pub folder: Option<String>,
@@ -158,7 +158,7 @@ impl<'a> Materials<'a> {
     }
 }
 
-/// Whether a crate's checksum covers the file at `within`, relative to the crate's folder.
+/// Returns whether a crate's checksum covers the file at `within`, relative to the crate's folder.
 pub fn covers(within: &Path) -> bool {
     let mut parts = within.iter().map(OsStr::to_string_lossy);
     parts.next().is_some_and(|first| !is_no_source(&first) && !OUTSIDE.contains(&&*first))
@@ -201,7 +201,7 @@ fn collect(folder: &Path, shown: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
 /// Folders beside a crate's sources that take no part in an image: build output, tests.
 const OUTSIDE: [&str; 4] = ["target", "tests", "benches", "examples"];
 
-/// Whether a name is an editor's file, which takes no part in an image anywhere.
+/// Returns whether a name is an editor's file, which takes no part in an image anywhere.
 fn is_no_source(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~')
 }
@@ -210,7 +210,7 @@ fn rustc_version() -> Outcome<String> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(&compiler)
         .arg("--version")
-        // As cargo is started for images: rustup chooses the toolchain by the current folder.
+        // As for images: rustup chooses the toolchain by the current folder.
         .current_dir("/")
         .stdin(Stdio::null())
         .output();

@@ -1,4 +1,4 @@
-//! `sing build`: programs into signed packages, without running them.
+//! `sing build`: builds programs into signed packages, without running them.
 
 use std::path::Path;
 
@@ -52,10 +52,7 @@ fn build_programs(
     built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer)).collect()
 }
 
-/// The package of a program that holds no unsafe code, after it was built; signed as [`package_with`] does.
-///
-/// # Errors
-/// As for that.
+/// Builds the package of a program without unsafe code; signed as by [`package_with`].
 pub fn package(repository: &Repository, name: &str, key: Option<&str>) -> Outcome<Vec<u8>> {
     package_with(repository, name, key, UnsafeTests::Refused)
 }
@@ -64,7 +61,8 @@ pub fn package(repository: &Repository, name: &str, key: Option<&str>) -> Outcom
 /// development key.
 ///
 /// # Errors
-/// There is no such program or key, the program is refused or does not build, or the key may not sign for its publisher.
+/// There is no such program or key, the program is refused or does not build, or the key may not sign for its
+/// publisher.
 pub fn package_with(
     repository: &Repository,
     name: &str,

@@ -1,9 +1,9 @@
 //! Checks SIP crates, builds their images, and has them packed and signed.
 //!
 //! Order: manifests and contracts, source rules, dependencies, one cargo build for all images, the files that the
-//! compiler read, the image check and the signature. No untrusted code is compiled or run before it has been checked
-//! as far as possible at that point. Deliberately not here: what makes an image valid; `image-check` decides that
-//! here and in the kernel.
+//! compiler read, the image check and the signature. No untrusted code is compiled or run before it has been checked as
+//! far as possible at that point. Deliberately not here: validity of images, which `image-check` decides here and in
+//! the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -25,7 +25,7 @@ use crate::{attributes, cargo, image_symbols};
 pub enum UnsafeTests {
     /// A test program that declares `unsafe-for-tests` is refused.
     Refused,
-    /// Such a program is built.
+    /// Such a program is accepted.
     Allowed,
 }
 
@@ -59,7 +59,7 @@ pub fn lock(repository: &Repository) -> Outcome<File> {
     Ok(file)
 }
 
-/// A program whose image is ready to be packed.
+/// A program with a built image, ready to be packed.
 pub struct BuiltImage<'a> {
     /// The program.
     pub program: &'a Program,

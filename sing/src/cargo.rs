@@ -1,6 +1,6 @@
 //! Runs cargo: builds with a progress line, and `cargo metadata` as typed data.
 //!
-//! Deliberately not here: what is built and why; see `builder` and `test`.
+//! Deliberately not here: the selection of packages to build; see `builder` and `test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
@@ -30,7 +30,7 @@ pub fn command_for_others() -> Command {
 }
 
 /// Returns a cargo command for the system's own crates. It uses the configuration of their sources, not that of the
-/// current folder, which may be somebody else's.
+/// current folder, which may be unrelated.
 pub fn command(repository: &Repository) -> Command {
     let mut command = plain();
     command.current_dir(repository.base()).env("CARGO_TARGET_DIR", repository.cargo_target());
@@ -253,7 +253,7 @@ pub struct DependencyKind {
 }
 
 impl Package {
-    /// Whether the package has a target of this kind.
+    /// Returns whether the package has a target of this kind.
     pub fn has_target(&self, kind: &str) -> bool {
         self.target(kind).is_some()
     }
@@ -357,12 +357,12 @@ impl Metadata {
 }
 
 impl NodeDependency {
-    /// Whether the edge is a normal dependency.
+    /// Returns whether the edge is a normal dependency.
     fn is_linked(&self) -> bool {
         self.dep_kinds.iter().any(|kind| kind.kind.is_none())
     }
 
-    /// Whether the edge is more than a dev-dependency.
+    /// Returns whether the edge is more than a dev-dependency.
     pub fn is_built(&self) -> bool {
         self.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"))
     }

@@ -1,7 +1,7 @@
 //! `sing check`: contracts, manifests and system manifests, without building anything.
 //!
 //! Deliberately not here: the rules; `lang` holds those of contracts, `manifest` those of manifests, and `install`
-//! those of what systems promise.
+//! those of systems' promises.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,12 @@ use crate::repository::{Repository, read_text};
 use crate::systems::{self, Catalogue, check_manifest};
 use crate::terminal;
 
-/// What came of one file or folder.
+/// Result for one file or folder.
 struct Finding {
     kind: &'static str,
     file: String,
     is_right: bool,
-    /// Errors and warnings, or nothing.
+    /// Errors and warnings, or empty.
     text: String,
 }
 
@@ -33,10 +33,10 @@ impl Finding {
     }
 }
 
-/// `sing check`. Returns 1 when something has an error.
+/// `sing check`. Returns 1 if there is any error.
 ///
 /// # Errors
-/// The file is not there, or is nothing that can be checked.
+/// The file does not exist, or is of a kind that cannot be checked.
 pub fn check(repository: &Repository, arguments: &CheckArguments) -> Outcome<u8> {
     let findings = match &arguments.file {
         Some(file) => check_file(repository, file)?,
@@ -62,7 +62,7 @@ fn print_findings(findings: &[Finding]) {
     }
     let count = |kind: &str| findings.iter().filter(|finding| finding.kind == kind).count();
     let wrong = findings.iter().filter(|finding| !finding.is_right).count();
-    // What is right and says something is warned of.
+    // Text without an error is a warning.
     let warned = findings.iter().filter(|finding| finding.is_right && !finding.text.is_empty()).count();
     println!(
         "checked {}, {}, {}: {}",
@@ -93,7 +93,7 @@ fn check_everything(repository: &Repository) -> Outcome<Vec<Finding>> {
         .map(|(folder, compiled)| contracts_finding(repository.shown(folder).to_string(), compiled))
         .collect();
     if findings.iter().any(|finding| !finding.is_right) {
-        // Manifests would only repeat that the contracts are not there.
+        // Manifests would only report missing contracts.
         return Ok(findings);
     }
     let programs = Programs::find(repository);
@@ -164,7 +164,7 @@ fn check_folder(repository: &Repository, folder: &Path) -> Outcome<Vec<Finding>>
     Ok(findings)
 }
 
-/// One contract file together with the unit it belongs to, if it belongs to one.
+/// Checks a contract file together with its unit, if it belongs to one.
 fn check_contract(repository: &Repository, file: &Path) -> Outcome<Finding> {
     let shown = file.display().to_string();
     let absolute = file.canonicalize().map_err(|error| Failure::file("read", file, &error))?;
@@ -187,7 +187,7 @@ fn system_finding(repository: &Repository, catalogue: &Catalogue, path: &Path) -
         catalogue
             .system(repository, path)
             .and_then(|system| promises::hold(catalogue, &system))
-            // What was changed in it since belongs to it.
+            // Later changes to it are included.
             .and_then(|()| Changes::of(repository, path))
             .and_then(|changes| {
                 if changes.is_empty() { Ok(()) } else { systems::described(repository, catalogue, path).map(drop) }

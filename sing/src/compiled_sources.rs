@@ -1,9 +1,11 @@
-//! What the compiler read for the crates of this repository in an image, after it was compiled and before it is packed.
+//! Checks the files that the compiler read for the crates of this repository in an image, after compilation and before
+//! packing.
 //!
-//! Before the build, files are judged that one would expect a crate to have. Here it is those that rustc says it read, and
-//! nothing of what the build made is used unless they are in the crate's own folder, in its bill, and say nothing that is
-//! refused, whatever their names end in. Neighbours: `readings` reads what rustc says, `source_words` judges a text.
-//! Deliberately not here: crates of the trusted base and crates from outside, which are judged by a person.
+//! Before the build, the files that a crate is expected to have are checked. This checks those that rustc reports to
+//! have read: the output of the build is used only if all of them are in the crate's own folder and in its bill, and
+//! contain nothing that is refused, whatever their suffix. Neighbours: `readings` parses rustc's reports,
+//! `source_words` checks a text. Deliberately not here: crates of the trusted base and external crates, which are
+//! audited by a person.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +17,7 @@ use crate::repository::Repository;
 use crate::source_rules::{self, Code};
 use crate::source_words;
 
-/// What a crate may take from the environment of the builder: what its own Cargo.toml says, and the place of that in the
-/// repository for tests.
+/// Environment variables that a crate may use: those of its own Cargo.toml, and its place in the repository for tests.
 const VARIABLES: &str = "CARGO_PKG_";
 
 /// A compiled crate of the repository.
@@ -28,7 +29,8 @@ pub struct Compiled<'a> {
 }
 
 impl<'a> Compiled<'a> {
-    /// The crates of the repository among what cargo made or found made. `code` says whether one must be safe.
+    /// Returns the crates of the repository among cargo's new and cached artifacts. `code` determines whether one must
+    /// be safe.
     pub fn among(
         artifacts: &'a [Artifact],
         metadata: &'a Metadata,
@@ -51,24 +53,24 @@ impl<'a> Compiled<'a> {
             .collect()
     }
 
-    /// Whether it was compiled from what its files hold now, as far as a record was kept.
+    /// Returns whether it was compiled from the current content of its files, as far as there is a record.
     pub fn is_current(&self) -> bool {
         let info = DepInfo::read(&self.dep_info);
         info.and_then(|info| Record::of(&info)).is_ok_and(|record| record.is_kept(&self.dep_info))
     }
 
-    /// Takes away what was made, so that cargo makes it again.
+    /// Removes the artifacts, so that cargo rebuilds them.
     pub fn remove(&self) {
         for file in self.files {
-            // One that stays is found not to be current again.
+            // If removal fails, it is again found to be outdated.
             let _ = std::fs::remove_file(file);
         }
     }
 
-    /// What is wrong with what rustc read.
+    /// Returns complaints about the files that rustc read.
     ///
     /// # Errors
-    /// What rustc says of that cannot be read.
+    /// A report of rustc cannot be read.
     pub fn complaints(&self, repository: &Repository) -> Outcome<Vec<String>> {
         if self.code == Code::UnsafeForTests || source_rules::trusted(repository, self.package.folder()).is_some() {
             return Ok(Vec::new());
@@ -91,7 +93,7 @@ fn dep_info_of(file: &Path) -> Option<PathBuf> {
     is_library.then(|| file.with_file_name(format!("{name}.d")))
 }
 
-/// What is wrong with a file that rustc read for a crate.
+/// Returns the complaint about a file that rustc read for a crate.
 fn file_complaint(file: &Path, package: &Package, repository: &Repository) -> Option<String> {
     let shown = repository.shown(file);
     let Some(place) = source_rules::place_in(file, package.folder()) else {
@@ -112,7 +114,7 @@ fn file_complaint(file: &Path, package: &Package, repository: &Repository) -> Op
     }
     match std::fs::read(file).map(String::from_utf8) {
         Ok(Ok(text)) => source_words::data_complaint(&text).map(|(line, what)| format!("{shown}:{line} {what}")),
-        // What is no text is no source.
+        // A file that is not text is not source.
         Ok(Err(_)) => None,
         Err(error) => Some(format!("{shown} cannot be read: {error}")),
     }

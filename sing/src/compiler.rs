@@ -1,9 +1,9 @@
-//! This tool in the place of the compiler: cargo runs it for each crate of an image, and it runs rustc.
+//! Wrapper of rustc (`RUSTC_WRAPPER`): cargo runs this tool for each crate of an image, and it runs rustc.
 //!
-//! Cargo gives each crate a mark (`-C metadata`) that depends on where the repository lies. It gets into the names of
-//! symbols, and by their order into the code. Here it becomes one that depends on what is compiled alone, so that the
-//! same sources give the same image in every folder. Nothing is compiled but crates that were judged, because what cargo
-//! compiles it may also run. Of each crate of the repository a record is kept of what rustc read ([`crate::readings`]).
+//! Cargo passes each crate a hash (`-C metadata`) that depends on the path of the repository. It is part of symbol
+//! names, and by their order affects the code. It is replaced by one that depends on the crate alone, so that the same
+//! sources give the same image in every folder. Only checked crates are compiled, because cargo may also run the
+//! results. For each crate of the repository, the files that rustc read are recorded ([`crate::readings`]).
 //! Deliberately not here: any other change of rustc's arguments.
 
 use std::ffi::{OsStr, OsString};
@@ -18,22 +18,23 @@ use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::readings::{self, DepInfo};
 
-/// Set for the runs of this tool that stand for rustc: the folders of the system's sources and of one's own workspace, each on a line.
+/// Set for the runs of this tool that stand for rustc: the folders of the system's sources and of one's own workspace,
+/// each on a line.
 const MARK: &str = "SING_IS_RUSTC";
-/// A file with the folders of all crates that may be compiled, one a line.
+/// File with the folders of all crates that may be compiled, one per line.
 const JUDGED: &str = "SING_JUDGED";
 /// The crate, from cargo's environment variables.
 const CRATE: [&str; 2] = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
 const CRATE_FOLDER: &str = "CARGO_MANIFEST_DIR";
-/// Characters of a crate's mark, as cargo's have.
+/// Length of a crate's metadata hash, as in cargo.
 const MARK_LENGTH: usize = 16;
-/// The exit status where rustc was ended by a signal.
+/// Exit status if rustc was killed by a signal.
 const ENDED: u8 = 101;
 
-/// Lets a cargo command run this tool in the place of rustc, for crates in the folders that the file `judged` lists.
+/// Makes a cargo command use this tool as its rustc wrapper, for crates in the folders listed in the file `judged`.
 pub fn stand_in(command: &mut Command, workspaces: &[PathBuf], judged: &Path) {
     let Ok(tool) = crate::tool::path() else { return };
-    // The path of a running program that was rebuilt is gone.
+    // A program that was rebuilt while it runs no longer exists at its path.
     let tool = if tool.exists() { tool } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
     let mut mark = OsString::new();
     for workspace in workspaces {
@@ -43,7 +44,7 @@ pub fn stand_in(command: &mut Command, workspaces: &[PathBuf], judged: &Path) {
     command.env("RUSTC_WRAPPER", tool).env(MARK, mark).env(JUDGED, judged);
 }
 
-/// Runs rustc, if this run stands for it, and gives its exit status.
+/// Runs rustc, if this process is a wrapper for it, and returns its exit status.
 pub fn run_as_rustc() -> Option<Outcome<u8>> {
     let mark = std::env::var_os(MARK)?;
     let lines = mark.as_bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -54,7 +55,7 @@ pub fn run_as_rustc() -> Option<Outcome<u8>> {
 }
 
 fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome<u8> {
-    // There is none when cargo asks rustc about itself.
+    // Not set when cargo queries rustc's version and target.
     let folder = std::env::var_os(CRATE_FOLDER).map(PathBuf::from);
     if let Some(folder) = &folder {
         expect_judged(folder, &std::env::var_os(JUDGED).map(PathBuf::from).unwrap_or_default())?;
@@ -62,7 +63,8 @@ fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome
     let about = CRATE.map(|name| std::env::var(name).unwrap_or_default()).join(" ");
     let began = SystemTime::now();
     let ours = workspaces.iter().find(|workspace| folder.as_ref().is_some_and(|folder| folder.starts_with(workspace)));
-    // The flags for all crates name the system's sources alone, so that those are compiled once for all workspaces.
+    // The flags for all crates contain the path of the system's sources only, so that those are compiled once for all
+    // workspaces.
     let own = ours.filter(|workspace| Some(*workspace) != workspaces.first());
     let shorter = own.map(|workspace| format!("--remap-path-prefix={}/=", workspace.display()));
     let status = Command::new(rustc).args(with_own_mark(words, &about)).args(shorter).status().map_err(|error| {
@@ -75,7 +77,7 @@ fn compile(workspaces: &[PathBuf], rustc: &OsStr, words: &[OsString]) -> Outcome
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ENDED))
 }
 
-/// Refuses a crate that was not judged: cargo resolved it differently than in the query.
+/// Refuses an unchecked crate: cargo resolved it differently than in the query.
 fn expect_judged(folder: &Path, list: &Path) -> Outcome<()> {
     let judged = std::fs::read_to_string(list).map_err(|error| Failure::file("read", list, &error))?;
     if judged.lines().any(|line| Path::new(line) == folder) {
@@ -85,7 +87,7 @@ fn expect_judged(folder: &Path, list: &Path) -> Outcome<()> {
         .remedy("depend on it under the same conditions on every machine"))
 }
 
-/// Where rustc writes which files it has read.
+/// Returns the path of rustc's dep-info file.
 fn dep_info(words: &[OsString]) -> Option<PathBuf> {
     let text: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     let value = |option: &str| text.windows(2).find(|pair| pair[0] == option).map(|pair| pair[1]);
@@ -93,7 +95,7 @@ fn dep_info(words: &[OsString]) -> Option<PathBuf> {
     let extra = text.iter().find_map(|word| word.strip_prefix("extra-filename="))?;
     is_emitted.then(|| Some(Path::new(value("--out-dir")?).join(format!("{}{extra}.d", value("--crate-name")?))))?
 }
-/// The words for rustc, with a mark that depends on nothing but the crate and how it is compiled.
+/// Returns the arguments for rustc, with metadata that depends only on the crate and how it is compiled.
 fn with_own_mark(words: &[OsString], about: &str) -> Vec<OsString> {
     let mark = || format!("metadata={}", mark(words, about));
     let mut result: Vec<OsString> = Vec::new();
@@ -109,7 +111,7 @@ fn with_own_mark(words: &[OsString], about: &str) -> Vec<OsString> {
     result
 }
 
-/// Distinguishes all crates that can take part in one image: by name, version, features and kind.
+/// Hash that distinguishes all crates in one image: by name, version, features and kind.
 fn mark(words: &[OsString], about: &str) -> String {
     const TOLD: [&str; 5] = ["--crate-name", "--crate-type", "--edition", "--cfg", "--target"];
     let text = |word: &OsStr| word.to_string_lossy().into_owned();

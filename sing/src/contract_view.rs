@@ -1,4 +1,4 @@
-//! `sing contract`: a contract as a picture or as a model.
+//! `sing contract`: shows a contract as a picture or as a model.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -33,16 +33,16 @@ pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u
     Ok(0)
 }
 
-/// What is written.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// SVG, which is not readable text.
     Picture,
-    /// What a person reads.
+    /// Human-readable text.
     Text,
 }
 
-/// Writes the content to the file, or to standard output when there is none.
+/// Writes the content to the file, or to standard output if there is none.
 ///
 /// # Errors
 /// The file cannot be written, or a picture would go to a terminal.
@@ -63,7 +63,7 @@ pub fn write_or_print(output: Option<&Path>, kind: Content, text: &str) -> Outco
     }
 }
 
-/// A folder that is misspelled is not made.
+/// A missing folder, perhaps misspelt, is not created.
 fn refuse_missing_folder(file: &Path) -> Outcome<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! The disk that `sing run` makes when none is given: a small ext2 volume with a bit of everything.
+//! The disk that `sing run` makes when none is given: a small ext2 volume with varied content.
 //!
 //! Deliberately not here: the disk format; that is the crate `ext2`.
 
@@ -14,8 +14,7 @@ use crate::repository::Repository;
 
 /// Bytes of the volume.
 const VOLUME_BYTES: u64 = 32 << 20;
-/// The moment that everything on the disk carries, so that the same disk is made everywhere:
-/// 2007-04-01, when the Singularity paper appeared.
+/// Timestamp of everything on the disk, so that it is reproducible: 2007-04-01, when the Singularity paper appeared.
 const MADE: u32 = 1_175_385_600;
 /// Version of the content; stale disks are rebuilt.
 const EDITION: &str = "3";
@@ -35,7 +34,7 @@ pub fn path(repository: &Repository) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// Writes the image beside its place and moves it there when it is whole.
+/// Writes the image to a temporary file and renames it when complete.
 fn make(path: &Path) -> Outcome<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
@@ -43,7 +42,7 @@ fn make(path: &Path) -> Outcome<()> {
     let result = write_image(&temporary)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|error| Failure::file("write", path, &error)));
     if result.is_err() {
-        // What is left of a failed attempt is of no use; that it cannot be removed changes nothing.
+        // Left over from a failed attempt; failure to remove it is harmless.
         let _ = std::fs::remove_file(&temporary);
     }
     result
@@ -123,7 +122,7 @@ fn content() -> Folder {
     ])
 }
 
-/// 8 MiB of which two blocks are there.
+/// A file of 8 MiB with two allocated blocks.
 fn sparse() -> Node {
     let size = 8 << 20;
     let extents = BTreeMap::from([(0, b"A hole follows.\n".to_vec()), (size - 14, b"The hole ends.".to_vec())]);

@@ -1,4 +1,4 @@
-//! The audited list: which external crates may take part in building an image, and on whose behalf.
+//! The audited list: external crates that may take part in building an image, and their permitted users.
 //!
 //! The list is `sing/allowed-dependencies.toml`: name, version, checksum (as in Cargo.lock), which crates may use it,
 //! with which features, whether it may run code during the build (build script, procedural macro), and why it is
@@ -48,12 +48,12 @@ pub struct Allowed {
     /// Features that may be enabled.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Why it is trusted.
+    /// Reason for trusting it.
     pub why: String,
 }
 
-/// Source of the listed crates, as cargo writes it, whatever mirror it downloads from. Name and version say nothing
-/// about a crate from another registry or git.
+/// Source of the listed crates, as cargo writes it, whatever mirror it downloads from. A crate of the same name and
+/// version from another registry or git is a different one.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Path of the list in the repository.
 pub const LIST: &str = "sing/allowed-dependencies.toml";
@@ -121,7 +121,7 @@ pub struct Rules<'a> {
     pub list: &'a AllowList,
     /// The checksums of Cargo.lock.
     pub checksums: &'a Checksums,
-    /// Where crates of the trusted base lie.
+    /// Location of the trusted base's crates.
     pub repository: &'a Repository,
 }
 

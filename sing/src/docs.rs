@@ -141,8 +141,8 @@ fn page_named(repository: &Repository, name: &str) -> Outcome<PathBuf> {
     )))
 }
 
-/// Builds the documentation of the crates in `folder`. Its pages link to the guide on the server if they are served, else
-/// to the guide's file.
+/// Builds the documentation of the crates in `folder`. Its pages link to the guide on the server if they are served,
+/// else to the guide's file.
 fn build_crates(repository: &Repository, folder: &Path, is_served: bool) -> Outcome<()> {
     let header = repository.output("docs/header.html");
     let guide = Path::new(BOOK).join("docs").join(GUIDE).with_extension("html");

@@ -1,15 +1,15 @@
-//! What the tool says when it cannot do what it was asked: what, where, and what to do about it.
+//! Failures of the tool: message, place and remedy.
 //!
-//! Deliberately not here: diagnostics of contracts and manifests; those are rendered by the crates
-//! that find them, and a failure only carries the rendered text.
+//! Deliberately not here: diagnostics of contracts and manifests; those are rendered by the crates that find them, and
+//! a failure only carries the rendered text.
 
 use std::fmt;
 use std::path::Path;
 
-/// The answer of everything in the tool that may fail.
+/// Result of everything in the tool that may fail.
 pub type Outcome<T> = Result<T, Failure>;
 
-/// One clear sentence, with a remedy, and the exit status it leads to.
+/// A one-sentence message, with a remedy and an exit status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     what: String,
@@ -19,12 +19,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that says `what` is wrong and where; without a full stop.
+    /// Creates a failure with its message and place, without a full stop.
     pub fn new(what: impl Into<String>) -> Failure {
         Failure { what: what.into(), remedy: None, details: None, status: 1 }
     }
 
-    /// The failure of an operation on a file: `doing` is such as "read" or "write".
+    /// Creates a failure of an operation on a file; `doing` is such as "read" or "write".
     pub fn file(doing: &str, path: &Path, error: &std::io::Error) -> Failure {
         let remedy = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => "check the spelling of the path",
@@ -37,13 +37,13 @@ impl Failure {
         Failure::new(format!("cannot {doing} {}: {}", path.display(), plain_reason(error))).remedy(remedy)
     }
 
-    /// Adds what the reader can do about it, without a full stop; or what they are asked, with a question mark.
+    /// Adds a remedy, without a full stop; or a question to the user, with a question mark.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Failure {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// Adds text that stands above the sentence: rendered diagnostics, a compiler's messages.
+    /// Adds text above the message: rendered diagnostics, a compiler's messages.
     pub fn details(mut self, details: impl Into<String>) -> Failure {
         self.details = Some(details.into());
         self
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// The operating system's words for an error, without its number.
+/// Returns the operating system's message for an error, without its number.
 pub fn plain_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

@@ -1,5 +1,5 @@
-//! Tells whether anything that an output was made from has changed since, by the paths, sizes and
-//! modification times of the sources, so that a run with nothing to build does not even ask cargo.
+//! Determines whether the sources of an output have changed, by their paths, sizes and modification times, so that a
+//! run with nothing to build does not even start cargo.
 
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Outcome;
 use crate::repository::{Repository, write_whole};
 
-/// Folders and files of the repository that outputs are made from.
+/// Source folders and files of the repository.
 const SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -40,8 +40,8 @@ const SOURCES: &[&str] = &[
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// Of the repository's sources, this tool and `settings`. Taken before a build, so that a source
-    /// that changes during it shows.
+    /// Fingerprint of the repository's sources, this tool and `settings`. Taken before a build, so that changes during
+    /// it are detected.
     pub fn of_sources(repository: &Repository, settings: &str) -> Fingerprint {
         let mut lines = Vec::new();
         for source in SOURCES {
@@ -49,7 +49,7 @@ impl Fingerprint {
         }
         add(&repository.base().join(crate::dependencies::LIST), &mut lines);
         if repository.is_own() {
-            // The rest of it is what a person keeps beside.
+            // Other files of the workspace are the user's.
             for source in ["Cargo.toml", crate::workspace::PROGRAMS, "systems"] {
                 add(&repository.root().join(source), &mut lines);
             }
@@ -71,7 +71,7 @@ impl Fingerprint {
         Fingerprint(String::new()).with_outputs(files)
     }
 
-    /// The same and of these outputs. Taken after a build.
+    /// Adds these outputs. Taken after a build.
     pub fn with_outputs(&self, outputs: &[PathBuf]) -> Fingerprint {
         let mut lines = Vec::new();
         for output in outputs {
@@ -80,12 +80,12 @@ impl Fingerprint {
         Fingerprint(format!("{}{}", self.0, lines.concat()))
     }
 
-    /// Whether the fingerprint kept at `path` is this one.
+    /// Returns whether the fingerprint stored at `path` equals this one.
     pub fn is_kept_at(&self, path: &Path) -> bool {
         std::fs::read_to_string(path).is_ok_and(|kept| kept == self.0)
     }
 
-    /// Keeps it at `path`.
+    /// Stores it at `path`.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -97,7 +97,7 @@ impl Fingerprint {
 /// Adds a line for each file at or below `path`, sorted by name; none if it does not exist.
 fn add(path: &Path, lines: &mut Vec<String>) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
-    // A link is not followed to a folder: one to its own would have no end.
+    // A link to a folder is not followed, as it could be cyclic.
     if !metadata.is_dir() || path.is_symlink() {
         let line = format!("{} {} {}.{}\n", path.display(), metadata.len(), metadata.mtime(), metadata.mtime_nsec());
         lines.push(line);
@@ -111,7 +111,7 @@ fn add(path: &Path, lines: &mut Vec<String>) {
     }
 }
 
-/// Hidden files (an editor's) and build folders are no sources.
+/// Hidden files (an editor's) and build folders are not sources.
 fn is_source(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name != "target" && !name.to_string_lossy().starts_with('.'))
 }

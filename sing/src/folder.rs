@@ -1,4 +1,4 @@
-//! Folders of the host that a system is to have: `--folder [NAME=]PATH[:ro][:follow]`.
+//! Host folders for a system: `--folder [NAME=]PATH[:ro][:follow]`.
 //!
 //! Deliberately not here: serving them, which the hosted machine and QEMU do.
 
@@ -8,26 +8,27 @@ use std::path::PathBuf;
 
 use crate::failure::{Failure, Outcome};
 
-/// Folders that the systems of this repository have drivers for: `count` of `host-folder` and `virtio-9p` in `systems/`.
+/// Folders that the systems of this repository have drivers for: `count` of `host-folder` and `virtio-9p` in
+/// `systems/`.
 pub const MAX_FOLDERS: usize = 64;
-/// Bytes of a name at most: virtio-9p has no room for more.
+/// Maximum length of a name in bytes, from virtio-9p.
 const NAME_BYTES: usize = 31;
 
-/// A folder as it was asked for.
+/// A folder given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     /// Name below `/fs`.
     pub name: String,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// It is never changed.
+    /// Whether it is read-only.
     pub is_read_only: bool,
-    /// Links are followed wherever they lead.
+    /// Links are followed, also outside the folder.
     pub follows_links: bool,
 }
 
 impl Folder {
-    /// As the hosted machine takes it.
+    /// Argument for the hosted machine.
     pub fn specification(&self) -> OsString {
         let mut text = OsString::from(format!("{}=", self.name));
         text.push(&self.path);
@@ -41,10 +42,10 @@ impl Folder {
     }
 }
 
-/// Reads what was given to `--folder`, once for each, and looks whether they are there.
+/// Parses the values of `--folder`, and checks that the folders exist.
 ///
 /// # Errors
-/// One is no folder, has no name that can be one, or has another's name; there are too many.
+/// One is not a folder, has no valid name, or has the name of another; there are too many.
 pub fn read_all(given: &[OsString]) -> Outcome<Vec<Folder>> {
     if given.len() > MAX_FOLDERS {
         return Err(Failure::new(format!(
@@ -77,7 +78,7 @@ fn read(text: &OsStr) -> Outcome<Folder> {
             break;
         }
     }
-    // A path with an equals sign in it is one, if it is there.
+    // A path that contains an equals sign is taken as a path if it exists.
     let equals = rest.iter().position(|&byte| byte == b'=').filter(|_| !to_path(rest).exists());
     let (name, path) = match equals {
         Some(equals) => (Some(&rest[..equals]), to_path(&rest[equals + 1..])),
@@ -99,7 +100,7 @@ fn to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }
 
-/// A name below `/fs` which no disk has.
+/// Checks a name below `/fs` that no disk may have.
 fn checked_name(name: &[u8]) -> Outcome<String> {
     let text = String::from_utf8_lossy(name);
     let fail = |what: &str| {

@@ -1,9 +1,9 @@
 //! `sing graph`: the SIPs of a system and the channels between them, as SVG.
 //!
-//! The graph of a system manifest shows what its programs are bound to at start. The graph of a running
-//! system shows every channel: `--running` starts the system, lets its shell run `channels --json` and
-//! draws that; `--from FILE` draws what the command printed in a system that somebody else runs. No
-//! door into a running machine is needed, so there is none.
+//! The graph of a system manifest shows the endpoints bound at start. The graph of a running system shows every
+//! channel: `--running` starts the system, lets its shell run `channels --json` and draws the output; `--from FILE`
+//! draws the output of that command from another system. Running machines therefore need no interface for inspection,
+//! and have none.
 
 mod layout;
 mod svg;
@@ -27,10 +27,10 @@ use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Platform};
 use crate::{process, run};
 
-/// A running system answers within this time.
+/// Timeout of a running system's reply.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What is drawn.
+/// Graph to draw.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     title: String,
@@ -40,12 +40,12 @@ pub struct Graph {
     notes: Vec<String>,
 }
 
-/// A SIP, or several that are alike.
+/// A SIP, or several equal ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Node {
     title: String,
     detail: String,
-    /// Category of the program, which gives the colour.
+    /// Category of the program, which determines the colour.
     category: String,
 }
 
@@ -58,7 +58,7 @@ struct Edge {
 }
 
 impl Graph {
-    /// Adds a channel; those between the same two are one line with several labels.
+    /// Adds a channel; those between the same two nodes are one line with several labels.
     fn connect(&mut self, importer: usize, exporter: usize, label: &str) {
         let found = self.edges.iter_mut().find(|edge| edge.importer == importer && edge.exporter == exporter);
         match found {
@@ -87,7 +87,7 @@ pub fn graph(repository: &Repository, arguments: &GraphArguments) -> Outcome<u8>
     Ok(0)
 }
 
-/// Instances that are optional and run the same program are one node.
+/// Optional instances of the same program are one node.
 fn of_manifest(installed: &Installed) -> Graph {
     let system = &installed.system;
     let find = |name: &str| installed.manifest(name);
@@ -122,7 +122,7 @@ fn node(graph: &mut Graph, title: &str, detail: &str, manifest: Option<&Manifest
     graph.nodes.len() - 1
 }
 
-/// A node of several instances says which.
+/// Labels a node of several instances with their names.
 fn name_groups(graph: &mut Graph, system: &SystemManifest, places: &[usize]) {
     for (place, node) in graph.nodes.iter_mut().enumerate() {
         let members: Vec<&Instance> =
@@ -159,7 +159,7 @@ fn connect_instance<'m>(
             (None, _) => {}
         }
     }
-    // What a program binds while it runs: it requires an instance and imports what that one provides.
+    // Endpoints bound at run time: it requires an instance and imports what that one provides.
     for required in &instance.requires {
         let Some(other) = system.instances.iter().position(|candidate| candidate.name == *required) else { continue };
         let Some(provider) = find(&system.instances[other].program) else { continue };
@@ -232,7 +232,7 @@ fn listing(file: &Path) -> Outcome<String> {
     Ok(text)
 }
 
-/// Starts the system and asks it for its channels.
+/// Starts the system and lists its channels.
 fn running(repository: &Repository, system: &Path) -> Outcome<String> {
     let manifest = repository.system_manifest(system)?;
     let ready = systems::current(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;

@@ -21,7 +21,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// A host program that comes in a package, whose name differs between distributions.
+/// A host program from a package, whose name differs between distributions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
     /// Program name.
@@ -201,7 +201,7 @@ const MANAGERS: [Manager; 4] = [
 /// Returns the program's path, after trying to install it when run as root.
 ///
 /// # Errors
-/// It is missing; the failure says what to type.
+/// It is missing; the failure contains the command that installs it.
 pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     if let Some(path) = find(tool.program) {
         return Ok(path);
@@ -213,7 +213,7 @@ pub fn require(tool: &Tool) -> Outcome<PathBuf> {
     })
 }
 
-/// Whether this user may create network namespaces with interfaces in them, as root may.
+/// Returns whether this user may create network namespaces with interfaces, as root may.
 pub fn can_make_networks() -> bool {
     let name = format!("sing-{}", std::process::id());
     let ip = |words: &[&str]| {
@@ -242,12 +242,12 @@ fn manager() -> Option<&'static Manager> {
     MANAGERS.iter().find(|manager| find(manager.program).is_some())
 }
 
-/// Whether the program is there, after trying to install it when run as root.
+/// Returns whether the program is installed, after trying to install it when run as root.
 pub fn ensure(tool: &Tool) -> bool {
     require(tool).is_ok()
 }
 
-/// Whether Python has its `requests` library, after trying to install it when run as root.
+/// Returns whether Python has its `requests` library, after trying to install it when run as root.
 pub fn ensure_requests() -> bool {
     let is_there = || {
         let mut command = Command::new("python3");
@@ -275,7 +275,7 @@ pub fn forbid_installing() -> Outcome<()> {
     Err(Failure::file("start", &tool, &error))
 }
 
-/// Whether installing is permitted.
+/// Returns whether installing is permitted.
 pub fn may_install() -> bool {
     !is_forbidden(std::env::var_os(FORBIDDEN).as_deref())
 }

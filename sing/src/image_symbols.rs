@@ -1,19 +1,19 @@
-//! Which symbols and sections an image has, before it is packed.
+//! Checks the symbols and sections of an image before it is packed.
 //!
-//! An image is one unit of code that the compiler made of the entry crate and all that it uses, beside a few functions
-//! that come with the compiler. In that unit nothing can be defined twice, so a symbol of the runtime that is there once is
-//! the runtime's own. All others are functions of Rust crates, whose symbols are mangled: one with a plain name, a file of
-//! another compiler or a section of another name came in by a way that no rule of the builder has seen. Deliberately not
-//! here: what is in the image's bytes, which `image-check` judges.
+//! An image is one codegen unit of the entry crate and all its dependencies, beside a few functions that come with the
+//! compiler. A unit has no duplicate definitions, so a symbol of the runtime that occurs once is the runtime's own. All
+//! other symbols are mangled functions of Rust crates: an unmangled name, a file of another compiler or a section of
+//! another name came in by a way that the builder's rules missed. Deliberately not here: the image's bytes, which
+//! `image-check` checks.
 
 use elf::ElfBytes;
 use elf::abi::{SHN_UNDEF, STB_LOCAL, STT_FILE, STT_SECTION};
 use elf::endian::LittleEndian;
 
-/// What the entry crate defines (`sip::entry!`), and the linker.
+/// Symbols defined by the entry crate (`sip::entry!`), and by the linker.
 const OF_THE_RUNTIME: [&str; 9] =
     ["_start", "memcpy", "memmove", "memset", "memcmp", "bcmp", "rust_eh_personality", "_Unwind_Resume", "_DYNAMIC"];
-/// The sections that the link script names, and those for symbols.
+/// Sections of the link script, and those for symbols.
 const SECTIONS: [&str; 15] = [
     "",
     ".gnu.hash",
@@ -31,9 +31,9 @@ const SECTIONS: [&str; 15] = [
     ".strtab",
     ".shstrtab",
 ];
-/// The crate of functions that come with the compiler.
+/// Crate of functions that come with the compiler.
 const OF_THE_COMPILER: &str = "compiler_builtins";
-/// What the names of functions of Rust crates begin with.
+/// Prefixes of mangled Rust symbols.
 const MANGLED: [&str; 2] = ["_ZN", "_R"];
 
 /// A symbol of an image.
@@ -45,14 +45,14 @@ struct Symbol {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The name of a unit of code, which the local symbols after it belong to.
+    /// Name of a codegen unit, to which the local symbols after it belong.
     File,
     Local,
     Global,
     Undefined,
 }
 
-/// What is wrong with the symbols and sections of the image of a program.
+/// Returns the complaint about the symbols and sections of a program's image.
 pub fn complaint(image: &[u8], program: &str) -> Option<String> {
     let Ok(file) = ElfBytes::<LittleEndian>::minimal_parse(image) else {
         return Some("it is no ELF file".into());
@@ -91,13 +91,13 @@ fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Option<Vec<Symbol>> {
 
 fn symbol_complaint(symbols: &[Symbol], program: &str) -> Option<String> {
     let own = program.replace('-', "_");
-    // Linkers begin with what is of no unit.
+    // Symbols before the first unit are the linker's.
     let mut unit = own.as_str();
     let mut defined = Vec::new();
     for Symbol { name, kind } in symbols {
         let is_of_runtime = OF_THE_RUNTIME.contains(&name.as_str());
         match kind {
-            // The linker's own symbols follow one without a name.
+            // The linker's own symbols follow a file symbol without a name.
             Kind::File if name.is_empty() => unit = &own,
             Kind::File => {
                 unit = name.split('.').next().unwrap_or_default();

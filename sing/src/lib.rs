@@ -1,10 +1,9 @@
-//! The host tool: it builds SIP crates into sealed, signed packages, puts systems together, and runs, checks and draws
-//! them.
+//! The host tool: builds SIP crates into sealed, signed packages, assembles systems, and runs, checks and draws them.
 //!
-//! [`command_line`] says what it can be asked; each command is a module. Everything it makes lies in
-//! the folder `sing` inside cargo's output folder. Neighbours: `manifest` and `lang` read and check
-//! what people write, `package-build` and `package-check` make and check what the kernel loads; `xtask` tests and
-//! measures the system with it.
+//! [`command_line`] defines its command line; each command is a module. All output is in the folder `sing` inside
+//! cargo's output folder. Neighbours: `manifest` and `lang` read and check sources, `package-build` and `package-check`
+//! create and check the kernel's input; `xtask` tests and measures the system with it.
+//!
 //! Deliberately not here: any knowledge of how the kernel runs a program.
 #![forbid(unsafe_code)]
 
@@ -69,11 +68,10 @@ use command_line::{Command, CommandLine};
 use failure::Outcome;
 use repository::Repository;
 
-/// The exit status of a program that SIGPIPE ended, as shells show it.
+/// Exit status of a program killed by SIGPIPE, as reported by shells.
 const READER_IS_GONE: i32 = 141;
 
-/// The whole tool: parses the words of the command line, does what they ask, and turns a failure into a sentence and an
-/// exit status.
+/// The whole tool: parses and executes a command line, and turns a failure into a message and an exit status.
 pub fn main(words: Vec<OsString>) -> ExitCode {
     match compiler::run_as_rustc() {
         Some(outcome) => exit_code(outcome),
@@ -81,8 +79,8 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Parses the words of a command line and does what they ask, for this tool or another that has its commands; turns a
-/// failure into a sentence and an exit status.
+/// Parses and executes a command line, of this tool or another with its commands; turns a failure into a message and an
+/// exit status.
 pub fn carry_out<C: Parser>(words: &[OsString], execute: impl FnOnce(C) -> Outcome<u8>) -> ExitCode {
     end_with_the_reader();
     match C::try_parse_from(words) {
@@ -114,7 +112,7 @@ fn end_with_the_reader() {
     }));
 }
 
-/// Does what the command line asks, which was parsed from `words`, and returns the exit status.
+/// Executes the command line, which was parsed from `words`, and returns the exit status.
 fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
     if command_line.no_install {
         host_tools::forbid_installing()?;

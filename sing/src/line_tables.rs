@@ -1,6 +1,6 @@
 //! Images with line tables, for the debugger and for counting lines.
 //!
-//! They have the same code as the images that run, in an output folder of their own, and are never loaded.
+//! They have the same code as the running images, in their own output folder, and are never loaded.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use crate::programs::Program;
 use crate::repository::Repository;
 use crate::stubs::EntryStubs;
 
-/// Settings of the release profile that differ from those of the images that run.
+/// Settings of the release profile that differ from those of the running images.
 const SETTINGS: [&str; 2] = ["debug=\"line-tables-only\"", "strip=\"none\""];
 const FOLDER: &str = "base";
 
-/// Builds the images of these programs with line tables; where each lies, by the program's name. The builder's lock is
-/// held by the caller.
+/// Builds the images of these programs with line tables; returns their paths by program name. The caller holds the
+/// builder's lock.
 ///
 /// # Errors
 /// A program is refused or does not build.
@@ -32,7 +32,7 @@ pub fn images(
     cargo::build(command(stubs, selected, &judged, &repository.output(FOLDER)), "programs", 0)
 }
 
-/// The command that builds the images, but for line tables and another output folder.
+/// Returns the command that builds the images, with line tables and another output folder.
 fn command(stubs: &EntryStubs, selected: &[&Program], judged: &Path, target: &Path) -> Command {
     let usual = stubs.build_command(selected.iter().copied(), judged);
     let mut command = Command::new(usual.get_program());

@@ -1,6 +1,6 @@
-//! `sing measure`: what a system that was started from here says that it is measured as.
+//! `sing measure`: expected measurement of a system started from here.
 //!
-//! Deliberately not here: the measuring of a system that runs; its kernel does that.
+//! Deliberately not here: measuring a running system, which its kernel does.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::keys::hexadecimal;
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
 
-/// Prints the measurements of a kernel and of a system, built if need be.
+/// Prints the measurements of a kernel and of a system, built if necessary.
 ///
 /// # Errors
 /// They do not build or cannot be read.
@@ -46,7 +46,7 @@ pub fn print(repository: &Repository, arguments: &MeasureArguments) -> Outcome<u
     Ok(0)
 }
 
-/// The segments that are loaded and never written, one after the other.
+/// Measures the loaded read-only segments, concatenated.
 fn of_bare_kernel(bytes: &[u8]) -> Option<Digest> {
     let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).ok()?;
     let constant = file.segments()?.iter().filter(|segment| segment.p_type == PT_LOAD && segment.p_flags & PF_W == 0);

@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// Whether it has a contract of its own, and a command that uses it.
+    /// Returns whether it has its own contract, and a command that uses it.
     fn has_contract(self) -> bool {
         matches!(self, Kind::Service | Kind::Driver)
     }
@@ -116,7 +116,7 @@ impl Kind {
     }
 }
 
-/// Where a new program is created.
+/// Location of a new program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Among the system's own programs.
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// Whether a library forbids what no SIP may contain.
+    /// Returns whether a library forbids what no SIP may contain.
     fn attributes_of(text: &str, path: &Path) -> bool {
         let attributes = crate::attributes::inner_attributes(text);
         let is_library = path.ends_with("lib.rs");

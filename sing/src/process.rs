@@ -1,4 +1,4 @@
-//! Runs a process to its end and takes what it prints: a machine, a suite of tests, something that is measured.
+//! Runs a process to completion and captures its output: a machine, a test suite, a benchmark.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -8,39 +8,39 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
 
-/// What a machine printed, and what was wrong with its end.
+/// Output of a machine, and the error at its end.
 pub struct MachineOutput {
-    /// Its standard output and debug output.
+    /// Standard output and debug output.
     pub text: String,
-    /// None when it ended with status 0 in time.
+    /// `None` if it ended with status 0 in time.
     pub problem: Option<String>,
 }
 
-/// Runs a machine, or whatever else is measured or tested, to its end, or ends it when it takes longer than `limit`.
+/// Runs a machine, or another process to measure or test, to completion, or kills it after `limit`.
 ///
 /// # Errors
 /// It cannot be started.
 pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutput> {
     let program = PathBuf::from(command.get_program());
     let cannot_start = |error: std::io::Error| Failure::file("start", &program, &error);
-    // The debug output, on which a suite without a console prints, and standard output are one stream.
+    // Debug output, to which a suite without a console prints, and standard output are one stream.
     let (output, input) = std::io::pipe().map_err(cannot_start)?;
     let errors = input.try_clone().map_err(cannot_start)?;
     let mut child = command.stdin(Stdio::null()).stdout(input).stderr(errors).spawn().map_err(cannot_start)?;
-    // The command holds the writing ends too; with them the stream would never end.
+    // The command holds the write ends too, which would keep the stream open.
     drop(command);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut output = output;
-        // What was read before a failure still counts.
+        // Output read before a failure still counts.
         let _ = output.read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     });
     let bytes = match receiver.recv_timeout(limit) {
         Ok(bytes) => bytes,
         Err(_) => {
-            // It may have ended by itself in the meantime.
+            // It may have exited meanwhile.
             let _ = child.kill();
             let _ = child.wait();
             let text = receiver.recv().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();

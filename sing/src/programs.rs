@@ -1,8 +1,8 @@
 //! Finds the programs of the repository: folders with a `manifest.toml`, each with a SIP crate, a module of one or a
 //! script.
 //!
-//! Key type: [`Program`]. Neighbours: `builder` makes images of them, `check` reads their manifests. Deliberately not
-//! here: the manifest format, which is the crate `manifest`'s. Only what is needed to find a program is read here, so
+//! Key type: [`Program`]. Neighbours: `builder` builds their images, `check` reads their manifests. Deliberately not
+//! here: the manifest format, which is the crate `manifest`'s. Only the keys that locate a program are read here, so
 //! that an error in one program does not hide the others.
 
 use std::collections::BTreeMap;
@@ -23,9 +23,9 @@ pub struct Program {
     pub folder: PathBuf,
     /// Category in its manifest, such as `console` or `test`.
     pub category: String,
-    /// The code that it runs.
+    /// Its code.
     pub body: Body,
-    /// Whether it declares unsafe code, to attack the system with.
+    /// Whether it declares unsafe code, to attack the system.
     pub unsafe_for_tests: bool,
 }
 

@@ -13,7 +13,7 @@ const QUIET_IN_A_LOG: Duration = Duration::from_secs(5);
 const BAR_CELLS: usize = 24;
 /// Redraw interval while nothing finishes.
 pub const TICK: Duration = Duration::from_millis(200);
-/// Bytes that are shown as one.
+/// Unit of the progress of a copy, in bytes.
 const MEBIBYTE: u64 = 1 << 20;
 
 /// The work in progress in this process.
@@ -25,14 +25,14 @@ pub struct Progress(());
 /// The line shared by all concurrent progress.
 struct Line {
     what: String,
-    /// The sentence where no bar can be drawn.
+    /// Message used without a bar.
     sentence: String,
     /// Number of `Progress` values sharing it.
     parts: usize,
     expected: usize,
     done: BTreeSet<String>,
     copied: usize,
-    /// The part that finished last.
+    /// Last finished part.
     latest: String,
     started: Instant,
     on_terminal: bool,

@@ -1,8 +1,7 @@
 //! Checks a system's promises (`[[deny]]`) before anything is built.
 //!
-//! Manifests say all that this takes, so that a system that breaks a promise costs nobody a build. The rules are those of
-//! the crate `install`, by which changes of the built image are judged too. Deliberately not here: what else
-//! `sing verify` asks of a system.
+//! The check needs only manifests, so a violation is found without a build. The rules are those of the crate `install`,
+//! which also check changes of the built image. Deliberately not here: the other checks of `sing verify`.
 
 use install::{Finding, Installed, Line, Program};
 use manifest_model::{PublicKey, SystemManifest};
@@ -10,26 +9,26 @@ use manifest_model::{PublicKey, SystemManifest};
 use crate::failure::{Failure, Outcome};
 use crate::systems::Catalogue;
 
-/// The system with the manifests of its programs, as if it were built and this key had signed them.
+/// Returns the system with the manifests of its programs, as if built and signed with this key.
 ///
 /// # Errors
-/// A program's manifest is broken.
+/// A program's manifest is invalid.
 pub fn as_built(catalogue: &Catalogue, system: SystemManifest, key: PublicKey) -> Outcome<Installed> {
     let program = |name: &&str| Ok(Program { manifest: catalogue.manifest(name)?.clone(), key });
     let programs = system.programs().iter().map(program).collect::<Outcome<_>>()?;
     Ok(Installed { system, programs })
 }
 
-/// Refuses a system that does not keep what it promises. Without a primary instance it is no system to be run but what
-/// others are based on, and those are judged.
+/// Refuses a system that violates its promises. A system without a primary instance cannot run and is only a base; the
+/// derived systems are checked.
 ///
 /// # Errors
-/// It breaks a promise, one of them cannot be read, or a program's manifest is broken.
+/// It violates a promise, a promise cannot be read, or a program's manifest is invalid.
 pub fn hold(catalogue: &Catalogue, system: &SystemManifest) -> Outcome<()> {
     if system.denies.is_empty() || system.primary.is_none() {
         return Ok(());
     }
-    // Who signed a program says nothing of what it reaches.
+    // Signers do not affect reach.
     let findings = install::promises(&as_built(catalogue, system.clone(), PublicKey::NONE)?);
     if findings.is_empty() {
         return Ok(());
@@ -58,7 +57,8 @@ mod tests {
 
     const PROMISE: &str = "[[deny]]\nwho = \"..fetch.singularity\"\nreach = \"/service/tcp\"\n";
 
-    /// A system manifest among copies of those of the repository, based on `hosted` and with a promise that this breaks.
+    /// A system manifest among copies of those of the repository, based on `hosted` and with a promise that this
+    /// breaks.
     fn mine(repository: &Repository, folder: &Path) -> PathBuf {
         for name in repository.system_names() {
             let file = repository.system_manifest(name.as_ref()).expect("there is one");
@@ -131,7 +131,7 @@ mod tests {
         let mine = mine(&repository, folder.path());
         let mut system = catalogue.system(&repository, &mine).expect("it is right");
         assert!(hold(&catalogue, &system).is_err());
-        // Nothing of it is run by itself.
+        // Without a primary instance it is only a base.
         system.primary = None;
         assert_eq!(hold(&catalogue, &system), Ok(()));
     }

@@ -1,8 +1,8 @@
 //! The files that rustc read for a crate: its dep-info files, and records with a digest of each file at that time.
 //!
-//! Cargo decides by modification time whether to recompile a crate. A file replaced by another with the same time
-//! would be checked but not compiled, so the builder compares digests. Key types: [`DepInfo`], [`Record`].
-//! Deliberately not here: what the files may contain (`compiled_sources`).
+//! Cargo decides by modification time whether to recompile a crate. A file replaced by another with the same time would
+//! be checked but not compiled, so the builder compares digests. Key types: [`DepInfo`], [`Record`]. Deliberately not
+//! here: rules for the files' content (`compiled_sources`).
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -57,7 +57,7 @@ impl DepInfo {
 pub struct Record(String);
 
 impl Record {
-    /// Makes a record of the files' present content.
+    /// Records the files' current content.
     ///
     /// # Errors
     /// One of them cannot be read.
@@ -70,7 +70,7 @@ impl Record {
         Ok(Record(text))
     }
 
-    /// Whether this equals the record kept when the crate was compiled.
+    /// Returns whether this equals the record kept when the crate was compiled.
     pub fn is_kept(&self, dep_info: &Path) -> bool {
         std::fs::read_to_string(place(dep_info)).is_ok_and(|kept| kept == self.0)
     }

@@ -91,7 +91,7 @@ impl Repository {
         &self.base
     }
 
-    /// Whether this is a workspace separate from those sources.
+    /// Returns whether this is a workspace separate from those sources.
     pub fn is_own(&self) -> bool {
         self.root != self.base
     }
@@ -240,7 +240,7 @@ mod tests {
             .map(|name| {
                 let path = folder.path().join(name).join("hosted.toml");
                 write_whole(&path, b"").expect("a file");
-                // However the path is spelt.
+                // Whatever the spelling of the path.
                 let again = folder.path().join(name).join("..").join(name).join("hosted.toml");
                 assert_eq!(repository.system_outputs(&path), repository.system_outputs(&again));
                 repository.system_outputs(&path)

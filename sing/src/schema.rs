@@ -1,6 +1,6 @@
-//! `sing schema`: what editors need to know of manifests.
+//! `sing schema`: schemas of manifests for editors.
 //!
-//! Deliberately not here: the schemas, which the crate `manifest` makes of what its reader knows.
+//! Deliberately not here: the schemas, which the crate `manifest` generates from the reader's tables.
 
 use crate::command_line::{SchemaArguments, SchemaSubject};
 use crate::contract_view::{Content, write_or_print};

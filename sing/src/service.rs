@@ -1,8 +1,8 @@
 //! `sing run` without a terminal: the system runs as a service of the host.
 //!
-//! It serves until it is asked to end, so its shell is left out; its log lines carry timestamps, and the supervisor
-//! of this process is notified when it serves. Neighbours: `run`, which starts it; `bare::guest`, which carries one
-//! in QEMU. Deliberately not here: the format of log lines, which is crate `host-service`'s.
+//! It runs until it is told to stop, so it has no shell; its log lines carry timestamps, and the supervisor of this
+//! process is notified when it is ready. Neighbours: `run`, which starts it; `bare::guest`, which runs one in QEMU.
+//! Deliberately not here: the format of log lines, which is crate `host-service`'s.
 
 use std::io::{Read, Write, stdin};
 use std::net::{SocketAddr, TcpStream};
@@ -120,7 +120,7 @@ pub fn of(arguments: &RunArguments, image: &Path, site: Option<&Site>) -> Outcom
     }))
 }
 
-/// Whether the site's status page reports the system as healthy.
+/// Returns whether the site's status page reports the system as healthy.
 fn is_well(place: SocketAddr) -> bool {
     let ask = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&place, ANSWER)?;
@@ -148,7 +148,7 @@ fn format(form: LogForm) -> Format {
     }
 }
 
-/// What determines the end of a system.
+/// Conditions that end a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Primary {
     /// A program that reads from the console.
@@ -182,8 +182,8 @@ fn kind(manifest: Manifest) -> Primary {
     }
 }
 
-/// Whether standard input can deliver anything: it is neither `/dev/null`, which also stands for a closed one, nor a
-/// pipe or socket at end of file.
+/// Returns whether standard input can deliver anything: it is neither `/dev/null`, which also stands for a closed one,
+/// nor a pipe or socket at end of file.
 fn has_input() -> bool {
     let input = stdin();
     let Ok(status) = fstat(&input) else { return false };

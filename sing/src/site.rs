@@ -1,8 +1,8 @@
-//! `sing run --web`: turns the content to serve into a machine's disks, and determines where the machine is reached.
+//! `sing run --web`: turns the content to serve into a machine's disks, and determines the machine's address.
 //!
 //! A folder is served live; for a user's own system, which does not expect a folder, it becomes an image
-//! (`site::image`). An image is used as it is, once it is known to be mountable (`site::volume`). The access log has
-//! a disk of its own. Deliberately not here: starting the machine (`run`).
+//! (`site::image`). An image is used as it is, once it is known to be mountable (`site::volume`). The access log has a
+//! disk of its own. Deliberately not here: starting the machine (`run`).
 
 mod access_log;
 mod applications;
@@ -26,7 +26,7 @@ use crate::tap;
 
 /// Default port.
 const PORT: u16 = 8080;
-/// Port of a machine with an address of its own.
+/// Port of a machine with its own address.
 pub const GUEST_PORT: u16 = 80;
 
 /// Name of the served folder inside the machine.
@@ -46,7 +46,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Where this host reaches the site, if known.
+    /// Returns the address of the site for this host, if known.
     pub fn reached_at(&self) -> Option<SocketAddr> {
         let Some((address, port)) = self.place else { return self.machine };
         let local = match address {
@@ -73,7 +73,7 @@ impl Site {
 pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) -> Outcome<Site> {
     let port = arguments.port.unwrap_or(PORT);
     let is_hosted = matches!(arguments.machine, None | Some(MachineName::Hosted));
-    // Over TAP a machine has an address of its own, and no host port is used.
+    // Over TAP a machine has its own address, and no host port is used.
     let place = arguments.tap.is_none().then(|| (host_address(arguments), port));
     if let Some((address, port)) = place {
         check_port(address, port)?;
@@ -88,7 +88,7 @@ pub fn prepare(repository: &Repository, given: &Path, arguments: &RunArguments) 
         (false, Some(_)) => ("web-bare", GUEST_PORT),
         (false, None) => ("web-bare", own_port),
     };
-    // A user's own system decides for itself what it serves.
+    // A user's own system determines itself what it serves.
     let live = live_folder(given).filter(|_| arguments.system.is_none());
     let root = if live.is_some() { format!("/fs/{FOLDER}") } else { "/fs/disk0".into() };
     let address = place.map(|(address, _)| address);

@@ -3,7 +3,7 @@
 //! Trust is by location: the few crates that may contain unsafe code or run during the build are those in the folders
 //! of [`TRUSTED`], whatever names others use. Neighbours: `dependencies` has the rules for external crates,
 //! `source_words` those for single files, `compiled_sources` checks after the build that no other files were read.
-//! Deliberately not here: what a file may contain.
+//! Deliberately not here: rules for a file's content.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -110,7 +110,7 @@ fn library_complaint(package: &Package, repository: &Repository, code: Code) -> 
     source_complaint(package, &library.src_path, repository)
 }
 
-/// Whether generated code uses this name for a crate other than the package.
+/// Returns whether generated code uses this name for a crate other than the package.
 fn is_reserved(name: &str, package: &Package, repository: &Repository) -> bool {
     let folders = TRUSTED.iter().map(|trusted| (trusted.folder, trusted.name)).chain(CALLED_BY_NAME);
     OF_THE_COMPILER.contains(&name)
@@ -152,7 +152,7 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
     files.iter().find_map(|file| file_complaint(file, repository))
 }
 
-/// Whether a file exists below the folder, and not behind a symbolic link.
+/// Returns whether a file exists below the folder, and not behind a symbolic link.
 pub fn lies_in(file: &Path, folder: &Path) -> bool {
     place_in(file, folder).is_some()
 }
@@ -180,7 +180,7 @@ pub fn file_complaint(file: &Path, repository: &Repository) -> Option<String> {
     }
 }
 
-/// Whether a path is a regular file, not a link, a device or a pipe.
+/// Returns whether a path is a regular file, not a link, a device or a pipe.
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
 }

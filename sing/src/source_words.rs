@@ -7,7 +7,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Words that no image crate needs, and what each would do.
+/// Words that no image crate needs, with their effect.
 const WORDS: [(&str, &str); 16] = [
     ("unsafe", "turns the compiler's checks off"),
     ("asm", ASSEMBLY),
@@ -34,7 +34,7 @@ const RUNTIME: &str = "is the runtime's to say";
 /// without `unsafe`, and an included file is checked itself.
 const IN_PROSE: [&str; 2] = ["naked", "include"];
 
-/// Words refused only in attributes, with what follows them there.
+/// Words refused only in attributes, with the next token.
 const IN_ATTRIBUTES: [(&str, Option<Next>, &str); 12] = [
     ("path", Some(Next::Equals), "takes a module from another place"),
     ("crate", Some(Next::Equals), "has a derive implement another trait than the audited one"),
@@ -129,7 +129,7 @@ fn first_refused(tokens: TokenStream, place: Place) -> Option<Complaint> {
     })
 }
 
-/// Returns why a word is refused, given the tokens after it.
+/// Returns the reason for refusing a word, given the tokens after it.
 fn refused_word(word: &str, after: &[TokenTree], place: Place) -> Option<&'static str> {
     if let Some((_, why)) = WORDS.iter().find(|(refused, _)| *refused == word) {
         return Some(why);
@@ -156,8 +156,8 @@ fn refused_word(word: &str, after: &[TokenTree], place: Place) -> Option<&'stati
     }
 }
 
-/// Whether this is `extern crate NAME;`, or a function or its type with another calling convention. Without `as`: the
-/// output of audited macros names crates by their own names.
+/// Returns whether this is `extern crate NAME;`, or a function or its type with another calling convention. Without
+/// `as`: the output of audited macros names crates by their own names.
 fn is_plain_extern(after: &[TokenTree]) -> bool {
     match after {
         [TokenTree::Ident(word), TokenTree::Ident(name), end, ..] if word == "crate" => {
@@ -175,7 +175,7 @@ fn is_call_with_one_text(after: &[TokenTree]) -> bool {
     is_punctuation(Some(bang), '!') && matches!(arguments.as_slice(), [TokenTree::Literal(_)])
 }
 
-/// Whether a group after these tokens is an attribute's.
+/// Returns whether a group after these tokens is an attribute's.
 fn is_attribute(before: &[TokenTree], delimiter: Delimiter) -> bool {
     let before = match before {
         [rest @ .., last] if is_punctuation(Some(last), '!') => rest,

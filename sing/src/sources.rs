@@ -1,8 +1,8 @@
-//! The sources of the system that an installed tool brings along: unpacked once for each version into the user's own data.
+//! Sources of the system bundled with an installed tool: unpacked once for each version into the user's data folder.
 //!
-//! They lie in `$XDG_DATA_HOME/singularity` or `~/.local/share/singularity`, or where `SING_HOME` says, as `sources`; what
-//! is built from them lies beside, as `target`. A tool that was built in a clone for that clone has none with it.
-//! Deliberately not here: what is among them; `build.rs` knows that.
+//! They are in `$XDG_DATA_HOME/singularity`, `~/.local/share/singularity` or `SING_HOME`, as `sources`; build output is
+//! beside them, as `target`. A tool built in a clone for that clone has none. Deliberately not here: the selection of
+//! sources, which is in `build.rs`.
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
@@ -10,22 +10,22 @@ use std::path::{Component, Path, PathBuf};
 use crate::failure::{Failure, Outcome};
 use crate::repository::write_whole;
 
-/// What `build.rs` wrote.
+/// Archive written by `build.rs`.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sources"));
-/// Changes when that does.
+/// Changes with the archive.
 const EDITION: &str = env!("SING_SOURCES");
-/// Which edition is unpacked.
+/// File with the unpacked edition.
 const MARK: &str = "edition";
 
-/// Where an installed tool works when it is in no clone.
+/// Folders of an installed tool outside of any clone.
 pub struct Unpacked {
     /// The sources.
     pub sources: PathBuf,
-    /// What is built.
+    /// Build output.
     pub target: PathBuf,
 }
 
-/// The sources that came with this tool, unpacked now if they are not there; none if it has none.
+/// Returns the bundled sources, unpacked now if they are missing; `None` if the tool has none.
 ///
 /// # Errors
 /// They cannot be written.
@@ -47,7 +47,7 @@ fn home() -> Option<PathBuf> {
     variable("SING_HOME").or_else(|| data.map(|data| data.join("singularity")))
 }
 
-/// Puts the files of an archive into `home/sources`, whole or not at all, unless they are there.
+/// Unpacks an archive into `home/sources` atomically, unless it is present.
 fn unpack(home: &Path, archive: &[u8], edition: &str) -> Outcome<()> {
     let sources = home.join("sources");
     let is_there = || std::fs::read_to_string(sources.join(MARK)).is_ok_and(|kept| kept == edition);
@@ -62,7 +62,7 @@ fn unpack(home: &Path, archive: &[u8], edition: &str) -> Outcome<()> {
     let lock = home.join("lock");
     let file = File::create(&lock).map_err(failed("make", &lock))?;
     file.lock().map_err(failed("lock", &lock))?;
-    // Another tool may have done so in the meantime.
+    // Another process may have done so meanwhile.
     if is_there() {
         return Ok(());
     }
@@ -123,7 +123,7 @@ mod tests {
         let read = |path: &str| std::fs::read_to_string(home.path().join("sources").join(path)).ok();
         unpack(home.path(), &archive(&[("Cargo.toml", "one"), ("sip/src/lib.rs", "two")]), "1").expect("a disk");
         assert_eq!([read("Cargo.toml"), read("sip/src/lib.rs")], [Some("one".into()), Some("two".into())]);
-        // The same edition is left alone.
+        // The same edition is not replaced.
         unpack(home.path(), &archive(&[("Cargo.toml", "other")]), "1").expect("a disk");
         assert_eq!(read("Cargo.toml"), Some("one".into()));
         unpack(home.path(), &archive(&[("Cargo.toml", "other")]), "2").expect("a disk");

@@ -1,17 +1,17 @@
-//! What was probably meant by a name that is mistyped: of the tool's own words and of what a repository has.
+//! Suggestions for mistyped names: of the tool's own words and of items of a repository.
 //!
-//! Deliberately not here: how near two words are, which crate `diagnostics` decides.
+//! Deliberately not here: the similarity of two words, which crate `diagnostics` decides.
 
 use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// A remedy: the name that was probably meant, or else what may be done otherwise.
+/// Returns a remedy: the name that was probably meant, or else `otherwise`.
 pub fn meant<'w>(word: &str, known: impl IntoIterator<Item = &'w str>, otherwise: impl Into<String>) -> String {
     diagnostics::nearest(word, known).map_or_else(|| otherwise.into(), question)
 }
 
-/// The same where a part of a name is enough: its words are looked at, too.
+/// As [`meant`], also comparing the words of each name.
 pub fn part_meant<'w>(word: &str, known: impl IntoIterator<Item = &'w str>, otherwise: impl Into<String>) -> String {
     let parts = known.into_iter().flat_map(|name| name.split([' ', '_', '-', ':']).chain([name]));
     meant(word, parts, otherwise)
@@ -21,8 +21,8 @@ fn question(meant: &str) -> String {
     format!("did you mean `{meant}`?")
 }
 
-/// The parser's error about these words of a command line of `whole`, with what was probably meant: in our words, and also
-/// where the parser finds nothing near because a word is short.
+/// Adds suggestions to the parser's error about a command line of `whole`: in the tool's wording, and also for short
+/// words, where the parser has none.
 pub fn with_what_was_meant(mut error: Error, whole: &Command, words: impl IntoIterator<Item = String>) -> Error {
     let (wrong, suggested) = match error.kind() {
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
@@ -47,7 +47,7 @@ pub fn with_what_was_meant(mut error: Error, whole: &Command, words: impl IntoIt
     error
 }
 
-/// The names of commands or options that there are where the wrong word stands.
+/// Returns the commands or options that are valid at the position of the wrong word.
 fn names_at(kind: ErrorKind, wrong: &str, whole: &Command, words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut command = whole;
     for word in words.into_iter().skip(1).take_while(|word| word != wrong) {

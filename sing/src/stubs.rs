@@ -13,10 +13,10 @@ use crate::failure::{Failure, Outcome};
 use crate::programs::{Body, Program};
 use crate::repository::{Repository, write_if_changed};
 
-/// Compiler and linker flags of an image beside its link script: position-independent code, nothing of the host's C
-/// library, relative relocations only, no unwind tables, and no arguments pushed one by one: in a function that
-/// pushes, LLVM allocates the large arguments of other calls at the call sites without touching each page, so that
-/// safe code could write past its stack's guard page.
+/// Compiler and linker flags of an image beside its link script: position-independent code, without the host's C
+/// library, relative relocations only, no unwind tables, and no arguments pushed one by one: in a function that pushes,
+/// LLVM allocates the large arguments of other calls at the call sites without touching each page, so that safe code
+/// could write past its stack's guard page.
 const FLAGS: [&str; 16] = [
     "-Crelocation-model=pie",
     "-Cllvm-args=-no-x86-call-frame-opt",

@@ -1,7 +1,7 @@
-//! `sing systems`: which systems there are, where they lie, which is the default of what, and what is in them. With
-//! `--as-built` it takes back what was changed in one.
+//! `sing systems`: lists systems with their paths, defaults and contents. With `--as-built` it reverts the changes of
+//! one.
 //!
-//! Deliberately not here: what a system is; [`systems::described`] says so to every command.
+//! Deliberately not here: the description of a system; see [`systems::described`].
 
 use std::path::{Path, PathBuf};
 
@@ -27,22 +27,22 @@ pub struct SystemsArguments {
     pub json: bool,
 }
 
-/// A system as it is listed.
+/// A row of the list.
 struct Row {
     name: String,
     default: Option<&'static str>,
     manifest: PathBuf,
-    /// The image that is started, if it is built.
+    /// Image to start, if it is built.
     image: Option<PathBuf>,
     changes: Vec<String>,
-    /// Names and versions, or what is wrong with the system.
+    /// Names and versions, or the system's error.
     programs: Outcome<Vec<String>>,
 }
 
 /// `sing systems`.
 ///
 /// # Errors
-/// There is no such system, or its changes cannot be read or taken back.
+/// There is no such system, or its changes cannot be read or reverted.
 pub fn list(repository: &Repository, arguments: &SystemsArguments) -> Outcome<u8> {
     let Some(given) = &arguments.system else {
         let catalogue = Catalogue::read(repository)?;
@@ -74,7 +74,7 @@ pub fn list(repository: &Repository, arguments: &SystemsArguments) -> Outcome<u8
     Ok(0)
 }
 
-/// The manifests of all systems: those of the repository, and others that something was changed in.
+/// Manifests of all systems: those of the repository, and other systems with changes.
 fn manifests(repository: &Repository) -> Vec<PathBuf> {
     let named = repository.system_names().into_iter().filter_map(|name| repository.system_manifest(name.as_ref()).ok());
     let mut all: Vec<PathBuf> = named.collect();
@@ -123,7 +123,7 @@ fn table(repository: &Repository, rows: &[Row]) -> String {
 }
 
 impl Row {
-    /// All of one system.
+    /// Formats the details of one system.
     fn whole(&self, repository: &Repository) -> String {
         let default = self.default.map_or(String::new(), |of| format!(", the default {of}"));
         let image = match &self.image {

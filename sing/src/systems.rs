@@ -25,12 +25,12 @@ use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
 use crate::{keys, promises, terminal};
 
-/// Default systems, each with what it is the default for.
+/// Default systems, each with its purpose.
 pub const DEFAULTS: [(&str, &str); 3] =
     [(HOSTED, "of the hosted machine"), (HOSTED_TAP, "of it with --tap"), (BARE, "of bare machines")];
 /// Default system of the hosted machine.
 pub const HOSTED: &str = "hosted";
-/// Default of the hosted machine with a network stack of its own.
+/// Default of the hosted machine with its own network stack.
 pub const HOSTED_TAP: &str = "hosted-tap";
 /// Default system of bare machines.
 pub const BARE: &str = "bare";
@@ -234,12 +234,12 @@ pub struct Ready {
     pub machine: PathBuf,
 }
 
-/// Whether a system was given as an image rather than by its manifest.
+/// Returns whether a system was given as an image rather than by its manifest.
 pub fn is_image(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "system")
 }
 
-/// Returns the system at `path` as every command means it: built as by [`prepare`], with later changes applied.
+/// Returns the system at `path` as used by every command: built as by [`prepare`], with later changes applied.
 ///
 /// # Errors
 /// As for [`prepare`], or a change no longer fits.

@@ -1,7 +1,7 @@
 //! `sing run --tap`: the address of a machine that is connected to a TAP interface of the host.
 //!
-//! A network that consists of a TAP interface has nobody who gives addresses, so the machine gets one unless a person
-//! says otherwise. Deliberately not here: opening the interface; the machine does that.
+//! A TAP network has no DHCP server, so the machine gets a static address unless the user sets one. Deliberately not
+//! here: opening the interface; the machine does that.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -11,25 +11,25 @@ use crate::failure::{Failure, Outcome};
 
 /// The machine's default address.
 pub const MACHINE: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
-/// The bits that it has in common with the host's.
+/// Prefix length of the subnet.
 const PREFIX_BITS: u8 = 24;
-/// The host's end; the hosted machine gives it this where it makes the interface.
+/// Address of the host's end; the hosted machine configures it when it creates the interface.
 const GATEWAY: &str = "192.168.77.1";
-/// At the end of an interface's name: the host does nothing to packets.
+/// Suffix of an interface's name: the host leaves packets unchanged.
 const PLAIN: &str = ":plain";
 
-/// The host's name of the interface.
+/// Returns the host's name of the interface.
 pub fn interface(given: &str) -> &str {
     given.strip_suffix(PLAIN).unwrap_or(given)
 }
 
-/// The host's name of an interface that must be there: a bare machine's would be made without an address.
+/// Returns the name of an existing interface of the host: one created for a bare machine would have no address.
 ///
 /// # Errors
 /// The host has no such interface.
 pub fn existing(given: &str) -> Outcome<&str> {
     let name = interface(given);
-    // A path of this folder's is no name of an interface.
+    // A path into this folder is not an interface name.
     if !name.contains('/') && Path::new("/sys/class/net").join(name).join("tun_flags").exists() {
         return Ok(name);
     }
@@ -41,7 +41,7 @@ pub fn existing(given: &str) -> Outcome<&str> {
     ))
 }
 
-/// Adds the address to the parameters, unless they tell of one. A system of a person's own is given nothing.
+/// Adds the address to the parameters, unless they set one. A user's own system gets none.
 pub fn with_address(arguments: &RunArguments) -> RunArguments {
     let mut arguments = arguments.clone();
     let is_given = value(&arguments, "address").is_some() || value(&arguments, "dhcp") == Some("true");
@@ -56,12 +56,12 @@ pub fn with_address(arguments: &RunArguments) -> RunArguments {
     arguments
 }
 
-/// The parameters of a machine with that address.
+/// Parameters of a machine with that address.
 pub fn parameters() -> [String; 3] {
     [format!("address={MACHINE}/{PREFIX_BITS}"), format!("gateway={GATEWAY}"), "dhcp=false".to_string()]
 }
 
-/// The machine's address, if it is known before the machine starts.
+/// Returns the machine's address, if it is known before the start.
 pub fn address(arguments: &RunArguments) -> Option<&str> {
     let given = value(arguments, "address")?;
     Some(given.split_once('/').map_or(given, |(address, _)| address))

@@ -50,7 +50,7 @@ impl<'a> Selection<'a> {
         Ok(Selection { tier, name, long: arguments.long })
     }
 
-    /// Whether the tier is selected.
+    /// Returns whether the tier is selected.
     pub fn includes(&self, tier: &str) -> bool {
         self.tier.is_none_or(|selected| selected == tier)
     }

@@ -17,7 +17,7 @@ pub struct Counts {
     pub failed: u64,
     /// Skipped tests.
     pub skipped: u64,
-    /// How many of these are groups with unknown contents rather than single tests.
+    /// Number of these that are groups with unknown contents rather than single tests.
     pub groups: u64,
     /// The failed tests; failures without a known name are only counted.
     pub failures: Vec<FailedTest>,
@@ -41,7 +41,7 @@ impl Counts {
         }
     }
 
-    /// Whether no test was found.
+    /// Returns whether no test was found.
     pub fn is_of_no_test(&self) -> bool {
         self.passed + self.failed + self.skipped == self.groups
     }
@@ -131,7 +131,7 @@ impl CargoTestReader {
         }
     }
 
-    /// Whether a suite has begun, which means that all are built.
+    /// Returns whether a suite has begun, which means that all are built.
     pub fn has_begun(&self) -> bool {
         self.has_begun
     }

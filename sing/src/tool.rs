@@ -1,6 +1,6 @@
-//! The program `sing` as this one starts it: to stand for rustc, to keep QEMU, to run a system beside.
+//! The program `sing` as started by this one: as a wrapper of rustc, as QEMU's parent, or to run a system concurrently.
 //!
-//! Another program that uses this library sets it once, so that whatever is built is built by the same tool.
+//! Another program that uses this library sets it once, so that all builds use the same tool.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,16 +8,16 @@ use std::sync::OnceLock;
 
 static TOOL: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets which program it is, where this one is another; only the first call counts.
+/// Sets the tool if it is another program; only the first call counts.
 pub fn set(tool: PathBuf) {
-    // A second call changes nothing.
+    // A second call is ignored.
     let _ = TOOL.set(tool);
 }
 
-/// Where it lies: this program, unless another was set.
+/// Path of the tool: this program, unless another was set.
 ///
 /// # Errors
-/// The host does not tell.
+/// The host does not provide it.
 pub fn path() -> io::Result<PathBuf> {
     TOOL.get().map_or_else(std::env::current_exe, |tool| Ok(tool.clone()))
 }

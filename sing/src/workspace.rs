@@ -1,8 +1,8 @@
-//! A workspace of one's own, outside the system's sources: programs in `programs/`, systems in `systems/`, and a Cargo.toml
-//! that refers to the crates of the tool's version.
+//! A user's own workspace, outside the system's sources: programs in `programs/`, systems in `systems/`, and a
+//! Cargo.toml that refers to the crates of the tool's version.
 //!
-//! `sing new` begins one where there is none. Deliberately not here: what lies in it; `new` makes programs, and
-//! `programs` and `repository` find them.
+//! `sing new` creates one if there is none. Deliberately not here: its contents; `new` creates programs, and `programs`
+//! and `repository` find them.
 
 use std::path::Path;
 
@@ -11,9 +11,9 @@ use crate::repository::{read_text, write_whole};
 
 /// The folder of programs.
 pub const PROGRAMS: &str = "programs";
-/// The head of the table by which a workspace is known.
+/// Header of the table that identifies a workspace.
 const TABLE: &str = "[workspace.metadata.singularity]";
-/// What the line with the folder of the sources begins with.
+/// Start of the line with the folder of the sources.
 const KEY: &str = "sources = ";
 /// Crates that programs use, by name and folder.
 const CRATES: [(&str, &str); 12] = [
@@ -31,12 +31,12 @@ const CRATES: [(&str, &str); 12] = [
     ("web-application", "userland/web-application"),
 ];
 
-/// Whether the folder is the root of one.
+/// Returns whether the folder is the root of a workspace.
 pub fn is_one(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("Cargo.toml")).is_ok_and(|text| text.lines().any(|line| line == TABLE))
 }
 
-/// The files of a new one: path and text.
+/// Returns the files of a new workspace: path and text.
 pub fn files(base: &Path, lock: String) -> Vec<(&'static str, String)> {
     let dependencies: String =
         CRATES.iter().map(|(name, folder)| format!("{name} = {{ path = {} }}\n", quoted(&base.join(folder)))).collect();
@@ -45,8 +45,8 @@ pub fn files(base: &Path, lock: String) -> Vec<(&'static str, String)> {
     vec![("Cargo.toml", manifest), ("Cargo.lock", lock), (".gitignore", "/target\n".into())]
 }
 
-/// Lets the workspace refer to the sources in `base`, which may lie elsewhere than when it was made: on another machine,
-/// or with another version of the tool.
+/// Lets the workspace refer to the sources in `base`, which may lie elsewhere than when it was made: on another
+/// machine, or with another version of the tool.
 ///
 /// # Errors
 /// Its Cargo.toml cannot be read or written.
@@ -58,7 +58,7 @@ pub fn refer_to(root: &Path, base: &Path) -> Outcome<()> {
     write_whole(&path, changed.as_bytes())
 }
 
-/// The text with the folder of the sources replaced wherever it stands; none where it is right.
+/// Returns the text with all paths to the sources replaced; `None` if they are correct.
 fn referring_to(text: &str, base: &Path) -> Option<String> {
     let (_, table) = text.split_once(TABLE)?;
     let old = table.lines().find_map(|line| line.strip_prefix(KEY))?.trim().trim_matches('"');
@@ -67,7 +67,7 @@ fn referring_to(text: &str, base: &Path) -> Option<String> {
     (old != new).then(|| text.replace(&format!("\"{old}"), &format!("\"{new}")))
 }
 
-/// A path as a string of TOML, which escapes like one of JSON.
+/// Quotes a path as a TOML string, with the escapes of JSON.
 fn quoted(path: &Path) -> String {
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }

@@ -1,7 +1,7 @@
-//! The commands for those who work on the system itself: `bench`, `base`, and `test` in a clone. They are in a program of
-//! their own, the crate `xtask`, which is built when it is first asked for.
+//! Commands for developers of the system itself: `bench`, `base`, and `test` in a clone. They are in a separate
+//! program, the crate `xtask`, which is built on first use.
 //!
-//! Deliberately not here: what they are; `xtask` says so, and has their help.
+//! Deliberately not here: the commands and their help, which are in `xtask`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::tool;
 
-/// Becomes `xtask`, built anew if need be, with these words of the command line.
+/// Execs `xtask`, rebuilt if necessary, with these arguments.
 ///
 /// # Errors
 /// It does not build or cannot be started.

@@ -2,7 +2,7 @@
 //!
 //! A crate belongs to it if it is compiled into a machine (kernel, HAL, boot), if it is compiled into an image and may
 //! hold unsafe code, or if it runs while an image is built. Crates of an image that forbid unsafe code are what the
-//! isolation contains, so they are not listed. Counts are of whole crates; `--compiled` counts what is in the files
+//! isolation contains, so they are not listed. Counts are of whole crates; `--compiled` counts the code in the files
 //! that run. Deliberately not here: why a crate is trusted; see the audited list.
 
 mod line_table;

@@ -40,7 +40,7 @@ const TARGETS: [Target; 15] = [
     Target { max_bytes: 4096, ..target("package", "lib/install/tests/fuzzed/inputs/package") },
     target("principal", "lib/principal/tests/fuzzed/inputs"),
     Target { max_bytes: 2048, ..target("system_image", "lib/install/tests/fuzzed/inputs/system_image") },
-    // What a device may still write to is never freed, as long as the process lives.
+    // Memory still accessible to a device is never freed during the life of the process.
     Target { max_runs: Some(50_000), ..target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs") },
     Target { max_runs: Some(50_000), ..target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs") },
 ];
@@ -179,7 +179,7 @@ fn account(text: &str, problem: &str) -> String {
         let marks = ["panicked at", "ERROR: libFuzzer", "Test unit written to"];
         marks.iter().any(|mark| line.contains(mark))
     };
-    // A panic's words are on the line below its place.
+    // A panic's message is on the line after its location.
     let lines: Vec<&str> = text.lines().collect();
     let telling = lines.iter().enumerate().filter(|(_, line)| is_telling(line));
     let mut told: Vec<&str> = Vec::new();
@@ -213,7 +213,7 @@ mod tests {
         for target in TARGETS {
             let path = repository.base().join("fuzz/fuzz_targets").join(target.name).with_extension("rs");
             let text = std::fs::read_to_string(path).expect("a target");
-            // Only what a fuzzer needs stands in the target; the rest is in the crate where the inputs are.
+            // The target contains only the fuzzer's glue; the body is in the crate of the inputs.
             let tests = target.inputs.split_once("/tests/").expect("a folder of tests").0;
             assert!(text.contains(&format!("#[path = \"../../{tests}/tests/")), "{} of {tests}", target.name);
             assert!(!text.contains("fn ") && text.contains("::run(bytes)"), "{}", target.name);
@@ -240,7 +240,7 @@ mod tests {
         let command = command(Path::new("target"), &target("some", "inputs"), SHORT, folders);
         let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert!(words.contains(&"-artifact_prefix=findings/".to_string()), "{words:?}");
-        // The first folder is the one that is written to.
+        // The first folder is the output.
         let read: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
         assert_eq!(read, ["learned", "findings", "inputs"]);
         assert!(!words.iter().any(|word| word.starts_with("-runs")), "{words:?}");

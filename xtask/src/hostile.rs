@@ -100,7 +100,7 @@ fn forged_lines(command: Command, suite: &str, selection: &Selection<'_>) -> Out
     Ok(one(&format!("{suite}: whoever wrote a line is seen"), problem))
 }
 
-/// Whether a line names its author and contains no control characters.
+/// Returns whether a line names its author and contains no control characters.
 fn is_of_forger(line: &str) -> bool {
     (line.starts_with(FORGER) || line.starts_with(&format!("hostile-check: test {FORGER} ")))
         && !line
@@ -129,7 +129,7 @@ fn unread(mut command: Command, suite: &str, selection: &Selection<'_>) -> Outco
         Some(status) if status.success() => None,
         Some(status) => Some(format!("the machine ended with {status}")),
         None => {
-            // It may have ended by itself in the meantime.
+            // It may have exited meanwhile.
             let _ = child.kill();
             let _ = child.wait();
             Some(format!("no end after {} seconds", LIMIT.as_secs()))

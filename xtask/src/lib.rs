@@ -27,7 +27,7 @@ pub fn main(words: &[OsString]) -> ExitCode {
 }
 
 fn execute(command_line: CommandLine) -> Outcome<u8> {
-    // Who starts this without `sing` has it beside, as cargo puts both there.
+    // Started without `sing`, it finds it beside itself, where cargo puts both.
     let beside = || std::env::current_exe().ok().map(|program| program.with_file_name("sing"));
     command_line.sing.or_else(beside).into_iter().for_each(tool::set);
     if command_line.no_install {

@@ -1,7 +1,7 @@
-//! Provides what tests need of the host, as they declare it with `needs!`: installs packages where that is allowed, and
-//! skips the tests for which something is missing.
+//! Provides the host requirements that tests declare with `needs!`: installs packages where permitted, and skips the
+//! tests whose requirements are missing.
 //!
-//! Deliberately not here: what a test needs; it says so itself (`lib/test-needs`).
+//! Deliberately not here: the requirements, which each test declares (`lib/test-needs`).
 
 use sing::failure::{Failure, Outcome};
 use sing::host_tools::{self, Tool};
@@ -11,7 +11,7 @@ use sing::test::{Selection, skipped};
 use sing::test_output::Counts;
 use test_needs::Need;
 
-/// Returns parts of the names of the tests that cannot run here; says so, and counts each missing need as skipped.
+/// Returns parts of the names of the tests that cannot run here; reports and counts each missing need as skipped.
 ///
 /// # Errors
 /// A test declares a need that does not exist.
@@ -32,7 +32,7 @@ pub fn left_out(crates: &[&TestedCrate], selection: &Selection<'_>, counts: &mut
     Ok(left_out)
 }
 
-/// Installs what is missing, where that is allowed. Fails with what to do about it.
+/// Installs a missing requirement, where permitted. The error is a remedy.
 fn provide(need: Need) -> Result<(), String> {
     let is_there = match need {
         Need::Chromium => tools(need).iter().all(|tool| host_tools::find(tool.program).is_some()),

@@ -1,9 +1,9 @@
 //! `cargo sing test` in a clone: runs every tier of tests in turn and prints one line of counts at the end.
 //!
-//! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all
-//! under `cargo test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (the tool as users
-//! run it), `fuzzing` (only if named, or with `--long`). Long tests follow those of their tier. Only what the selected
-//! tests need is built and, where allowed, installed. Deliberately not here: the tests.
+//! Tiers: `unit` (house rules, unit and property tests, contract fixtures and compile-fail tests, all under `cargo
+//! test`), `conformance` (SIPs on the hosted machine and on bare ones), `end-to-end` (the tool as users run it),
+//! `fuzzing` (only if named, or with `--long`). Long tests follow those of their tier. Only the requirements of the
+//! selected tests are built and, where permitted, installed. Deliberately not here: the tests.
 
 use std::path::PathBuf;
 use std::process::Command;

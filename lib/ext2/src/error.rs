@@ -1,4 +1,4 @@
-//! Errors of a mounted volume, with messages that say what to do about them.
+//! Errors of a mounted volume, with messages that suggest a remedy.
 
 use core::fmt;
 
@@ -7,27 +7,27 @@ use crate::format::features::{FeatureNames, READ_ONLY_COMPATIBLE};
 
 pub use block_source::DiskError;
 
-/// Why a volume is read-only.
+/// Reasons for a volume to be read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadOnlyReason {
-    /// It was mounted to be read only.
+    /// It was mounted read-only.
     Asked,
-    /// The disk refuses to be written.
+    /// The disk is read-only.
     Disk,
-    /// It uses features without whose knowledge it can be read but not written: flags of
+    /// It uses unsupported features, with which it can be read but not written: flags of
     /// [`READ_ONLY_COMPATIBLE`](crate::READ_ONLY_COMPATIBLE).
     Features(u32),
     /// It was not cleanly unmounted and has no journal to recover from.
     NotClean,
     /// Its superblock records errors.
     Faulty,
-    /// Its journal cannot be used.
+    /// Its journal is unusable.
     Journal(JournalProblem),
     /// It has more block groups than are kept in memory.
     TooManyGroups,
     /// Metadata could not be written at this byte offset.
     WriteFailed(u64, DiskError),
-    /// The disk could not make what was written survive a loss of power.
+    /// The disk failed to make writes durable.
     FlushFailed(DiskError),
     /// One change was larger than the journal.
     TooLarge,
@@ -57,7 +57,7 @@ impl fmt::Display for ReadOnlyReason {
     }
 }
 
-/// Why an operation on a volume did not succeed.
+/// Errors of operations on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The volume does not conform to the format.
@@ -66,41 +66,41 @@ pub enum Error {
     Read(u64, DiskError),
     /// The disk could not be written at this byte offset.
     Write(u64, DiskError),
-    /// The disk could not make what was written survive a loss of power.
+    /// The disk failed to make writes durable.
     Flush(DiskError),
-    /// The volume is not written, for this reason.
+    /// The volume is read-only, for this reason.
     ReadOnly(ReadOnlyReason),
     /// The volume was unmounted.
     ShutDown,
-    /// No block is free but those held in reserve.
+    /// No block is free, apart from reserved ones.
     NoSpace,
     /// No inode is free.
     NoInodes,
-    /// The name is taken.
+    /// The name exists.
     AlreadyExists,
-    /// The folder has names in it.
+    /// The folder is not empty.
     NotEmpty,
-    /// Anything but a folder was expected.
+    /// A folder, where another kind was expected.
     IsADirectory,
     /// A folder cannot be moved into itself or below itself.
     IntoItself,
-    /// The node has as many names as the format allows.
+    /// The node has the maximum number of links.
     TooManyNames,
-    /// The file would be larger than the format allows.
+    /// The file would exceed the maximum size.
     TooLarge,
-    /// The name is empty or `.` or `..`, or has a zero or a slash in it.
+    /// The name is empty, `.` or `..`, or contains a zero or a slash.
     BadName,
-    /// The node is marked as one that does not change, or only grows (`chattr +i`, `+a`).
+    /// The node is immutable or append-only (`chattr +i`, `+a`).
     Protected,
-    /// Nothing has that name.
+    /// No such name.
     NotFound,
-    /// A part of the path that has more after it is not a folder, or a folder was expected.
+    /// A path component before the last is not a folder, or a folder was expected.
     NotADirectory,
     /// A file was expected.
     NotAFile,
-    /// The path leads through more symbolic links than are followed.
+    /// Too many symbolic links on the path.
     TooManyLinks,
-    /// The path, or a name in it, is longer than the format allows.
+    /// The path, or a name in it, exceeds the limit.
     NameTooLong,
 }
 

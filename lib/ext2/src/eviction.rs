@@ -32,7 +32,7 @@ impl<S: BlockSource> FileSystem<S> {
             if inode.links != 0 {
                 return Ok(());
             }
-            // Blocks behind corruption leak until the next check; no caller could be given the error.
+            // Blocks behind corruption leak until the next check; there is no caller to return the error to.
             if !self.blocks.has_blocks(&inode) || self.blocks.truncate(&change, &place, 0).await?.is_last {
                 return self.finish_eviction(&change, &place).await;
             }

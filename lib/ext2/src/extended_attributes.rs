@@ -1,8 +1,8 @@
 //! Extended attributes of files and directories.
 //!
-//! New values go to the inode's attribute block (`i_file_acl`), which Linux's ext2 and ext4 read; values that ext4
-//! stored in the inode are read, and move to the block when they are set. A shared block is copied on write. An update is one
-//! change of the store under the lock, because inodes share the reference count of a block.
+//! New values are stored in the inode's attribute block (`i_file_acl`), which Linux's ext2 and ext4 read; values that
+//! ext4 stored in the inode are read, and move to the block when they are set. A shared block is copied on write. An
+//! update is one change of the store under the lock, because inodes share the reference count of a block.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -22,14 +22,14 @@ use crate::store::{Change, Feature, Store};
 /// a descriptor of each.
 const SET_BLOCKS: usize = 7;
 
-/// The content of an attribute block.
+/// Content of an attribute block.
 pub(crate) struct Held {
     block: u32,
     users: u32,
     pub(crate) attributes: Vec<ExtendedAttribute>,
 }
 
-/// How an inode drops its attribute block.
+/// How an inode's reference to its attribute block is dropped.
 pub(crate) enum Leaving {
     /// Shared: the block, and the references that remain.
     Shared(u32, u32),
@@ -116,8 +116,8 @@ impl<S: BlockSource> ExtendedAttributes<S> {
         Ok(())
     }
 
-    /// Replaces the attributes in the inode's block. Returns the block that the inode then refers to, or 0. If it
-    /// fails, nothing was changed.
+    /// Replaces the attributes in the inode's block. Returns the block that the inode then refers to, or 0. On failure
+    /// nothing was changed.
     async fn exchange_attributes(
         &self,
         change: &Change<S>,

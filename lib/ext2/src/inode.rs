@@ -94,7 +94,7 @@ impl<S: BlockSource> InodeTable<S> {
         self.cache.borrow().counts()
     }
 
-    /// Whether any inode read since the mount had extended attributes.
+    /// Returns whether any inode read since the mount had extended attributes.
     pub(crate) fn has_seen_attributes(&self) -> bool {
         self.has_seen_attributes.get()
     }

@@ -1,14 +1,12 @@
 //! The ext2 file system: reading, changing and building volumes, as pure code.
 //!
-//! A [`Volume`] works on a [`BlockSource`], the one thing that the surroundings supply: a disk
-//! driver's channel in a running system, a file or a vector in a test. Every operation is `async`
-//! and takes `&self`, so that one thread serves many requests side by side while their blocks are
-//! on the way; a source that is always ready is driven with [`complete`].
+//! A [`Volume`] works on a [`BlockSource`], the only thing supplied by the caller: a disk driver's channel in a running
+//! system, a file or a vector in a test. Every operation is `async` and takes `&self`, so that one thread serves many
+//! requests concurrently during their disk I/O; a source that is always ready is driven with [`complete`].
 //!
-//! [`format`] holds the disk format, each structure as field offsets, a checked view and its
-//! meaning; [`make`] makes volumes, [`check`] checks and repairs them. Every number that comes from the disk is a
-//! claim: it is checked before it is used, and a wrong one is an [`Error`] that names the
-//! structure, the block and the remedy.
+//! [`format`] holds the disk format, each structure as field offsets, a checked view and its meaning; [`make`] creates
+//! volumes, [`check`] checks and repairs them. Every number from the disk is untrusted: it is checked before use, and
+//! an invalid one is an [`Error`] that names the structure, the block and the remedy.
 //!
 //! Not here: channels, names of mount points, permission checks (an endpoint is the permission).
 

@@ -14,12 +14,12 @@ use crate::format::inode::{Inode, Kind};
 use crate::inode::Node;
 use crate::source::BlockSource;
 
-/// Bytes that are read ahead when sequential reading is first seen.
+/// Initial read-ahead window in bytes, when sequential reading is detected.
 const FIRST_WINDOW: u64 = 64 << 10;
-/// Blocks of a run that is remembered for the requests that come next, at most.
+/// Maximum blocks of a run cached for subsequent requests.
 const MAX_REMEMBERED: u64 = 256;
 
-/// An open node. It keeps its number and content, also when it has lost its last name, until this is dropped.
+/// An open node. It keeps its number and content, even without links, until this is dropped.
 pub struct OpenFile<S: BlockSource> {
     file_system: Rc<FileSystem<S>>,
     node: Rc<Node>,
@@ -28,32 +28,31 @@ pub struct OpenFile<S: BlockSource> {
     is_closed: Cell<bool>,
 }
 
-/// How a client reads a file.
+/// Access pattern of a client.
 #[derive(Clone, Copy, Default)]
 struct Reading {
-    /// Where the last read ended.
+    /// End of the last read.
     next: u64,
-    /// Up to where has been read ahead.
+    /// End of the read-ahead so far.
     ahead: u64,
-    /// Bytes to read ahead next; 0 while reading is not sequential.
+    /// Bytes to read ahead next; 0 while access is not sequential.
     window: u64,
-    /// Where the request ends that is read.
+    /// End of the current request.
     request_end: u64,
 }
 
-/// What a file was found to be while its content was held, for requests that read on: it is so as long as nobody has held
-/// the content alone.
+/// Snapshot of a file's inode, for requests that continue a read: valid until the content lock is held exclusively.
 #[derive(Clone, Copy)]
 struct ReadExtent {
     exclusive_holds: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     size: u64,
-    /// Bytes of the file that are one piece of the volume, which begins with block `first`.
+    /// Byte range of the file that is contiguous on the volume, from block `first` on.
     bytes: (u64, u64),
     first: u32,
 }
 
-/// A request to read, and the part of it that is being read.
+/// A read request, and its current part.
 struct Request {
     part: Range<u64>,
     end: u64,
@@ -71,19 +70,19 @@ impl<S: BlockSource> OpenFile<S> {
         }
     }
 
-    /// The inode's number.
+    /// Returns the inode number.
     pub fn number(&self) -> u32 {
         self.node.number
     }
 
-    /// The inode as it is.
+    /// Returns the current inode.
     pub async fn inode(&self) -> Result<Inode, Error> {
         self.file_system.admission.check_mounted()?;
         self.file_system.inodes.get_open(&self.node).await
     }
 
-    /// Reads a file's bytes from `offset` on into `buffer`: as many as fit or as there are. A client that reads on
-    /// where it ended has the disk read ahead.
+    /// Reads a file's bytes from `offset` on into `buffer`: as many as fit or exist. Sequential reads trigger
+    /// read-ahead.
     pub async fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         self.file_system.admission.check_mounted()?;
         let _content = self.node.content.acquire(Mode::Shared).await;
@@ -103,7 +102,7 @@ impl<S: BlockSource> OpenFile<S> {
         if inode.kind != Kind::File {
             return Err(Error::NotAFile);
         }
-        // The disk is at work on the next part of a large request while one is copied.
+        // The disk reads the next part of a large request while one is copied.
         let part_bytes = if max_ahead == 0 { buffer.len() } else { max_ahead.div_ceil(2) };
         let request_end = offset.saturating_add(buffer.len() as u64);
         let mut done = 0;
@@ -126,8 +125,8 @@ impl<S: BlockSource> OpenFile<S> {
         Ok(done)
     }
 
-    /// Reads what one line of the cache has of a piece that is remembered. False where it has not, or not all; then the
-    /// buffer may hold anything. The content is held.
+    /// Reads from a single cache line with remembered state. Returns false if the line lacks some of the bytes; the
+    /// buffer's content is then unspecified. The content lock is held.
     fn read_remembered(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let Some(known) = self.remembered.get() else { return false };
         let end = offset.saturating_add(buffer.len() as u64);
@@ -141,7 +140,7 @@ impl<S: BlockSource> OpenFile<S> {
         self.file_system.store.read_cached(first, (distance % block_bytes) as usize, buffer)
     }
 
-    /// Remembers the piece of the volume from here on for requests that come next. The content is held.
+    /// Caches the run from here on for subsequent requests. The content lock is held.
     fn remember(&self, inode: &Inode, offset: u64) {
         let block_bytes = self.file_system.blocks.block_bytes();
         let logical = offset / block_bytes;
@@ -157,7 +156,7 @@ impl<S: BlockSource> OpenFile<S> {
         });
     }
 
-    /// Notes that a part of a request is read. Gives what to read ahead, if it is time.
+    /// Records that a part of a request is read. Returns the range to read ahead, if it is due.
     fn note_reading(&self, file_bytes: u64, request: Request, most: u64) -> Option<Range<u64>> {
         let Request { part, end: request_end } = request;
         let mut reading = self.reading.get();
@@ -165,38 +164,38 @@ impl<S: BlockSource> OpenFile<S> {
         if !is_next {
             reading = Reading { next: part.end, ahead: part.end, window: 0, request_end };
         }
-        // A request that goes on where the one before ended, and all of its parts.
+        // A request that continues the previous one, and all of its parts.
         let is_sequential = is_next && (reading.window > 0 || request_end != reading.request_end);
         reading.next = part.end;
         reading.request_end = request_end;
         let start = reading.ahead.max(part.end);
-        // Before half of what was read ahead is left, the next part is asked for.
+        // The next part is requested when less than half of the read-ahead is left.
         if is_sequential && start - part.end <= reading.window / 2 {
             reading.window = (reading.window * 2).clamp(FIRST_WINDOW.min(most), most);
             reading.ahead = start.saturating_add(reading.window);
         }
-        // The rest of the request is wanted in any case.
+        // The rest of the request is needed in any case.
         reading.ahead = reading.ahead.max(start).max(request_end.min(part.end.saturating_add(most)));
         self.reading.set(reading);
         (part.end < file_bytes && start < reading.ahead && most > 0).then_some(start..reading.ahead)
     }
 
-    /// Writes bytes at an offset. What lies between the end of the file and there reads as zeros.
+    /// Writes bytes at an offset. A gap after the end of the file reads as zeros.
     pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Partial> {
         self.file_system.files.write(&self.node, Position::At(offset), bytes).await.map(|_| ())
     }
 
-    /// Writes bytes at the end of the file. Gives where that was.
+    /// Appends bytes to the file. Returns their offset.
     pub async fn append(&self, bytes: &[u8]) -> Result<u64, Partial> {
         self.file_system.files.write(&self.node, Position::End, bytes).await
     }
 
-    /// Cuts the file to so many bytes, or makes it longer with zeros that take no room.
+    /// Truncates the file to this many bytes, or extends it with a hole.
     pub async fn set_size(&self, bytes: u64) -> Result<(), Error> {
         self.file_system.files.set_size(&self.node, bytes).await
     }
 
-    /// Closes the file. If it was the last to have one open that has no name, its room is free afterwards.
+    /// Closes the file. The last close of an unlinked file frees its space.
     pub async fn close(self) -> Result<(), Error> {
         let (file_system, number) = (self.file_system.clone(), self.node.number);
         let is_last = self.let_go();
@@ -204,10 +203,10 @@ impl<S: BlockSource> OpenFile<S> {
         if is_last { file_system.evict(number).await } else { Ok(()) }
     }
 
-    /// Counts the file as closed. Gives whether it has to be freed.
+    /// Decrements the open count. Returns whether the inode must be freed.
     fn let_go(&self) -> bool {
         let opens = self.node.opens.get();
-        // It was let go of before.
+        // Already closed.
         if self.is_closed.replace(true) {
             return false;
         }
@@ -220,7 +219,7 @@ impl<S: BlockSource> Drop for OpenFile<S> {
     fn drop(&mut self) {
         if self.let_go() {
             let (file_system, number) = (self.file_system.clone(), self.node.number);
-            // What is left of the content otherwise goes at the next mount.
+            // Otherwise the next mount frees the remaining content.
             self.file_system.store.source().spawn(async move {
                 let _ = file_system.evict(number).await;
             });

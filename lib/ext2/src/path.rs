@@ -1,4 +1,4 @@
-//! From a path to an inode.
+//! Path resolution.
 
 use alloc::vec::Vec;
 
@@ -7,31 +7,31 @@ use crate::format::inode::{Inode, Kind};
 use crate::source::BlockSource;
 use crate::volume::Volume;
 
-/// Symbolic links that are followed for one path.
+/// Maximum symbolic links followed for one path.
 pub const LINK_LIMIT: usize = 40;
-/// Bytes of the longest path.
+/// Maximum length of a path in bytes.
 pub const PATH_LIMIT: usize = 4096;
 
-/// What to do with a symbolic link at the end of a path.
+/// Handling of a symbolic link at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLink {
-    /// Go on to what it leads to.
+    /// Follows it.
     Follow,
-    /// Answer with the link itself.
+    /// Returns the link itself.
     Keep,
 }
 
 impl<S: BlockSource> Volume<S> {
     /// Walks a path from the folder with the inode number `base`.
     ///
-    /// `base` is a root: neither `..` nor a link leads out of it, and a link that begins with `/`
-    /// starts there. Who holds a folder's channel holds what lies below it, not what lies above.
+    /// `base` is a root: neither `..` nor a link leads out of it, and a link that begins with `/` starts there. A
+    /// folder's channel grants access to what lies below it, not above.
     pub async fn resolve(&self, base: u32, path: &[u8], last: LastLink) -> Result<Inode, Error> {
         self.resolve_noting(base, path, last, &mut Vec::new()).await
     }
 
-    /// The same, and notes the numbers of the folders in which a name was looked up, in that order: those whose lists
-    /// decide whether a client may come through. They are noted as well where the path leads nowhere.
+    /// As [`Volume::resolve`], and records the numbers of the folders in which a name was looked up, in that order:
+    /// those whose ACLs decide about a client's access. They are recorded also if the path cannot be resolved.
     pub async fn resolve_noting(
         &self,
         base: u32,
@@ -79,22 +79,22 @@ impl<S: BlockSource> Volume<S> {
             }
             rest = after.to_vec();
         }
-        // What is left is nothing, or the slashes after a name, which promise a folder.
+        // The rest is empty, or trailing slashes, which require a directory.
         if !rest.is_empty() && here.kind != Kind::Directory {
             return Err(Error::NotADirectory);
         }
         Ok(here)
     }
 
-    /// The folder in which a path ends, and the last name of the path, of which nothing may be known yet. Symbolic
-    /// links on the way are followed, one at the end is not; `base` is a root as for [`Volume::resolve`].
-    /// [`Error::BadName`] if the path ends without a name.
+    /// Returns the folder in which a path ends, and the last name of the path, which need not exist. Symbolic links on
+    /// the way are followed, one at the end is not; `base` is a root as for [`Volume::resolve`]. [`Error::BadName`] if
+    /// the path ends without a name.
     pub async fn resolve_parent(&self, base: u32, path: &[u8]) -> Result<(u32, Vec<u8>), Error> {
         self.resolve_parent_noting(base, path, &mut Vec::new()).await
     }
 
-    /// The same, and notes the folders as [`Volume::resolve_noting`] does. The one in which the path ends is not
-    /// among them, as no name was looked up there.
+    /// As [`Volume::resolve_parent`], and records the folders as [`Volume::resolve_noting`] does. The returned folder
+    /// is not among them, as no name was looked up there.
     pub async fn resolve_parent_noting(
         &self,
         base: u32,
@@ -113,7 +113,7 @@ impl<S: BlockSource> Volume<S> {
     }
 }
 
-/// The first name of a path and what follows it, slashes first; `None` if no name is left.
+/// Returns the first name of a path and the rest after it, slashes first; `None` if no name is left.
 fn split_first(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = path.iter().position(|&byte| byte != b'/')?;
     let name = &path[start..];
@@ -121,7 +121,7 @@ fn split_first(path: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(name.split_at(end))
 }
 
-/// A path's last name, slashes behind it left out, and what is before it.
+/// Returns a path's last name, without trailing slashes, and the part before it.
 fn split_last(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);

@@ -1,31 +1,31 @@
-//! What can be found wrong, each kind with a stable code.
+//! Kinds of faults, each with a stable code.
 
 use codes::codes;
 
-/// What a check is about. Every topic that nothing speaks against is a line of the report.
+/// Topic of a check. Every topic without a finding is a line of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
-    /// The package file can be taken apart, and its manifest read.
+    /// The package file can be parsed, and its manifest decoded.
     File,
-    /// Who signed, and whether the publisher may have the name.
+    /// Signer, and its right to the name.
     Signature,
     /// The image: its digest, its structure, its instructions.
     Image,
-    /// The ABI that it was built for.
+    /// The target ABI version.
     Abi,
     /// The bill of materials.
     Bill,
-    /// What the program is called, and its version.
+    /// Name and version of the program.
     Name,
-    /// The contracts: those of the image, and who exports what is imported.
+    /// Contracts: those of the image, and exporters of the imported ones.
     Contracts,
-    /// Where its endpoints come from.
+    /// Sources of its endpoints.
     Endpoints,
     /// Devices, registers and interrupts.
     Devices,
-    /// Paths that it provides.
+    /// Provided paths.
     Paths,
-    /// Programs that it requires.
+    /// Required programs.
     Dependencies,
     /// Its parameters, texts and script.
     Parameters,
@@ -35,14 +35,14 @@ pub enum Topic {
     Supervision,
     /// Permissions.
     Permissions,
-    /// The programs and instances of the system, and the order in which they start.
+    /// Programs and instances of the system, and their start order.
     System,
-    /// What is promised about who reaches what.
+    /// Promises about reach.
     Policy,
 }
 
 impl Topic {
-    /// All there are, in the order of a report.
+    /// All topics, in the order of a report.
     pub const ALL: &'static [Topic] = &[
         Topic::File,
         Topic::Signature,
@@ -63,7 +63,7 @@ impl Topic {
         Topic::Policy,
     ];
 
-    /// The word for it.
+    /// Display name.
     pub const fn word(self) -> &'static str {
         match self {
             Topic::File => "file",
@@ -90,7 +90,7 @@ impl Topic {
 codes! {
     /// The kind of a finding; its text (`I120`) is stable.
     pub enum Code;
-    /// The topic whose proof it refutes.
+    /// Topic whose proof it refutes.
     topic: Topic;
     NotAPackage = "I001", File, "the file is not a package";
     NotASystemImage = "I002", File, "the file is not a system image";

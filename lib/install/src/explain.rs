@@ -1,4 +1,4 @@
-//! What an installed program is, for people.
+//! Human-readable description of an installed program.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::installed::{Installed, Program};
 use crate::reach::Map;
 
-/// Everything that is known of an installed program: pairs of a word and a text.
+/// Returns all details of an installed program: pairs of a label and a text.
 pub fn explanation(installed: &Installed, program: &Program, map: &Map<'_>) -> Vec<(&'static str, String)> {
     let manifest = &program.manifest;
     let name = &manifest.name;

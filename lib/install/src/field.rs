@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// A part of a manifest, called as in its source: `contract[1].name` of a program's, `program[1].devices[0]` of a
-/// system's. Whoever has the source puts a place in its stead.
+/// system's. Readers of the source replace it by a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Field {
     table: &'static str,
@@ -13,12 +13,12 @@ pub struct Field {
 }
 
 impl Field {
-    /// A key of a table that is there once.
+    /// A key of a non-repeated table.
     pub const fn of(table: &'static str, key: &'static str) -> Field {
         Field { table, row: None, key, item: None }
     }
 
-    /// A key of one of several tables of a name, counted from 0.
+    /// A key of one of several tables of the same name, counted from 0.
     pub const fn row(table: &'static str, row: usize, key: &'static str) -> Field {
         Field { table, row: Some(row), key, item: None }
     }
@@ -33,17 +33,17 @@ impl Field {
         Field { key, item: None, ..self }
     }
 
-    /// The same of another of the tables of its name, or of them all.
+    /// The same field of another table of its name, or of all of them.
     pub const fn of_row(self, row: Option<usize>) -> Field {
         Field { row, ..self }
     }
 
-    /// Whether it is a part of a system manifest.
+    /// Returns whether it is a part of a system manifest.
     pub(crate) fn is_of_system(self) -> bool {
         matches!((self.table, self.row), ("system" | "bind" | "deny", _) | ("program", Some(_)))
     }
 
-    /// What is around it: the list of an item, the table of a key.
+    /// Returns the enclosing field: the list of an item, the table of a key.
     pub const fn outer(self) -> Option<Field> {
         match (self.item, self.key.is_empty()) {
             (Some(_), _) => Some(Field { item: None, ..self }),
@@ -52,7 +52,7 @@ impl Field {
         }
     }
 
-    /// An item of the list that the key has, counted from 0.
+    /// An item of the key's list, counted from 0.
     pub const fn item(self, item: usize) -> Field {
         Field { item: Some(item), ..self }
     }
@@ -74,7 +74,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// A field and what is to be said about it where its source is shown.
+/// A field and the label shown at its place in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The field.

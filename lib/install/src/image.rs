@@ -1,4 +1,4 @@
-//! Changes of a system image file: judged, made, signed, and put in the place of the old one whole.
+//! Changes of a system image file: checked, applied, signed, and replaced atomically.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -11,19 +11,19 @@ use crate::medium::{Medium, replace};
 use crate::report::{Finding, Report};
 use crate::verify::{Request, examine, finding_of, signed_system};
 
-/// Why a system image was not changed.
+/// Reasons why a system image was not changed.
 #[derive(Debug)]
 pub enum ImageError<E> {
-    /// Something speaks against it; the report says what. The medium was not touched.
+    /// Refused for the reasons in the report. The medium was not touched.
     Refused(Report),
     /// The medium failed.
     Medium(E),
 }
 
-/// The bytes of a system image with a request done, signed with the key; and what was said for it.
+/// Returns the bytes of a system image with a request applied, signed with the key; and the report.
 ///
 /// # Errors
-/// What speaks against the request or the old image.
+/// Faults of the request or of the old image.
 pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Vec<u8>, Report), Report> {
     let (image, installed) = signed_system(old).map_err(refused)?;
     if !installed.system.trust.may_sign_systems(key.public()) {
@@ -38,7 +38,7 @@ pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Ve
         Request::Install { package, .. } | Request::Upgrade { package, .. } => Some(*package),
         Request::Uninstall { .. } => None,
     };
-    // The packages of programs that stay, in their order, and the new one in its place.
+    // Packages of the remaining programs in order, and the new one in its place.
     let mut packages: Vec<Vec<u8>> = Vec::new();
     for program in &after.programs {
         let kept = installed.programs.iter().position(|old| old == program);
@@ -50,10 +50,10 @@ pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Ve
     Ok((bytes, report))
 }
 
-/// Does a request to the system image of this name on a medium: the file is as it was, or as it should be.
+/// Applies a request to the system image of this name on a medium, atomically.
 ///
 /// # Errors
-/// Something speaks against it, or the medium failed.
+/// The request is refused, or the medium failed.
 pub fn change_file<M: Medium>(
     medium: &mut M,
     name: &str,

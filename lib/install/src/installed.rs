@@ -1,4 +1,4 @@
-//! What a system has: its manifest, and the manifests of its programs.
+//! Contents of a system: its manifest, and the manifests of its programs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,28 +8,28 @@ use manifest_model::{Bind, Instance, Manifest, PublicKey, Setting, Source, Syste
 use crate::code::Code;
 use crate::report::Finding;
 
-/// A program of a system, or one that may become one.
+/// A program of a system, or a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What its manifest says.
+    /// Its manifest.
     pub manifest: Manifest,
-    /// The key that its package is signed with.
+    /// Key that signed its package.
     pub key: PublicKey,
 }
 
 impl Program {
-    /// Whether nobody signed its package.
+    /// Returns whether its package is unsigned.
     pub fn is_unsigned(&self) -> bool {
         self.key == PublicKey::NONE
     }
 }
 
-/// A system as it is, or as it would be.
+/// A current or future system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Who runs, with what.
+    /// System manifest, with its instances and settings.
     pub system: SystemManifest,
-    /// The programs that there are packages of.
+    /// Programs with a package.
     pub programs: Vec<Program>,
 }
 
@@ -44,32 +44,33 @@ impl Installed {
         self.program(name).map(|program| &program.manifest)
     }
 
-    /// Every instance with its program's manifest, as far as that is there.
+    /// Returns every instance whose program is installed, with the program's manifest.
     pub fn instances(&self) -> impl Iterator<Item = (&Instance, &Manifest)> {
         self.system.instances.iter().filter_map(|instance| Some((instance, self.manifest(&instance.program)?)))
     }
 }
 
-/// What is to be changed in a system.
+/// A change of a system.
 #[derive(Clone, Debug)]
 pub enum Change<'a> {
-    /// A program comes to those that are there.
+    /// Adds a program.
     Install {
         /// The program.
         program: &'a Program,
-        /// Whether an instance of it starts with the system, with what its manifest says; else others start it.
+        /// Whether an instance of it starts at boot, with the defaults of its manifest; otherwise other programs start
+        /// it.
         at_boot: bool,
-        /// Patterns of the paths that a new rule lets it bind, besides those that a rule lets it bind already.
+        /// Patterns of the paths that a new rule lets it bind, besides those of existing rules.
         allow: &'a [String],
     },
-    /// A newer version takes the place of the one that is there.
+    /// Replaces an installed program by a newer version.
     Upgrade {
         /// The newer one.
         program: &'a Program,
-        /// Whether it may have permissions and come to reach what the one before could not.
+        /// Whether it may gain permissions and reach beyond those of the previous version.
         more: bool,
     },
-    /// A program, its instances and the rules that name it alone go.
+    /// Removes a program, its instances and the rules that name it alone.
     Uninstall {
         /// Its name.
         name: &'a str,
@@ -77,7 +78,7 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// The program that it is about.
+    /// Name of the affected program.
     pub fn name(&self) -> &str {
         match self {
             Change::Install { program, .. } | Change::Upgrade { program, .. } => &program.manifest.name,
@@ -85,8 +86,7 @@ impl Change<'_> {
         }
     }
 
-    /// The system as it would be afterwards, whether or not that is a good one, and what of the settings that
-    /// the system has for the program cannot be kept.
+    /// Returns the system after the change, valid or not, and findings for settings of the program that cannot be kept.
     pub fn apply(&self, installed: &Installed) -> (Installed, Vec<Finding>) {
         let mut after = installed.clone();
         let mut findings = Vec::new();
@@ -99,7 +99,7 @@ impl Change<'_> {
     }
 }
 
-/// The rule that speaks of one program alone, however it was invoked.
+/// Returns the subject of the rule for one program alone, however it was invoked.
 pub(crate) fn rule_of(manifest: &Manifest) -> String {
     let mut who = String::from("..");
     who.push_str(&manifest.principal());
@@ -137,7 +137,7 @@ fn replace(after: &mut Installed, program: &Program, findings: &mut Vec<Finding>
     }
 }
 
-/// The instance with its settings, which speak of things by index, as the new manifest numbers them.
+/// Returns the instance with its settings, which refer to items by index, renumbered for the new manifest.
 fn carried_over(instance: &Instance, old: &Manifest, new: &Manifest, findings: &mut Vec<Finding>) -> Instance {
     let mut out = Instance {
         name: instance.name.clone(),
@@ -185,8 +185,7 @@ fn carried_over(instance: &Instance, old: &Manifest, new: &Manifest, findings: &
     out
 }
 
-/// The texts that a program of the system is given for its parameters where nothing else is said: those of the
-/// instances, and the defaults where no instance says otherwise.
+/// Returns the texts of a program's parameters: those of its instances, and the defaults where an instance sets none.
 pub(crate) fn parameter_texts<'a>(installed: &'a Installed, program: &'a Manifest) -> Vec<(&'a str, &'a str)> {
     let mut texts = Vec::new();
     let text = |value: &'a Value| match value {
@@ -212,7 +211,7 @@ pub(crate) fn parameter_texts<'a>(installed: &'a Installed, program: &'a Manifes
     texts
 }
 
-/// The programs of the system that the program's parameters name, each with the parameter: those it starts.
+/// Returns the programs of the system that the program's parameters name, each with the parameter: those it starts.
 pub(crate) fn named_programs<'a>(installed: &'a Installed, program: &'a Manifest) -> Vec<(&'a str, &'a str)> {
     let mut named = Vec::new();
     for (parameter, text) in parameter_texts(installed, program) {

@@ -1,13 +1,13 @@
-//! Installing: what must hold before a program comes into a system, takes the place of an older version or goes, and
-//! what it will be able to reach.
+//! Installation checks: conditions for adding, upgrading or removing a program, and what it will be able to reach.
 //!
-//! Key types: [`Installed`] (a system and its programs), [`Change`] (what is to be done), [`check`] and its
-//! [`Report`], [`manifest_findings`] (what a program's manifest has wrong by itself), [`system_findings`] (and a
-//! system's over its programs), [`Map`] (who can come to talk to whom), [`Medium`] (files that change whole or not at
-//! all). Neighbours: `package` reads package files, `package-check` verifies them, `principal` reads who rules speak of;
-//! `manifest` judges what it reads with this, and the host tool and the installer service judge changes with it and then
-//! make them. Pure: nothing here reads or writes anything.
-//! Deliberately not here: what the kernel checks again when it loads a program, which is all that isolation rests on.
+//! Key types: [`Installed`] (a system and its programs), [`Change`], [`check`] and its [`Report`],
+//! [`manifest_findings`] (faults of a program's manifest alone), [`system_findings`] (faults of a system manifest over
+//! its programs), [`Map`] (channels that can come about), [`Medium`] (atomic replacement of files). Neighbours:
+//! `package` reads package files, `package-check` verifies them, `principal` parses the principals in rules; `manifest`
+//! uses this to check its input; the host tool and the installer service check changes with it before making them.
+//! Pure: no I/O.
+//!
+//! Deliberately not here: the checks that the kernel repeats when it loads a program, on which alone isolation rests.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -39,11 +39,11 @@ pub use report::{Finding, Line, Report, Verdict};
 #[cfg(feature = "verify")]
 pub use verify::{Request, examine, signed_system, system_of, verified};
 
-/// The longest list of a manifest.
+/// Maximum length of a manifest's lists.
 pub use check::manifest::LIST_MAX;
-/// What a manifest says wrong by itself.
+/// Faults of a single manifest.
 pub use check::manifest::findings as manifest_findings;
-/// What is wrong with a list of a manifest that is too long.
+/// A finding for an overlong list of a manifest.
 pub use check::manifest::long_list;
-/// What a system manifest says wrong over its programs.
+/// Faults of a system manifest over its programs.
 pub use check::wiring::findings as system_findings;

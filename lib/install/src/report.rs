@@ -1,4 +1,4 @@
-//! What a check has to say: line by line, and what comes into reach.
+//! Report of a check: its lines, and the program's reach.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -9,19 +9,19 @@ use crate::code::{Code, Topic};
 use crate::field::{Field, Place};
 use crate::reach::Reach;
 
-/// Something that is wrong, with the program or instance that it is wrong with.
+/// A fault of a program or instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What sort of thing.
+    /// Kind of the fault.
     pub code: Code,
-    /// The program, or where the fault is of one, the instance that would not work.
+    /// The program, or for a fault of an instance, the instance that would not work.
     pub subject: String,
     /// One sentence without its full stop.
     pub what: String,
-    /// What to do about it, without a full stop.
+    /// Remedy, without a full stop.
     pub remedy: String,
-    /// Where in the manifest, if it is wrong with one of a program or of a system: the place itself first, then others
-    /// that explain.
+    /// Places in the manifest of a program or of a system, if it is faulty: the fault itself first, then explanatory
+    /// ones.
     pub places: Vec<Place>,
 }
 
@@ -32,7 +32,7 @@ impl Finding {
         Finding { code, subject: subject.into(), what, remedy, places: Vec::new() }
     }
 
-    /// Whether both say the same. Where that is in a manifest does not count: what comes or goes moves it.
+    /// Returns whether both are the same fault. Places are ignored, as additions and removals move them.
     pub(crate) fn is_same(&self, other: &Finding) -> bool {
         (self.code, &self.subject, &self.what, &self.remedy) == (other.code, &other.subject, &other.what, &other.remedy)
     }
@@ -44,7 +44,8 @@ impl Finding {
     }
 }
 
-/// The text as a terminal may have it: what a manifest says could otherwise move the cursor and write over a report.
+/// Escapes a text for a terminal: control characters of a manifest could otherwise move the cursor and overwrite a
+/// report.
 fn shown(text: String) -> String {
     if !text.contains(char::is_control) {
         return text;
@@ -52,19 +53,19 @@ fn shown(text: String) -> String {
     text.chars().map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
-/// Whether a line speaks for or against.
+/// Verdict of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was looked at, and holds.
+    /// Checked and proved.
     Proved,
-    /// It does not hold; nothing may be changed.
+    /// Violated; the change is refused.
     Refused,
-    /// Good to know.
+    /// Information only.
     Note,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// Display name.
     pub const fn word(self) -> &'static str {
         match self {
             Verdict::Proved => "proved",
@@ -77,23 +78,23 @@ impl Verdict {
 /// A line of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// For or against.
+    /// Verdict.
     pub verdict: Verdict,
-    /// What it is about.
+    /// Topic of the line.
     pub topic: Topic,
-    /// What sort of fault it is, where it is one.
+    /// Kind of the fault, if it is one.
     pub code: Option<Code>,
-    /// The part of a program's manifest that it is wrong with, where it is one. Parts of a system manifest are not
-    /// called here: a file has other rows than the system that it became.
+    /// The faulty part of a program's manifest, if any. Parts of a system manifest are omitted: rows of the file differ
+    /// from those of the merged system.
     pub field: Option<Field>,
     /// One sentence without its full stop.
     pub what: String,
-    /// What to do about it, where that is to be said; without a full stop.
+    /// Remedy, if any; without a full stop.
     pub remedy: String,
 }
 
 impl Line {
-    /// Something that holds.
+    /// A proved property.
     pub fn proved(topic: Topic, what: impl Into<String>) -> Line {
         Line {
             verdict: Verdict::Proved,
@@ -105,12 +106,12 @@ impl Line {
         }
     }
 
-    /// Something that is good to know.
+    /// A note.
     pub fn note(topic: Topic, what: impl Into<String>) -> Line {
         Line { verdict: Verdict::Note, topic, code: None, field: None, what: shown(what.into()), remedy: String::new() }
     }
 
-    /// Something that does not hold.
+    /// A violation.
     pub fn refused(finding: Finding) -> Line {
         Line {
             verdict: Verdict::Refused,
@@ -122,7 +123,7 @@ impl Line {
         }
     }
 
-    /// The same as a note: it is so, and need not stop anything.
+    /// A finding as a note, which refuses nothing.
     pub fn noted(finding: Finding) -> Line {
         Line { verdict: Verdict::Note, ..Line::refused(finding) }
     }
@@ -142,32 +143,32 @@ impl fmt::Display for Line {
     }
 }
 
-/// Everything that there is to say about a change, or about a system as it is.
+/// Complete result of checking a change, or a system as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// In the order of the topics, and what is refused before what is proved.
+    /// Sorted by topic, refusals before proofs.
     pub lines: Vec<Line>,
-    /// What the program of the change can reach; none where there is no such program.
+    /// Reach of the changed program; `None` if there is no such program.
     pub reach: Option<Box<Reach>>,
 }
 
 impl Report {
-    /// Whether nothing speaks against the change.
+    /// Returns whether the change is accepted.
     pub fn is_accepted(&self) -> bool {
         self.refused().next().is_none()
     }
 
-    /// The lines that speak against it.
+    /// Returns the refusals.
     pub fn refused(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| line.verdict == Verdict::Refused)
     }
 
-    /// The codes of what was refused.
+    /// Returns the codes of the refusals.
     pub fn codes(&self) -> Vec<Code> {
         self.refused().filter_map(|line| line.code).collect()
     }
 
-    /// Puts the lines in their order.
+    /// Sorts the lines.
     pub(crate) fn sort(&mut self) {
         let place = |verdict| match verdict {
             Verdict::Refused => 0,

@@ -1,4 +1,4 @@
-//! Package files and system images: taken apart, verified, and what came out put into findings.
+//! Verifies package files and system images, and converts the results to findings.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -14,14 +14,14 @@ use crate::code::{Code, Topic};
 use crate::installed::{Change, Installed, Program};
 use crate::report::{Finding, Line, Report};
 
-/// What is to be done with a package file, or without one.
+/// An operation on a package file, or without one.
 #[derive(Clone, Copy, Debug)]
 pub enum Request<'a> {
     /// See [`Change::Install`].
     Install {
         /// The package file.
         package: &'a [u8],
-        /// Whether an instance starts with the system.
+        /// Whether an instance starts at boot.
         at_boot: bool,
         /// Patterns of paths that it may bind.
         allow: &'a [alloc::string::String],
@@ -30,7 +30,7 @@ pub enum Request<'a> {
     Upgrade {
         /// The package file.
         package: &'a [u8],
-        /// Whether it may come to have more than before.
+        /// Whether its reach may grow.
         more: bool,
     },
     /// See [`Change::Uninstall`].
@@ -40,8 +40,7 @@ pub enum Request<'a> {
     },
 }
 
-/// Judges a request, with all that is to be said of the package file. Gives the system as it would be afterwards, if
-/// nothing speaks against it.
+/// Checks a request, with a full report of the package file. Returns the system after the change, if it is accepted.
 pub fn examine(installed: &Installed, request: &Request<'_>) -> (Report, Option<Installed>) {
     let package = match request {
         Request::Install { package, .. } | Request::Upgrade { package, .. } => *package,
@@ -70,12 +69,10 @@ fn judged(installed: &Installed, change: &Change<'_>, lines: Vec<Line>) -> (Repo
     (report, after)
 }
 
-/// Verifies a package file in a trust. Gives what a system must know of the program, and a line for each thing that
-/// was proved.
+/// Verifies a package file against a trust. Returns the program's data for the system, and a line for each proof.
 ///
 /// # Errors
-/// What is wrong with it: the first thing, for of a file that is not what it says nothing more can be told; where
-/// that is the manifest, all that is wrong with the manifest.
+/// The first fault, as nothing more can be derived from an invalid file; for an invalid manifest, all its faults.
 pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec<Finding>> {
     let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error.into(), "")]))?;
     let verified = match package_check::verify(&package, trust) {
@@ -98,7 +95,7 @@ pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec
     Ok((Program { manifest: verified.manifest, key: package.key }, lines))
 }
 
-/// What is wrong with a manifest by itself, with what needs a hash to be seen.
+/// Returns the faults of a single manifest, including those that need a hash.
 fn faults_of(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = manifest::findings(manifest);
     let others = manifest.contracts.iter().filter(|contract| sha256(&contract.automaton) != contract.fingerprint);
@@ -153,24 +150,24 @@ fn chain_in_words(chain: &[Certificate]) -> alloc::string::String {
     }
 }
 
-/// Takes a system image apart whose packages were verified before it was signed: they are those, and are not
-/// verified again. That the bytes of an image were damaged since is for [`system_of`] and the kernel to see.
+/// Parses a system image whose packages were verified before it was signed, without verifying them again. Later damage
+/// to the bytes is detected by [`system_of`] and the kernel.
 ///
 /// # Errors
-/// What is wrong with the head, or with a package that is not the one that was signed.
+/// A fault of the head, or a package that differs from the signed one.
 pub fn signed_system(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
     taken_apart(bytes, |package, _| Ok(identity(package)))
 }
 
-/// Takes a system image apart and verifies every package of it in the system's own trust.
+/// Parses a system image and verifies every package of it against the system's own trust.
 ///
 /// # Errors
-/// What is wrong with the image or with a package.
+/// A fault of the image or of a package.
 pub fn system_of(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
     taken_apart(bytes, |package, trust| package_check::verify(package, trust).map(|verified| verified.identity))
 }
 
-/// How a package shows its identity.
+/// A way to verify a package's identity.
 type Look = fn(&Package<'_>, &Trust) -> Result<manifest_model::Digest, PackageError>;
 
 fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
@@ -204,7 +201,7 @@ fn packed_program(
     Ok(Program { key: package.key, manifest: package.manifest })
 }
 
-/// What a package error is for people: its code, and its sentence with the remedy taken off.
+/// Converts a package error to a finding: its code, and its message split from the remedy.
 pub(crate) fn finding_of(error: &PackageError, subject: &str) -> Finding {
     if let PackageError::AbiVersion { wanted, .. } = error
         && let Some(finding) = manifest::other_abi(subject, *wanted)

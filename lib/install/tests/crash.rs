@@ -1,5 +1,5 @@
-//! The replacement of a system image cut off after each of its steps, and in the middle of each write: whoever then
-//! opens the file finds the old one or the new one, whole.
+//! Replacement of a system image interrupted after each of its steps, and in the middle of each write: a reader then
+//! finds the old file or the new one, complete.
 
 mod common;
 
@@ -10,7 +10,7 @@ use install::{ImageError, Medium, Request, name_beside, replace};
 use manifest_model::ContractSide::Import;
 use manifest_model::{Manifest, Version};
 
-/// What was asked of the medium.
+/// An operation of the medium.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Write(String, Vec<u8>),
@@ -20,7 +20,7 @@ enum Step {
     Remove(String),
 }
 
-/// A medium that notes each step, and on which the step number `fails` fails.
+/// A medium that records each step, and fails at step number `fails`.
 #[derive(Clone, Debug, Default)]
 struct Recorder {
     steps: Vec<Step>,
@@ -63,24 +63,23 @@ impl Medium for Recorder {
     }
 }
 
-/// What a disk holds after its power failed: names lead to files, of which the bytes are there as far as they were
-/// written out.
+/// State of a disk after a power failure: names refer to files, whose bytes are there as far as they were written back.
 type Names = BTreeMap<String, usize>;
 
-/// A file: its bytes, and how many of them are on the medium at least.
+/// A file: its bytes, and how many of them are durable at least.
 #[derive(Clone, Debug, Default)]
 struct Content {
     bytes: Vec<u8>,
     is_safe: bool,
 }
 
-/// A disk with a memory that is lost with the power: names change in their order, each change may or may not have
-/// come to the medium, unless it was waited for; bytes may have come in part.
+/// A disk with a volatile cache: renames are ordered, each may or may not be durable unless it was flushed; data may be
+/// partially durable.
 #[derive(Clone, Debug)]
 struct Disk {
     contents: Vec<Content>,
     names: Names,
-    /// The names as they were when they were last waited for, and after each change since.
+    /// The names at the last flush, and after each change since.
     possible: Vec<Names>,
 }
 
@@ -114,7 +113,7 @@ impl Disk {
         self.possible.push(self.names.clone());
     }
 
-    /// Everything that somebody may find under the name when the power comes back.
+    /// Returns all possible contents under the name after a power failure.
     fn findable(&self, name: &str) -> BTreeSet<Option<Vec<u8>>> {
         let mut found = BTreeSet::new();
         for names in &self.possible {
@@ -129,7 +128,7 @@ impl Disk {
             }
             for part in [0, 1, length / 2, length.saturating_sub(1), length] {
                 found.insert(Some(content.bytes[..part].to_vec()));
-                // The length came to the medium, and the bytes did not.
+                // The length is durable, and the bytes are not.
                 let mut holes = content.bytes.clone();
                 holes[part..].fill(0);
                 found.insert(Some(holes));
@@ -141,7 +140,7 @@ impl Disk {
 
 const NAME: &str = "small.system";
 
-/// Holds every moment of a request against the two images that there may be.
+/// Compares the state after a crash at each moment of a request with the two valid images.
 fn cut_everywhere(old: &[u8], request: &Request<'_>) {
     let mut recorder = Recorder::default();
     install::change_file(&mut recorder, NAME, old, request, &key()).unwrap_or_else(|error| panic!("{error:?}"));
@@ -199,7 +198,7 @@ fn what_an_interrupted_change_left_is_in_nobodys_way() {
     for cut in 0..recorder.steps.len() {
         let mut disk = Disk::with(NAME, &old);
         recorder.steps[..cut].iter().for_each(|step| disk.apply(step));
-        // The same again, on what is there now.
+        // Again, on the new state.
         recorder.steps.iter().for_each(|step| disk.apply(step));
         let (new, _) = install::changed(&old, &request, &key()).unwrap_or_else(|report| panic!("{report}"));
         assert_eq!(disk.findable(NAME), BTreeSet::from([Some(new)]), "cut after {cut} steps");
@@ -228,7 +227,7 @@ fn a_medium_that_fails_leaves_the_old_file_or_the_new_one() {
     }
 }
 
-/// The order of the steps is what all this rests on: each left out or done too early is found out.
+/// The order of the steps is essential: omitting or advancing any of them is detected.
 #[test]
 fn the_disk_of_this_test_is_a_hard_one() {
     let (old, new) = (b"old".to_vec(), b"new and longer".to_vec());

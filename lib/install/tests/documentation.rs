@@ -1,4 +1,4 @@
-//! The documentation's list of codes is that of the code.
+//! The documentation's list of codes matches the code.
 
 use install::Code;
 

@@ -1,4 +1,4 @@
-//! Bad packages, one fault each: every one refused with its own code and message, and nothing written.
+//! Packages with one fault each: every one is refused with its own code and message, and nothing is written.
 
 mod common;
 #[path = "faults/files.rs"]
@@ -22,29 +22,29 @@ use package_build::{SecretKey, Signer};
 
 /// A package with one fault.
 pub struct Case {
-    /// What is wrong, for people who read a failed test.
+    /// Description of the fault, for failed tests.
     pub name: &'static str,
-    /// What it must be refused with.
+    /// Expected code.
     pub code: Code,
     /// The package file.
     pub package: Vec<u8>,
-    /// The system that it is for.
+    /// The system for the package.
     pub system: Installed,
-    /// Whether an instance is to start with the system.
+    /// Whether an instance starts at boot.
     pub at_boot: bool,
 }
 
-/// How a table is gone through.
+/// How a table is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// The program is new.
     Install,
-    /// A good one of an older version is there.
+    /// A good package of an older version is installed.
     Upgrade,
 }
 
 impl Deed {
-    /// A program with nothing wrong with it that this can be done with.
+    /// A valid program for this operation.
     pub fn good(self) -> Manifest {
         use manifest_model::ContractSide::Import;
         match self {
@@ -63,7 +63,7 @@ impl Deed {
     }
 }
 
-/// A package of the manifest, whatever is wrong with it.
+/// Packs the manifest, valid or not.
 pub fn packed(manifest: &Manifest) -> Vec<u8> {
     let image = match &manifest.code {
         ProgramCode::Image { .. } => image(manifest).write(),
@@ -72,7 +72,7 @@ pub fn packed(manifest: &Manifest) -> Vec<u8> {
     package_build::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("it is short")
 }
 
-/// What is said against the request; an error if nothing is, or if something was written all the same.
+/// Returns the refusal of the request; an error if it was accepted, or if anything was written.
 fn refusal(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<Report, String> {
     let mut disk = Memory::with("small.system", old);
     match install::change_file(&mut disk, "small.system", old, request, key) {
@@ -83,7 +83,7 @@ fn refusal(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<Report,
     }
 }
 
-/// Holds one refusal against what it should be; gives its message, or what is wrong with the refusal.
+/// Compares a refusal with the expected codes; returns its message, or the deviation.
 fn hold(name: &str, expected: &[Code], report: &Report) -> Result<String, String> {
     let (mut codes, mut expected) = (report.codes(), expected.to_vec());
     codes.sort();
@@ -103,7 +103,7 @@ fn hold(name: &str, expected: &[Code], report: &Report) -> Result<String, String
     Ok(text)
 }
 
-/// Goes through a table; gives the messages. Faults of one kind may be told in the same words, which begin with the code.
+/// Tests a table; returns the messages. Faults of one kind may have the same message, which begins with the code.
 fn go_through(deed: Deed, cases: Vec<Case>) -> BTreeSet<String> {
     let mut messages = BTreeSet::new();
     let mut wrong = Vec::new();
@@ -186,7 +186,7 @@ fn what_others_need_is_not_taken_out() {
     assert!(messages.len() >= 60, "{} messages", messages.len());
 }
 
-/// What the cases begin with can be changed: it is the fault alone that each is refused for.
+/// The base systems of the cases accept a valid change: each case is refused for its fault alone.
 #[test]
 fn what_nobody_needs_is_taken_out() {
     for name in ["cat", "fetch"] {
@@ -199,7 +199,7 @@ fn what_nobody_needs_is_taken_out() {
     }
 }
 
-/// Codes that a package cannot be refused with: they are of system images.
+/// Codes of system images, with which a package cannot be refused.
 const OF_SYSTEMS: [Code; 10] = [
     Code::NotASystemImage,
     Code::SystemDamaged,
@@ -213,10 +213,10 @@ const OF_SYSTEMS: [Code; 10] = [
     Code::BadDeny,
 ];
 
-/// Codes that stand for what the other codes leave over, so that nothing is known to come to them.
+/// Catch-all codes, for which no case is known.
 const LEFT_OVER: [Code; 2] = [Code::ManifestInvalid, Code::OtherReason];
 
-/// Codes of the service that installs into a running system, whose own tests have them.
+/// Codes of the service that installs into a running system, which has its own tests.
 const OF_RUNNING_SYSTEMS: [Code; 3] = [Code::NeedsRestart, Code::KernelRefuses, Code::NotAsKept];
 
 #[test]

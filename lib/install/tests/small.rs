@@ -1,4 +1,4 @@
-//! The small system by itself: it holds, and its programs reach what they should.
+//! The small system by itself: it is valid, and its programs have the expected reach.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn a_plug_in_reaches_its_parent_alone() {
     assert_eq!(plugin.clients, ["host.singularity"]);
 }
 
-/// What an install of the program says.
+/// Report of an install of the program.
 fn installing(manifest: Manifest, allow: &[&str]) -> install::Report {
     let program = Program { manifest, key: key().public() };
     let allow: Vec<String> = allow.iter().map(|path| path.to_string()).collect();
@@ -73,17 +73,17 @@ fn who_lacks_a_rule_reaches_through_others_what_it_can_create_channels_of() {
         let mut tcp = reach.reached.iter().filter(|one| one.contract == "Tcp" && one.provider == "stack.singularity");
         tcp.any(|one| one.path.as_deref() == Some("/service/tcp") && one.helpers.is_empty())
     };
-    // Whoever serves it a path, or starts it, can hand its client on to one that may bind.
+    // Its provider or its parent can hand its client on to a program that may bind.
     assert!(is_in_reach(&reach, "Tcp", "stack") && !by_itself(&reach), "{reach}");
     assert!(reach.to_string().contains("can reach: Tcp of stack.singularity, through "), "{reach}");
     let allowed = installing(command("spy", &[("Tcp", Import), ("TcpConnection", Import)]), &["/service/tcp"]);
     assert!(by_itself(&allowed.reach.expect("it would be there")));
-    // Without the contract nobody can help it.
+    // Without the contract it cannot reach it even with help.
     let reach = installing(command("spy", &[("File", Import)]), &[]).reach.expect("it would be there");
     assert!(!is_in_reach(&reach, "Tcp", "stack") && !is_in_reach(&reach, "TcpConnection", "stack"), "{reach}");
 }
 
-/// The system with further programs.
+/// Returns the small system with further programs.
 fn with(programs: Vec<Manifest>) -> install::Installed {
     let mut installed = installed();
     for manifest in programs {
@@ -93,7 +93,7 @@ fn with(programs: Vec<Manifest>) -> install::Installed {
     installed
 }
 
-/// What is said of a promise that the program does not come to the network.
+/// Returns the refusals of a promise that the program does not reach the network.
 fn promised(mut installed: install::Installed, who: &str) -> Vec<String> {
     installed.system.denies =
         vec![manifest_model::Deny { who: format!("..{who}.singularity"), reach: "/service/tcp".into() }];
@@ -124,7 +124,7 @@ fn a_parent_joins_two_children_by_one_channel() {
 #[test]
 fn an_endpoint_that_is_held_is_passed_on_at_a_start() {
     let mut parent = command("holder", &[("Tcp", Import)]);
-    // Nobody else hands on what it has of the network.
+    // No other program hands on its network endpoints.
     let others = ["host", "fetch"];
     parent.quota.children = 1;
     let heir = with_slot(program("heir", &[("Tcp", Import)]), "net", "Tcp", Side::Importer, Source::Parent);
@@ -141,7 +141,7 @@ fn an_endpoint_that_is_held_is_passed_on_at_a_start() {
 
 #[test]
 fn an_endpoint_that_a_parent_has_can_come_to_its_child() {
-    // The parent has connections, and its contract with the child lets it lend them.
+    // The parent has connections, and its contract with the child can carry them.
     let lender = |name: &str, side, quota| {
         let mut manifest = command(name, &[("Lender", side), ("TcpConnection", Import)]);
         manifest.quota.children = quota;
@@ -187,7 +187,7 @@ fn who_passes_on_what_it_cannot_use_is_on_the_way() {
     courier.quota.children = 1;
     let last = program("last", &[("Anything", Import), ("TcpConnection", Import)]);
     let last = with_slot(last, "all", "Anything", Side::Importer, Source::Parent);
-    // Without `fetch` as a parent of its own, the connection comes through the courier.
+    // Without `fetch` as its own parent, the connection comes through the courier.
     for manifest in [courier, last] {
         installed.programs.push(Program { manifest, key: key().public() });
     }
@@ -239,7 +239,7 @@ fn an_instance_starts_with_the_system_where_that_is_wanted() {
 #[test]
 fn an_upgrade_keeps_what_the_system_says_of_instances() {
     let installed = installed();
-    // Parameters, endpoints, devices and paths are told by number; here all numbers change.
+    // Parameters, endpoints, devices and paths are referenced by number; here all numbers change.
     let mut manifest = installed.manifest("shell").expect("it is there").clone();
     manifest.version.minor += 1;
     manifest.parameters.insert(0, parameter("first"));
@@ -256,7 +256,7 @@ fn an_upgrade_keeps_what_the_system_says_of_instances() {
     assert_eq!((shell.endpoints.len(), &shell.requires), (3, &vec!["console".to_string()]));
 }
 
-/// Why no promise, device, path or circle is among what a removal is refused for.
+/// Shows why a removal is never refused for a promise, device, path or cycle.
 #[test]
 fn taking_a_program_out_brings_nothing_into_reach_and_gives_nothing_a_second_owner() {
     use install::Topic;

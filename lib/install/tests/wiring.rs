@@ -1,5 +1,5 @@
-//! System manifests with one fault each: every one refused with its code and the part of the manifest that it is wrong
-//! with, from the compiled form alone.
+//! System manifests with one fault each: every one is refused with its code and the faulty part of the manifest, from
+//! the compiled form alone.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn twin(installed: &mut Installed) -> &mut Instance {
     installed.system.instances.last_mut().expect("it was pushed")
 }
 
-/// An endpoint of the shell that it can do without, bound to a path that no rule is for.
+/// Binds an optional endpoint of the shell to a path without a rule.
 fn bind_optional(installed: &mut Installed) {
     let shell = program(installed, "shell");
     shell.contracts.push(contract("Tcp", manifest_model::ContractSide::Import));
@@ -62,7 +62,7 @@ const FAULTS: &[(Code, &str, Spoil)] = &[
         of(small, "shell").endpoints[2] = Some("/service/tcp".into());
         small.system.binds.push(Bind { who: "shell.singularity".into(), path: "/service/tcp".into() });
     }),
-    // The volume manager registers it, which is too late for who starts with the system.
+    // The volume manager registers it, which is too late for instances started at boot.
     (Code::NoProvider, "program[1].endpoints[2]", &|small| {
         of(small, "shell").endpoints[2] = Some("/fs/disk0".into());
     }),
@@ -123,7 +123,7 @@ const FAULTS: &[(Code, &str, Spoil)] = &[
     }),
 ];
 
-/// The codes and the first places of what is wrong with the system manifest.
+/// Returns the codes and the first places of the system manifest's faults.
 fn found(installed: &Installed) -> Vec<(Code, String)> {
     let programs: Vec<&Manifest> = installed.programs.iter().map(|program| &program.manifest).collect();
     let findings = system_findings(&installed.system, &programs);
@@ -137,7 +137,7 @@ fn a_system_manifest_with_a_fault_is_refused() {
     for (index, (code, field, spoil)) in FAULTS.iter().enumerate() {
         let mut small = installed();
         spoil(&mut small);
-        // As an installer has it: the bytes of an image.
+        // As in an installer: decoded from the bytes of an image.
         let decoded = SystemManifest::decode(&small.system.encode());
         small.system = decoded.expect("it was encoded");
         if found(&small) != [(*code, field.to_string())] || !install::verify(&small).codes().contains(code) {
@@ -147,7 +147,7 @@ fn a_system_manifest_with_a_fault_is_refused() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Registers and interrupts of one program are one owner's, and two instances are two.
+/// Registers and interrupts of one program have one owner, but two instances are two owners.
 #[test]
 fn two_instances_have_no_registers_in_common() {
     let mut small = installed();
@@ -157,11 +157,11 @@ fn two_instances_have_no_registers_in_common() {
     assert_eq!(found(&small), codes.map(|code| (code, place.clone())));
     let report = install::verify(&small);
     assert!(codes.iter().all(|code| report.codes().contains(code)), "{report}");
-    // Rows of the whole system are in no file.
+    // Rows of the merged system are in no file.
     assert!(!report.to_string().contains("program["), "{report}");
 }
 
-/// What is wrong before a change is not held against it, wherever it stands afterwards.
+/// Existing faults do not count against a change, even if they move.
 #[test]
 fn a_fault_that_moves_is_no_new_one() {
     let mut small = installed();

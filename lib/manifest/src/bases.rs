@@ -1,6 +1,6 @@
-//! The files that a system manifest consists of: itself, the one that it is based on, and so on.
+//! Files of a system manifest: itself, its base, the base's base, and so on.
 //!
-//! Deliberately not here: where the files lie, which the caller knows.
+//! Deliberately not here: locating the files, which is up to the caller.
 
 use diagnostics::SourceFile;
 use manifest_model::is_name;
@@ -10,32 +10,31 @@ use toml::de::DeTable;
 use crate::diagnostic::Code;
 use crate::reader::{At, Report, list};
 
-/// A system manifest as it lies somewhere.
+/// The source of a system manifest.
 #[derive(Clone, Debug)]
 pub struct SystemFile {
     /// Its name in messages.
     pub file: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
-/// A file with its text moved to its place, so that every span in it tells the file too.
+/// A file whose text is moved to its offset, so that every span identifies the file too.
 pub(crate) struct Placed {
     pub(crate) source: SourceFile,
-    /// Where its places begin: 0 for the first file, behind the others for those that it is based on.
+    /// Offset of its spans: 0 for the first file, after the preceding files for its bases.
     pub(crate) start: usize,
     pub(crate) moved: String,
 }
 
-/// The file and those that it is based on, as far as they can be read. `find` gives a system manifest by its
-/// name.
+/// Returns the file and its bases, as far as they can be read. `find` returns a system manifest by name.
 pub(crate) fn chain(report: &Report, first: SystemFile, find: &dyn Fn(&str) -> Option<SystemFile>) -> Vec<Placed> {
     let mut files: Vec<Placed> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     let mut next = Some(first);
     while let Some(SystemFile { file, text }) = next.take() {
         let start = files.last().map_or(0, |last| last.moved.len() + 1);
-        // A blank means nothing to TOML, wherever the text begins.
+        // TOML ignores leading blanks.
         let moved = format!("{}{text}", " ".repeat(start));
         let base = DeTable::parse(&moved).ok().and_then(|table| base_of(&table));
         files.push(Placed { source: SourceFile::new(file, text), start, moved });
@@ -59,7 +58,7 @@ pub(crate) fn chain(report: &Report, first: SystemFile, find: &dyn Fn(&str) -> O
     files
 }
 
-/// What `base` of `[system]` says, if it is a text; if it is none, that is reported where the table is read.
+/// Returns `base` of `[system]`, if it is a text; any other type is reported when the table is read.
 fn base_of(table: &Spanned<DeTable<'_>>) -> Option<At<String>> {
     let base = table.get_ref().get("system")?.get_ref().as_table()?.get("base")?;
     Some(At::new(base.get_ref().as_str()?.into(), base.span()))

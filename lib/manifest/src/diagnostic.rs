@@ -1,4 +1,4 @@
-//! What is wrong with a manifest, with places in one file or several.
+//! Diagnostics of a manifest, with places in one or more files.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use codes::codes;
 use diagnostics::{Colours, SourceFile};
 
 codes! {
-    /// What only the source can have wrong; its text (`M002`) is stable.
+    /// Faults that only the source can have; the text of a code (`M002`) is stable.
     pub enum Code;
     Syntax = "M001", "the file is not TOML";
     UnknownKey = "M002", "a key that means nothing here";
@@ -49,14 +49,14 @@ codes! {
 /// The kind of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// The source cannot be read, or names what is not there.
+    /// The source cannot be read, or refers to an unknown name.
     Source(Code),
-    /// It breaks a rule that is for packages too.
+    /// A violation of a rule that also applies to packages.
     Rule(install::Code),
 }
 
 impl Kind {
-    /// The code as it is printed.
+    /// Text of the code.
     pub const fn text(self) -> &'static str {
         match self {
             Kind::Source(code) => code.text(),
@@ -83,20 +83,20 @@ impl diagnostics::Code for Kind {
     }
 }
 
-/// One thing that is wrong.
+/// A diagnostic of a manifest.
 pub type Diagnostic = diagnostics::Diagnostic<Kind>;
 
-/// All that is wrong with one file or those that it is based on. `Display` renders it without colours.
+/// Diagnostics of one file or its bases. `Display` renders them without colours.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
-    /// The file, then those that it is based on.
+    /// The file, then its bases.
     pub files: Vec<SourceFile>,
     /// At least one, in the order of their places.
     pub items: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// As text: for each the code, the sentence, the lines with carets, and what to do.
+    /// Renders the diagnostics: for each the code, the message, the lines with carets, and the remedy.
     pub fn render(&self, colours: Colours) -> String {
         diagnostics::render(&self.items, &self.files, colours)
     }

@@ -1,7 +1,7 @@
-//! Names as the generated code has them, where several of a manifest become one.
+//! Conflicts between the names in generated code, where several names of a manifest become the same.
 //!
-//! Neighbour: [`reflection::naming`], by which `startup!` names things. Deliberately not here: names that are there
-//! twice as they are written, which is said where lists are read.
+//! Neighbour: [`reflection::naming`], which `startup!` uses for its names. Deliberately not here: names that are
+//! duplicates as written, which are reported when lists are read.
 
 use manifest_model::{EndpointSlot, Parameter, is_name};
 use reflection::naming;
@@ -11,7 +11,7 @@ use crate::program::duplicate;
 use crate::reader::{At, Report, Span};
 use crate::resources::Device;
 
-/// Something that becomes a field of `Startup`.
+/// A name that becomes a field of `Startup`.
 struct Field<'a> {
     kind: &'static str,
     name: &'a str,
@@ -34,7 +34,7 @@ pub(crate) fn check_fields(
         .chain(devices.iter().map(|device| field("a device", device.value.0.name.as_str(), &device.span)))
         .collect();
     for (index, Field { kind, name, span, rust }) in fields.iter().enumerate() {
-        // Of one kind and name, or a parameter and an endpoint of one name: that is a rule for packages too.
+        // Duplicates of one kind, and of a parameter and an endpoint, are reported by rules for packages too.
         let is_other = |other: &&Field<'_>| {
             other.rust == *rust && (other.name != *name || (other.kind == "a device") != (*kind == "a device"))
         };
@@ -50,7 +50,7 @@ pub(crate) fn check_fields(
     }
 }
 
-/// Devices of registers are types of one module.
+/// Register devices are types of one module.
 pub(crate) fn check_types(report: &Report, devices: &[At<Device>]) {
     let fixed = devices.iter().filter(|device| device.value.0.is_fixed() && is_name(&device.value.0.name));
     let fixed: Vec<(&str, &Span, String)> =
@@ -90,7 +90,7 @@ pub(crate) fn check_parts(report: &Report, parts: &[At<String>]) {
     }
 }
 
-/// The field that a name becomes. What is no name stays as it is: that is said elsewhere.
+/// Returns the field for a name. An invalid name is kept, as it is reported elsewhere.
 fn rust_field(name: &str) -> String {
     if is_name(name) { naming::field(name) } else { name.into() }
 }

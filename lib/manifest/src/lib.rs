@@ -1,10 +1,9 @@
-//! Manifests as people write them: TOML in, the machine's form or diagnostics out. What is read is judged by `install`,
-//! and what that finds gets its place in the source.
+//! Manifest sources: TOML in, the binary form or diagnostics out. `install` checks the result, and its findings are
+//! mapped to places in the source.
 //!
-//! Key types: [`Program`] (a program's manifest, read and checked), [`Diagnostics`] (why there is
-//! none), [`Contracts`] (where facts about contracts come from). Neighbours: the host tool and the
-//! macro `startup!` call this crate; the types of the result are those of crate `manifest-model`.
-//! Deliberately not here: the contract language, and anything about images.
+//! Key types: [`Program`] (a program's manifest, read and checked), [`Diagnostics`] (otherwise), [`Contracts`] (a
+//! source of contract metadata). Neighbours: the host tool and the macro `startup!` call this crate; the types of the
+//! result are those of crate `manifest-model`. Deliberately not here: the contract language, and anything about images.
 #![forbid(unsafe_code)]
 
 mod bases;
@@ -32,7 +31,7 @@ use reader::Report;
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Reads the file as TOML, lets `check` read the tables, and gives its result if nothing is wrong.
+/// Parses the file as TOML, lets `check` read the tables, and returns its result unless there are diagnostics.
 fn read<T>(
     file: &str,
     text: &str,
@@ -43,7 +42,7 @@ fn read<T>(
     finish(report, result, vec![(SourceFile::new(file, text), 0)])
 }
 
-/// The text as tables; what is wrong with it is reported.
+/// Parses the text as tables; syntax errors are reported.
 fn parse<'t>(report: &Report, text: &'t str) -> Option<Spanned<DeTable<'t>>> {
     match DeTable::parse(text) {
         Ok(table) => Some(table),
@@ -62,7 +61,7 @@ fn parse<'t>(report: &Report, text: &'t str) -> Option<Spanned<DeTable<'t>>> {
     }
 }
 
-/// The result, if there is one and nothing is wrong. `files`: each with where its spans begin.
+/// Returns the result, if there is one and no diagnostics. `files`: each with the offset of its spans.
 fn finish<T>(report: Report, result: Option<T>, files: Vec<(SourceFile, usize)>) -> Result<T, Diagnostics> {
     let (files, starts): (Vec<SourceFile>, Vec<usize>) = files.into_iter().unzip();
     let items = report.finish(&starts);

@@ -1,6 +1,6 @@
-//! As what a program gets its devices: names and Rust types of their parts, for the macro `startup!`.
+//! Device objects of a program: names and Rust types of their parts, for the macro `startup!`.
 //!
-//! None of it is in a package: the kernel knows parts by their index.
+//! Not part of a package: the kernel identifies parts by index.
 
 use manifest_model::DeviceNeed;
 use reflection::naming;
@@ -13,7 +13,7 @@ use crate::reader::{At, Report, Table, list, one_of, wrong_type};
 /// A device as an object of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceObject {
-    /// Rust path of the type that it is opened as, where the manifest names one. A device without one is opened as its
+    /// Rust path of the type that it is opened as, if the manifest has one. A device without one is opened as its
     /// parts, or if it is not fixed as `sip::hardware::Hardware`.
     pub object: Option<String>,
     /// Its ranges, in the order of their indices: I/O ports first.
@@ -27,11 +27,11 @@ pub struct DeviceObject {
 pub struct RangeObject {
     /// Its name.
     pub name: String,
-    /// Rust path of the map of its registers, where the manifest names one.
+    /// Rust path of its register map, if the manifest has one.
     pub registers: Option<String>,
 }
 
-/// Reads what the table of a device says of it.
+/// Reads the object of a device from its table.
 pub(crate) fn read(report: &Report, table: &Table<'_, '_>, need: &DeviceNeed) -> DeviceObject {
     let object = table.text("object").map(|path| {
         check_rust_path(report, &path);
@@ -66,7 +66,7 @@ pub(crate) fn read(report: &Report, table: &Table<'_, '_>, need: &DeviceNeed) ->
     DeviceObject { object, ranges, interrupts: names[names.len() - need.interrupts.len()..].to_vec() }
 }
 
-/// The names of so many ranges and interrupts.
+/// Returns the names of `ranges` ranges and `interrupts` interrupts.
 fn names(report: &Report, table: &Table<'_, '_>, ranges: usize, interrupts: usize) -> Vec<String> {
     let own: Vec<String> = (0..ranges)
         .map(|index| format!("range-{index}"))
@@ -90,7 +90,7 @@ fn names(report: &Report, table: &Table<'_, '_>, ranges: usize, interrupts: usiz
     given.into_iter().map(|name| name.value).collect()
 }
 
-/// Reports what is not the path of a type.
+/// Reports an invalid type path.
 fn check_rust_path(report: &Report, path: &At<String>) {
     if !is_rust_path(&path.value) {
         let message = format!("`{}` is not the path of a Rust type", path.value);
@@ -99,13 +99,13 @@ fn check_rust_path(report: &Report, path: &At<String>) {
     }
 }
 
-/// Whether a text may be the entry of a program: the path of a module from its crate's root, such as `wc`. The builder
-/// puts it into generated code, so it is identifiers with `::` between them and nothing else, no keyword among them.
+/// Returns whether a text is a valid entry of a program: the path of a module from its crate's root, such as `wc`. The
+/// builder inserts it into generated code, so only identifiers separated by `::` are accepted, and no keywords.
 pub fn is_entry(text: &str) -> bool {
     is_rust_path(text) && text.split("::").all(|part| naming::identifier(part).is_ok())
 }
 
-/// Whether a text is a path of Rust: identifiers with `::` between them.
+/// Returns whether a text is a Rust path: identifiers separated by `::`.
 pub(crate) fn is_rust_path(text: &str) -> bool {
     let is_identifier = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')

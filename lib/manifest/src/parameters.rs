@@ -1,4 +1,4 @@
-//! The parameters of a program's manifest.
+//! Reads the parameters of a program's manifest.
 
 use arguments::HELP_FLAG;
 use manifest_model::{Parameter, ParameterKind, Value};
@@ -51,8 +51,8 @@ fn parameter(report: &Report, table: &Table<'_, '_>) -> Option<At<Parameter>> {
     Some(At::new(parameter, name.span))
 }
 
-/// The value as it is written, for a parameter of the type. Whether it is of that type is left to the rules; what is a
-/// value of no type, or of no size that one has, is reported.
+/// Reads a value for a parameter of the type. The rules check that its type matches; a value of an unsupported type or
+/// size is reported.
 pub(crate) fn value_of(
     report: &Report,
     what: &str,

@@ -14,7 +14,7 @@ use crate::parameters;
 use crate::reader::{At, Report, Span, Table, one_of};
 use crate::{generated, resources, shapes};
 
-/// What is known of a contract.
+/// Metadata of a contract.
 #[derive(Clone, Debug)]
 pub struct Contract {
     /// SHA-256 of the automaton's bytes.
@@ -23,9 +23,9 @@ pub struct Contract {
     pub automaton: Automaton,
 }
 
-/// Where facts about contracts come from.
+/// A source of contract metadata.
 pub trait Contracts {
-    /// The contract of this name among the contract files that the program depends on.
+    /// Returns the contract of this name from the contract files that the program depends on.
     fn find(&self, name: &str) -> Option<Contract>;
     /// Names of all of them, for messages.
     fn names(&self) -> Vec<String>;
@@ -34,28 +34,28 @@ pub trait Contracts {
 /// A program's manifest, read and checked.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// For machines. The digest of the image is zero until a package is built. If no contracts were given
-    /// to look names up in, fingerprints, automata and state numbers are zero and empty.
+    /// Binary form. The digest of the image is zero until a package is built. Without contracts to look names up in,
+    /// fingerprints, automata and state numbers are zero and empty.
     pub manifest: Manifest,
     /// Folder of the crate, relative to the manifest; `None` if the code is a script.
     pub crate_path: Option<String>,
     /// Rust path of the module with `main`, from the crate's root; `None` if that is the root itself.
     pub entry: Option<String>,
-    /// For each contract: the Rust path of its module where the manifest names one.
+    /// For each contract, the Rust path of its module if the manifest has one.
     pub modules: Vec<Option<String>>,
-    /// For each device: as what the program gets it.
+    /// For each device, the object that the program gets.
     pub objects: Vec<DeviceObject>,
 }
 
-/// The publisher where the manifest names none.
+/// Publisher of a manifest that has none.
 const DEFAULT_PUBLISHER: &str = "singularity";
 
-/// Reads and checks the manifest `text` of a program; `file` is its name in messages. Without
-/// `contracts`, what depends on them is left unchecked.
+/// Reads and checks the manifest `text` of a program; `file` is its name in messages. Without `contracts`, checks that
+/// depend on them are skipped.
 pub fn program(file: &str, text: &str, contracts: Option<&dyn Contracts>) -> Result<Program, Diagnostics> {
     crate::read(file, text, |report, table| {
         let program = Reader { report, contracts }.program(table)?;
-        // Of what could not be read as it was written, the rules would say more than is wrong.
+        // After a reading error, the rules would report consequential faults.
         if report.count() == 0 {
             let left_open = |code| contracts.is_none() && code == install::Code::BadAutomaton;
             let findings = install::manifest_findings(&program.manifest).into_iter();
@@ -70,7 +70,7 @@ struct Reader<'a> {
     contracts: Option<&'a dyn Contracts>,
 }
 
-/// A contract of the list, with its automaton where one is known.
+/// A listed contract, with its automaton if known.
 struct Listed {
     name: At<String>,
     side: ContractSide,
@@ -153,7 +153,7 @@ impl Reader<'_> {
             return (Some(ProgramCode::Image { digest: [0; 32] }), Some(".".into()), None);
         };
         let (path, script, entry) = (table.text("crate"), table.text("script"), table.text("entry"));
-        // For the builder alone, which says when a program may declare it.
+        // For the builder alone, which decides whether a program may declare it.
         table.flag("unsafe-for-tests");
         table.close();
         let problem = |message: &str, span: &Span, label: &str| {
@@ -228,7 +228,7 @@ impl Reader<'_> {
         module.value
     }
 
-    /// The contract of the list with this name.
+    /// Returns the listed contract of this name.
     fn listed<'l>(&self, listed: &'l [Listed], name: &At<String>) -> Option<(u16, &'l Listed)> {
         let found = listed.iter().enumerate().find(|(_, contract)| contract.name.value == name.value);
         if found.is_none() {
@@ -248,13 +248,13 @@ impl Reader<'_> {
         slots
     }
 
-    /// One slot; its place is that of its name.
+    /// Reads one slot; its place is that of its name.
     fn endpoint(&self, table: &Table<'_, '_>, listed: &[Listed]) -> Option<At<EndpointSlot>> {
         let name = self.name(table.required_text("name"), "an endpoint");
         let contract = table.required_text("contract");
         let side = table.required_word("side", Side::from_word);
         let state = table.required_text("state");
-        // A path that is none is left to the rules.
+        // An invalid path is reported by the rules.
         let source = table.required_text("from");
         let source = source.map(|text| Source::from_word(&text.value).unwrap_or(Source::Path(text.value)));
         let optional = table.flag("optional").value;
@@ -273,7 +273,7 @@ impl Reader<'_> {
         Some(At::new(slot, name.span))
     }
 
-    /// Number of the state; 0 where the contract is not known.
+    /// Returns the number of the state; 0 if the contract is unknown.
     fn check_state(&self, contract: &Listed, state: &At<String>) -> u16 {
         let Some(known) = &contract.known else { return 0 };
         let states = &known.automaton.states;
@@ -332,7 +332,7 @@ pub(crate) fn check_path(report: &Report, path: &At<String>) {
     }
 }
 
-/// Reports the second of two things with one name.
+/// Reports the second of two items with the same name.
 pub(crate) fn duplicate(report: &Report, code: Code, what: &str, name: &At<String>, first: &Span) {
     let message = format!("{what} `{}` is there twice", name.value);
     let here = (&name.span, "this is the second");

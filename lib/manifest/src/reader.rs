@@ -1,6 +1,6 @@
-//! Typed access to TOML with a place for everything, noting what is wrong.
+//! Typed access to TOML with source places, collecting diagnostics.
 //!
-//! Deliberately not here: which keys there are (see [`crate::shapes`]), and what they mean.
+//! Deliberately not here: the set of keys (see [`crate::shapes`]), and their meaning.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ use crate::shapes::{Key, Kind, Presence, Shape};
 /// A place in the file, counted from where the file starts.
 pub(crate) type Span = Range<usize>;
 
-/// A place and what is to be said about it.
+/// A place and its label.
 pub(crate) struct Mark {
     pub(crate) span: Span,
     pub(crate) text: String,
 }
 
-/// Something wrong, before it is known which files there are.
+/// A diagnostic before the files are known.
 struct Found {
     code: diagnostic::Kind,
     message: String,
@@ -48,11 +48,11 @@ impl<T> At<T> {
     }
 }
 
-/// What has been found wrong so far.
+/// Diagnostics so far.
 #[derive(Default)]
 pub(crate) struct Report {
     items: RefCell<Vec<Found>>,
-    /// Where the source has the fields of the manifest.
+    /// Source places of the manifest's fields.
     places: RefCell<BTreeMap<Field, Span>>,
 }
 
@@ -68,7 +68,7 @@ impl Report {
         self.add_labels(code, message, vec![Mark { span: span.clone(), text: label.into() }], remedy);
     }
 
-    /// With a second place, where the first of two stands.
+    /// Adds a diagnostic with a second place: the first of two items.
     pub(crate) fn add_second(
         &self,
         code: impl Into<diagnostic::Kind>,
@@ -91,31 +91,31 @@ impl Report {
         self.items.borrow_mut().push(Found { code: code.into(), message, marks, remedy });
     }
 
-    /// How much has been found wrong so far.
+    /// Returns the number of diagnostics so far.
     pub(crate) fn count(&self) -> usize {
         self.items.borrow().len()
     }
 
-    /// Says where the source has the fields of the manifest, in the place of what was found table by table.
+    /// Sets the source places of the manifest's fields, replacing those collected table by table.
     pub(crate) fn place(&self, places: BTreeMap<Field, Span>) {
         *self.places.borrow_mut() = places;
     }
 
-    /// Where the source has a field. One that it does not have is at its table's place, or at the top.
+    /// Returns the source place of a field. A missing field has the place of its table, or the start of the file.
     pub(crate) fn span(&self, field: Field) -> Span {
         let places = self.places.borrow();
         let outwards = std::iter::successors(Some(field), |field| field.outer());
         outwards.filter_map(|field| places.get(&field)).next().cloned().unwrap_or(0..0)
     }
 
-    /// Reports what breaks a rule.
+    /// Reports a violation of a rule.
     pub(crate) fn add_finding(&self, finding: install::Finding) {
         let mark = |place: &install::Place| Mark { span: self.span(place.field), text: place.label.into() };
         let marks = finding.places.iter().map(mark).collect();
         self.add_labels(finding.code, finding.what, marks, finding.remedy);
     }
 
-    /// All of it in the order of the places. `starts`: where the places of each file begin.
+    /// Returns all diagnostics, sorted by place. `starts`: the offset of each file.
     pub(crate) fn finish(self, starts: &[usize]) -> Vec<Diagnostic> {
         let mut items = self.items.into_inner();
         items.sort_by_key(|item| item.marks.first().map_or(0, |mark| mark.span.start));
@@ -135,18 +135,18 @@ impl Report {
     }
 }
 
-/// A table of the file that is being read key by key. What its shape does not have is reported by `close`.
+/// A table that is being read key by key. `close` reports keys outside its shape.
 pub(crate) struct Table<'r, 'i> {
     report: &'r Report,
     table: &'r DeTable<'i>,
     shape: &'static Shape,
-    /// As people call it: `[program]`.
+    /// Display name: `[program]`.
     name: String,
-    /// Where it begins.
+    /// Start of the table.
     pub(crate) span: Span,
     /// The table as a part of a program's manifest, if it is one.
     field: Option<Field>,
-    /// The keys that were asked for: in the end all that the shape has.
+    /// Keys that were read: in the end all keys of the shape.
     asked: RefCell<Vec<&'static str>>,
 }
 
@@ -155,12 +155,12 @@ impl<'r, 'i> Table<'r, 'i> {
         Table { report, table, shape, name: shape.name.into(), span, field: None, asked: RefCell::default() }
     }
 
-    /// The same, called otherwise in messages.
+    /// Sets another name for messages.
     pub(crate) fn called(self, name: String) -> Self {
         Table { name, ..self }
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key, if present.
     pub(crate) fn get(&self, key: &'static str) -> Option<&'r Spanned<DeValue<'i>>> {
         self.key(key);
         let value = self.table.get(key)?;
@@ -173,13 +173,13 @@ impl<'r, 'i> Table<'r, 'i> {
         Some(value)
     }
 
-    /// The same, with places of its fields.
+    /// Sets the field for source places.
     fn placed(self, field: Field) -> Self {
         self.report.places.borrow_mut().insert(field, self.span.clone());
         Table { field: Some(field), ..self }
     }
 
-    /// What is known of a key that the reader asks for.
+    /// Returns the description of a key.
     fn key(&self, name: &'static str) -> &'static Key {
         let mut asked = self.asked.borrow_mut();
         if !asked.contains(&name) {
@@ -187,7 +187,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
         match self.shape.key(name) {
             Some(key) => key,
-            // No manifest can bring this about: which keys are asked for is fixed.
+            // Independent of the manifest: the set of keys that are read is fixed.
             None => unreachable!("{} has no key `{name}` in shapes.rs", self.shape.name),
         }
     }
@@ -202,7 +202,7 @@ impl<'r, 'i> Table<'r, 'i> {
         self.report.add(Code::MissingKey, message, &self.span, &format!("`{key}` is missing here"), remedy);
     }
 
-    /// A text.
+    /// Returns a text.
     pub(crate) fn text(&self, key: &'static str) -> Option<At<String>> {
         let value = self.get(key)?;
         match value.get_ref().as_str() {
@@ -214,7 +214,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A text that must be there.
+    /// Returns a required text.
     pub(crate) fn required_text(&self, key: &'static str) -> Option<At<String>> {
         debug_assert_eq!(self.key(key).presence, Presence::Required, "`{key}` of {}", self.shape.name);
         if !self.table.contains_key(key) {
@@ -225,17 +225,17 @@ impl<'r, 'i> Table<'r, 'i> {
         self.text(key)
     }
 
-    /// A whole number; one that nothing can hold is reported as out of the key's range.
+    /// Returns an integer; one that exceeds every type is reported as out of the key's range.
     pub(crate) fn integer(&self, key: &'static str) -> Option<At<i64>> {
         self.integer_or(key, Code::WrongType, "out of range")
     }
 
-    /// A whole number that is judged by a rule; one that nothing can hold is reported as out of the key's range.
+    /// Returns an integer that a rule checks; one that exceeds every type is reported as out of the key's range.
     pub(crate) fn judged(&self, key: &'static str) -> Option<At<u32>> {
         self.integer(key).and_then(|number| self.fitting(key, number))
     }
 
-    /// The same, which must be there.
+    /// As `judged`, for a required key.
     pub(crate) fn required_judged(&self, key: &'static str) -> Option<At<u32>> {
         self.required_integer(key).and_then(|number| self.fitting(key, number))
     }
@@ -250,7 +250,7 @@ impl<'r, 'i> Table<'r, 'i> {
         value.map(|value| At::new(value, number.span))
     }
 
-    /// The same, with the code and the label of a number that is out of range.
+    /// As `integer`, with the code and the label for a number out of range.
     fn integer_or(&self, key: &'static str, code: Code, label: &str) -> Option<At<i64>> {
         let value = self.get(key)?;
         match integer(value.get_ref()) {
@@ -261,7 +261,7 @@ impl<'r, 'i> Table<'r, 'i> {
         None
     }
 
-    /// Reports a number that is out of the range that the key has, or those in its list.
+    /// Reports a number out of the key's range, or those in its list.
     fn out_of_range(&self, key: &'static str, code: Code, value: &Spanned<DeValue<'i>>, label: &str) {
         let message = format!(
             "`{key} = {}` is out of range",
@@ -270,7 +270,7 @@ impl<'r, 'i> Table<'r, 'i> {
         self.report.add(code, message, &value.span(), label, range_remedy(self.range(key)));
     }
 
-    /// The least and the most that a number of the key can be.
+    /// Returns the minimum and maximum of a key's numbers.
     fn range(&self, key: &'static str) -> (i64, i64) {
         match self.key(key).kind {
             Kind::Number(least, most) | Kind::List(&Kind::Number(least, most)) => (least, most),
@@ -278,7 +278,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A whole number that must be there.
+    /// Returns a required integer.
     fn required_integer(&self, key: &'static str) -> Option<At<i64>> {
         debug_assert_eq!(self.key(key).presence, Presence::Required, "`{key}` of {}", self.shape.name);
         if !self.table.contains_key(key) {
@@ -289,7 +289,7 @@ impl<'r, 'i> Table<'r, 'i> {
         self.integer(key)
     }
 
-    /// A whole number within the range that the key has, reported under `code` where it is not.
+    /// Returns an integer; one out of the key's range is reported under `code`.
     pub(crate) fn number(&self, key: &'static str, code: Code, label: &str) -> Option<At<u32>> {
         let (least, most) = self.range(key);
         let number = self.integer_or(key, code, label)?;
@@ -301,7 +301,7 @@ impl<'r, 'i> Table<'r, 'i> {
         value.map(|value| At::new(value, number.span))
     }
 
-    /// `true` or `false`, `false` where it is not there.
+    /// Returns `true` or `false`; `false` if it is missing.
     pub(crate) fn flag(&self, key: &'static str) -> At<bool> {
         let Some(value) = self.get(key) else { return At::new(false, self.span.clone()) };
         match value.get_ref().as_bool() {
@@ -313,7 +313,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A list of texts; empty where it is not there.
+    /// Returns a list of texts; empty if it is missing.
     pub(crate) fn texts(&self, key: &'static str) -> Vec<At<String>> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
@@ -330,7 +330,8 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// A list of texts that no rule counts, since a compiled manifest has no such list: the source has so many at most.
+    /// Returns a list of texts whose length no rule checks, since a compiled manifest has no such list: the limit
+    /// applies to the source.
     pub(crate) fn bounded_texts(&self, key: &'static str) -> Vec<At<String>> {
         let texts = self.texts(key);
         if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("`{key}`"), texts.len())) {
@@ -339,13 +340,13 @@ impl<'r, 'i> Table<'r, 'i> {
         texts
     }
 
-    /// What is wrong with a list of this table that is too long.
+    /// Returns a finding for an overlong list of this table.
     fn long_list(&self, list: &str, length: usize) -> Option<install::Finding> {
         let list = format!("{list} of {}", self.name);
         install::long_list(&list, &list, length, Field::table("system", None))
     }
 
-    /// A list of whole numbers; empty where it is not there.
+    /// Returns a list of integers; empty if it is missing.
     pub(crate) fn integers(&self, key: &'static str) -> Vec<At<i64>> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
@@ -363,7 +364,7 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// A text that is one of a few words.
+    /// Returns a text that is one of a few words.
     pub(crate) fn word<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<At<T>> {
         let text = self.text(key)?;
         match self.key(key).kind {
@@ -372,13 +373,13 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// A text that must be there and is one of a few words.
+    /// Returns a required text that is one of a few words.
     pub(crate) fn required_word<T>(&self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Option<At<T>> {
         let is_there = self.required_text(key).is_some();
         is_there.then(|| self.word(key, parse)).flatten()
     }
 
-    /// The meaning of a text that should be one of a few words.
+    /// Parses a text that must be one of a few words.
     pub(crate) fn as_word<T>(
         &self,
         key: &str,
@@ -400,7 +401,7 @@ impl<'r, 'i> Table<'r, 'i> {
         meaning.map(|meaning| At::new(meaning, text.span.clone()))
     }
 
-    /// A table inside this one, empty where it is not there.
+    /// Returns a nested table, if present.
     pub(crate) fn table(&self, key: &'static str) -> Option<Table<'r, 'i>> {
         let value = self.get(key)?;
         match value.get_ref().as_table() {
@@ -419,7 +420,7 @@ impl<'r, 'i> Table<'r, 'i> {
         }
     }
 
-    /// The tables `[[key]]`.
+    /// Returns the tables `[[key]]`.
     pub(crate) fn tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
@@ -438,7 +439,8 @@ impl<'r, 'i> Table<'r, 'i> {
         out
     }
 
-    /// The tables `[[key]]` of a system manifest, which has those of its bases too: each file has so many at most.
+    /// Returns the tables `[[key]]` of a system manifest, which include those of its bases: the limit applies to each
+    /// file.
     pub(crate) fn bounded_tables(&self, key: &'static str) -> Vec<Table<'r, 'i>> {
         let tables = self.tables(key);
         if let (Some(value), Some(finding)) = (self.table.get(key), self.long_list(&format!("[[{key}]]"), tables.len()))
@@ -449,7 +451,7 @@ impl<'r, 'i> Table<'r, 'i> {
         tables
     }
 
-    /// The keys and values of a table that maps names of the writer's choice.
+    /// Returns the keys and values of a table with user-defined names.
     pub(crate) fn entries(&self, key: &'static str) -> Vec<(At<String>, &'r Spanned<DeValue<'i>>)> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(table) = value.get_ref().as_table() else {
@@ -460,7 +462,7 @@ impl<'r, 'i> Table<'r, 'i> {
         entries.map(|(key, value)| (At::new(key.get_ref().to_string(), key.span()), value)).collect()
     }
 
-    /// Reports every key that the shape does not have. All that it has were asked for.
+    /// Reports every key that is not in the shape. All keys of the shape have been read.
     pub(crate) fn close(&self) {
         debug_assert!(
             self.shape.names().all(|name| self.asked.borrow().contains(&name)),
@@ -497,23 +499,23 @@ pub(crate) fn wrong_type(report: &Report, what: &str, wanted: &str, value: &Span
     report.add(Code::WrongType, message, &value.span(), &format!("this is {found}"), format!("write {wanted}"));
 }
 
-/// What to do about a number that is out of a range.
+/// Returns the remedy for a number out of range.
 pub(crate) fn range_remedy((least, most): (i64, i64)) -> String {
     if least == most { format!("write {least}") } else { format!("write a number from {least} to {most}") }
 }
 
-/// Whether it is a whole number, of whatever size.
+/// Returns whether it is an integer, of any size.
 pub(crate) fn is_integer(value: &DeValue<'_>) -> bool {
     value.as_integer().is_some()
 }
 
-/// The number, if it is one that fits 64 bits.
+/// Returns the number, if it fits 64 bits.
 pub(crate) fn integer(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// A remedy: the word that was probably meant, or all there are.
+/// Returns a remedy: the word that was probably meant, or all possible ones.
 pub(crate) fn one_of(word: &str, words: &[&str]) -> String {
     match nearest(word, words.iter().copied()) {
         Some(known) => format!("did you mean `{known}`?"),
@@ -523,7 +525,7 @@ pub(crate) fn one_of(word: &str, words: &[&str]) -> String {
     }
 }
 
-/// `a`, `b` and `c`.
+/// Formats a list: `a`, `b` and `c`.
 pub(crate) fn list(words: &[impl AsRef<str>]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_ref())).collect();
     match quoted.split_last() {

@@ -1,4 +1,5 @@
-//! What a program's manifest says of devices, required programs, quotas, supervision, permissions and its domain.
+//! Reads the sections of a program's manifest on devices, required programs, quotas, supervision, permissions and its
+//! domain.
 
 use manifest_model::{AddressRange, DeviceNeed, Domain, Permission, Quota, Requirement, Restart, Supervision, Version};
 
@@ -7,10 +8,10 @@ use crate::objects::{self, DeviceObject};
 use crate::program::{check_name, duplicate};
 use crate::reader::{At, Report, Table, range_remedy};
 
-/// A device, as the kernel knows it and as an object of the program.
+/// A device, in the form for the kernel and as an object of the program.
 pub(crate) type Device = (DeviceNeed, DeviceObject);
 
-/// `[[device]]`, each with the place of its name.
+/// Reads `[[device]]`; the place of each is that of its name.
 pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<At<Device>> {
     let mut devices: Vec<At<Device>> = Vec::new();
     for table in root.tables("device") {
@@ -28,7 +29,7 @@ pub(crate) fn devices(report: &Report, root: &Table<'_, '_>) -> Vec<At<Device>> 
     devices
 }
 
-/// The ranges of a device, `base+bytes` each. Whether a machine can have them is left to the rules.
+/// Reads the ranges of a device, `base+bytes` each. The rules check whether they are possible.
 fn ranges(report: &Report, table: &Table<'_, '_>, key: &'static str) -> Vec<AddressRange> {
     let mut ranges = Vec::new();
     for text in table.texts(key) {
@@ -43,7 +44,7 @@ fn ranges(report: &Report, table: &Table<'_, '_>, key: &'static str) -> Vec<Addr
     ranges
 }
 
-/// The interrupt lines of a device.
+/// Reads the interrupt lines of a device.
 fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
     let mut lines: Vec<At<u32>> = Vec::new();
     for number in table.integers("interrupts") {
@@ -64,7 +65,7 @@ fn interrupts(report: &Report, table: &Table<'_, '_>) -> Vec<u32> {
     lines.into_iter().map(|line| line.value).collect()
 }
 
-/// `[[requires]]`.
+/// Reads `[[requires]]`.
 pub(crate) fn requires(report: &Report, root: &Table<'_, '_>) -> Vec<Requirement> {
     let mut requirements = Vec::new();
     for table in root.tables("requires") {
@@ -88,7 +89,7 @@ pub(crate) fn requires(report: &Report, root: &Table<'_, '_>) -> Vec<Requirement
     requirements
 }
 
-/// `[quota]`; what is not said has its default.
+/// Reads `[quota]`; missing keys have defaults.
 pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
     let mut quota = Quota::default();
     let Some(table) = root.table("quota") else { return quota };
@@ -109,7 +110,7 @@ pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
     quota
 }
 
-/// `[supervision]`; what is not said has its default.
+/// Reads `[supervision]`; missing keys have defaults.
 pub(crate) fn supervision(root: &Table<'_, '_>) -> Supervision {
     let mut supervision = Supervision::default();
     let Some(table) = root.table("supervision") else { return supervision };
@@ -126,7 +127,7 @@ pub(crate) fn supervision(root: &Table<'_, '_>) -> Supervision {
     supervision
 }
 
-/// `[permissions]`.
+/// Reads `[permissions]`.
 pub(crate) fn permissions(root: &Table<'_, '_>) -> Vec<Permission> {
     let Some(table) = root.table("permissions") else { return Vec::new() };
     let mut permissions = Vec::new();
@@ -137,7 +138,7 @@ pub(crate) fn permissions(root: &Table<'_, '_>) -> Vec<Permission> {
     permissions.into_iter().map(|permission| permission.value).collect()
 }
 
-/// `[domain]`.
+/// Reads `[domain]`.
 pub(crate) fn domain(root: &Table<'_, '_>) -> Domain {
     let Some(table) = root.table("domain") else { return Domain::Kernel };
     let domain = table.word("kind", Domain::from_word);

@@ -1,32 +1,32 @@
-//! JSON Schemas of manifests, for editors that know TOML: completion, explanations, and underlined mistakes.
+//! JSON Schemas of manifests, for editors with TOML support: completion, documentation, and diagnostics.
 //!
-//! A schema accepts whatever the reader accepts; the reader refuses more, because it sees several values at once and
-//! knows contracts and programs. Neighbour: [`crate::shapes`], of which the schemas are made.
+//! A schema accepts whatever the reader accepts; the reader refuses more, because it checks several values together,
+//! contracts and programs. Neighbour: [`crate::shapes`], from which the schemas are generated.
 
 use arguments::HELP_FLAG;
 
 use crate::shapes::{Key, Kind, LIST_MAX, PROGRAM, Presence, SYSTEM, Shape};
 
-/// Characters of which no line of text has one.
+/// Control characters, which no line of text may contain.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f";
-/// A number of a version.
+/// A component of a version.
 const NUMBER: &str = "(0|[1-9][0-9]*)";
 /// A component of a path: not empty, `.` or `..`.
 const COMPONENT: &str = r"([^/.CONTROL][^/CONTROL]*|\.[^/.CONTROL][^/CONTROL]*|\.\.[^/CONTROL]+)";
 
-/// The schema of a program's manifest, as the text of a JSON file.
+/// Returns the schema of a program's manifest, as JSON text.
 pub fn program() -> String {
     document(&PROGRAM)
 }
 
-/// The schema of a system manifest, as the text of a JSON file.
+/// Returns the schema of a system manifest, as JSON text.
 pub fn system() -> String {
     document(&SYSTEM)
 }
 
 fn document(shape: &Shape) -> String {
     let head = [
-        // What editors for TOML understand in all its parts. Without `$id`: taplo refuses one that is no whole URI.
+        // The draft that TOML editors support completely. Without `$id`: taplo refuses one that is not an absolute URI.
         member("$schema", text("http://json-schema.org/draft-07/schema#")),
         member("title", text(shape.meaning)),
     ];
@@ -45,7 +45,7 @@ fn members_of(shape: &Shape) -> Vec<String> {
     ];
     if !required.is_empty() {
         members.push(member("required", list(&required)));
-        // The editor writes these where a person begins the table.
+        // Keys that the editor inserts into a new table.
         members.push(member("x-taplo", object(vec![member("initKeys", list(&required))])));
     }
     if !shape.together.is_empty() {
@@ -63,7 +63,7 @@ fn schema_of(key: &Key) -> String {
     object(members)
 }
 
-/// What values of the kind are like, as the members of an object.
+/// Returns the schema of a kind of values, as the members of an object.
 fn members_of_kind(kind: &Kind) -> Vec<String> {
     let plain = |kind: &str| vec![member("type", text(kind))];
     match kind {
@@ -117,13 +117,14 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
     }
 }
 
-/// A list whose items are like this.
+/// Returns the schema of a list with these items.
 fn list_of(items: Vec<String>) -> Vec<String> {
     let most = member("maxItems", LIST_MAX.to_string());
     vec![member("type", text("array")), most, member("items", object(items))]
 }
 
-/// A text that the pattern matches somewhere; `CONTROL` in it stands for those characters.
+/// Returns the schema of a text that contains a match of the pattern; `CONTROL` in it is replaced by the control
+/// characters.
 fn pattern(pattern: &str) -> Vec<String> {
     vec![member("type", text("string")), member("pattern", text(pattern.replace("CONTROL", CONTROL)))]
 }
@@ -140,12 +141,12 @@ fn list(items: &[String]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// A text as JSON. What is escaped in the words of this crate are quotes and backslashes.
+/// Returns a text as JSON. In the texts of this crate, only quotes and backslashes need escapes.
 fn text(text: impl AsRef<str>) -> String {
     format!("\"{}\"", text.as_ref().replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// JSON with a member or an item a line.
+/// Formats JSON with a member or an item per line.
 fn indented(json: &str) -> String {
     let mut out = String::new();
     let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
@@ -168,7 +169,7 @@ fn indented(json: &str) -> String {
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                // What is empty stays on its line.
+                // Empty braces and brackets stay on one line.
                 if out.trim_end().ends_with(['{', '[']) {
                     out.truncate(out.trim_end().len());
                 } else {

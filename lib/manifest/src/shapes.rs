@@ -1,8 +1,8 @@
-//! Which tables and keys manifests consist of, and what each key's value looks like by itself.
+//! Tables and keys of manifests, and the kind of each key's value.
 //!
-//! The reader takes the known keys and the ranges of numbers from here, [`crate::schema`] makes schemas for editors of
-//! it, and the documentation's tables are held against it. Key types: [`Shape`] (a table), [`Key`], [`Kind`] (a value).
-//! Deliberately not here: what must hold between several values, which the reader and the rules of `install` check.
+//! The reader takes the known keys and the ranges of numbers from here, [`crate::schema`] generates the schemas for
+//! editors, and the documentation's tables are compared with it. Key types: [`Shape`] (a table), [`Key`], [`Kind`] (a
+//! value). Deliberately not here: constraints between values, which the reader and the rules of `install` check.
 
 use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
@@ -12,62 +12,62 @@ use crate::trust::POLICIES;
 /// A table of a manifest.
 #[derive(Debug)]
 pub struct Shape {
-    /// As people call it: `[program]`, `[[contract]]`.
+    /// Display name: `[program]`, `[[contract]]`.
     pub name: &'static str,
-    /// What it says, a phrase.
+    /// Its meaning, a phrase.
     pub meaning: &'static str,
     /// Its keys, in the order of the documentation.
     pub keys: &'static [Key],
-    /// What a schema says of several keys at once: the members of a JSON object, or nothing.
+    /// Schema constraints on several keys together: the members of a JSON object, or empty.
     pub together: &'static str,
 }
 
 /// A key of a table.
 #[derive(Debug)]
 pub struct Key {
-    /// As it is written.
+    /// Name in the source.
     pub name: &'static str,
-    /// What its value is.
+    /// Kind of its value.
     pub kind: Kind,
-    /// Whether it must be there, and what holds where it is not.
+    /// Whether it is required, and the default otherwise.
     pub presence: Presence,
-    /// What it is for, a phrase.
+    /// Its purpose, a phrase.
     pub meaning: &'static str,
 }
 
-/// Whether a key must be there.
+/// Whether a key is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It must.
+    /// Required.
     Required,
-    /// It need not; leaving it out is the same as this value, in TOML and JSON alike.
+    /// Optional; the default is this value, in TOML and JSON alike.
     Default(&'static str),
-    /// It need not; what holds then is told in words.
+    /// Optional; the default is described in words.
     Otherwise(&'static str),
 }
 
-/// What a value is by itself.
+/// Kinds of values.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A text of any content.
     Text,
-    /// A text that is not empty.
+    /// A non-empty text.
     SomeText,
     /// One line of text.
     Line,
     /// A name of a program, publisher, instance, endpoint, parameter or device.
     Name,
-    /// The same, in which `#` may stand for a number.
+    /// As `Name`, in which `#` may stand for a number.
     NumberedName,
-    /// A name of a program, which is not the system's.
+    /// A name of a program, except the system's.
     ProgramName,
     /// `major.minor.patch`.
     Version,
-    /// The oldest version that will do, `>=1.2`.
+    /// A minimum version, `>=1.2`.
     AtLeast,
-    /// A path from the root.
+    /// An absolute path.
     Path,
-    /// A word for where an endpoint comes from, or a path.
+    /// A keyword for the source of an endpoint, or a path.
     Source,
     /// A pattern of paths.
     PathPattern,
@@ -85,19 +85,19 @@ pub enum Kind {
     Flag,
     /// Consecutive addresses, `first+count`.
     Range,
-    /// A whole number in a range, both ends included.
+    /// An integer in a range, both ends included.
     Number(i64, i64),
     /// `true` or `false`.
     Boolean,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A value of one of the types of parameters.
+    /// A value of any parameter type.
     Value,
-    /// What a system manifest sets a parameter to: a value, several, or what the root program was given.
+    /// Setting of a parameter in a system manifest: a value, several, or a parameter of the root program.
     Setting,
     /// A list.
     List(&'static Kind),
-    /// A table with keys of the writer's choice.
+    /// A table with user-defined keys.
     Map(&'static Kind),
     /// A table.
     Table(&'static Shape),
@@ -105,7 +105,7 @@ pub enum Kind {
     Tables(&'static Shape),
 }
 
-/// The most entries of a list, and the most tables of one kind.
+/// Maximum entries of a list, and maximum tables of one kind.
 pub const LIST_MAX: usize = 256;
 
 impl Shape {
@@ -119,7 +119,7 @@ impl Shape {
         self.keys.iter().map(|key| key.name)
     }
 
-    /// The tables in it and in those, itself first.
+    /// Returns the table and all nested ones, itself first.
     pub fn tables(&'static self) -> Vec<&'static Shape> {
         let inner = self.keys.iter().filter_map(|key| match key.kind {
             Kind::Table(shape) | Kind::Tables(shape) => Some(shape),
@@ -138,7 +138,7 @@ const fn optional(name: &'static str, kind: Kind, default: &'static str, meaning
     Key { name, kind, presence: Presence::Default(default), meaning }
 }
 
-/// Left out, what `otherwise` says holds; `none` where there is then nothing to say.
+/// An optional key; `otherwise` describes the default, `none` if there is nothing to describe.
 const fn open(name: &'static str, kind: Kind, otherwise: &'static str, meaning: &'static str) -> Key {
     Key { name, kind, presence: Presence::Otherwise(otherwise), meaning }
 }
@@ -393,7 +393,7 @@ static QUOTA: Shape = shape(
     ],
 );
 
-/// An hour, in milliseconds: longer than anyone waits for a restart.
+/// An hour, in milliseconds: an upper bound for restarts.
 const HOUR_MS: i64 = 3_600_000;
 
 static SUPERVISION: Shape = shape(
@@ -615,7 +615,7 @@ static TRUST_ROOT: Shape = shape(
     ],
 );
 
-/// The value of a parameter that comes from the root program.
+/// A parameter value taken from the root program.
 pub static FROM_ROOT: Shape = shape(
     "the value",
     "what the root program was given for a parameter of its own",

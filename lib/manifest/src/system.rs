@@ -16,8 +16,8 @@ use crate::program::{check_name, check_path, duplicate};
 use crate::reader::{At, Report, Span, Table, one_of, wrong_type};
 use crate::{shapes, trust};
 
-/// Reads and checks a system manifest over the programs that there are. `find` gives a system manifest by its
-/// name, for those that are based on another: everything of the base is part of the system.
+/// Reads and checks a system manifest over the available programs. `find` returns a system manifest by name, for bases:
+/// everything of a base is part of the system.
 pub fn system(
     file: SystemFile,
     find: &dyn Fn(&str) -> Option<SystemFile>,
@@ -35,7 +35,7 @@ pub fn system(
     crate::finish(report, result, files.into_iter().map(|file| (file.source, file.start)).collect())
 }
 
-/// A file's tables and where it starts.
+/// A file's tables and its start offset.
 type File<'f, 'i> = (&'f Spanned<DeTable<'i>>, usize);
 
 struct Reader<'a> {
@@ -46,7 +46,7 @@ struct Reader<'a> {
 /// `[system]` of one file.
 struct Head {
     name: Option<At<String>>,
-    /// Whether it says anything of a root, right or wrong.
+    /// Whether it names a root, valid or not.
     names_root: bool,
     root: Option<At<String>>,
     primary: Option<At<String>>,
@@ -54,10 +54,10 @@ struct Head {
     span: Span,
 }
 
-/// Stands for the number of an instance where there are several.
+/// Placeholder for the number of an instance, if there are several.
 const NUMBER: char = '#';
 
-/// The number of an instance, where its [[program]] stands for several.
+/// Number of an instance whose [[program]] has a count.
 #[derive(Clone, Copy)]
 struct Number(Option<u32>);
 
@@ -70,14 +70,14 @@ impl Number {
     }
 }
 
-/// Fields of the system, each with what the source says there.
+/// Fields of the system, each with its value in the source.
 type Places = Vec<(Field, At<String>)>;
 
-/// An instance and where in the file it is spoken of.
+/// An instance and its place in the file.
 struct Entry {
     instance: Instance,
     name: Span,
-    /// Fields of all instances, with what the source says of this one.
+    /// Fields of all instances, with this one's values in the source.
     places: Places,
 }
 
@@ -111,7 +111,7 @@ fn places_of_rules(table: &'static str, key: &'static str, rules: &Rules) -> Pla
 type Rules = Vec<(At<String>, At<String>)>;
 
 impl<'a> Reader<'a> {
-    /// `files`: the system manifest, then what it is based on.
+    /// `files`: the system manifest, then its bases.
     fn system(&self, files: &[File<'_, '_>]) -> Option<SystemManifest> {
         let tables: Vec<Table<'_, '_>> = files
             .iter()
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
             self.report.add(Code::MissingKey, message, &heads.first()?.span, "`root` is missing here", remedy);
         }
         let primary = heads.iter().find_map(|head| head.primary.clone());
-        // What a system is based on comes first.
+        // Bases come first.
         let installed: Vec<At<String>> = heads.iter().rev().flat_map(|head| head.installed.clone()).collect();
         let root_manifest = root.as_ref().and_then(|root| self.find(&root.value));
         let entries = self.instances(&tables, root_manifest);
@@ -154,24 +154,24 @@ impl<'a> Reader<'a> {
             denies: denies.into_iter().map(texts).map(|(who, reach)| Deny { who, reach }).collect(),
             trust,
         };
-        // Of what could not be read as it was written, the rules would say more than is wrong.
+        // After a reading error, the rules would report consequential faults.
         if self.report.count() == 0 {
             self.judge(&system, &places.into_iter().collect());
         }
         Some(system)
     }
 
-    /// Reports which rules the system breaks.
+    /// Reports the rules that the system violates.
     fn judge(&self, system: &SystemManifest, places: &BTreeMap<Field, At<String>>) {
         self.report.place(places.iter().map(|(field, at)| (*field, at.span.clone())).collect());
         let programs: Vec<&Manifest> = system.programs().into_iter().filter_map(|name| self.find(name)).collect();
-        // Without a primary instance it is no system to be run, only what others are based on: they provide it.
+        // Without a primary instance it cannot run and only serves as a base: derived systems add the providers.
         let left_open = |code| system.primary.is_none() && code == Rule::NoProvider;
         let mut shown = BTreeSet::new();
         for mut finding in install::system_findings(system, &programs) {
             let field = finding.places.first().map_or(Field::table("system", None), |place| place.field);
             let start = self.report.span(field).start;
-            // What one [[program]] has wrong all the instances have that it stands for.
+            // A fault of one [[program]] affects all of its instances, and is reported once.
             if left_open(finding.code) || !shown.insert((finding.code, field.of_row(None), start)) {
                 continue;
             }
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What to do about a name that nothing has: the source may be at fault, which a rule knows nothing of.
+    /// Returns the remedy for an unknown name: only the source shows whether it is misspelt.
     fn meant(&self, system: &SystemManifest, code: Rule, name: &str) -> Option<String> {
         let names: Vec<&str> = match code {
             Rule::ProgramMissing => self.programs.iter().map(|program| program.name.as_str()).collect(),
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         entries
     }
 
-    /// The instances that one [[program]] stands for.
+    /// Returns the instances of one [[program]].
     fn numbered_instances(&self, table: &Table<'_, '_>, root: Option<&Manifest>) -> Vec<Entry> {
         let name = table.text("instance").filter(|name| name.value.contains(NUMBER));
         let given = table.get("count").map(Spanned::span);
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
             let before = self.report.count();
             entries.extend(self.instance(table, root, Number(Some(number))));
             if self.report.count() > before {
-                // The others would be reported for the same.
+                // The others would be reported for the same reason.
                 break;
             }
         }
@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
             requires: texts(requires),
             after: texts(after),
         };
-        // Of a program that is not there nothing can be set.
+        // An unknown program has no settings.
         if let Some(manifest) = self.find(&instance.program) {
             instance.parameters = self.parameters(manifest, &parameters, root, &mut places);
             instance.devices = self.devices(manifest, &devices, number, &mut places);
@@ -321,7 +321,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports a key that names nothing of the program.
+    /// Reports a key that the program does not have.
     fn unknown(&self, code: Code, manifest: &Manifest, what: &str, key: &At<String>, names: &[&str]) {
         let message = format!("the program `{}` has no {what} `{}`", manifest.name, key.value);
         self.report.add(code, message, &key.span, "not in its manifest", one_of(&key.value, names));
@@ -462,7 +462,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The tables of a name in one file: a pattern of principals each, and one of paths under `key`.
+    /// Returns the tables of a name in one file: each has a pattern of principals, and one of paths under `key`.
     fn rules(&self, file: &Table<'_, '_>, name: &'static str, key: &'static str) -> Rules {
         let mut rules = Rules::new();
         for table in file.bounded_tables(name) {

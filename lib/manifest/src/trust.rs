@@ -1,6 +1,6 @@
-//! `[trust]` of a system manifest: whose programs the system takes.
+//! `[trust]` of a system manifest: publishers whose programs the system accepts.
 //!
-//! Deliberately not here: the roots that the builder adds, which are those of whoever builds.
+//! Deliberately not here: the roots added by the builder, which are those of its user.
 
 use manifest_model::trust::is_publishers;
 use manifest_model::{Policy, PublicKey, Revoked, Rights, Root, Trust};
@@ -8,11 +8,11 @@ use manifest_model::{Policy, PublicKey, Revoked, Rights, Root, Trust};
 use crate::diagnostic::Code;
 use crate::reader::{At, Report, Table, one_of};
 
-/// The policies by their words.
+/// Names of the policies.
 pub(crate) const POLICIES: &[&str] = &["signed-only", "allow-publisher", "quarantine-unsigned"];
 
-/// What the files say together: the first that speaks of a policy decides it; roots and what is revoked add up.
-/// `files`: the system manifest, then what it is based on.
+/// Merges the files: the first with a policy decides it; roots and revocations add up. `files`: the system manifest,
+/// then its bases.
 pub(crate) fn read(report: &Report, files: &[Table<'_, '_>]) -> Trust {
     let mut trust = Trust::default();
     let mut decided = false;

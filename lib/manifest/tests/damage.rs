@@ -1,4 +1,4 @@
-//! Damaged manifests are refused or read; they never make the reader panic, and what it says can be shown.
+//! Damaged manifests are refused or accepted; the reader never panics, and its diagnostics can be rendered.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -6,21 +6,21 @@ use proptest::sample::Index;
 const PROGRAM: &str = include_str!("fixtures/program/good.toml");
 const SYSTEM: &str = include_str!("fixtures/system/good.toml");
 
-/// Reads the text as both kinds and renders what is wrong.
+/// Reads the text as both kinds and renders the diagnostics.
 fn read(text: &str) {
     if let Err(errors) = manifest::program("program.toml", text, None) {
         assert!(!errors.to_string().is_empty());
     }
     let program = manifest::program("good.toml", PROGRAM, None).unwrap_or_else(|errors| panic!("{errors}")).manifest;
     let file = manifest::SystemFile { file: "system.toml".into(), text: text.into() };
-    // The text is its own base, wherever it asks for one.
+    // The text is its own base, under any name.
     let base = |_: &str| Some(file.clone());
     if let Err(errors) = manifest::system(file.clone(), &base, &[&program]) {
         assert!(!errors.to_string().is_empty());
     }
 }
 
-/// Puts pieces of text in place of ranges of characters.
+/// Replaces ranges of characters by pieces of text.
 fn damage(text: &str, changes: &[(Index, usize, String)]) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     for (place, length, piece) in changes {

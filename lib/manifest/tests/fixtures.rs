@@ -1,6 +1,6 @@
-//! Every mistake has a fixture, and what is said about it stands beside the fixture.
+//! Every diagnostic has a fixture, with the expected text beside it.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p manifest` writes the expected texts anew.
+//! `UPDATE_GOLDEN=1 cargo test -p manifest` rewrites the expected texts.
 
 mod known;
 
@@ -77,7 +77,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// The TOML files of a folder with their names without `.toml`.
+/// Returns the TOML files of a folder with their names without `.toml`.
 fn files(name: &str) -> Vec<(String, PathBuf, String)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder(name)).expect("the folder of fixtures is there") {
@@ -92,7 +92,7 @@ fn files(name: &str) -> Vec<(String, PathBuf, String)> {
     files
 }
 
-/// Holds the diagnostics against the golden text and the code in the file's name; gives their codes.
+/// Compares the diagnostics with the golden text and the code in the file's name; returns their codes.
 fn hold(stem: &str, path: &Path, errors: &Diagnostics) -> Vec<Kind> {
     let rendered = errors.render(manifest::Colours::Never);
     let golden = path.with_extension("txt");
@@ -118,7 +118,7 @@ fn programs() -> Vec<Manifest> {
     files("programs").into_iter().map(read).collect()
 }
 
-/// A system manifest of the fixtures that others are based on.
+/// A base system manifest of the fixtures.
 fn base(name: &str) -> Option<SystemFile> {
     let path = folder("bases").join(name).with_extension("toml");
     Some(SystemFile { file: format!("bases/{name}.toml"), text: fs::read_to_string(path).ok()? })
@@ -230,7 +230,7 @@ fn devices_of_one_program_may_be_views_of_the_same_registers() {
     let programs: Vec<&Manifest> = programs.iter().collect();
     let text = "[system]\nname = \"one\"\nroot = \"root\"\n\n[[program]]\nname = \"twofold\"\n";
     assert_eq!(system(text.into(), &programs).instances[0].devices, ["whole", "part"]);
-    // Another instance is another owner.
+    // Another instance has another owner.
     let text = format!("{text}\n[[program]]\nname = \"twofold\"\ninstance = \"other\"\n");
     let file = SystemFile { file: "two.toml".into(), text };
     let errors = manifest::system(file, &base, &programs).expect_err("two have the same registers");

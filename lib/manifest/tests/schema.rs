@@ -1,6 +1,6 @@
-//! The schemas for editors say what the reader says, as far as a schema can, and the documentation says the same.
+//! The schemas for editors agree with the reader, as far as a schema can, and with the documentation.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p manifest --test schema` writes the schemas and the documentation's tables anew.
+//! `UPDATE_GOLDEN=1 cargo test -p manifest --test schema` rewrites the schemas and the documentation's tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use manifest::{Code, SystemFile, schema};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Codes of mistakes that show in one value, so that an editor with the schema shows them, too.
+/// Codes of faults in a single value, which editors with the schema must report, too.
 const SHOWN: &[manifest::Kind] = &[
     Source(Code::UnknownKey),
     Source(Code::WrongType),
@@ -53,7 +53,7 @@ fn is_update() -> bool {
     std::env::var_os("UPDATE_GOLDEN").is_some()
 }
 
-/// A schema that can be asked.
+/// A schema validator.
 struct Judge {
     schemas: Schemas,
     index: SchemaIndex,
@@ -76,7 +76,7 @@ impl Judge {
         Judge::new(&schema::system())
     }
 
-    /// What the schema, or TOML itself, has against the text.
+    /// Returns the error of the schema, or of TOML itself, for the text.
     fn complaint(&self, text: &str) -> Option<String> {
         let table: toml::Table = match toml::from_str(text) {
             Ok(table) => table,
@@ -123,7 +123,7 @@ fn every_manifest_of_the_tree_is_valid() {
     for folder in ["apps", "benches", "drivers", "examples", "services", "tests"] {
         files(&root().join(folder), &|name| name == "manifest.toml", &mut manifests);
     }
-    // What must not build may have a manifest that is refused.
+    // Programs that must not build may have an invalid manifest.
     manifests.retain(|path| !path.starts_with(root().join("tests/hostile/build")));
     let mut systems = Vec::new();
     files(&root().join("systems"), &|name| name.ends_with(".toml"), &mut systems);
@@ -146,7 +146,7 @@ fn mistakes_that_show_in_one_value_are_refused() {
         for path in fixtures {
             let name = path.file_stem().expect("a fixture has a name").to_string_lossy().to_uppercase();
             let code = name.split('_').next().unwrap_or_default();
-            // A mistake in the base of a system does not show in the system's own file.
+            // Faults in the base of a system are not in the system's own file.
             if !SHOWN.iter().any(|shown| shown.text() == code) || name.ends_with("_IN_THE_BASE") {
                 continue;
             }
@@ -176,7 +176,7 @@ fn shapes() -> Vec<&'static Shape> {
     [PROGRAM.tables(), SYSTEM.tables()].concat().into_iter().filter(|shape| shape.name.starts_with('[')).collect()
 }
 
-/// What a value is, in a word or two.
+/// Returns the kind of a value in a word or two.
 fn kind_in_words(kind: &Kind) -> String {
     match kind {
         Kind::Text | Kind::SomeText | Kind::Line | Kind::Version | Kind::AtLeast | Kind::Module => "text".into(),
@@ -207,7 +207,7 @@ fn row(key: &Key) -> String {
     format!("| `{}` | {} | {default} | {} |\n", key.name, kind_in_words(&key.kind), key.meaning)
 }
 
-/// The page with the table below each shape's heading made anew.
+/// Regenerates the table below each shape's heading in the page.
 fn with_tables(page: &str) -> String {
     let mut page = page.to_string();
     for shape in shapes() {
@@ -238,7 +238,7 @@ fn the_documentation_has_the_tables_of_the_reader() {
     assert_eq!(read(&path).len(), wanted.len());
 }
 
-/// TOML with every default of the table written out.
+/// TOML with every default of the table made explicit.
 fn defaults(shape: &Shape) -> String {
     let line = |key: &Key| match key.presence {
         Presence::Default(default) => format!("{} = {default}\n", key.name),
@@ -275,7 +275,7 @@ fn a_default_is_what_holds_where_nothing_is_said() {
 }
 
 proptest! {
-    /// Whatever the reader accepts, the schema accepts: an editor underlines nothing that is right.
+    /// The schema accepts whatever the reader accepts: an editor reports no false errors.
     #[test]
     fn nothing_that_is_right_is_underlined(
         changes in proptest::collection::vec((any::<Index>(), 0usize..4, "[a-z0-9\"=.,/+*\\[\\]-]{0,3}"), 1..3),

@@ -1,5 +1,5 @@
-//! One set of rules: a system manifest that breaks one is refused with its place in the source, and the same system
-//! without its source with the same code and message.
+//! Source and compiled form share one set of rules: a system manifest that violates one is refused with its place in
+//! the source, and the same system without its source with the same code and message.
 
 mod known;
 
@@ -47,10 +47,10 @@ who = "right.singularity"
 reach = "/dev/**"
 "#;
 
-/// What the source says otherwise, and with it the compiled system.
+/// A modification of the source, and of the compiled system.
 struct Fault {
     rule: Rule,
-    /// What of the source.
+    /// Replaced part of the source.
     from: &'static str,
     to: &'static str,
     /// The line and the text that the caret is under.
@@ -146,7 +146,7 @@ const FAULTS: &[Fault] = &[
         shown: ("endpoints = { disk = \"/dev/disk0\" }", "\"/dev/disk0\""),
         spoil: |system| system.binds[0].path = "/fs/**".into(),
     },
-    // A driver that is there to be started has its registers too.
+    // An installed driver claims its registers even if it is not started.
     Fault {
         rule: Rule::PortsOverlap,
         from: "\"right\"]",
@@ -185,7 +185,7 @@ fn read(text: String, programs: &[Manifest]) -> Result<SystemManifest, Diagnosti
     manifest::system(SystemFile { file: "fixture.toml".into(), text }, &|_| None, &programs)
 }
 
-/// As an installer judges it.
+/// Checks it as an installer does.
 fn judged(system: &SystemManifest, programs: &[Manifest]) -> Vec<install::Finding> {
     let find = |name: &str| programs.iter().find(|manifest| manifest.name == name);
     let programs: Vec<&Manifest> = system.programs().into_iter().filter_map(find).collect();
@@ -221,7 +221,7 @@ fn a_system_is_refused_alike_with_its_source_and_without() {
     }
 }
 
-/// What a system is based on has the faults that it has, at their places.
+/// Faults of a base are reported at their places in it.
 #[test]
 fn a_fault_of_the_base_is_shown_there() {
     let programs = programs();
@@ -244,7 +244,7 @@ fn a_fault_of_the_base_is_shown_there() {
     assert_eq!(shown, [("I144", "\"mouse\""), ("I145", "\"mouse\""), ("I137", "\"/dev/disk0\"")], "{errors}");
 }
 
-/// One [[program]] that stands for many is refused once.
+/// One [[program]] with many instances is refused once.
 #[test]
 fn a_fault_of_counted_instances_is_shown_once() {
     let programs = programs();

@@ -1,14 +1,14 @@
-//! Whether the host's processor can execute a machine's instructions itself.
+//! Hardware virtualization of the host.
 
 use std::fs::OpenOptions;
 
 use crate::command_line::Acceleration;
 use crate::failure::{Failure, Outcome};
 
-/// What is asked for, with `Auto` decided: true for KVM.
+/// Returns whether to use KVM, resolving `Auto`.
 ///
 /// # Errors
-/// KVM is asked for, and does not work here.
+/// KVM is requested, and does not work here.
 pub fn uses_kvm(asked: Acceleration) -> Outcome<bool> {
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let device = OpenOptions::new().read(true).write(true).open("/dev/kvm").map(drop);
@@ -18,7 +18,7 @@ pub fn uses_kvm(asked: Acceleration) -> Outcome<bool> {
 fn decide(asked: Acceleration, processor: &str, device: std::io::Result<()>) -> Outcome<bool> {
     let missing = match device {
         Err(error) => Some(format!("/dev/kvm cannot be opened ({})", crate::failure::plain_reason(&error))),
-        // The device may be there without the processor's help; a guest would hang then.
+        // The device may exist without the processor's support; a guest would hang then.
         Ok(()) if !has_virtualization(processor) => Some("/proc/cpuinfo shows neither vmx nor svm".to_string()),
         Ok(()) => None,
     };

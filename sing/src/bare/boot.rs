@@ -1,4 +1,4 @@
-//! What a boot loader hands to the kernel: the boot image, put together for one run.
+//! The boot image that a boot loader passes to the kernel, assembled for one run.
 
 use std::path::Path;
 
@@ -10,10 +10,9 @@ use crate::bare::kernel;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 
-/// The boot image of a system, with parameters for its first program.
+/// Returns the boot image of a system, with parameters for its first program.
 ///
-/// `given` are a person's own, which the system refuses when it does not know them; of `offered` it gets
-/// those that it has.
+/// `given` are the user's, which the system refuses if it does not have them; of `offered` it gets those that it has.
 ///
 /// # Errors
 /// The system image or the kernel cannot be read.
@@ -33,14 +32,14 @@ pub fn image(
     Ok(BootImage::encode(&parameters, &bytes, &kernel::symbols(repository)?))
 }
 
-/// The manifest of the program that the kernel starts.
+/// Returns the manifest of the program that the kernel starts.
 fn root_manifest(system: &[u8]) -> Option<Manifest> {
     let system = package_check::verify_system(system).ok()?;
     let packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
     packages.map(|package| package.manifest).find(|manifest| manifest.name == system.manifest.root)
 }
 
-/// Parameters that a person gave, as `NAME=VALUE`.
+/// Parses the user's parameters, as `NAME=VALUE`.
 ///
 /// # Errors
 /// One is not of this form.

@@ -1,6 +1,6 @@
 //! QEMU's control channel (QMP), over which a machine's power button is pressed.
 //!
-//! Deliberately not here: what the machine makes of it.
+//! Deliberately not here: the machine's reaction.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::failure::{Failure, Outcome};
 
-/// Ends the negotiation, without which nothing is obeyed, and then what is asked for.
+/// Ends the capabilities negotiation, which must precede commands, and presses the power button.
 const PRESS: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"system_powerdown\"}\n";
 
 /// The channel to a machine.
@@ -16,7 +16,7 @@ const PRESS: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"system
 pub struct Control(UnixStream);
 
 impl Control {
-    /// Over a connection that QEMU has made. What it tells is read and not used, so that it never waits for a reader.
+    /// Wraps a connection from QEMU. Its output is read and discarded, so that QEMU never blocks on it.
     ///
     /// # Errors
     /// The host has no more descriptors.
@@ -34,7 +34,7 @@ impl Control {
     /// Presses the power button, once.
     ///
     /// # Errors
-    /// QEMU has gone.
+    /// QEMU has exited.
     pub fn press_power_button(&mut self) -> std::io::Result<()> {
         self.0.write_all(PRESS)
     }

@@ -72,8 +72,8 @@ ImageLoaded()
 end
 ";
 
-/// Ends `backtrace` at the first frame without a function: beyond a thread's entry there are no frames, only whatever
-/// its stack holds.
+/// Ends `backtrace` at the first frame without a function: beyond a thread's entry there are no frames, only stale
+/// stack content.
 const FRAMES: &str = "\
 python
 class WithFunctions:

@@ -1,7 +1,7 @@
 //! Queue of debug text for standard error, which may be a pipe without a reader: the machine must not wait for it.
 //!
-//! A thread writes; what it has not written waits in a queue, and when that is full, lines are dropped and counted. The
-//! hosted machine does the same by itself.
+//! A thread writes from a queue; when that is full, lines are dropped and counted. The hosted machine has such a queue
+//! itself.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Pieces of text that wait, each of some KiB at most; a busy machine may give them byte by byte.
+/// Maximum queued pieces of text, each of some KiB at most; a busy machine may write single bytes.
 const PIECES: usize = 4096;
 /// Timeout at the end for a stalled reader.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -23,12 +23,12 @@ pub struct DebugQueue {
     writer: JoinHandle<()>,
     /// Pieces written.
     written: Arc<AtomicU64>,
-    /// Lines dropped since that was last said.
+    /// Lines dropped since the last report of it.
     dropped: usize,
 }
 
 impl DebugQueue {
-    /// A queue for a stream that may make its writer wait.
+    /// Creates a queue for a stream that may block.
     pub fn new(mut to: impl Write + Send + 'static) -> DebugQueue {
         let (pieces, queued) = sync_channel::<Vec<u8>>(PIECES);
         let written = Arc::new(AtomicU64::new(0));
@@ -47,7 +47,7 @@ impl DebugQueue {
         self.pieces.as_ref().map_or(Ok(()), |pieces| pieces.try_send(piece))
     }
 
-    /// Says how many lines are missing, once there is room.
+    /// Reports the number of dropped lines, once there is room.
     fn say_dropped(&mut self) {
         if self.dropped > 0 {
             let plural = if self.dropped == 1 { "" } else { "s" };

@@ -12,31 +12,31 @@ use crate::failure::{Failure, Outcome};
 pub struct Disk {
     /// The image file or block device.
     pub path: PathBuf,
-    /// Whether it is never written.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
-/// A disk that no other machine writes, until this is dropped.
+/// A disk locked against writes by other machines, until this is dropped.
 #[derive(Debug)]
 pub struct DiskLock {
     _file: File,
 }
 
 impl Disk {
-    /// A disk as it is given: a path, with `:ro` at its end for one that is never written.
+    /// Parses a disk argument: a path, with `:ro` at its end for a read-only one.
     pub fn parse(given: &Path) -> Disk {
         match given.as_os_str().as_bytes().strip_suffix(b":ro") {
             Some(path) => Disk { path: OsStr::from_bytes(path).into(), read_only: true },
-            // A disk that this user may not write is still good to read.
+            // A disk that this user may not write is used read-only.
             None => Disk { path: given.into(), read_only: File::options().write(true).open(given).is_err() },
         }
     }
 
-    /// Keeps other machines away as the hosted one does: one that writes, or any number that read. QEMU's own
-    /// locks are of a kind that the hosted machine does not see.
+    /// Locks out other machines as the hosted one does: either one writer, or any number of readers. QEMU's own locks
+    /// are not visible to the hosted machine.
     ///
     /// # Errors
-    /// Another machine has it, or it cannot be opened.
+    /// Another machine holds the lock, or the disk cannot be opened.
     pub fn lock(&self) -> Outcome<DiskLock> {
         let file = File::open(&self.path).map_err(|error| Failure::file("open the disk", &self.path, &error))?;
         let locked = if self.read_only { file.try_lock_shared() } else { file.try_lock() };

@@ -62,9 +62,9 @@ pub enum End {
 enum Event {
     /// QEMU closed the debug channel; this was its last byte.
     Ended(Option<u8>),
-    /// The reader of the machine's output is gone.
+    /// The reader of the machine's output has closed it.
     OutputGone,
-    /// A signal asked this program to end.
+    /// A termination signal to this program.
     Signal(i32),
 }
 
@@ -316,8 +316,8 @@ fn last_words(folder: &Path) -> String {
     line.split_once("qemu-system-x86_64: ").map_or(line, |(_, words)| words).to_string()
 }
 
-/// Whether the machine itself ended QEMU: its exit device turns the written value into an odd status, and QEMU's own
-/// failures are 1.
+/// Returns whether the machine itself ended QEMU: its exit device turns the written value into an odd status, and
+/// QEMU's own failures are 1.
 fn is_orderly(ended: ExitStatus) -> bool {
     ended.code().is_some_and(|code| code > 1 && code % 2 == 1)
 }
@@ -357,7 +357,7 @@ fn accept_all(listeners: &[UnixListener], qemu: &mut Child) -> std::io::Result<O
     Ok(<[UnixStream; 3]>::try_from(came).ok())
 }
 
-/// The reader of the machine's output is gone.
+/// The reader of the machine's output has closed it.
 #[derive(Debug, PartialEq, Eq)]
 struct OutputClosed;
 
@@ -381,7 +381,7 @@ fn show_debug(mut from: impl Read, to: &mut impl Write, takes_input: &Sender<()>
         let mut shown = Vec::with_capacity(count + 1);
         for &byte in &buffer[..count] {
             if byte == TAKES_INPUT {
-                // Nobody receives after the first time.
+                // The receiver takes only the first message.
                 let _ = takes_input.send(());
             }
             text.feed(byte, &mut shown);

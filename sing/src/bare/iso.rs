@@ -14,16 +14,16 @@ use crate::host_tools::{self, Tool};
 use crate::repository::Repository;
 use crate::systems::{self, Platform, Ready};
 
-/// Where GRUB keeps what each kind of firmware boots.
+/// GRUB's folders for each kind of firmware.
 const FIRMWARE_FOLDERS: [&str; 2] = ["i386-pc", "x86_64-efi"];
 const GRUB_FOLDERS: [&str; 2] = ["/usr/lib/grub", "/usr/share/grub"];
-/// The parts of GRUB that the menu uses, and those for each kind of partitions, for which GRUB looks whether the disk has
-/// such or not; all of them would make the image three times as large.
+/// GRUB modules that the menu uses, and those for each partition table that GRUB probes for; all modules would triple
+/// the size of the image.
 const MODULES: &str = "multiboot2 normal echo iso9660 serial terminal configfile search search_fs_file part_acorn part_amiga \
                        part_apple part_bsd part_dfly part_dvh part_gpt part_msdos part_plan part_sun part_sunpc";
 
-/// The menu: one entry, which starts at once, shown on the screen and on the first serial line. What is shown last stays
-/// on the screen, which the system does not use.
+/// The menu: one entry, which starts at once, shown on the screen and on the first serial line. What is shown last
+/// stays on the screen, which the system does not use.
 const MENU: &str = "\
 set timeout=0
 set gfxpayload=text
@@ -54,8 +54,7 @@ pub fn write(repository: &Repository, arguments: &ImageArguments) -> Outcome<u8>
     Ok(0)
 }
 
-/// Boot parameters. The terminal at the serial line is unknown; what it shows then is what every
-/// terminal can.
+/// Boot parameters. The type of the terminal at the serial line is unknown, so only common sequences are used.
 fn offered(arguments: &ImageArguments) -> Vec<(&'static str, String)> {
     match &arguments.commands {
         Some(commands) => vec![("commands", commands.clone()), ("terminal", "none".into())],
@@ -65,9 +64,9 @@ fn offered(arguments: &ImageArguments) -> Vec<(&'static str, String)> {
     }
 }
 
-/// The program that makes images, with all that it needs.
+/// Finds the program that builds images, with its dependencies.
 fn require_grub() -> Outcome<PathBuf> {
-    // Fedora and its relatives give it another name.
+    // Fedora and its derivatives use another name.
     let maker = match host_tools::find("grub2-mkrescue") {
         Some(maker) => maker,
         None => host_tools::require(&Tool::GRUB)?,
@@ -108,7 +107,7 @@ fn make(maker: &Path, ready: &Ready, boot_image: &[u8], output: &Path) -> Outcom
             .details(String::from_utf8_lossy(&run.stderr))
             .remedy("see what it says above"));
     }
-    // The output may lie on another disk, so that it cannot simply be moved there.
+    // The output may be on another disk, where a rename fails.
     std::fs::copy(&whole, output).map(drop).map_err(cannot)
 }
 

@@ -1,6 +1,6 @@
 //! The kernel of a bare machine: built, read for its symbols, and stripped.
 //!
-//! Deliberately not here: where its code lies; its own linker script says that.
+//! Deliberately not here: its address layout; see its linker script.
 
 use std::path::{Path, PathBuf};
 
@@ -12,23 +12,22 @@ use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_if_changed};
 
-/// A kernel image without symbols is to be no larger.
+/// Maximum size of a kernel image without symbols.
 const BYTES_MAX: usize = 1 << 20;
 const PACKAGE: &str = "boot-x86-64";
 const PROGRAM: &str = "singularity-x86_64";
-/// Code lies where it is linked for; frame pointers make back traces possible.
+/// Code runs at its link address; frame pointers make back traces possible.
 const FLAGS: [&str; 2] = ["-Crelocation-model=static", "-Cforce-frame-pointers=yes"];
-/// Bytes of an ELF file's header up to the number of its section headers, and where the fields are that
-/// tell of them.
+/// Offsets of the section header fields in an ELF header.
 const SECTION_HEADERS_AT: usize = 40;
 const SECTION_COUNT_AT: usize = 60;
 
-/// Where the kernel lies that machines start: without symbols.
+/// Path of the kernel that machines start: without symbols.
 pub fn stripped(repository: &Repository) -> PathBuf {
     repository.output("bare/kernel")
 }
 
-/// Where the kernel lies that debuggers read.
+/// Path of the kernel that debuggers read.
 pub fn with_symbols(repository: &Repository) -> PathBuf {
     repository.output("bare/kernel.debug")
 }
@@ -36,10 +35,10 @@ pub fn with_symbols(repository: &Repository) -> PathBuf {
 /// Builds the kernel.
 ///
 /// # Errors
-/// It does not build, or is no program that could be stripped.
+/// It does not build, or cannot be stripped.
 pub fn build(repository: &Repository) -> Outcome<()> {
     let mut command = cargo::command(repository);
-    // The target is named, though it is the host's own: so that the flags leave build scripts alone.
+    // The target is given, though it is the host's own, so that the flags do not apply to build scripts.
     command.args(["build", "--release", "--features", "image", "--package", PACKAGE, "--bin", PROGRAM]);
     command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
     command.arg("--target-dir").arg(repository.cargo_target());
@@ -58,7 +57,7 @@ pub fn build(repository: &Repository) -> Outcome<()> {
             BYTES_MAX >> 10
         );
     }
-    // Both are kept here, so that what a person builds with other flags does not come between them.
+    // Both are copied here, so that a manual build with other flags does not interfere.
     write_if_changed(&with_symbols(repository), &bytes)?;
     write_if_changed(&stripped(repository), &small)
 }
@@ -68,7 +67,7 @@ fn not_a_kernel(path: &Path) -> Failure {
         .remedy("delete it and build again")
 }
 
-/// The file up to the end of what is loaded; the section headers, and what only they refer to, are gone.
+/// Returns the file up to the end of its segments, without the section headers and the sections that only they locate.
 fn strip(bytes: &[u8]) -> Option<Vec<u8>> {
     let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).ok()?;
     let headers = file.segments()?;
@@ -80,7 +79,7 @@ fn strip(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(small)
 }
 
-/// Addresses and names of the kernel's functions, as [`boot_image::BootImage::encode`] wants them.
+/// Returns addresses and names of the kernel's functions, for [`boot_image::BootImage::encode`].
 ///
 /// # Errors
 /// The kernel cannot be read.

@@ -43,7 +43,7 @@ pub struct Prepared {
 /// Whether keyboard input goes to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Person {
-    /// The machine's console is this program's terminal, or whatever its standard streams are.
+    /// The machine's console is this program's terminal, or its standard streams in general.
     AtConsole,
     /// The machine's console is output only.
     Elsewhere,

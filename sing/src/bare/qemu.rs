@@ -1,7 +1,7 @@
-//! QEMU command lines for the supported machines: `microvm`, whose devices are at fixed addresses, and `q35`, a PC
-//! with PCI.
+//! QEMU command lines for the supported machines: `microvm`, whose devices are at fixed addresses, and `q35`, a PC with
+//! PCI.
 //!
-//! Deliberately not here: running QEMU, and what the machine does.
+//! Deliberately not here: running QEMU.
 
 use std::ffi::OsString;
 use std::net::SocketAddrV4;
@@ -31,7 +31,7 @@ const FIRST_FOLDER_DEVICE: usize = 0x10;
 /// Firmware that starts a microvm in half the time of the default.
 const SMALL_FIRMWARE: &str = "qboot.rom";
 
-/// Whether the small firmware is in QEMU's data folder beside its programs.
+/// Returns whether the small firmware is in QEMU's data folder beside its programs.
 fn has_small_firmware() -> bool {
     let program = host_tools::find(Tool::QEMU.program).and_then(|program| program.canonicalize().ok());
     let prefix = program.as_deref().and_then(Path::parent).and_then(Path::parent);
@@ -93,7 +93,7 @@ pub struct Hardware {
 /// Returns the path of QEMU, after trying to install it.
 ///
 /// # Errors
-/// It is missing; the failure says what to type.
+/// It is missing; the failure contains the command that installs it.
 pub fn find() -> Outcome<PathBuf> {
     host_tools::require(&Tool::QEMU)
 }

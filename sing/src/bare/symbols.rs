@@ -1,7 +1,6 @@
-//! Functions of a program file by address and name, and a file of nothing else for a debugger.
+//! Functions of a program file by address and name, and a symbol file of them for a debugger.
 //!
-//! Names are those of the source. A debugger that reads the compiler's own ones shows a hash in each and
-//! does not find them without it.
+//! Names are demangled. Mangled ones show a hash in a debugger, which is then needed to find them.
 
 use elf::ElfBytes;
 use elf::abi::{
@@ -12,14 +11,14 @@ use elf::endian::LittleEndian;
 const HEADER_BYTES: usize = 64;
 const SECTION_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
-/// Names of the sections, and where each begins.
+/// Section names, and the offset of each.
 const SECTION_NAMES: &[u8] = b"\0.text\0.symtab\0.strtab\0";
 const TEXT_NAME: u32 = 1;
 const SYMTAB_NAME: u32 = 7;
 const STRTAB_NAME: u32 = 15;
 
-/// Addresses and names of a program's functions; an empty name ends the function before it. Nothing for what
-/// is no program with symbols.
+/// Returns addresses and names of a program's functions; an empty name ends the function before it. `None` if it is not
+/// a program with symbols.
 pub fn functions(bytes: &[u8]) -> Option<Vec<(u64, String)>> {
     let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).ok()?;
     let code: Vec<_> =
@@ -37,14 +36,14 @@ pub fn functions(bytes: &[u8]) -> Option<Vec<(u64, String)>> {
         }
         functions.push((symbol.st_value, format!("{:#}", rustc_demangle::demangle(name))));
         if symbol.st_size > 0 {
-            // What follows a function without a name of its own is not that function.
+            // Code after a function without a symbol is not part of that function.
             functions.push((symbol.st_value + symbol.st_size, String::new()));
         }
     }
     Some(functions)
 }
 
-/// An ELF file of these functions alone: what a debugger adds to the memory of a machine.
+/// Returns an ELF file with these functions alone, to be loaded by a debugger of the machine.
 pub fn file(functions: &[(u64, String)]) -> Vec<u8> {
     let named: Vec<_> = functions.iter().filter(|(_, name)| !name.is_empty()).collect();
     let start = functions.iter().map(|(address, _)| *address).min().unwrap_or(0);

@@ -1,17 +1,16 @@
-//! The person's terminal while a machine has it: every key goes to the machine, and the mode is as
-//! found afterwards.
+//! The user's terminal while a machine owns it: every key goes to the machine, and the mode is restored afterwards.
 
 use std::io::IsTerminal;
 
 use rustix::termios::{InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// A terminal in raw mode, which it leaves when this is dropped.
+/// A terminal in raw mode, which is restored on drop.
 pub struct RawTerminal {
     found: Termios,
 }
 
 impl RawTerminal {
-    /// Makes the terminal raw; nothing when standard input or output is none.
+    /// Makes the terminal raw; `None` if standard input or output is not a terminal.
     pub fn enter() -> Option<RawTerminal> {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if !input.is_terminal() || !output.is_terminal() {
@@ -23,7 +22,7 @@ impl RawTerminal {
         raw.input_modes -= InputModes::INLCR | InputModes::IGNCR | InputModes::ICRNL | InputModes::IXON;
         raw.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON;
         raw.local_modes -= LocalModes::ISIG | LocalModes::IEXTEN;
-        // Output stays cooked, so that debug text and this tool's own words begin at the left.
+        // Output stays cooked, so that debug text and the tool's messages start at column 0.
         tcsetattr(&input, OptionalActions::Flush, &raw).ok()?;
         Some(RawTerminal { found })
     }
@@ -31,7 +30,7 @@ impl RawTerminal {
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        // A terminal that is gone needs no mode.
+        // A closed terminal needs no mode.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, &self.found);
     }
 }

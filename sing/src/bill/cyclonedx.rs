@@ -1,5 +1,4 @@
-//! A bill as CycloneDX, which tools for supply chains read. Without serial number and time: the same package has the
-//! same document.
+//! A bill as CycloneDX, for supply-chain tools. Without serial number and time: the same package has the same document.
 
 use manifest_model::{Code, Manifest};
 use serde_json::{Value, json};
@@ -41,7 +40,7 @@ fn component(material: &Material) -> Value {
         "bom-ref": reference,
         "name": material.name,
         "version": material.version,
-        // What only runs while the image is built is not in it.
+        // Crates that only run during the build are not in the image.
         "scope": if material.part == Part::Image { "required" } else { "excluded" },
         "hashes": [{ "alg": "SHA-256", "content": material.sha256 }],
     });
@@ -49,7 +48,7 @@ fn component(material: &Material) -> Value {
         component["licenses"] = json!([{ "expression": material.licence }]);
     }
     match &material.folder {
-        // The registry has nothing of that name by the same people.
+        // Not a crate of the registry, which has none of that name by the same authors.
         Some(folder) => component["properties"] = json!([{ "name": "singularity:folder", "value": folder }]),
         None => component["purl"] = json!(reference),
     }

@@ -78,7 +78,7 @@ fn mdbook(repository: &Repository) -> Outcome<Option<PathBuf>> {
     command.args(["install", MDBOOK, "--version", VERSION, "--locked", "--debug", "--no-default-features"]);
     command.args(["--features", "search", "--root"]).arg(&root);
     command.env("CARGO_TARGET_DIR", root.join("build")).env_remove("RUSTFLAGS").stdin(Stdio::null());
-    // Outside the repository, whose cargo settings are for its programs.
+    // Outside the repository, whose cargo configuration is for its programs.
     command.current_dir(std::env::temp_dir());
     super::run(command, "cargo install")?;
     Ok(Some(own))

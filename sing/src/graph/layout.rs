@@ -1,8 +1,7 @@
-//! Places the nodes of a graph in layers, importers above exporters, and bends lines round what lies
-//! between.
+//! Places the nodes of a graph in layers, importers above exporters, and bends lines around nodes between them.
 //!
-//! The method is Sugiyama's: break cycles, assign layers by longest path, put a bend into each layer a
-//! line crosses, order each layer by the middle of its neighbours, then pull neighbours into line.
+//! The method is Sugiyama's: break cycles, assign layers by longest path, put a bend into each layer a line crosses,
+//! order each layer by the middle of its neighbours, then pull neighbours into line.
 
 use super::Graph;
 
@@ -14,13 +13,13 @@ const SWEEPS: usize = 24;
 /// Height of a node.
 pub const NODE_HEIGHT: f64 = 48.0;
 
-/// Where everything is.
+/// Positions of nodes and lines.
 pub struct Layout {
     /// Centre and width of each node.
     pub nodes: Vec<(f64, f64, f64)>,
-    /// For each edge of the graph the points its line goes through, from importer to exporter.
+    /// For each edge of the graph the points of its line, from importer to exporter.
     pub lines: Vec<Vec<(f64, f64)>>,
-    /// Size of all together.
+    /// Total size.
     pub size: (f64, f64),
 }
 
@@ -31,7 +30,7 @@ struct Item {
     x: f64,
 }
 
-/// Places everything; `width_of` gives the width of a node.
+/// Computes the layout; `width_of` returns the width of a node.
 pub fn lay_out(graph: &Graph, width_of: impl Fn(usize) -> f64) -> Layout {
     let edges: Vec<(usize, usize)> = graph.edges.iter().map(|edge| (edge.importer, edge.exporter)).collect();
     let layers = layers_of(graph.nodes.len(), &edges);
@@ -54,8 +53,7 @@ pub fn lay_out(graph: &Graph, width_of: impl Fn(usize) -> f64) -> Layout {
     Layout { nodes, lines, size: (width, height) }
 }
 
-/// The layer of each node: one below its lowest importer, where lines that would close a cycle do not
-/// count.
+/// Returns the layer of each node: one below its lowest importer, ignoring lines that would close a cycle.
 fn layers_of(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut depth = vec![0; count];
     let mut state = vec![0u8; count];
@@ -75,7 +73,7 @@ fn layers_of(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     depth
 }
 
-/// Depth-first search; keeps the edges that close no cycle and the order in which nodes are finished.
+/// Depth-first search; keeps the edges that close no cycle and the post-order of nodes.
 fn visit(
     node: usize,
     edges: &[(usize, usize)],
@@ -97,7 +95,7 @@ fn visit(
     finished.push(node);
 }
 
-/// The items a line goes through: its ends, and a new bend in each layer between them.
+/// Returns the items of a line: its ends, and a new bend in each layer between them.
 fn chain((from, to): (usize, usize), layers: &[usize], items: &mut Vec<Item>) -> Vec<usize> {
     let (top, bottom) = if layers[from] <= layers[to] { (from, to) } else { (to, from) };
     let mut chain = vec![top];
@@ -121,8 +119,8 @@ fn rows_of(items: &[Item]) -> Vec<Vec<usize>> {
     rows
 }
 
-/// Orders each row by the mean place of its neighbours, downwards and upwards in turn, and leaves every
-/// row spread out in that order.
+/// Orders each row by the mean position of its neighbours, alternating downwards and upwards, and spreads out every row
+/// in that order.
 fn order(rows: &mut [Vec<usize>], segments: &[(usize, usize)], items: &mut [Item]) {
     for row in rows.iter() {
         spread(row, items);
@@ -140,7 +138,7 @@ fn order(rows: &mut [Vec<usize>], segments: &[(usize, usize)], items: &mut [Item
     }
 }
 
-/// Puts the items of a row side by side round zero.
+/// Places the items of a row side by side around zero.
 fn spread(row: &[usize], items: &mut [Item]) {
     let total: f64 = row.iter().map(|item| items[*item].width + GAP).sum::<f64>() - GAP;
     let mut left = -total / 2.0;
@@ -150,7 +148,7 @@ fn spread(row: &[usize], items: &mut [Item]) {
     }
 }
 
-/// The mean place of an item's neighbours, or its own when it has none.
+/// Returns the mean position of an item's neighbours, or its own if it has none.
 fn wanted(item: usize, segments: &[(usize, usize)], items: &[Item]) -> f64 {
     let neighbours = segments.iter().filter_map(|(from, to)| match item {
         _ if *from == item => Some(*to),

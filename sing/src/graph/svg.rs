@@ -9,10 +9,10 @@ const BORDER: f64 = 28.0;
 const TITLE_HEIGHT: f64 = 64.0;
 const NOTE_HEIGHT: f64 = 20.0;
 const LABEL_HEIGHT: f64 = 15.0;
-/// Width of a letter of a label, about.
+/// Approximate width of a label's letter.
 const LETTER: f64 = 6.6;
 const NOTE_LETTERS: usize = 110;
-/// Where along a line its label may stand, best first.
+/// Positions of a label along its line, best first.
 const LABEL_PLACES: [f64; 9] = [0.5, 0.4, 0.6, 0.32, 0.68, 0.25, 0.75, 0.18, 0.82];
 
 const STYLE: &str = r##"<style>
@@ -85,7 +85,7 @@ fn draw_nodes(out: &mut String, graph: &Graph, layout: &Layout) {
     }
 }
 
-/// A rectangle that a label may not cover: centre and half sizes.
+/// A rectangle that labels must not cover: centre and half sizes.
 type Taken = (f64, f64, f64, f64);
 
 fn draw_channels(out: &mut String, graph: &Graph, layout: &Layout) {
@@ -107,8 +107,7 @@ fn draw_channels(out: &mut String, graph: &Graph, layout: &Layout) {
     out.push_str(&labels);
 }
 
-/// The line from edge to edge of its nodes instead of from centre to centre; lines at one node start
-/// side by side.
+/// Shortens the line to the edges of its nodes; lines at one node start side by side.
 fn trimmed(line: &[(f64, f64)], index: usize) -> Vec<(f64, f64)> {
     let mut points = line.to_vec();
     let count = points.len();
@@ -118,7 +117,7 @@ fn trimmed(line: &[(f64, f64)], index: usize) -> Vec<(f64, f64)> {
     let spread = (index % 5) as f64 * 9.0 - 18.0;
     let (first, last) = (points[0], points[count - 1]);
     if (first.1 - last.1).abs() < 1.0 {
-        // Both in one layer: a bow above them.
+        // Both in one layer: an arc above them.
         let middle = ((first.0 + last.0) / 2.0, first.1 - NODE_HEIGHT / 2.0 - 34.0);
         let top = first.1 - NODE_HEIGHT / 2.0;
         return vec![(first.0 + spread, top), middle, (last.0 + spread, top)];

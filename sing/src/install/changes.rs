@@ -1,10 +1,10 @@
-//! Changes to a system after it was built: packages installed or upgraded, and programs removed. The list of changes
-//! is kept, not its result: it is replayed whenever the system is rebuilt, so that a changed source and an installed
-//! package both show in the one image that every command takes for the system.
+//! Changes to a system after it was built: packages installed or upgraded, and programs removed. The list of changes is
+//! kept, not its result: it is replayed whenever the system is rebuilt, so that both a changed source and an installed
+//! package are in the image that every command uses.
 //!
-//! Key type: [`Changes`]. They are stored in `installed/NAME` of the tool's output folder: `changes.json` and one
-//! file per package; the resulting image is `installed/NAME.system`. Deliberately not here: the verdict on a change,
-//! which is the crate `install`'s.
+//! Key type: [`Changes`]. They are stored in `installed/NAME` of the tool's output folder: `changes.json` and one file
+//! per package; the resulting image is `installed/NAME.system`. Deliberately not here: the verdict on a change, which
+//! is the crate `install`'s.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ pub struct Misfit {
     system: String,
     /// The program that the change affects.
     pub program: String,
-    /// Why it does not fit.
+    /// Reasons why it does not fit.
     pub report: Report,
 }
 
@@ -163,12 +163,12 @@ impl Changes {
         &self.list.changes
     }
 
-    /// Whether the system is unchanged since its build.
+    /// Returns whether the system is unchanged since its build.
     pub fn is_empty(&self) -> bool {
         self.list.changes.is_empty()
     }
 
-    /// Whether a change affects this program.
+    /// Returns whether a change affects this program.
     pub fn has(&self, program: &str) -> bool {
         self.list.changes.iter().any(|change| change.program == program)
     }
@@ -242,7 +242,7 @@ impl Changes {
         Misfit { system: self.name.clone(), program: change.program.clone(), report }
     }
 
-    /// Returns the changes with an accepted request appended; `is_built` tells whether the built system has a
+    /// Returns the changes with an accepted request appended; `is_built` returns whether the built system has a
     /// program. Uninstalling what was installed leaves no change behind.
     ///
     /// # Errors

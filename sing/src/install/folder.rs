@@ -1,4 +1,4 @@
-//! A folder of this host as a medium of files that change whole or not at all.
+//! A host folder as a medium with atomic file replacement.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The folder at this path, which is made when something is written to it.
+    /// The folder at this path, which is created on the first write.
     pub fn at(path: impl Into<PathBuf>) -> Folder {
         Folder { path: path.into() }
     }

@@ -1,9 +1,9 @@
-//! `sing install`, `upgrade`, `uninstall`, `verify`, `explain` and `package`: changes to system images, checked
-//! before they are made.
+//! `sing install`, `upgrade`, `uninstall`, `verify`, `explain` and `package`: changes to system images, checked before
+//! they are made.
 //!
-//! The checks are the crate `install`'s. Changes to a system that is given by its name or manifest are kept apart
-//! from the build ([`changes`]) and reapplied after every build; every command takes the result for the system. Key
-//! type: [`Image`] (which file of a system is meant). Deliberately not here: installing into a running system.
+//! The checks are the crate `install`'s. Changes to a system that is given by its name or manifest are kept apart from
+//! the build ([`changes`]) and reapplied after every build; every command uses the result as the system. Key type:
+//! [`Image`] (the file of a system). Deliberately not here: installing into a running system.
 
 pub mod changes;
 mod folder;
@@ -150,7 +150,7 @@ pub struct ChangeArguments {
 }
 
 fn change(repository: &Repository, arguments: &ChangeArguments, request: &Request<'_>) -> Outcome<u8> {
-    // Building takes the lock by itself, so that it comes before.
+    // Before the lock, which building takes itself.
     let image = Image::find(repository, &arguments.system)?;
     let _lock = builder::lock(repository)?;
     let _other = image.lock()?;
@@ -273,8 +273,8 @@ impl Image {
         }
     }
 
-    /// Changes the image, if `write` asks for it; the inner error is the report of why the change is refused, and
-    /// nothing is changed then. The caller holds the builder's lock.
+    /// Changes the image if `write` is set; the inner error is the report of a refused change, which changes nothing.
+    /// The caller holds the builder's lock.
     fn change(
         &self,
         repository: &Repository,

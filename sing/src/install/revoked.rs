@@ -1,7 +1,7 @@
-//! What a person has revoked, for images that were built before: it counts from then on for what is installed into
-//! them, and shows when they are verified.
+//! Revocations by the user, for images that were built before: they apply to packages installed into these from then
+//! on, and are reported by verification.
 //!
-//! Deliberately not here: what a system itself has revoked, of which its image says enough.
+//! Deliberately not here: revocations by the system itself, which its image contains.
 
 use install::{Code, Finding, Line, Report, Request};
 use manifest_model::{Revoked, Trust};
@@ -10,7 +10,7 @@ use package::Package;
 use crate::failure::Outcome;
 use crate::keys::store::Store;
 
-/// What the person has revoked by now.
+/// Returns the user's current revocations.
 ///
 /// # Errors
 /// The list is damaged.
@@ -20,12 +20,12 @@ pub fn of_user() -> Outcome<Vec<Revoked>> {
     Ok(own.revoked)
 }
 
-/// What speaks against packages that are there.
+/// Returns findings for installed packages.
 pub fn lines(packages: &[&[u8]], revoked: &[Revoked]) -> Vec<Line> {
     packages.iter().filter_map(|package| finding(package, revoked)).map(Line::refused).collect()
 }
 
-/// What speaks against a request.
+/// Returns the refusal of a request, if any.
 pub fn against(request: &Request<'_>, revoked: &[Revoked]) -> Option<Report> {
     let package = match request {
         Request::Install { package, .. } | Request::Upgrade { package, .. } => *package,
@@ -35,7 +35,7 @@ pub fn against(request: &Request<'_>, revoked: &[Revoked]) -> Option<Report> {
     (!lines.is_empty()).then_some(Report { lines, reach: None })
 }
 
-/// What is no package is refused for that by others.
+/// Invalid packages are refused elsewhere.
 fn finding(package: &[u8], revoked: &[Revoked]) -> Option<Finding> {
     let package = Package::parse(package).ok()?;
     let counts = |revoked: &&Revoked| match revoked {
@@ -82,7 +82,7 @@ mod tests {
                 assert_eq!(report.codes(), [code], "{revoked}");
             }
             assert_eq!(lines(&[b"no package", &package], &[revoked]).len(), 1);
-            // Taking it out is what one would do then.
+            // Removing it remains possible.
             assert!(against(&Request::Uninstall { name: "bench-install" }, &[revoked]).is_none());
         }
         let others = [Revoked::Serial(8), Revoked::Key(PublicKey([3; 32]))];

@@ -1,5 +1,5 @@
-//! A package that is installed to measure and to test that: its image is made here, of short instructions all of which are
-//! decoded.
+//! A package that is installed to measure and to test that: its image is made here, of short instructions all of which
+//! are decoded.
 
 use manifest_model::{Category, Code, Manifest};
 use package_build::Signer;
@@ -10,10 +10,10 @@ use crate::failure::{Failure, Outcome};
 pub const IMAGE_BYTES: usize = 500_000;
 /// `mov eax, 1; call +2; ret; int3; nop; ret`
 const CODE: [u8; 15] = [0xB8, 1, 0, 0, 0, 0xE8, 2, 0, 0, 0, 0xC3, 0xCC, 0x90, 0xC3, 0x90];
-/// Where the code begins, in the file and in memory.
+/// Start of the code, in the file and in memory.
 const START: usize = 0x1000;
 
-/// A signed package whose image has [`IMAGE_BYTES`].
+/// Builds a signed package whose image has [`IMAGE_BYTES`].
 ///
 /// # Errors
 /// The image is refused.
@@ -24,7 +24,7 @@ pub fn package(signer: &Signer) -> Outcome<Vec<u8>> {
         .map_err(|error| Failure::new(format!("the sample of a package cannot be made: {error}")))
 }
 
-/// An ELF file of one segment of code, without sections, so that each byte of it is decoded.
+/// An ELF file with one code segment and no sections, so that each byte of it is decoded.
 fn image() -> Vec<u8> {
     let code: Vec<u8> = CODE.iter().copied().cycle().take((IMAGE_BYTES - START) / CODE.len() * CODE.len()).collect();
     let mut file = vec![0; START];
@@ -32,12 +32,12 @@ fn image() -> Vec<u8> {
     let halves = |numbers: &[u16]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let words = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let (start, length) = (START as u64, code.len() as u64);
-    // A position-independent file for x86-64, entered at its first byte of code; one program header follows.
+    // A position-independent file for x86-64 with the entry point at the start of the code; one program header follows.
     head.extend(halves(&[3, 62, 1, 0]));
     head.extend(words(&[start, 64, 0]));
     head.extend([0; 4]);
     head.extend(halves(&[64, 56, 1, 64, 0, 0]));
-    // To be loaded, readable and executable.
+    // Loadable, readable and executable.
     head.extend([1, 0, 0, 0, 5, 0, 0, 0]);
     head.extend(words(&[start, start, start, length, length, 0x1000]));
     file[..head.len()].copy_from_slice(&head);

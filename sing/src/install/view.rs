@@ -1,4 +1,4 @@
-//! Reports as people and programs read them.
+//! Reports as text and JSON.
 
 use install::{Reach, Report, Verdict};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub fn report_json(report: &Report) -> Value {
     })
 }
 
-/// What a program can reach, as JSON.
+/// Returns the reach of a program, as JSON.
 pub fn reach_json(reach: &Reach) -> Value {
     let reached: Vec<Value> = reach
         .reached
@@ -49,7 +49,7 @@ pub fn reach_json(reach: &Reach) -> Value {
     })
 }
 
-/// The lines of a report, those that prove something only where they are wanted.
+/// Prints the lines of a report; proofs only if `proofs` is set.
 pub fn print(report: &Report, proofs: bool) {
     for line in report.lines.iter().filter(|line| proofs || line.verdict != Verdict::Proved) {
         println!("{line}");

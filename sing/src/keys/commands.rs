@@ -1,7 +1,7 @@
 //! `sing key`: makes, shows, certifies, trusts and revokes keys.
 //!
-//! A secret half is never taken for a public one, however it is given: what is trusted, certified or revoked is known
-//! to everybody. Deliberately not here: where keys are kept (`store`).
+//! A secret key is never accepted as a public one, in any form: trusted, certified and revoked keys are published.
+//! Deliberately not here: where keys are kept (`store`).
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::command_line::{CertifyArguments, KeyCommand};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, read_text};
 
-/// Does what `sing key` is asked; without a command, shows the development key.
+/// Executes `sing key`; without a command, shows the development key.
 ///
 /// # Errors
-/// What was asked cannot be done; the failure says why in one sentence.
+/// The command failed.
 pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome<u8> {
     let store = Store::of_user();
     match command {
@@ -74,12 +74,12 @@ fn show_development(repository: &Repository) -> Outcome<()> {
     Ok(())
 }
 
-/// A public key as it is shown and kept for others.
+/// Formats a public key for display and exchange.
 pub fn public_line(key: PublicKey) -> String {
     format!("public key  {key}")
 }
 
-/// All that there is, a line each. What cannot be read is a line too, and hides nothing else.
+/// Returns all keys, one per line. An unreadable one is a line too, and hides no others.
 fn listed(development: Outcome<[u8; secret::SEED_BYTES]>, store: &Store) -> Outcome<String> {
     let mut lines = Vec::new();
     lines.push(match development {
@@ -130,12 +130,13 @@ fn certify(repository: &Repository, store: &Store, arguments: &CertifyArguments)
     Ok(())
 }
 
-/// A public key: given as the name of an own key, as 64 digits, or as a file that holds the digits or certificates.
+/// Parses a public key: given as the name of an own key, as 64 digits, or as a file that holds the digits or
+/// certificates.
 ///
 /// # Errors
 /// It is none of these, or a secret.
 fn public_key(repository: &Repository, store: &Store, given: &str) -> Outcome<PublicKey> {
-    // Before files: whatever lies in the current folder does not take the place of a key of one's own.
+    // Before files: a file in the current folder must not shadow a key of the user.
     if store.has(given) {
         return Ok(store.secret(given)?.public());
     }
@@ -160,7 +161,7 @@ fn key_in_file(given: &str) -> Outcome<PublicKey> {
         .remedy("give the key's name, or its file NAME.public"));
     }
     let text = read_text(path)?;
-    // What `key new` and `key show` print, or the digits alone.
+    // Output of `key new` or `key show`, or the digits alone.
     let digits = text.lines().find_map(|line| PublicKey::parse(line.trim_start_matches("public key").trim()));
     if let Some(key) = digits {
         return Ok(key);
@@ -171,14 +172,13 @@ fn key_in_file(given: &str) -> Outcome<PublicKey> {
     }
 }
 
-/// Whether a file is one with a secret, by its name or by what it says.
+/// Returns whether a file contains a secret, by its name or content.
 fn is_secret_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "key")
         || std::fs::read_to_string(path).is_ok_and(|text| secret::is_marked(&text))
 }
 
-/// Refuses 64 digits that are the secret of a key of this person or clone. They are not shown: whatever is printed may
-/// be kept in a log.
+/// Refuses 64 digits that are a secret key of this user or clone. They are not printed, as output may be logged.
 fn refuse_secret(repository: &Repository, store: &Store, key: PublicKey) -> Outcome<()> {
     let development = std::fs::read_to_string(super::path(repository)).unwrap_or_default();
     let owner = match secret::seed_of(&development) == Some(key.0) {
@@ -194,12 +194,12 @@ fn refuse_secret(repository: &Repository, store: &Store, key: PublicKey) -> Outc
     }
 }
 
-/// What `--native` gives.
+/// Rights granted by `--native`.
 fn rights(native: bool) -> Rights {
     if native { Rights::NATIVE } else { Rights::NONE }
 }
 
-/// A certificate in one line.
+/// Formats a certificate in one line.
 pub fn described(certificate: &Certificate) -> String {
     let Certificate { publishers, key, serial, may, rights, issuer, .. } = certificate;
     let native = if rights.contains(Rights::NATIVE) { ", native code" } else { "" };
@@ -232,7 +232,7 @@ mod tests {
         std::fs::write(&copy, &secret).expect("a file");
         let bare = folder.path().join("digits.txt");
         std::fs::write(&bare, digits).expect("a file");
-        // Of a key that is not here nothing is known but the name of its file.
+        // Of an unreadable key, only the file name is known.
         let foreign = folder.path().join("foreign.key");
         std::fs::write(&foreign, "ab".repeat(32)).expect("a file");
         for path in [&keys.join("acme.key"), &copy, &bare, &foreign, Path::new(digits)] {

@@ -1,6 +1,6 @@
-//! Keys: the development key, which signs what is built from the repository, and a person's own ([`store`]).
+//! Keys: the development key, which signs packages built from the repository, and the user's own ([`store`]).
 //!
-//! The development key is made on first use and stays in the output folder, so a key of one clone signs nothing that
+//! The development key is created on first use and stays in the output folder, so a key of one clone signs nothing that
 //! another trusts. Deliberately not here: signing and certifying; the crate `package-build` does that.
 
 pub mod commands;
@@ -14,15 +14,15 @@ use crate::repository::Repository;
 
 use secret::{Remedy, SEED_BYTES};
 
-/// Where the development key lies.
+/// Path of the development key.
 pub fn path(repository: &Repository) -> PathBuf {
     repository.output("keys/development.key")
 }
 
-/// The seed of the development key, made now if there is none.
+/// Returns the seed of the development key, created now if there is none.
 ///
 /// # Errors
-/// The file cannot be read or made, others may read it, or it is not a key.
+/// The file cannot be read or created, others may read it, or it is not a key.
 pub fn development_seed(repository: &Repository) -> Outcome<[u8; SEED_BYTES]> {
     let path = path(repository);
     if let Some(seed) = secret::read(&path, Remedy::Delete)? {
@@ -32,19 +32,19 @@ pub fn development_seed(repository: &Repository) -> Outcome<[u8; SEED_BYTES]> {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             return Err(Failure::file("make the key", &path, &error));
         }
-        // Whoever else made it in the meantime made as good a one.
+        // A key created concurrently is as good.
         _ => {}
     }
     secret::read(&path, Remedy::Delete)?
         .ok_or_else(|| Failure::new(format!("the key {} was made and is gone", path.display())))
 }
 
-/// Bytes as people read them.
+/// Formats bytes as hexadecimal digits.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Parses hexadecimal digits.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits = text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();

@@ -1,8 +1,8 @@
 //! Secret-key files: written atomically, readable by their owner only, never replaced.
 //!
 //! Such a file is a line `secret` with 64 digits. The word is there because a public key has 64 digits too, and a
-//! mix-up would publish the secret; files with the digits alone are accepted all the same. Deliberately not here:
-//! which keys exist, and what to do about an unusable one; see `store` and the development key.
+//! mix-up would publish the secret; files with the digits alone are accepted all the same. Deliberately not here: the
+//! set of keys, and handling of an unusable one; see `store` and the development key.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -21,7 +21,7 @@ const MARK: &str = "secret";
 pub enum Remedy {
     /// Delete it: it is regenerated automatically.
     Delete,
-    /// Restore it: systems trust this key, and nothing else can sign in its place.
+    /// Restore it: systems trust this key, and no other can replace it.
     Restore,
 }
 
@@ -65,7 +65,7 @@ pub fn read(path: &Path, remedy: Remedy) -> Outcome<Option<[u8; SEED_BYTES]>> {
     })
 }
 
-/// Whether a text is that of a secret-key file with the prefix.
+/// Returns whether a text is that of a secret-key file with the prefix.
 pub fn is_marked(text: &str) -> bool {
     digits_of(text).is_some()
 }
@@ -88,7 +88,7 @@ pub fn create(path: &Path) -> std::io::Result<()> {
     create_with(path, |file| file.write_all(line.as_bytes()))
 }
 
-/// The file gets its name after its content is on disk, so that nobody finds an empty or partial key.
+/// The file is renamed after its content is on disk, so that readers never see an empty or partial key.
 fn create_with(path: &Path, write: impl FnOnce(&mut File) -> std::io::Result<()>) -> std::io::Result<()> {
     let beside = written_beside(path, write)?;
     // Unlike rename, this fails if the name is taken.

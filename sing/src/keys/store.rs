@@ -1,9 +1,9 @@
 //! A user's key store: the folder named by `SING_KEYS`, else `~/.config/singularity/keys`.
 //!
 //! `NAME.key` is a secret key (readable by its owner only), `NAME.public` its public half for distribution,
-//! `NAME.certificates` its chain; `trusted` and `revoked` are line-based lists that nobody else may write. Trust and
-//! revocations recorded here apply to every system built for this user. A missing store counts as empty; reading
-//! never creates it. With `SING_KEYS` set to the empty string there is no store.
+//! `NAME.certificates` its chain; `trusted` and `revoked` are line-based lists that only the owner may write. Trust and
+//! revocations recorded here apply to every system built for this user. A missing store counts as empty; reading never
+//! creates it. With `SING_KEYS` set to the empty string there is no store.
 //!
 //! Deliberately not here: output (`commands`), secret-key files (`secret`), and the development key.
 
@@ -94,7 +94,7 @@ impl Store {
         self.file(name, "public")
     }
 
-    /// Whether a key of this name exists, usable or not.
+    /// Returns whether a key of this name exists, usable or not.
     pub fn has(&self, name: &str) -> bool {
         self.file(name, "key").is_ok_and(|path| path.exists())
     }

@@ -1,15 +1,15 @@
-//! Which names a new program can have: those under which all that is made of it builds, and that nothing else has.
+//! Valid names of new programs: those with which all generated parts build, and that are not taken.
 //!
-//! Deliberately not here: what programs, crates and systems the repository has; those are looked up when one is made.
+//! Deliberately not here: the programs, crates and systems of the repository, which are looked up on creation.
 
 use lang::SourceFile;
 
 use crate::failure::{Failure, Outcome};
 
-/// As long as the name of a program may be with `-contract` behind it.
+/// Maximum name length of a program that still leaves room for `-contract`.
 const NAME_MAX: usize = 54;
 
-/// Words that name something else wherever a program's name is used.
+/// Words with another meaning where a program's name is used.
 const TAKEN: [(&str, &str); 5] = [
     ("the name of the system itself", manifest_model::SYSTEM_NAME),
     (
@@ -27,15 +27,15 @@ const TAKEN: [(&str, &str); 5] = [
     ),
 ];
 
-/// Modules beside which the client of a new contract uses the contract's.
+/// Modules that the client of a new contract uses beside the contract's.
 const MODULES: [&str; 1] = ["report"];
 
-/// Whether a program can have this name.
+/// Checks a program's name.
 ///
 /// # Errors
-/// Why it cannot.
+/// The reason why it is invalid.
 pub fn check_program(name: &str) -> Outcome<()> {
-    // A contract's module and type are made of the name's parts, which must all begin like identifiers.
+    // A contract's module and type are derived from the name's parts, which must all begin like identifiers.
     let is_plain = name.split('-').all(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
     if !manifest_model::is_name(name) || !is_plain || name.len() > NAME_MAX {
         return Err(Failure::new(format!("`{name}` cannot be the name of a program")).remedy(format!(
@@ -48,10 +48,10 @@ pub fn check_program(name: &str) -> Outcome<()> {
     }
 }
 
-/// Whether a publisher can have this name; nothing is called after it, so that any name will do.
+/// Checks a publisher's name; no code is generated from it, so that any valid name will do.
 ///
 /// # Errors
-/// It is no name.
+/// It is not a valid name.
 pub fn check_publisher(name: &str) -> Outcome<()> {
     if manifest_model::is_name(name) {
         return Ok(());
@@ -60,14 +60,14 @@ pub fn check_publisher(name: &str) -> Outcome<()> {
         .remedy("write small letters, digits and hyphens, a letter first, 63 at most"))
 }
 
-/// Whether the contract of a new server can be what the templates make of the server's name: the type and module that
-/// they write for the contract in `text`, in a repository with the contracts `known`.
+/// Checks that the contract of a new server can have the names that the templates derive from the server's name: the
+/// type and module of the contract in `text`, in a repository with the contracts `known`.
 ///
 /// # Errors
-/// Why it cannot.
+/// The reason why it cannot.
 pub fn check_contract(contract: &str, module: &str, text: &str, known: &[String]) -> Outcome<()> {
     let refused = |why: String| Failure::new(why).remedy("give another name");
-    // A system has one contract of a name.
+    // Contract names are unique in a system.
     if known.iter().any(|known| known == contract) {
         return Err(refused(format!("the repository has a contract `{contract}` already")));
     }

@@ -1,7 +1,7 @@
-//! Where the access log of a site goes: to a disk of its own, or to a file of the host.
+//! Destination of a site's access log: a disk of its own, or a host file.
 //!
-//! The server renames a log that has grown long, so it is given the folder that the file is in. Deliberately not here: the
-//! log's form and bound, which are the web server's.
+//! The server rotates a long log by renaming it, so it is given the folder of the file. Deliberately not here: the
+//! log's format and limit, which are the web server's.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use crate::failure::{Failure, Outcome};
 const PARAMETER: &str = "web-log";
 /// The file on the second disk.
 const ON_DISK: &str = "/fs/disk1/access.log";
-/// What the folder of the host is called below `/fs`.
+/// Name of the host folder below `/fs`.
 const FOLDER: &str = "access-log";
 
-/// Adds what a run needs for its log.
+/// Adds the arguments for a run's log.
 ///
 /// # Errors
-/// The file cannot be one of the machine's.
+/// The file is unsuitable for a machine.
 pub fn place(arguments: &mut RunArguments) -> Outcome<()> {
     let Some(file) = arguments.access_log.clone() else {
         arguments.parameter.push(format!("{PARAMETER}={ON_DISK}"));
@@ -32,7 +32,7 @@ pub fn place(arguments: &mut RunArguments) -> Outcome<()> {
     Ok(())
 }
 
-/// The folder, which is there, and the name of the file in it.
+/// Splits a path into its folder, which exists, and the file name.
 fn take_apart(file: &Path) -> Outcome<(PathBuf, String)> {
     let shown = file.display();
     let name = file.file_name().and_then(|name| name.to_str()).filter(|_| !file.is_dir());

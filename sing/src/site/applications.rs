@@ -150,7 +150,7 @@ fn hidden(application: &Application, site: &Path) -> Option<String> {
     is_there.then(|| format!("{program} answers for {path}, which hides `{path}` of {}", site.display()))
 }
 
-/// A system that is to serve.
+/// A system that must serve.
 struct Known {
     system: SystemManifest,
     /// Manifests of its programs.
@@ -167,8 +167,8 @@ impl Known {
         Ok(Known { system: described.system, programs, catalogue })
     }
 
-    /// Whether an instance forwards this parameter of the root program. Network rules, which name the port too, serve
-    /// nothing.
+    /// Returns whether an instance forwards this parameter of the root program. Network rules, which name the port too,
+    /// do not count.
     fn takes(&self, parameter: &str) -> bool {
         let instances = self.system.instances.iter().filter(|one| !one.provides.iter().any(|path| path == NETWORK));
         let mut settings = instances.flat_map(|instance| &instance.parameters);

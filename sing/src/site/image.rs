@@ -1,7 +1,7 @@
 //! Images for sites: of a host's folder, and empty ones for the log.
 //!
-//! An image is written beside its place and moved there, so that a machine which serves the one before goes on with
-//! that. Deliberately not here: the disk format; that is the crate `ext2`.
+//! An image is written to a temporary file and renamed, so that a machine that serves the previous one keeps it.
+//! Deliberately not here: the disk format; that is the crate `ext2`.
 
 use std::collections::BTreeMap;
 use std::fs::File as HostFile;
@@ -19,12 +19,12 @@ use crate::progress::Progress;
 use crate::repository::{Repository, write_whole};
 use crate::site::tree::{BLOCK_BYTES, Tree};
 
-/// Bytes of the volume for logs. Of the host's room it takes what is written.
+/// Size of the log volume in bytes. Its image is sparse.
 const LOG_BYTES: u64 = 1 << 30;
-/// Bytes that are copied from one look at the progress to the next.
+/// Bytes copied between updates of the progress.
 const PIECE_BYTES: u64 = 16 << 20;
 
-/// The image of a folder, made now unless nothing in the folder has changed since the last time.
+/// Returns the image of a folder, rebuilt if anything in the folder has changed since the last time.
 ///
 /// # Errors
 /// The folder cannot be read or does not fit, or the image cannot be written.
@@ -50,7 +50,7 @@ pub fn of_folder(repository: &Repository, folder: &Path) -> Outcome<PathBuf> {
     Ok(image)
 }
 
-/// The image for the log of a server at this port. What is in it stays from one run to the next.
+/// Returns the log image of a server at this port. Its content persists between runs.
 ///
 /// # Errors
 /// It cannot be written.
@@ -63,7 +63,7 @@ pub fn log(repository: &Repository, port: u16) -> Outcome<PathBuf> {
     Ok(image)
 }
 
-/// Writes an image beside its place and moves it there when it is whole.
+/// Writes an image to a temporary file and renames it when complete.
 fn make(
     path: &Path,
     label: [u8; 16],
@@ -78,7 +78,7 @@ fn make(
     let result = write(&temporary, label, volume_bytes, root, files, content_bytes)
         .and_then(|()| std::fs::rename(&temporary, path).map_err(|error| Failure::file("write", path, &error)));
     if result.is_err() {
-        // What is left of a failed attempt is of no use; that it cannot be removed changes nothing.
+        // Left over from a failed attempt; failure to remove it is harmless.
         let _ = std::fs::remove_file(&temporary);
     }
     result
@@ -112,7 +112,7 @@ fn write(
 struct Sink<'a> {
     image: &'a HostFile,
     files: &'a [PathBuf],
-    /// The file that was copied from last, by its key.
+    /// The last copied file, by its key.
     open: Option<(usize, HostFile)>,
     copied: u64,
     progress: &'a mut Progress,
@@ -130,7 +130,7 @@ impl Sink<'_> {
         self.files.get(key).map(PathBuf::as_path).ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Copies within the host, as far as it can.
+    /// Copies within the host's kernel, if possible.
     fn copy_piece(&mut self, file: &mut HostFile, from: Range<u64>, offset: u64) -> std::io::Result<u64> {
         file.seek(SeekFrom::Start(from.start))?;
         let mut image = self.image;
@@ -165,13 +165,13 @@ impl ImageSink for Sink<'_> {
     }
 }
 
-/// Seconds since 1970, as far as the format can tell them.
+/// Returns the seconds since 1970, within the range of the format.
 fn now() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs().min(i32::MAX as u64) as u32
 }
 
-/// A number for a path (FNV-1a), to name its image by.
+/// Hash of a path (FNV-1a), for the name of its image.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -16,9 +16,9 @@ use rustix::fs::{SeekFrom, seek};
 
 use crate::failure::{Failure, Outcome, plain_reason};
 
-/// Bytes of a block of the volume.
+/// Block size of the volume in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
-/// Bytes of an inode.
+/// Inode size in bytes.
 const INODE_BYTES: u64 = 256;
 /// Maximum notes shown individually.
 const SHOWN_NOTES: usize = 5;
@@ -31,7 +31,7 @@ pub struct Tree {
     pub files: Vec<PathBuf>,
     /// Total bytes to be copied.
     pub content_bytes: u64,
-    /// Changes whenever anything in the folder does.
+    /// Changes whenever the content of the folder does.
     pub fingerprint: String,
     blocks: u64,
     inodes: u64,
@@ -69,7 +69,7 @@ impl Tree {
         needed + needed / 16 + (16 << 20)
     }
 
-    /// Returns notes on what was left out, one line each.
+    /// Returns notes on skipped files, one line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.notes.iter().take(SHOWN_NOTES).cloned().collect();
         let more = self.notes.len() - notes.len();
@@ -153,7 +153,7 @@ impl Tree {
         self.mark(look, path, metadata);
         let extents = extents(&file, metadata.len());
         let bytes = extents.iter().map(|extent| extent.end - extent.start).sum();
-        // Each extent may begin and end within a block, and need indirect blocks of its own.
+        // Each extent may begin and end within a block, and need its own indirect blocks.
         self.blocks += extents.len() as u64 * 4;
         self.count(bytes);
         self.content_bytes += bytes;
@@ -225,7 +225,7 @@ fn attributes(metadata: &Metadata) -> Attributes {
     Attributes { permissions: (metadata.mode() & 0o7777) as u16, owner: 0, group: 0, modified }
 }
 
-/// Returns the extents of a file that hold data; the whole file if the host cannot tell.
+/// Returns the extents of a file that hold data; the whole file if the host does not support this.
 fn extents(file: &HostFile, size: u64) -> Vec<Range<u64>> {
     let all = || std::iter::once(0..size).filter(|all| !all.is_empty()).collect();
     let mut extents = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether an image holds a volume that the system mounts: found out by mounting it, as its file systems do.
+//! Checks that an image contains a supported volume by mounting it, as the system's file systems do.
 //!
 //! Nothing is written. Deliberately not here: the formats; those are the crates `ext2` and `fat`.
 
@@ -13,9 +13,6 @@ use ext2::complete;
 use crate::failure::{Failure, Outcome};
 
 /// Refuses an image that no machine could serve.
-///
-/// # Errors
-/// It cannot be read, holds neither ext2 nor FAT, or its volume cannot be mounted.
 pub fn check(path: &Path) -> Outcome<()> {
     let disk = || Disk::open(path).map_err(|error| Failure::file("open", path, &error));
     let refused = |why: String| Err(Failure::new(format!("{} cannot be served: {why}", path.display())));
@@ -37,7 +34,7 @@ pub fn check(path: &Path) -> Outcome<()> {
     }
 }
 
-/// Nothing is written that could have a time.
+/// Read-only mounts write no times.
 struct NoClock;
 
 impl fat::Clock for NoClock {
@@ -46,7 +43,7 @@ impl fat::Clock for NoClock {
     }
 }
 
-/// An image that is only read.
+/// A read-only image.
 struct Disk {
     file: File,
     bytes: u64,
@@ -55,7 +52,7 @@ struct Disk {
 impl Disk {
     fn open(path: &Path) -> std::io::Result<Disk> {
         let mut file = File::open(path)?;
-        // The length of a disk of the host's is not in its metadata.
+        // A block device's length is not in its metadata.
         let bytes = file.seek(SeekFrom::End(0))?;
         Ok(Disk { file, bytes })
     }

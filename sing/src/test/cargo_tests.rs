@@ -22,7 +22,7 @@ const TESTS_PER_PROCESSOR: usize = 2;
 /// Lines of a build's output shown when the error is unknown.
 const TAIL_LINES: usize = 60;
 
-/// Crates whose tests are run, and how.
+/// Crates to test, and how.
 pub struct CargoTests<'a> {
     /// The repository with the workspace.
     pub repository: &'a Repository,

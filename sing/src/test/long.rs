@@ -138,7 +138,7 @@ fn soak_time(minutes: Option<&str>) -> Duration {
     )
 }
 
-/// Whether a line is more than the harness's own report.
+/// Returns whether a line is more than the harness's own report.
 fn worth_showing(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !["running ", "test "].iter().any(|start| line.starts_with(start))

@@ -1,15 +1,15 @@
-//! Reads what tests declare with `needs!` that they need of the host; see `lib/test-needs`.
+//! Reads the host requirements that tests declare with `needs!`; see `lib/test-needs`.
 //!
-//! Deliberately not here: which needs there are, and how they are provided.
+//! Deliberately not here: the set of requirements, and how they are provided.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Names of tests, as parts of which `--skip` selects them, by what they need.
+/// By requirement: names of tests, as substrings for `--skip`.
 pub type Needs = BTreeMap<String, BTreeSet<String>>;
 
-/// Adds what the tests of a file need. An unindented declaration holds for all tests of the file, an indented one for
-/// the function that it is in.
+/// Adds the requirements of a file's tests. An unindented declaration applies to all tests of the file, an indented one
+/// to the function that contains it.
 pub fn read(path: &Path, text: &str, needs: &mut Needs) {
     let module = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut tests = Vec::new();

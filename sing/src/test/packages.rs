@@ -39,12 +39,12 @@ impl TestedCrate {
         Ok((crates, metadata))
     }
 
-    /// Whether a test of the crate may have `name` in its name.
+    /// Returns whether a test of the crate may have `name` in its name.
     pub fn may_have(&self, name: &str) -> bool {
         words(name).all(|word| self.files.iter().any(|(path, text)| mentions(path, text, word)))
     }
 
-    /// Adds what tests that may have `name` in their names need of the host.
+    /// Adds the host requirements of tests that may have `name` in their names.
     pub fn needs(&self, name: Option<&str>, needs: &mut Needs) {
         let may_have =
             |path: &Path, text: &str| name.is_none_or(|name| words(name).all(|word| mentions(path, text, word)));
@@ -85,8 +85,7 @@ fn included(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]"))
 }
 
-/// Returns why crates cannot be tested, by name: those with an error of their own, and those that use one whose
-/// library does not build.
+/// Returns the reasons why crates cannot be tested, by name: their own errors, or those of a library that they use.
 pub fn untestable(
     metadata: &Metadata,
     with_errors: &BTreeMap<String, String>,

@@ -1,9 +1,9 @@
-//! Builds programs of the repository on first use: the host tool behind `cargo sing`, and `xtask` behind its
-//! developer commands.
+//! Builds programs of the repository on first use: the host tool behind `cargo sing`, and `xtask` behind its developer
+//! commands.
 //!
 //! Whether a program is up to date is decided as by `make`, from the dep-info file that cargo leaves beside it
-//! ([`Sources`]), so that a start costs a few hundred `stat` calls and no second cargo. It has no dependencies, so
-//! that a fresh clone builds it in a second. Deliberately not here: what the programs do.
+//! ([`Sources`]), so that a start costs a few hundred `stat` calls and no second cargo. It has no dependencies, so that
+//! a fresh clone builds it in a second. Deliberately not here: the programs' functions.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -45,7 +45,7 @@ impl Program {
         let began = SystemTime::now();
         let is_built = self.build(cargo)?;
         if is_built {
-            // Without the stamp the next start asks cargo again: slower, but correct.
+            // Without the stamp the next start runs cargo again: slower, but correct.
             let _ = fs::File::create(self.stamp()).and_then(|file| file.set_modified(began));
         }
         Ok(is_built)
@@ -70,14 +70,14 @@ impl Program {
         // It works on its own repository, and needs no bundled copy of the sources.
         cargo.args(["build", "--release", "--no-default-features", "--package"]).arg(package).arg("--bin").arg(package);
         cargo.arg("--manifest-path").arg(self.root.join("Cargo.toml"));
-        // Standard output is the program's own; cargo's progress goes to standard error.
+        // Standard output is the program's; cargo's progress goes to standard error.
         let status = cargo.stdin(Stdio::null()).status();
         status
             .map(|status| status.success())
             .map_err(|error| format!("cargo cannot be started: {error}; install a stable Rust toolchain."))
     }
 
-    /// Whether no source has changed since the start of the build that left the stamp.
+    /// Returns whether no source has changed since the start of the build that left the stamp.
     fn is_current(&self) -> bool {
         let (Some(built), Some(_)) = (modified(&self.stamp()), modified(&self.path)) else { return false };
         let Ok(list) = fs::read_to_string(self.path.with_extension("d")) else { return false };
@@ -95,7 +95,7 @@ impl Program {
     }
 }
 
-/// Whether `cargo run` sets this variable for its child; build scripts must not take it for theirs.
+/// Returns whether `cargo run` sets this variable for its child; build scripts must not take it for theirs.
 fn is_of_outer_cargo(variable: &OsStr) -> bool {
     let variable = variable.to_string_lossy();
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")

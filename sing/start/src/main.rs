@@ -1,8 +1,7 @@
-//! The program behind the alias `cargo sing`: it builds the host tool if that is missing or out of date, saying so, and
-//! becomes it.
+//! The program behind the alias `cargo sing`: builds the host tool if it is missing or outdated, reports this, and
+//! execs it.
 //!
-//! The long build of the tool begins with a sentence and cargo's own progress. Deliberately not here: anything the tool
-//! does.
+//! The long build of the tool begins with a sentence and cargo's own progress. Deliberately not here: the tool itself.
 #![forbid(unsafe_code)]
 
 use std::os::unix::process::CommandExt;
@@ -28,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Becomes the tool that lies beside `program`, built anew if need be.
+/// Execs the tool beside `program`, rebuilt if necessary.
 fn start(program: &Path) -> Result<ExitCode, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("/"));
     let tool = Program::new(root, program.with_file_name(TOOL), "the tool behind `cargo sing`");

@@ -51,7 +51,7 @@ impl Compiled {
             Some(_) => format!("/{}-{}/", package.name, package.version),
         };
         let of_crate = |file: &str| match package.source {
-            // Paths of ours are relative in images and whole in machines.
+            // Paths of the repository are relative in images and absolute in machines.
             None => {
                 let file = file.strip_prefix(&*repository.base().to_string_lossy()).unwrap_or(file);
                 file.trim_start_matches('/').starts_with(&own)

@@ -1,4 +1,4 @@
-//! The sources of a crate, counted.
+//! Counts the sources of a crate.
 
 use std::path::Path;
 
@@ -96,7 +96,7 @@ fn count(source: &str) -> Sources {
     }
 }
 
-/// Notes the lines on which tokens stand, without doc comments, and counts the word `unsafe`.
+/// Records the lines with tokens, except doc comments, and counts the word `unsafe`.
 fn walk(tokens: TokenStream, lines: &mut std::collections::BTreeSet<usize>) -> usize {
     let mut unsafe_sites = 0;
     let mut after_hash = false;

@@ -137,7 +137,7 @@ fn marks(text: &str) -> Marks {
     marks
 }
 
-/// The system's counters in what `sysinfo --json` prints.
+/// Returns the system's counters in the output of `sysinfo --json`.
 fn counters(text: &str) -> BTreeMap<String, u64> {
     let counter = |line: &str| {
         let (name, value) = line.trim().trim_end_matches(',').rsplit_once(": ")?;

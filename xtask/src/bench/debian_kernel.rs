@@ -27,7 +27,7 @@ const PREFIX: &str = "linux-image-";
 /// Returns the path of the kernel: the given one, a cached one, or one fetched now.
 ///
 /// # Errors
-/// It cannot be fetched; the failure says what to do.
+/// It cannot be fetched; the failure contains a remedy.
 pub fn find(repository: &Repository, given: Option<&Path>) -> Outcome<PathBuf> {
     if let Some(given) = given {
         std::fs::File::open(given).map_err(|error| Failure::file("open the Linux kernel", given, &error))?;
@@ -106,7 +106,7 @@ fn newest_package() -> Option<String> {
     dependency(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The kernel's package in what `apt-cache depends` prints.
+/// Returns the kernel's package in the output of `apt-cache depends`.
 fn dependency(text: &str) -> Option<String> {
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     names.map(str::trim).find(|name| name.starts_with(PREFIX)).map(String::from)

@@ -186,7 +186,8 @@ fn measure_here(ready: &Ready, image: &Path, task: &Task) -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// Repairs the volume of a machine that ended without unmounting: our mount does so itself, Linux's ext2 needs e2fsck.
+/// Repairs the volume of a machine that ended without unmounting: our mount does so automatically, Linux's ext2 needs
+/// e2fsck.
 fn mend(image: &Path) -> Outcome<()> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("e2fsck");

@@ -1,9 +1,9 @@
 //! `sing bench links`: time to transfer 3 MiB over impaired links, from the web server over the system's TCP and from
 //! nginx over Linux's, in the same run.
 //!
-//! Each side has a link of its own between two network namespaces that end with the measurement, and `wire.py` of the
-//! tests is the link: not every kernel has `tc netem`. The sides alternate, so that the host's other load affects both.
-//! Deliberately not here: the namespaces and the servers (`network`).
+//! Each side has its own link between two temporary network namespaces, emulated by `wire.py` of the tests, as not
+//! every kernel has `tc netem`. The sides alternate, so that the host's other load affects both. Deliberately not here:
+//! the namespaces and the servers (`network`).
 
 mod network;
 

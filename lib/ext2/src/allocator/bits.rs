@@ -1,6 +1,6 @@
 //! Searches a bitmap for runs of free bits, except those that await a commit.
 
-/// Bits of a bitmap that are in use, together with those that rest.
+/// Bits of a bitmap that are in use, together with those freed but not yet committed.
 pub(super) struct Used<'a> {
     /// The bitmap as on disk.
     pub(super) bitmap: &'a [u8],
@@ -13,7 +13,7 @@ pub(super) struct Used<'a> {
 fn word_of(bytes: &[u8], index: usize) -> u64 {
     match bytes.get(index * 8..index * 8 + 8).and_then(|word| word.try_into().ok()) {
         Some(word) => u64::from_le_bytes(word),
-        // The end of a bitmap whose length is no multiple of 8: missing bits count as used.
+        // Past the end of a bitmap whose length is not a multiple of 8: missing bits count as used.
         None => {
             let mut word = [0xff; 8];
             let rest = bytes.get(index * 8..).unwrap_or(&[]);

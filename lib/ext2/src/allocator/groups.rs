@@ -81,7 +81,7 @@ impl Groups {
         self.free_blocks.saturating_sub(self.resting_blocks).saturating_sub(reserve.into())
     }
 
-    /// Returns whether that many blocks become available only after the next commit.
+    /// Returns whether fewer than `wanted` blocks are available and a commit would add some.
     pub(crate) fn would_gain(&self, wanted: u32, reserve: u32) -> bool {
         self.resting_blocks > 0 && self.available(reserve) < u64::from(wanted)
     }
@@ -105,7 +105,7 @@ impl Groups {
         self.resting_blocks += count as u64;
     }
 
-    /// Ends the running transaction: what was freed in it rests until it is committed.
+    /// Freezes the running transaction: blocks freed in it stay unavailable until it is committed.
     pub(crate) fn freeze(&mut self) {
         let resting = core::mem::take(&mut self.resting[0]);
         for (group, (bytes, count)) in resting {
@@ -122,7 +122,7 @@ impl Groups {
         }
     }
 
-    /// Ends a commit: what was freed in the transaction becomes available.
+    /// Completes a commit: blocks freed in the transaction become available.
     pub(crate) fn wake_resting(&mut self) {
         let blocks: u64 = self.resting[1].values().map(|rest| u64::from(rest.1)).sum();
         self.resting_blocks -= blocks;
@@ -158,7 +158,7 @@ impl Groups {
         }
     }
 
-    /// Takes the groups whose counts were changed in this transaction.
+    /// Takes the groups whose counts changed in this transaction.
     pub(crate) fn take_changed(&mut self) -> Vec<u32> {
         let changed = core::mem::take(&mut self.changed);
         for &group in &changed {

@@ -120,7 +120,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
         self.allocate_beyond(change, goal, most, self.store.reserved_blocks()).await
     }
 
-    /// The same, including the reserved blocks.
+    /// As [`Allocator::allocate_blocks`], including the reserved blocks.
     pub(crate) async fn allocate_any_blocks(
         &self,
         change: &Change<S>,
@@ -168,7 +168,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
             if best.is_none_or(|best| best.2 < count) {
                 best = Some((group, first, count));
             }
-            // A run right at the goal continues what precedes it.
+            // A run right at the goal extends the preceding one.
             if count >= wanted as usize || (step == 0 && first == start) || step >= GROUPS_FOR_A_ROW {
                 break;
             }
@@ -205,7 +205,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
             .await
     }
 
-    /// Marks blocks as used, unless another task was faster.
+    /// Marks blocks as used, unless another task has taken them.
     async fn take_blocks(&self, change: &Change<S>, group: u32, first: usize, count: usize) -> Result<bool, Error> {
         let bits = self.geometry().group_blocks(group) as usize;
         let block = self.descriptor(group).await?.block_bitmap;
@@ -228,7 +228,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
         self.release_blocks(change, first, count).await
     }
 
-    /// Frees blocks without restriction on which.
+    /// Frees blocks without checking that a file can own them.
     pub(crate) async fn release_blocks(&self, change: &Change<S>, first: u32, count: u32) -> Result<(), Error> {
         let geometry = *self.geometry();
         let mut block = first;
@@ -276,7 +276,7 @@ impl<'a, S: BlockSource> Allocator<'a, S> {
         let descriptor = self.descriptor(group).await?;
         let (first, bits) = (geometry.group_first(group), geometry.group_blocks(group));
         let is_marked = |bitmap: &[u8], start: u32, count: u32| {
-            // What of it lies in this group.
+            // Part of the run in this group.
             let from = start.clamp(first, first + bits);
             let to = start.saturating_add(count).clamp(first, first + bits);
             bits::all(bitmap, (from - first) as usize, (to - from) as usize, true)

@@ -111,7 +111,7 @@ impl<S: BlockSource> BlockMap<S> {
             }
             let (first, count) = match self.store.allocator().allocate_blocks(change, goal, left).await {
                 Ok(run) => run,
-                // A shorter growth than asked for.
+                // Short growth.
                 Err(Error::NoSpace) if !growth.runs.is_empty() => break,
                 Err(error) => return Err(error),
             };

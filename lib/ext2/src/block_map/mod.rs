@@ -1,9 +1,9 @@
 //! Maps file blocks to volume blocks.
 //!
 //! The inode holds the first twelve block numbers; leaf tables, reached through single, double and triple indirect
-//! blocks, hold the others. The walk is at most three levels deep whatever the numbers are, so that a table that refers
-//! to itself yields wrong data at worst, never an endless loop. The blocks of one leaf table are a *window* of the
-//! file. [`grow`] allocates blocks in holes, [`truncate`] frees them.
+//! blocks, hold the others. The walk is at most three levels deep, so that a table that refers to itself yields wrong
+//! data at worst, never an endless loop. The blocks of one leaf table are a *window* of the file. [`grow`] allocates
+//! blocks in holes, [`truncate`] frees them.
 
 pub(crate) mod grow;
 pub(crate) mod truncate;
@@ -38,7 +38,7 @@ impl Run {
     }
 }
 
-/// A leaf table and its block; an absent one has block 0 and stands for a hole of a whole window.
+/// A leaf table and its block; an absent one has block 0 and is a hole of a whole window.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     block: u32,
@@ -61,7 +61,7 @@ impl Steps {
     fn new(logical: u64, per_block: u64) -> Steps {
         let beyond = logical.saturating_sub(DIRECT_BLOCKS as u64);
         let (window, within) = (beyond / per_block, (beyond % per_block) as usize);
-        // Each place is smaller than a table, but for sizes that no inode has, and that no table has a place for.
+        // Each index is smaller than a table, except for sizes beyond the maximum, which no table covers.
         if window == 0 {
             Steps { slot: DIRECT_BLOCKS, places: [within, 0, 0], depth: 1 }
         } else if window <= per_block {
@@ -102,13 +102,13 @@ impl<S: BlockSource> BlockMap<S> {
         self.leaves.borrow().counts()
     }
 
-    /// Whether a symbolic link's target is stored in its inode.
+    /// Returns whether a symbolic link's target is stored in its inode.
     pub(crate) fn is_fast_symlink(&self, link: &Inode) -> bool {
         let attribute_sectors = if link.attribute_block == 0 { 0 } else { self.store.geometry().block_sectors() };
         link.sectors <= attribute_sectors
     }
 
-    /// Whether an inode's block numbers refer to blocks.
+    /// Returns whether an inode's block numbers refer to blocks.
     pub(crate) fn has_blocks(&self, inode: &Inode) -> bool {
         match inode.kind {
             Kind::File | Kind::Directory => true,
@@ -136,7 +136,7 @@ impl<S: BlockSource> BlockMap<S> {
         }
     }
 
-    /// The same if no table has to be read; `None` otherwise.
+    /// As [`BlockMap::run`], if no table has to be read; `None` otherwise.
     pub(crate) fn cached_run(&self, inode: &Inode, logical: u64, most: u64) -> Option<Result<Run, Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let numbers = &inode.blocks[logical as usize..DIRECT_BLOCKS];

@@ -21,7 +21,7 @@ pub(crate) const TRUNCATE_BLOCKS: usize = MAX_RUNS * 4 + 6;
 
 /// Outcome of a piece.
 pub(crate) struct Piece {
-    /// Whether nothing remains to be freed.
+    /// Whether no blocks remain to be freed.
     pub(crate) is_last: bool,
     /// Corruption that was found; the blocks behind it are not freed.
     pub(crate) damage: Option<Error>,
@@ -44,7 +44,7 @@ struct Tail {
 }
 
 enum Found {
-    /// A leaf whose numbers are freed from this index on, and its window.
+    /// A leaf whose block numbers are freed from this index on, and its window.
     Leaf { from: usize, window: u64 },
     /// An empty table.
     Empty,
@@ -143,7 +143,7 @@ impl<S: BlockSource> BlockMap<S> {
             }
         };
         if damage.is_some() {
-            // The outermost pointer below which nothing is kept: the table may refer to itself.
+            // The outermost pointer below which no block is kept: the table may refer to itself.
             let wild = matches!(tail.what, Found::Wild(_)).then(|| tail.pointers.last()).flatten();
             let pointer = tail.pointers.iter().find(|pointer| pointer.kept == 0).or(wild);
             if let Some(pointer) = pointer {

@@ -1,15 +1,15 @@
-//! Writes the changes of a repair, after all of it was computed and checked.
+//! Writes the changes of a repair, after all of them were computed and verified.
 //!
-//! *Order.* First come blocks that nothing on the disk leads to: copies, new tables, and the log of the repair
-//! ([`redo`](super::redo)). Then the superblock says that the volume is not clean, and where the log is: from then on
-//! the repair happens whole. Then all else goes to its place, and the superblock last. A flush lies between each two.
+//! *Order.* First, blocks that nothing on the disk refers to: copies, new tables, and the repair log
+//! ([`redo`](super::redo)). Then the superblock marks the volume as not clean and locates the log: from then on the
+//! repair is atomic. Then all other blocks are written in place, the superblock last. A flush separates each two steps.
 //!
-//! On a volume without room for a log the order alone has to do: what leads to a new block is written after it, and no
-//! block that anything led to is used for something else, so a second repair finds what the first one found, but for
-//! blocks that were written in part. What journals and inodes that are cut need are [`Order`]'s last fields.
+//! On a volume without room for a log, the order alone must suffice: references to a new block are written after it,
+//! and no referenced block is reused, so a second repair finds the same faults as the first, apart from partially
+//! written blocks. The last fields of [`Order`] hold the requirements of journals and truncated inodes.
 //!
-//! *Undo.* Each run of sectors is read before it is written, and its old content takes the place of the new in memory.
-//! If the disk fails in between, the old contents go back in the opposite order.
+//! *Undo.* Each run of sectors is read before it is written, and its old content replaces the new in memory. If the
+//! disk fails in between, the old contents are written back in reverse order.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -21,42 +21,42 @@ use super::overlay::Piece;
 use crate::format::superblock::{BYTES, OFFSET};
 use block_source::BlockSource;
 
-/// When a sector is written.
+/// Time of a sector's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     New,
     InPlace,
-    /// By its distance from the end of the list of orphans.
+    /// Distance from the end of the orphan list.
     Orphan(u32),
     Journal,
     Superblock,
 }
 
-/// Bytes of the disk that change later than the sector in which they lie.
+/// Bytes of the disk that change later than the rest of their sector.
 pub(super) struct Held {
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// In which order changes are written.
+/// Order of the writes.
 pub(super) struct Order<'a> {
     pub(super) block_bytes: u64,
     /// Blocks that were free.
     pub(super) new_blocks: &'a Bits,
-    /// The superblock as it is while changes go to their places. Not if there is no log and nothing in the superblock
-    /// that could say that the volume is not clean.
+    /// Superblock on the disk while changes are written in place. `None` without a log if no field of the superblock
+    /// could mark the volume as not clean.
     pub(super) marked: Option<Vec<u8>>,
-    /// Where inodes that are cut are, in the order of their list: each leads to the next until it is written.
+    /// Offsets of truncated inodes, in list order: each refers to the next until it is written.
     pub(super) orphans: Vec<u64>,
-    /// The journal's first block, which is emptied when all else of what it held is in its place.
+    /// First block of the journal, which is emptied after everything else it held is in place.
     pub(super) journal: Option<u64>,
-    /// The inode of a journal that is gone after it was replayed; it stays until the superblock no longer names it.
+    /// Inode of a replayed journal that is removed; it stays until the superblock no longer refers to it.
     pub(super) held: Option<Held>,
-    /// The superblock as it will be, but not clean.
+    /// The final superblock, but not marked clean.
     pub(super) unsettled: Vec<u8>,
 }
 
-/// Sectors next to each other that are written at once.
+/// Adjacent sectors written at once.
 struct Run {
     stage: Stage,
     offset: u64,
@@ -64,7 +64,7 @@ struct Run {
 }
 
 impl<S: BlockSource> Device<'_, S> {
-    /// Writes all changes, or none of them.
+    /// Writes all changes or none.
     pub(super) async fn apply(&mut self, order: &Order<'_>) -> Result<(), CheckError> {
         if self.overlay.is_empty() {
             return Ok(());
@@ -104,7 +104,7 @@ impl<S: BlockSource> Device<'_, S> {
         self.flush().await
     }
 
-    /// Takes a journal's inode away: the superblock first, then the inode.
+    /// Removes a journal's inode: the superblock first, then the inode.
     async fn release(&mut self, order: &Order<'_>) -> Result<(), CheckError> {
         let Some(held) = &order.held else { return Ok(()) };
         self.patch_disk(OFFSET, &order.unsettled).await?;
@@ -113,7 +113,7 @@ impl<S: BlockSource> Device<'_, S> {
         self.flush().await
     }
 
-    /// Writes bytes to the disk that are no whole sectors.
+    /// Writes bytes to the disk that are not whole sectors.
     async fn patch_disk(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let start = offset / piece_bytes * piece_bytes;
@@ -129,7 +129,7 @@ impl<S: BlockSource> Device<'_, S> {
         self.flush().await
     }
 
-    /// Reads in advance what is to be copied from sectors that change themselves.
+    /// Reads in advance the sources of copies that are overwritten themselves.
     pub(super) async fn keep_sources(&mut self) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let changing: Vec<(u64, u64)> = self
@@ -180,7 +180,7 @@ impl<S: BlockSource> Device<'_, S> {
         Ok(runs)
     }
 
-    /// Writes a run's new content, and keeps its old content in its place.
+    /// Writes a run's new content, and keeps the old content in memory instead.
     async fn exchange(&mut self, run: &Run, held: Option<&Held>) -> Result<(), CheckError> {
         let before = self.read_disk(run.offset, run.bytes).await?;
         let mut after = self.read(run.offset, run.bytes).await?;
@@ -196,8 +196,8 @@ impl<S: BlockSource> Device<'_, S> {
         self.write_disk(run.offset, &after).await
     }
 
-    /// Keeps what must be restored on failure. Old content of copies from elsewhere on the disk is kept only as far
-    /// as memory allows: it is in blocks that were free, or that a journal overwrites.
+    /// Keeps the content to restore on failure. Old content of copies from elsewhere on the disk is kept only as far as
+    /// memory allows: it is in blocks that were free, or that a journal overwrites.
     fn keep(&mut self, offset: u64, before: &[u8]) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let places = (offset..).step_by(piece_bytes as usize);

@@ -1,5 +1,5 @@
-//! Extended attributes: in a block that several inodes may use, or in the inode itself. They are not changed here,
-//! only taken away where they are damaged.
+//! Extended attributes, in a block that several inodes may use, or in the inode itself. They are never modified here,
+//! only removed if damaged.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::format::read_u32;
 use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Checks the block with an inode's attributes. Whether there is one that counts.
+    /// Checks an inode's attribute block. Returns whether it has a valid one.
     pub(super) async fn check_attribute_block(&mut self, node: &mut Node) -> Result<bool, CheckError> {
         let (inode, block) = (node.number, node.attribute_block());
         if block == 0 {
@@ -42,7 +42,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(sound)
     }
 
-    /// Compares the counts of users with what they are.
+    /// Compares the reference counts of attribute blocks with the actual ones.
     pub(super) async fn count_attribute_uses(&mut self) -> Result<(), CheckError> {
         let wrong: Vec<(u32, u32, u32)> = self
             .attributes
@@ -61,17 +61,17 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 }
 
-/// Whether there are attributes in what is behind an inode's known fields.
+/// Returns whether there are attributes after an inode's known fields.
 pub(super) fn has_inline(bytes: &[u8]) -> bool {
     bytes.len() >= 4 && read_u32(bytes, 0) == attributes::MAGIC
 }
 
-/// Whether those are sound.
+/// Returns whether the attributes in an inode are valid.
 pub(super) fn are_inline_sound(bytes: &[u8]) -> bool {
     are_sound(bytes, Place::Inode)
 }
 
-/// Whether entries and values lie in the bytes, apart from each other, and have the right hashes.
+/// Returns whether entries and values lie in the bytes without overlap, with correct hashes.
 fn are_sound(bytes: &[u8], place: Place) -> bool {
     attributes::entries(bytes, place).is_some_and(|entries| entries.iter().all(|entry| entry.has_right_hash(place)))
 }

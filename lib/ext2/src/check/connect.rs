@@ -5,7 +5,7 @@ use super::{CheckError, Fault, entries};
 use crate::format::ROOT_INODE;
 use block_source::BlockSource;
 
-/// The walk of a folder that is known to be connected.
+/// Walk number of a folder that is known to be connected.
 const CONNECTED: u32 = u32::MAX;
 
 impl<S: BlockSource> Checker<'_, S> {
@@ -14,14 +14,14 @@ impl<S: BlockSource> Checker<'_, S> {
             return Ok(());
         }
         let mut index = 0;
-        // Reconnecting may make `lost+found`, which is connected.
+        // Reconnecting may create `lost+found`, which is connected.
         while index < self.folders.len() {
             let number = self.folders[index].number;
             if number != ROOT_INODE && self.folders[index].walk != CONNECTED {
-                // Numbers of walks begin with 1, and there are fewer than folders.
+                // Walk numbers start at 1, and there are fewer walks than folders.
                 self.connect_one(number, number).await?;
             }
-            // Folders before it may have been added.
+            // Folders may have been inserted before it.
             index = self.folder_index(number).map_or(index, |index| index) + 1;
         }
         let mut number = 0;
@@ -39,7 +39,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.folders.get(index).copied()
     }
 
-    /// Walks from a folder up to the root, and moves what does not get there into `lost+found`.
+    /// Walks from a folder up to the root, and moves an unconnected one into `lost+found`.
     async fn connect_one(&mut self, number: u32, walk: u32) -> Result<(), CheckError> {
         let mut at = number;
         while let Some(index) = self.folder_index(at) {
@@ -106,7 +106,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Makes the `..` of a folder name the folder that it is in.
+    /// Sets the `..` of a folder to its parent.
     async fn answer(&mut self, folder: &Folder) -> Result<(), CheckError> {
         let Folder { number, parent, dot_dot, .. } = *folder;
         if !self.report(Fault::DotDot { folder: number, says: dot_dot, right: parent }).await? {

@@ -1,5 +1,5 @@
-//! The disk as the checker sees it: pieces read through a few kept lines, with the changes of the repair over them.
-//! Nothing is written before [`apply`](super::apply).
+//! The disk as the checker sees it: reads through a small cache, overlaid with the changes of the repair. Nothing is
+//! written before [`apply`](super::apply).
 //!
 //! Not here: any knowledge of the format.
 
@@ -32,10 +32,10 @@ struct Line<B> {
 pub(super) struct Device<'a, S: BlockSource> {
     source: &'a S,
     lines: Vec<Line<S::Buffer>>,
-    /// Counts uses of lines; the line with the least was not used for the longest time.
+    /// Use counter; the line with the least value is the least recently used.
     clock: u64,
     pub(super) overlay: Overlay,
-    /// What is written goes through this.
+    /// Buffer for writes.
     buffer: Option<S::Buffer>,
 }
 
@@ -58,7 +58,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         self.source.now_s()
     }
 
-    /// Reads `bytes` bytes from `offset` on, both multiples of 512, lying in one line, with the changes.
+    /// Reads `bytes` bytes from `offset` on, both multiples of 512 and within one line, with the changes.
     pub(super) async fn read(&mut self, offset: u64, bytes: usize) -> Result<Vec<u8>, CheckError> {
         let mut content = self.read_disk(offset, bytes).await?;
         if self.overlay.is_empty() {
@@ -84,7 +84,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(content)
     }
 
-    /// Changes bytes at `offset`, a multiple of 512 as their number is, lying in one line.
+    /// Changes bytes at `offset`; offset and length are multiples of 512 and within one line.
     pub(super) async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let start = offset / piece_bytes * piece_bytes;
@@ -101,7 +101,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(())
     }
 
-    /// Counts the sectors of these bytes among the changes, so that they are written although they are as before.
+    /// Adds the sectors of these bytes to the changes, so that they are written although unchanged.
     pub(super) async fn rewrite(&mut self, offset: u64, bytes: usize) -> Result<(), CheckError> {
         let piece_bytes = self.piece_bytes();
         let start = offset / piece_bytes * piece_bytes;
@@ -137,7 +137,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
             Some(position) => position,
             None => match self.load(number).await? {
                 Some(position) => position,
-                // The page as a whole cannot be read, but perhaps the part that is wanted.
+                // The whole page cannot be read, but perhaps the requested part.
                 None => return self.read_alone(offset, bytes).await,
             },
         };
@@ -148,7 +148,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         wanted.map(<[u8]>::to_vec).ok_or(CheckError::Read(offset, DiskError::Short))
     }
 
-    /// Allocates what writing takes, so that it cannot run out of memory later.
+    /// Allocates the buffers for writing, so that it cannot run out of memory later.
     pub(super) fn prepare_writing(&mut self) -> Result<(), CheckError> {
         if self.buffer.is_none() {
             let allocated = self.source.allocate(PAGE_BYTES as usize);
@@ -157,7 +157,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         Ok(())
     }
 
-    /// Writes whole sectors to the disk, lying in one line.
+    /// Writes whole sectors to the disk, within one line.
     pub(super) async fn write_disk(&mut self, offset: u64, bytes: &[u8]) -> Result<(), CheckError> {
         let failed = |error| CheckError::Write(offset, error);
         self.prepare_writing()?;
@@ -169,7 +169,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         if let Some(index) = self.lines.iter().position(|line| line.number == number) {
             match self.lines[index].buffer.get_mut(within..within + bytes.len()) {
                 Some(target) if result.is_ok() => target.copy_from_slice(bytes),
-                // How much of it was written is unknown.
+                // An unknown part of it was written.
                 _ => drop(self.lines.swap_remove(index)),
             }
         }
@@ -192,7 +192,7 @@ impl<'a, S: BlockSource> Device<'a, S> {
         let oldest = (0..self.lines.len()).min_by_key(|&index| self.lines[index].used);
         let buffer = match (more, oldest) {
             (Some(Ok(buffer)), _) => buffer,
-            // With fewer cache pages it takes longer.
+            // Fewer cache pages only cost time.
             (_, Some(oldest)) => self.lines.swap_remove(oldest).buffer,
             (Some(Err(error)), None) => return Err(CheckError::Read(offset, error)),
             (None, None) => return Err(CheckError::Read(offset, DiskError::NoMemory)),

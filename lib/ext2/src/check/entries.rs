@@ -7,7 +7,7 @@ use crate::format::directory::field;
 use crate::format::fresh::{entry_bytes, write_entry};
 use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
-/// The least bytes of an entry: a name has at least one byte.
+/// Minimum size of an entry in bytes: a name has at least one byte.
 const MIN_BYTES: usize = 12;
 
 /// An entry that lies in its block.
@@ -22,13 +22,13 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The first byte after it.
+    /// Returns the offset after it.
     pub(super) fn end(&self) -> usize {
         self.offset + self.bytes
     }
 }
 
-/// The entry at `offset`, if it is one.
+/// Returns the entry at `offset`, if it is valid.
 pub(super) fn entry(block: &[u8], offset: usize) -> Option<Entry<'_>> {
     let rest = block.get(offset..).filter(|rest| rest.len() >= MIN_BYTES)?;
     let bytes = usize::from(read_u16(rest, field::ENTRY_BYTES));
@@ -40,7 +40,7 @@ pub(super) fn entry(block: &[u8], offset: usize) -> Option<Entry<'_>> {
     Some(Entry { offset, bytes, inode: read_u32(rest, field::INODE), kind: rest[field::KIND], name })
 }
 
-/// All entries of a block, one after the other, as far as they are entries.
+/// Iterates over the entries of a block, up to the first invalid one.
 pub(super) fn entries(block: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let mut offset = 0;
     core::iter::from_fn(move || {
@@ -50,8 +50,8 @@ pub(super) fn entries(block: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     })
 }
 
-/// Where, behind bytes that are no entry, entries begin again that reach exactly to the block's end; at least `gap`
-/// bytes on. The block's end if nowhere.
+/// Returns the offset after invalid bytes from which entries reach exactly to the block's end, at least `gap` bytes on;
+/// the block's end if there is none.
 pub(super) fn resume(block: &[u8], damaged: usize, gap: usize) -> usize {
     let mut reaches_end = vec![false; block.len() / 4 + 1];
     reaches_end[block.len() / 4] = true;
@@ -71,8 +71,8 @@ fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && !name.iter().any(|&byte| byte == 0 || byte == b'/')
 }
 
-/// Makes entries of bytes that are none, from `damaged` to `end`: the entry itself, if all but its length is right;
-/// else the one before takes them, or one that is not in use.
+/// Turns the invalid bytes from `damaged` to `end` into entries: the damaged entry itself, if only its length is wrong;
+/// else the preceding entry, or an unused one, takes them.
 pub(super) fn repair(block: &mut [u8], before: Option<usize>, damaged: usize, end: usize, max_inode: u32) {
     let rest = &mut block[damaged..end];
     if rest.len() >= MIN_BYTES {
@@ -94,14 +94,14 @@ pub(super) fn repair(block: &mut [u8], before: Option<usize>, damaged: usize, en
     }
 }
 
-/// Whether a block is the first of the folder with this number.
+/// Returns whether a block is the first of the folder with this number.
 pub(super) fn begins_folder(block: &[u8], number: u32) -> bool {
     let Some(dot) = entry(block, 0) else { return false };
     let Some(dot_dot) = entry(block, dot.end()) else { return false };
     dot.name == b"." && dot.inode == number && dot.bytes < block.len() - MIN_BYTES && dot_dot.name == b".."
 }
 
-/// Whether a block begins with `.` and `..` as they have to be, whatever inodes they name.
+/// Returns whether a block begins with well-formed `.` and `..`, whatever inodes they refer to.
 pub(super) fn has_dots(block: &[u8]) -> bool {
     let Some(dot) = entry(block, 0) else { return false };
     let Some(dot_dot) = entry(block, dot.end()) else { return false };
@@ -109,7 +109,7 @@ pub(super) fn has_dots(block: &[u8]) -> bool {
     dot.name == b"." && ends(&dot) && dot.bytes <= 2 * MIN_BYTES && dot_dot.name == b".." && ends(&dot_dot)
 }
 
-/// The first block of a folder made anew, with the other entries of the old one as far as they fit.
+/// Rebuilds the first block of a folder, with the other entries of the old one as far as they fit.
 pub(super) fn with_dots(old: &[u8], number: u32, parent: u32, kind: u8) -> Vec<u8> {
     let mut block = vec![0; old.len()];
     let others = entries(old).filter(|entry| entry.inode != 0 && is_name(entry.name) && !is_dot(entry.name));
@@ -128,12 +128,12 @@ pub(super) fn with_dots(old: &[u8], number: u32, parent: u32, kind: u8) -> Vec<u
     block
 }
 
-/// Whether a name is one of the two that every folder begins with.
+/// Returns whether a name is `.` or `..`.
 pub(super) fn is_dot(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
 
-/// Makes an entry one that is not in use.
+/// Marks an entry as unused.
 pub(super) fn remove(block: &mut [u8], offset: usize) {
     set_inode(block, offset, 0);
 }
@@ -146,12 +146,12 @@ pub(super) fn set_kind(block: &mut [u8], offset: usize, kind: u8) {
     block[offset + field::KIND] = kind;
 }
 
-/// Puts another name of the same length into an entry.
+/// Replaces the name in an entry by another of the same length.
 pub(super) fn set_name(block: &mut [u8], offset: usize, name: &[u8]) {
     block[offset + field::NAME..offset + field::NAME + name.len()].copy_from_slice(name);
 }
 
-/// Puts a new entry into the room that others leave. Whether there was enough.
+/// Inserts a new entry into free room. Returns whether there was enough.
 pub(super) fn insert(block: &mut [u8], inode: u32, kind: u8, name: &[u8]) -> bool {
     let needed = entry_bytes(name.len());
     let place = entries(block).find_map(|entry| {

@@ -6,7 +6,7 @@ use crate::format::error::FormatError;
 use crate::format::features::{COMPATIBLE, FeatureNames, READ_ONLY_COMPATIBLE};
 use block_source::DiskError;
 
-/// Why a check was aborted.
+/// Reasons for aborting a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckError {
     /// Reading the disk failed at this byte offset.
@@ -15,26 +15,26 @@ pub enum CheckError {
     Write(u64, DiskError),
     /// The disk is read-only, but a repair is needed.
     ReadOnly,
-    /// There is no volume that can be checked.
+    /// There is no supported volume.
     Volume(FormatError),
-    /// The volume has features without whose knowledge it cannot be checked: flags of
+    /// The volume has features that the checker does not support: flags of
     /// [`READ_ONLY_COMPATIBLE`](crate::format::features::READ_ONLY_COMPATIBLE).
     Features(u32),
-    /// The same: flags of [`COMPATIBLE`](crate::format::features::COMPATIBLE).
+    /// As `Features`: flags of [`COMPATIBLE`](crate::format::features::COMPATIBLE).
     OtherFeatures(u32),
-    /// The superblock contradicts itself in this number, and no backup of it is better.
+    /// The superblock is inconsistent in this number, and no backup has a better one.
     Superblock {
         /// Name of the field.
         field: &'static str,
         /// Its value on disk.
         says: u64,
     },
-    /// There is no superblock, but the signature of something else.
+    /// There is no superblock, but the signature of other content.
     Foreign {
-        /// What it is of, with its article.
+        /// Kind of the other content, with its article.
         kind: &'static str,
     },
-    /// There is no superblock, and it is not certain that a backup is of what is on the disk now.
+    /// There is no superblock, and no proof that a backup belongs to the current content of the disk.
     Unproven {
         /// The block of the backup.
         backup: u64,
@@ -50,7 +50,7 @@ pub enum CheckError {
     },
     /// Out of memory.
     NoMemory,
-    /// A repair would change more than is held at a time, in so many bytes of memory.
+    /// A repair would change more than fits in this many bytes of memory.
     TooManyChanges {
         /// Memory allowed for changes, in bytes.
         allowed: u64,

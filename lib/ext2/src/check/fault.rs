@@ -1,21 +1,21 @@
-//! The faults that a check reports: what, where, and what is done about it.
+//! Faults that a check reports: kind, location and repair.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// One thing that is wrong. Numbers of inodes, blocks and groups say where; `says` is what is on the disk, `right`
-/// what belongs there.
+/// A fault. Numbers of inodes, blocks and groups give the location; `says` is the value on the disk, `right` the
+/// correct one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Fault {
-    /// The superblock is none, or contradicts itself; the backup at block `backup` is good.
+    /// The superblock is missing or inconsistent; the backup at block `backup` is good.
     SuperblockLost { backup: u64 },
-    /// The superblock's inode size is 0; the backup at block `backup`, which is equal otherwise, has it.
+    /// The superblock's inode size is 0; the otherwise equal backup at block `backup` has it.
     InodeSizeMissing { backup: u64 },
-    /// The machine stopped during a repair; the repair log is complete.
+    /// A repair was interrupted; the repair log is complete.
     RepairCutOff,
-    /// A field of the superblock contradicts the others.
+    /// A field of the superblock is inconsistent with the others.
     SuperblockField { field: &'static str, says: u64, right: u64 },
     /// The volume was not cleanly unmounted.
     NotClean,
@@ -25,45 +25,45 @@ pub enum Fault {
     BackupSuperblock { group: u32 },
     /// The copy of the descriptors in this group differs.
     BackupDescriptors { group: u32 },
-    /// A descriptor names a block that cannot be this part of the group.
+    /// A descriptor refers to a block that cannot be this part of the group.
     DescriptorPlace { group: u32, part: &'static str, says: u32, right: u32 },
-    /// A descriptor has flags that mean nothing without a feature that the volume does not have.
+    /// A descriptor has flags that require a feature which the volume does not have.
     DescriptorFlags { group: u32, says: u16 },
-    /// Some file needs a feature that the volume does not say that it has.
+    /// A file needs a feature that the superblock lacks.
     MissingFeature { name: &'static str },
     /// The journal needs recovery.
     JournalNotReplayed,
-    /// The journal holds changes though the volume was unmounted.
+    /// The journal has transactions though the volume was unmounted.
     JournalStale,
     /// The journal is unusable.
     JournalDamaged,
-    /// The superblock speaks of a journal that the volume does not have.
+    /// The superblock refers to a journal that the volume does not have.
     JournalFields,
-    /// The superblock says that a journal is to be replayed, but the volume has none.
+    /// The superblock requires journal recovery, but the volume has no journal.
     JournalMissing,
     /// An orphaned inode: it was being deleted or truncated at the last unmount.
     Orphan { inode: u32 },
-    /// The orphan list names an inode that cannot be on it.
+    /// The orphan list refers to an inode that cannot be on it.
     OrphanList { inode: u32 },
     /// An inode without links has no deletion time.
     NoTimeOfDeletion { inode: u32 },
     /// An inode in use has a deletion time.
     TimeOfDeletion { inode: u32 },
-    /// A reserved inode is in use for something else.
+    /// A reserved inode is in use for another purpose.
     ReservedInode { inode: u32 },
-    /// The inode by which the volume could grow is not as the volume's size makes it.
+    /// The resize inode does not match the volume's size.
     ResizeInode,
     /// The mode has no valid file type.
     Mode { inode: u32, says: u16, file: bool },
-    /// It holds a folder's entries, but its mode says another kind.
+    /// Its content is folder entries, but its mode is of another kind.
     LooksLikeFolder { inode: u32 },
     /// The root is not a folder.
     RootNotFolder,
     /// There is no root folder.
     RootMissing,
-    /// Flags that mean something only with features that the volume does not have.
+    /// Flags that require features which the volume does not have.
     Flags { inode: u32, says: u32 },
-    /// A field that is always zero.
+    /// A field that is always zero is not.
     StrayField { inode: u32, field: &'static str, says: u32 },
     /// The size of the inode's extension.
     ExtraSize { inode: u32, says: u16 },
@@ -71,80 +71,80 @@ pub enum Fault {
     InlineAttributes { inode: u32 },
     /// The block with an inode's attributes.
     AttributeBlock { inode: u32, block: u32 },
-    /// How many inodes use a block of attributes.
+    /// Number of inodes that use an attribute block.
     AttributeCount { block: u32, says: u32, right: u32 },
-    /// Block numbers outside of the volume, or beyond what a folder can have; `table` is the block that holds them,
+    /// Block numbers outside the volume, or beyond the maximum size of a folder; `table` is the block that holds them,
     /// or `None` for the inode itself.
     IllegalBlocks { inode: u32, table: Option<u32>, count: u32, first: u32 },
-    /// It shares so many blocks with others that their owner cannot be determined.
+    /// It shares so many blocks with other inodes that their owner cannot be determined.
     Tangled { inode: u32 },
-    /// Some of its blocks belong to others, too.
+    /// Some of its blocks are also used by other inodes.
     SharedBlocks { inode: u32, first: u32 },
-    /// The size in bytes.
+    /// The size in bytes is wrong.
     Size { inode: u32, says: u64, right: u64 },
     /// The count of blocks, in units of 512 bytes.
     Sectors { inode: u32, says: u32, right: u32 },
-    /// The target of a symbolic link.
+    /// The target of a symbolic link is invalid.
     SymbolicLink { inode: u32 },
-    /// A folder without a single block.
+    /// A folder without blocks.
     EmptyFolder { inode: u32 },
     /// A folder lacks blocks before its last one.
     Holes { folder: u32, count: u64 },
-    /// Bytes of a folder that are no entry.
+    /// Bytes of a folder that are not an entry.
     Entry { folder: u32, offset: u64 },
-    /// The entry for the folder itself is missing or damaged, or that for its parent.
+    /// `.` or `..` is missing or damaged.
     Dots { folder: u32 },
-    /// The entry for the folder itself names another inode.
+    /// `.` refers to another inode.
     Dot { folder: u32, says: u32 },
-    /// The entry for the parent names another inode.
+    /// `..` refers to another inode.
     DotDot { folder: u32, says: u32, right: u32 },
-    /// A name in a folder leads to an inode that is not in use or cannot have a name.
+    /// A name in a folder refers to an inode that is unused or cannot have a name.
     Nowhere { folder: u32, name: Vec<u8>, inode: u32 },
-    /// A name in a folder that may not be there: `.`, `..`, none at all.
+    /// A forbidden name in a folder: `.`, `..`, or empty.
     ForbiddenName { folder: u32, name: Vec<u8> },
-    /// A name with zeros or slashes in it.
+    /// A name with zeros or slashes.
     BadName { folder: u32, name: Vec<u8> },
     /// A second entry of that name.
     DuplicateName { folder: u32, name: Vec<u8> },
-    /// Another name of a folder, which may have only one.
+    /// A second name of a folder, which may have only one.
     SecondFolderName { folder: u32, name: Vec<u8>, inode: u32 },
-    /// An entry says another kind than the inode.
+    /// An entry's kind differs from the inode's.
     EntryKind { folder: u32, name: Vec<u8>, says: u8, right: u8 },
     /// The hash index of a folder is damaged.
     Index { folder: u32 },
     /// A folder is not reachable from the root.
     Unconnected { folder: u32 },
-    /// An inode in use has no name.
+    /// An inode in use has no links.
     NoName { inode: u32 },
-    /// The same without any content.
+    /// As `NoName`, for one without content.
     NoNameNoContent { inode: u32 },
-    /// What is called `lost+found` is no folder.
+    /// `lost+found` is not a folder.
     LostNotFolder { inode: u32 },
     /// The link count of an inode is wrong.
     Links { inode: u32, says: u16, right: u16 },
-    /// Blocks of a group are marked wrongly: in use but marked free, free but marked in use, and the first of them.
+    /// Wrong bits in a group's block bitmap: used blocks marked free, free ones marked used, and the first of them.
     BlockBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
-    /// Inodes of a group are marked wrongly.
+    /// Wrong bits in a group's inode bitmap.
     InodeBitmap { group: u32, lost: u32, leaked: u32, first: u32 },
-    /// The end of a bitmap, which stands for nothing, is not all ones.
+    /// The padding of a bitmap is not all ones.
     BitmapEnd { group: u32 },
-    /// A count in a group's descriptor.
+    /// A count in a group's descriptor is wrong.
     GroupCount { group: u32, what: &'static str, says: u32, right: u32 },
-    /// A count in the superblock.
+    /// A count in the superblock is wrong.
     TotalCount { what: &'static str, says: u32, right: u32 },
 }
 
-/// What repairing a fault costs.
+/// Data loss caused by a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Nothing that anybody could miss.
+    /// No loss.
     Nothing,
-    /// Something that was there is taken out, moved or renamed.
+    /// Existing data is removed, moved or renamed.
     Something,
 }
 
 impl Fault {
-    /// Returns what repairing it costs.
+    /// Returns the data loss that repairing it causes.
     pub fn cost(&self) -> Cost {
         use Fault::*;
         match self {
@@ -306,9 +306,9 @@ impl fmt::Display for Remedy<'_> {
 pub enum Done {
     /// Repaired.
     Repaired,
-    /// Still there, because no changes were allowed, or none that cost something.
+    /// Not repaired, because no changes were allowed, or none with data loss.
     Left,
-    /// Still there, because the volume has no room for the repair.
+    /// Not repaired, because the volume has no room for the repair.
     NoRoom,
 }
 

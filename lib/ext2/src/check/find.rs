@@ -1,10 +1,10 @@
 //! Finds the superblock: the primary one, or else a backup proven to be of the same volume.
 //!
-//! A repair from a wrong backup destroys what the disk holds now, so a backup needs proof. A first superblock that can
-//! be read names its volume by its UUID, and only a backup with that UUID counts. Where there is no first superblock,
-//! nothing else may have a signature on the disk, the backups must agree on one volume, and the descriptors at the
-//! volume's beginning must be those of the backup. Features that are not supported always end the check: they say
-//! that the volume is intact but for others.
+//! Repairing from a wrong backup destroys the current content of the disk, so a backup needs proof. A readable primary
+//! superblock identifies its volume by UUID, and only a backup with that UUID is used. Without a primary superblock,
+//! the disk must hold no other signature, the backups must agree on one volume, and the descriptors at the start of the
+//! volume must match those of the backup. Unsupported features always end the check: the volume is intact, but not for
+//! this checker.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ use block_source::BlockSource;
 
 /// Groups searched for backups: those that have one on every volume with more than one group.
 const BACKUP_GROUPS: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
-/// The largest `log_block_size` that a volume of Linux has: blocks of 64 KiB.
+/// The largest `log_block_size` of Linux: blocks of 64 KiB.
 const LARGEST_LOG_BLOCK_SIZE: u32 = 6;
 
 /// The superblock to work with.
@@ -30,7 +30,7 @@ pub(super) struct Found {
     pub(super) volume: Volume,
     /// Block of the backup it was restored from, if the primary one is unusable.
     pub(super) backup: Option<u64>,
-    /// Whether only the inode size is from there.
+    /// Whether only the inode size comes from there.
     pub(super) inode_size_only: bool,
 }
 
@@ -40,7 +40,7 @@ impl Found {
     }
 }
 
-/// A superblock at a place where a backup of its volume would be.
+/// A superblock at the location of a backup of its volume.
 struct Candidate {
     block: u64,
     bytes: Vec<u8>,
@@ -82,8 +82,8 @@ fn is_final(error: CheckError) -> bool {
     }
 }
 
-/// Finds the volume of a disk whose first superblock lacks the magic number. That is also how a disk looks that was
-/// given to something else: tools wipe the magic number of what was there before.
+/// Finds the volume of a disk whose primary superblock lacks the magic number. A reused disk looks the same: tools wipe
+/// the magic number of the previous volume.
 async fn without_magic<S: BlockSource>(
     device: &mut Device<'_, S>,
     first: Vec<u8>,
@@ -100,7 +100,7 @@ async fn without_magic<S: BlockSource>(
         Ok(volume) => {
             let candidate = of_volume(candidates, uuid(&named)).ok_or(error)?;
             let backup = restored(candidate)?;
-            // The first superblock is newer: it knows of a journal that is to be replayed.
+            // The primary superblock is newer: it refers to a journal that needs recovery.
             let same = backup.volume.geometry == volume.geometry;
             Ok(if same { Found::new(named, volume, backup.backup) } else { backup })
         }
@@ -117,7 +117,7 @@ async fn without_magic<S: BlockSource>(
     }
 }
 
-/// Sanity check of fields that every superblock has. Random bytes hardly ever pass.
+/// Sanity check of fields that every superblock has. Random bytes almost never pass.
 fn is_plausible(bytes: &[u8]) -> bool {
     read_u16(bytes, field::STATE) <= 7
         && read_u32(bytes, field::REVISION) <= 1
@@ -126,7 +126,7 @@ fn is_plausible(bytes: &[u8]) -> bool {
         && read_u32(bytes, field::FREE_INODES) <= read_u32(bytes, field::INODES_COUNT)
 }
 
-/// Returns what else the disk holds, by its signatures.
+/// Returns the name of other content on the disk, by its signature.
 async fn signature<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Option<&'static str>, CheckError> {
     for probe in volume_kind::probes(device.bytes()) {
         let sector = device.read(probe.offset, volume_kind::SECTOR_BYTES).await?;
@@ -141,7 +141,7 @@ fn uuid(bytes: &[u8]) -> [u8; 16] {
     core::array::from_fn(|index| bytes[field::UUID + index])
 }
 
-/// Returns all backups, of whatever volumes, in disk order.
+/// Returns all backups, of any volume, in disk order.
 async fn candidates<S: BlockSource>(device: &mut Device<'_, S>) -> Result<Vec<Candidate>, CheckError> {
     let disk_bytes = device.bytes();
     let mut candidates = Vec::new();
@@ -198,7 +198,7 @@ fn restored(candidate: Candidate) -> Result<Found, CheckError> {
     Ok(Found::new(bytes, volume, Some(block)))
 }
 
-/// Returns the first superblock with the inode size of a backup, if its own is 0 and nothing else is wrong with it.
+/// Returns the primary superblock with the inode size of a backup, if its own is 0 and nothing else is wrong with it.
 fn with_inode_size(mut first: Vec<u8>, backup: &Found, disk_bytes: u64) -> Option<Found> {
     if read_u16(&first, field::INODE_SIZE) != 0 {
         return None;
@@ -234,8 +234,8 @@ const LAYOUT_FEATURES: [(usize, u32); 3] = [
     (field::READ_ONLY_COMPATIBLE, READ_ONLY_SPARSE_SUPER),
 ];
 
-/// Compares a superblock that seems good with two backups of the same volume: where both say the same of its layout
-/// and the first one something else, they are right.
+/// Compares a plausible superblock with two backups of the same volume: where both agree on the layout and the primary
+/// differs, the backups win.
 async fn outvoted<S: BlockSource>(
     device: &mut Device<'_, S>,
     first: Vec<u8>,
@@ -260,7 +260,7 @@ async fn outvoted<S: BlockSource>(
     let [(backup, theirs, bytes), (_, other, _)] = &votes[..] else {
         return Ok(Found::new(first, volume, None));
     };
-    // Where only some groups have backups, those may be of a volume that was here before.
+    // With backups in two groups only, those may be left over from a previous volume.
     if theirs != other || *theirs == mine || matches!(geometry.backups, Backups::Two(_)) {
         return Ok(Found::new(first, volume, None));
     }

@@ -55,7 +55,7 @@ impl<S: BlockSource> Checker<'_, S> {
         write_u32(&mut self.superblock, field::WRITE_TIME, now);
         write_u16(&mut self.superblock, field::MOUNTS, 0);
         self.write_superblock().await?;
-        // All of it is written, changed or not: while the repair is written, the disk has a superblock with a log's pointer.
+        // Written completely, changed or not: during the repair, the superblock on the disk has a pointer to the log.
         self.device.rewrite(OFFSET, BYTES).await
     }
 

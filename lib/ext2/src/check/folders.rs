@@ -1,4 +1,4 @@
-//! All folders: their blocks, and the entries in them.
+//! All folders: their blocks and entries.
 
 use alloc::vec::Vec;
 
@@ -19,7 +19,7 @@ pub(super) struct Visit {
     /// Its blocks.
     pub(super) blocks: Vec<u32>,
     names: Names,
-    /// The hashes in its blocks, if it has an index.
+    /// Hash ranges of its blocks, if it has an index.
     ranges: Option<Ranges>,
 }
 
@@ -29,7 +29,7 @@ struct Page {
     /// Its position in the folder.
     position: usize,
     changed: bool,
-    /// Whether names or their places changed, which invalidates the index.
+    /// Whether names changed or moved, which invalidates the index.
     moved: bool,
 }
 
@@ -147,7 +147,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Skips bytes that are no entry; returns where to continue.
+    /// Skips bytes that are not an entry; returns the offset at which to continue.
     async fn pass_damage(
         &mut self,
         visit: &Visit,
@@ -162,16 +162,16 @@ impl<S: BlockSource> Checker<'_, S> {
             return Ok(end);
         }
         let max_inode = self.volume.inodes();
-        // `..` takes what is behind it where nothing else is before.
+        // `..` takes the bytes after it if no other entry precedes them.
         let dots = (page.position == 0 && before.is_none()).then(|| entries::entries(&page.bytes).nth(1)).flatten();
         let before = before.or(dots.map(|dots| dots.offset));
         entries::repair(&mut page.bytes, before, offset, end, max_inode);
         (page.changed, page.moved) = (true, true);
-        // Either there is an entry by now, or the one before reaches to the end.
+        // Either there is an entry now, or the preceding one reaches to the end.
         Ok(if entries::entry(&page.bytes, offset).is_some_and(|entry| entry.end() == end) { offset } else { end })
     }
 
-    /// Checks the first two entries; returns where the others begin.
+    /// Checks the first two entries; returns the offset of the others.
     async fn check_dots(&mut self, visit: &mut Visit, page: &mut Page) -> Result<usize, CheckError> {
         let folder = visit.node.number;
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };

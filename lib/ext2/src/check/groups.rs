@@ -1,4 +1,4 @@
-//! Group descriptors: where bitmaps and inode tables are.
+//! Group descriptors: locations of bitmaps and inode tables.
 
 use super::bits::filled;
 use super::state::Checker;
@@ -7,11 +7,11 @@ use crate::format::group::{self, GroupDescriptor, field};
 use crate::format::{read_u16, read_u32, write_u16, write_u32};
 use block_source::BlockSource;
 
-/// Fields of descriptors of volumes with checksums, which ext2 does not have: flags and unused inodes.
+/// Descriptor fields of volumes with checksums, which ext2 does not have: flags and unused inodes.
 const FLAGS: usize = 18;
 const UNUSED_INODES: usize = 28;
 
-/// Where a group's parts are: block bitmap, inode bitmap, inode table.
+/// Location of a group's metadata: block bitmap, inode bitmap, inode table.
 type Places = [u32; 3];
 
 const PARTS: [(&str, usize); 3] =
@@ -36,7 +36,7 @@ impl<S: BlockSource> Checker<'_, S> {
         &self.descriptors[group as usize * group::BYTES..][..group::BYTES]
     }
 
-    /// Reads the descriptors, corrects those with impossible places, and marks the blocks that they name.
+    /// Reads the descriptors, corrects impossible locations, and marks the blocks of the metadata.
     pub(super) async fn check_groups(&mut self) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         self.descriptors = filled(0, 0)?;
@@ -80,8 +80,8 @@ impl<S: BlockSource> Checker<'_, S> {
         write_u16(&mut self.descriptors, group as usize * group::BYTES + offset, count);
     }
 
-    /// Returns where the parts of a group are: as its descriptor says, if that is possible; else as a backup says;
-    /// else where `mke2fs` puts them.
+    /// Returns the location of a group's metadata: from its descriptor, if that is possible; else from a backup; else
+    /// the `mke2fs` default.
     async fn right_places(&mut self, group: u32, says: Places) -> Result<Places, CheckError> {
         let geometry = self.volume.geometry;
         let first = geometry.first_bitmap(group);
@@ -93,7 +93,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut backup = None;
         for copy in (1..geometry.groups).filter(|&copy| geometry.has_superblock(copy)).take(3) {
             let in_copy = self.places_in_copy(copy, group).await?;
-            // These are never moved; a backup with the default places was not changed by accident.
+            // Metadata is never moved; a backup with the default locations is intact.
             if in_copy == usual || backup.is_none() && self.can_be(group, in_copy) {
                 backup = Some(in_copy);
             }
@@ -128,7 +128,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     async fn check_descriptor_flags(&mut self, group: u32) -> Result<(), CheckError> {
         let row = self.row(group);
-        // The two flags that say that a bitmap or a table was never written.
+        // `BLOCK_UNINIT` and `INODE_UNINIT`.
         let stray = read_u16(row, FLAGS) & 3 != 0 || read_u16(row, UNUSED_INODES) != 0;
         let says = read_u16(row, FLAGS);
         if stray && self.report(Fault::DescriptorFlags { group, says }).await? {
@@ -177,7 +177,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (table..table + geometry.inode_table_blocks()).contains(&block)
     }
 
-    /// Compares the copy of the descriptors in a group with what is right, as far as it has to agree.
+    /// Compares a group's copy of the descriptors with the correct values, in the fields that must agree.
     pub(super) async fn check_descriptor_copy(&mut self, group: u32) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         let (per_block, block_bytes) = (geometry.block_bytes / group::BYTES as u32, geometry.block_bytes as usize);

@@ -1,4 +1,4 @@
-//! Hash index of a folder: it must lead to each block once, and to each name by its hash.
+//! Hash index of a folder: it must refer to each block once, and to each name by its hash.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::format::superblock::field;
 use crate::format::{read_u16, read_u32};
 use block_source::BlockSource;
 
-/// Offset of the root's info: behind `.` and the header of `..`.
+/// Offset of the root's info: after `.` and the header of `..`.
 const ROOT_INFO: usize = 24;
 /// Offsets in it.
 const RESERVED: usize = 0;
@@ -24,7 +24,7 @@ const NODE_HEADER: usize = 8;
 const PAIR_BYTES: usize = 8;
 /// The bits of a pair's block number.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
-/// Says in the superblock that names are hashed as unsigned bytes.
+/// Superblock flag: names are hashed as unsigned bytes.
 const UNSIGNED_HASH: u32 = 2;
 
 /// The minimum and maximum hash of the names in each block of a folder.
@@ -45,11 +45,11 @@ impl Ranges {
 /// An index block yet to be traversed.
 struct Level {
     bytes: Vec<u8>,
-    /// Where its pairs are, how many there are, and the next one.
+    /// Offset of its pairs, their number, and the next one.
     pairs: usize,
     count: usize,
     next: usize,
-    /// The largest hash below it.
+    /// Maximum hash below it.
     most: u32,
 }
 

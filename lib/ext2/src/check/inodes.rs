@@ -1,4 +1,4 @@
-//! All inodes: their own fields, and the blocks they claim.
+//! All inodes: their fields, and the blocks they claim.
 
 use super::journal::JOURNAL_INODE;
 use super::node::{Node, ZERO_FIELDS, flag};
@@ -17,7 +17,7 @@ const BOOT_INODE: u32 = 5;
 const RESIZE_INODE: u32 = 7;
 /// Files from this size on need the feature `large_file`.
 const LARGE_FILE: u64 = 1 << 31;
-/// Extensions of times: the time, its extension. The two lowest bits of an extension continue the time.
+/// Offsets of times and of their extensions. The two lowest bits of an extension extend the time.
 const TIMES: [(usize, usize); 4] = [
     (field::CHANGE_TIME, field::CHANGE_EXTRA),
     (field::MODIFY_TIME, field::MODIFY_EXTRA),
@@ -28,7 +28,7 @@ const TIMES: [(usize, usize); 4] = [
 /// Result of walking an inode's blocks.
 #[derive(Default)]
 struct Walked {
-    /// Blocks, tables included.
+    /// Number of blocks, including tables.
     blocks: u64,
     /// The last block of the file that is not a hole.
     last: Option<u64>,
@@ -73,9 +73,9 @@ impl<S: BlockSource> Checker<'_, S> {
         let node = self.load(BAD_BLOCKS_INODE).await?;
         let (numbers, _) = self.legal_numbers(&node);
         let mut tree = Tree::new(numbers, self.volume.geometry.block_bytes);
-        // Cyclic tables would make the list endless.
+        // Bounds the list in case of cyclic tables.
         let mut left = self.volume.geometry.blocks;
-        // Without this one there would be no list.
+        // The list itself needs this block.
         let own = self.place_of(BAD_BLOCKS_INODE).0;
         while let Step::Claim(claim) = tree.next() {
             left -= 1;
@@ -121,7 +121,7 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 
     /// Returns whether the volume was always used with a clock, so that small times are invalid. The time of the last
-    /// write proves nothing: a repair sets it, and a second check must come to the same result.
+    /// write proves nothing: a repair sets it, and a second check must give the same result.
     fn knows_times(&self) -> bool {
         [superblock::MOUNT_TIME, superblock::MADE_TIME].into_iter().all(|offset| {
             let time = read_u32(&self.superblock, offset);
@@ -129,7 +129,7 @@ impl<S: BlockSource> Checker<'_, S> {
         })
     }
 
-    /// Returns the deletion time to set: one that cannot be taken for an inode number.
+    /// Returns the deletion time to set: one that cannot be mistaken for an inode number.
     pub(super) fn dead_time(&self) -> u32 {
         self.device.now_s().max(self.volume.inodes())
     }
@@ -140,7 +140,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.links[number] = node.links();
     }
 
-    /// Checks the inode of bad blocks. It has nothing but block numbers.
+    /// Checks the bad blocks inode, which holds only block numbers.
     async fn check_bad_blocks(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let stray = node.mode() != 0
             || node.links() != 0
@@ -156,8 +156,8 @@ impl<S: BlockSource> Checker<'_, S> {
     }
 
     async fn check_reserved(&mut self, node: &mut Node) -> Result<(), CheckError> {
-        // Numbers of blocks mean nothing where there is no mode, and nothing at all does where the attributes cannot be.
-        // The journal's is to be empty.
+        // Without a mode, block numbers have no meaning; with an impossible attribute block, no field has. The
+        // journal's is to be empty.
         let attributes = node.attribute_block();
         let is_unread = if attributes == 0 { node.sectors() == 0 } else { !self.is_legal(attributes) };
         let is_passed = is_unread && node.flags() & flag::CASE_FOLDED == 0;
@@ -176,7 +176,7 @@ impl<S: BlockSource> Checker<'_, S> {
 
     async fn check_root(&mut self, node: &mut Node) -> Result<(), CheckError> {
         if node.is_blank() {
-            // It is made when all else is known.
+            // It is recreated after everything else was checked.
             return Ok(());
         }
         if node.kind() != Some(Kind::Directory) {
@@ -224,7 +224,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.check_content(node, true).await
     }
 
-    /// Frees an inode, and forgets it.
+    /// Frees an inode, and resets its state.
     pub(super) fn clear_inode(&mut self, node: &mut Node) {
         if node.number < self.volume.first_inode {
             node.bytes.fill(0);
@@ -265,7 +265,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Returns whether the first block is that of a folder with this number, and nothing contradicts it.
+    /// Returns whether the first block is that of a folder with this inode number, without contradiction.
     async fn holds_folder(&mut self, node: &Node) -> Result<bool, CheckError> {
         let numbers = node.numbers();
         let named = || numbers.into_iter().filter(|&block| block != 0);
@@ -305,7 +305,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Checks what follows the first 128 bytes.
+    /// Checks the bytes after the first 128.
     async fn check_extra(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let (inode, room) = (node.number, node.extra().len());
         if room < 4 {
@@ -359,7 +359,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(ends_at(&self.read_block(numbers[0]).await?) == Some(size))
     }
 
-    /// Checks the blocks, and the size and count that follow from them.
+    /// Checks the blocks, and the size and block count that follow from them.
     async fn check_content(&mut self, node: &mut Node, may_be_cleared: bool) -> Result<(), CheckError> {
         let inode = node.number;
         let mut blocks = u64::from(self.check_attribute_block(node).await?);
@@ -388,7 +388,7 @@ impl<S: BlockSource> Checker<'_, S> {
         if kind == Some(Kind::File) && node.size() >= LARGE_FILE {
             self.needs_large_file = true;
         }
-        // A file's blocks are fewer than the volume's, and those of what is not shared fit.
+        // A file has fewer blocks than the volume, and those of an unshared file fit.
         let right = u32::try_from(blocks * u64::from(self.volume.geometry.block_bytes / 512)).unwrap_or(u32::MAX);
         let says = node.sectors();
         if says != right && self.report(Fault::Sectors { inode, says, right }).await? {
@@ -401,7 +401,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let block_bytes = u64::from(self.volume.geometry.block_bytes);
         let (says, end) = (node.size(), last.map_or(0, |last| (last + 1) * block_bytes));
         let folder = node.kind() == Some(Kind::Directory);
-        // The upper half of a folder's size was looked at as a field of its own.
+        // The upper half of a folder's size is checked as a separate field.
         let says = if folder { says & u64::from(u32::MAX) } else { says };
         let wrong = if folder {
             says != end
@@ -414,8 +414,8 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Claims the blocks of an inode, and removes impossible numbers. Those in tables are only noted: the owners of
-    /// the tables are unknown before all inodes were seen.
+    /// Claims the blocks of an inode, and removes impossible numbers. Those in tables are only recorded: the tables'
+    /// owners are unknown until all inodes have been read.
     async fn walk(&mut self, node: &mut Node) -> Result<Walked, CheckError> {
         let inode = node.number;
         let (numbers, illegal) = self.legal_numbers(node);
@@ -431,7 +431,7 @@ impl<S: BlockSource> Checker<'_, S> {
         while let Step::Claim(claim) = tree.next() {
             walked.blocks += 1;
             if inode == BAD_BLOCKS_INODE && claim.depth == 0 && self.bad_blocks.contains(&claim.block) {
-                // Both this inode and a table of inodes may have it.
+                // It may be used both by this inode and by an inode table.
                 continue;
             }
             let had = self.claim(claim.block)?;
@@ -455,7 +455,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(walked)
     }
 
-    /// Marks a block as used; returns whether it was before.
+    /// Marks a block as used; returns whether it already was.
     pub(super) fn claim(&mut self, block: u32) -> Result<bool, CheckError> {
         let had = self.found.insert(block);
         if had {
@@ -472,7 +472,7 @@ impl<S: BlockSource> Checker<'_, S> {
     pub(super) fn legal_numbers(&self, node: &Node) -> ([u32; BLOCK_NUMBERS], Option<(u32, u32)>) {
         let mut numbers = node.numbers();
         let mut illegal = None;
-        // Folders with three levels would be larger than folders can be.
+        // Three levels would exceed the maximum size of a folder.
         let slots = if self.logical_limit(node) == u64::MAX { BLOCK_NUMBERS } else { DIRECT_BLOCKS + 3 };
         for (slot, number) in numbers.iter_mut().enumerate() {
             if *number != 0 && (!self.is_legal(*number) || slot >= slots) {
@@ -484,7 +484,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (numbers, illegal)
     }
 
-    /// Removes impossible numbers from a table; returns how many there were, and the first.
+    /// Removes impossible numbers from a table; returns their count, and the first.
     pub(super) fn take_illegal(&self, bytes: &mut [u8], table: &Claim, limit: u64) -> Option<(u32, u32)> {
         let mut illegal = None;
         for (index, number) in bytes.chunks_exact_mut(4).enumerate() {

@@ -17,7 +17,7 @@ use crate::format::superblock::field;
 use crate::format::{read_u32, write_u32};
 use block_source::BlockSource;
 
-/// Where journals inside of volumes are.
+/// Inode of an internal journal.
 pub(super) const JOURNAL_INODE: u32 = 8;
 /// Bytes of the superblock's copy of the journal's block numbers.
 const BACKUP_BYTES: usize = 68;
@@ -67,13 +67,13 @@ impl<S: BlockSource> Checker<'_, S> {
             if (recover || inode != 0 || elsewhere) && self.report(fault).await? {
                 self.forget_journal().await?;
             } else if inode == JOURNAL_INODE {
-                // It stays, and so do its blocks.
+                // It is kept, and so are its blocks.
                 self.journal = JOURNAL_INODE;
             }
             return Ok(false);
         }
         if inode == 0 && device != 0 {
-            // It is none of this volume's business, if nothing waits in it.
+            // An external journal is ignored if no transactions are pending in it.
             let waits = CheckError::Volume(FormatError::Journal(JournalProblem::External));
             return if recover { Err(waits) } else { Ok(false) };
         }
@@ -81,7 +81,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let log = match found {
             Ok(journal) if recover => self.read_log(&journal).await?.map(|log| (journal, Some(log))),
             Ok(journal) => Some((journal, None)),
-            // It is not damaged, but for others.
+            // It is intact, but unsupported here.
             Err(Refusal::Features(flags)) if recover => {
                 return Err(CheckError::Volume(FormatError::Journal(JournalProblem::Features(flags))));
             }
@@ -125,9 +125,9 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(parsed.map(|says| Journal { blocks, says }))
     }
 
-    /// The journal's blocks; none if one of them is metadata.
+    /// Returns the journal's blocks; none if one of them is metadata.
     async fn journal_blocks(&mut self, node: &Node) -> Result<Vec<(u64, u32)>, CheckError> {
-        // Three levels would be a journal larger than there are.
+        // Three levels would exceed the maximum size of a journal.
         if node.numbers()[14] != 0 {
             return Ok(Vec::new());
         }
@@ -136,7 +136,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(if clear { mapped } else { Vec::new() })
     }
 
-    /// A journal that is said to be empty, but is not: its changes are older than the volume's.
+    /// Checks a journal marked as empty that is not: its transactions are older than the volume.
     async fn check_leftovers(&mut self, journal: &Journal) -> Result<(), CheckError> {
         if journal.says.start != 0 && self.report(Fault::JournalStale).await? {
             self.empty_journal(journal, journal.says.sequence).await?;
@@ -209,7 +209,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         self.replayed = Some(Replayed::Gone);
         if self.volume.has(feature::HAS_JOURNAL) {
-            // Past one that may have been begun.
+            // Skips a transaction that may have been started.
             self.empty_journal(journal, log.end.wrapping_add(1)).await?;
             self.replayed = Some(Replayed::Emptied(journal.place(0)));
         }
@@ -226,7 +226,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.write_block(block, &bytes).await
     }
 
-    /// Makes the superblock speak of no journal any more. Its inode is then one that is not in use.
+    /// Removes the journal from the superblock. Its inode is then unused.
     async fn forget_journal(&mut self) -> Result<(), CheckError> {
         self.volume.compatible &= !COMPATIBLE_HAS_JOURNAL;
         self.volume.incompatible &= !INCOMPATIBLE_RECOVER;
@@ -239,7 +239,7 @@ impl<S: BlockSource> Checker<'_, S> {
         self.write_superblock().await
     }
 
-    /// Makes the superblock speak of no journal on another disk.
+    /// Removes the external journal from the superblock.
     fn forget_elsewhere(&mut self) {
         write_u32(&mut self.superblock, field::JOURNAL_DEVICE, 0);
         self.superblock[field::JOURNAL_UUID..field::JOURNAL_UUID + 16].fill(0);

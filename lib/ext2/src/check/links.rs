@@ -1,4 +1,4 @@
-//! Counts of names, and inodes that have none.
+//! Link counts, and inodes without links.
 
 use super::state::{Checker, known};
 use super::superblock::feature;
@@ -9,12 +9,12 @@ use crate::format::superblock::field;
 use crate::format::write_u32;
 use block_source::BlockSource;
 
-/// The most names that are counted: a folder with more says [`UNCOUNTED`].
+/// Maximum link count: a folder with more has [`UNCOUNTED`].
 const MAX_LINKS: u16 = 65_000;
 const UNCOUNTED: u16 = 1;
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Makes the superblock say that folders may have more names than are counted.
+    /// Sets the feature for folders with more links than can be counted.
     async fn need_uncounted_links(&mut self) -> Result<(), CheckError> {
         let has = self.volume.read_only & feature::DIR_NLINK != 0;
         if !has && self.report(Fault::MissingFeature { name: "dir_nlink" }).await? {
@@ -39,7 +39,7 @@ impl<S: BlockSource> Checker<'_, S> {
                 self.need_uncounted_links().await?;
             }
             let right = if overflows { UNCOUNTED } else { names };
-            // A folder with more folders than can be counted says 1.
+            // A folder with more subfolders than can be counted has link count 1.
             let uncounted =
                 self.is_folder(inode) && says == UNCOUNTED && self.volume.read_only & feature::DIR_NLINK != 0;
             if says != right && !uncounted && self.report(Fault::Links { inode, says, right }).await? {
@@ -52,7 +52,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Gives an inode without a name one in `lost+found`, or clears it if there is nothing in it. Whether it has one.
+    /// Links a nameless inode into `lost+found`, or clears it if it is empty. Returns whether it was linked.
     async fn name(&mut self, inode: u32) -> Result<bool, CheckError> {
         let mut node = self.load(inode).await?;
         let plain = matches!(node.kind(), Some(Kind::File | Kind::Directory));

@@ -1,4 +1,4 @@
-//! `lost+found`, for what has no name, and folders that are recreated.
+//! `lost+found`, for inodes without a name, and recreated folders.
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -20,14 +20,14 @@ const FOLDER_MODE: u16 = 0o040_000;
 pub(super) struct Lost {
     number: u32,
     blocks: Vec<u32>,
-    /// The first block in which there may be room.
+    /// First block in which there may be room.
     cursor: usize,
     /// Hashes of the names in it.
     names: BTreeSet<u64>,
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Gives an inode a name in `lost+found`; returns that folder's number, or `None` if there is no room.
+    /// Links an inode into `lost+found`; returns that folder's number, or `None` if there is no room.
     pub(super) async fn put_into_lost(&mut self, inode: u32) -> Result<Option<u32>, CheckError> {
         let mut lost = match self.lost.take() {
             Some(lost) => lost,
@@ -69,7 +69,8 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(Some(Lost { number, blocks, cursor: 0, names }))
     }
 
-    /// Looks up `lost+found` in the root. Anything else of that name loses it, and so goes there, too.
+    /// Looks up `lost+found` in the root. Any other kind of node of that name loses the name, and so is moved there,
+    /// too.
     async fn find_lost(&mut self) -> Result<Option<u32>, CheckError> {
         let root = self.load(ROOT_INODE).await?;
         for (_, block) in self.data_blocks(&root).await? {
@@ -100,7 +101,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let mut blocks: Vec<u32> = self.data_blocks(&root).await?.into_iter().map(|(_, block)| block).collect();
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };
         if !self.add_entry(ROOT_INODE, &mut blocks, &mut 0, (number, kind, NAME)).await? {
-            // Nobody knows of it yet.
+            // No entry refers to it yet.
             let mut node = self.load(number).await?;
             self.clear_inode(&mut node);
             self.store(&node).await?;
@@ -130,7 +131,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Writes an empty folder, its block first, and records it. Its own `.` is counted, its `..` is not.
+    /// Writes an empty folder, its block first, and records it. Its `.` is counted as a link, its `..` is not.
     async fn write_folder(&mut self, number: u32, parent: u32, block: u32, mode: u16) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         let kind = if self.volume.has_kinds() { KIND_FOLDER } else { 0 };

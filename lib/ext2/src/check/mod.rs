@@ -1,21 +1,20 @@
-//! Checking and repairing a volume that nobody has mounted.
+//! Checking and repairing an unmounted volume.
 //!
-//! Key items: [`check`], [`Mode`], [`Fault`], [`Finding`], [`Summary`]. The check goes over the volume in rounds,
-//! each of them in the same order: superblock and descriptors, journal, inodes that were being deleted, all inodes
-//! and their blocks, blocks with several owners, folders, ways from the root, counts of names, bitmaps and counts of
-//! free things. Repairs of a round may uncover other faults, so rounds go on until one finds nothing to repair;
-//! the last one is therefore the proof of what the others did.
+//! Key items: [`check`], [`Mode`], [`Fault`], [`Finding`], [`Summary`]. The check runs in rounds, each in the same
+//! order: superblock and descriptors, journal, orphan inodes, all inodes and their blocks, blocks with several owners,
+//! folders, connectivity from the root, link counts, bitmaps and free counts. Repairs of a round may uncover other
+//! faults, so rounds repeat until one finds nothing to repair; the last round therefore verifies the others.
 //!
 //! *All or nothing.* A round changes nothing on the disk, only an `overlay` in memory, through which the next round
-//! looks. When the last round finds nothing more, everything is written: to a log in free blocks first (`redo`), so that
-//! a repair that the machine dies in is finished by the next check, and then to its place (`apply`); a disk that fails
-//! in between gets its old contents back. A repair that would leave faults writes nothing at all
-//! ([`Mode::Preen`] leaves those whose repair loses data). Nothing is written where nothing is repaired.
+//! reads. After the last round, everything is written: first to a log in free blocks (`redo`), so that the next check
+//! completes a repair interrupted by a crash, then in place (`apply`); a disk that fails in between gets its old
+//! contents back. A repair that would leave faults writes nothing at all ([`Mode::Preen`] leaves those whose repair
+//! loses data). Without a repair, nothing is written.
 //!
 //! *Memory* is bounded by the volume's size: a bit for each block (five where blocks have several owners), five bytes
-//! for each inode, sixteen for each folder, the descriptors, at most 16 MiB for the names of one folder, and about
-//! 2 MiB of the disk. [`memory_bytes`](CheckOptions::memory_bytes) limits it; what is left of that is for changes, of
-//! which each sector takes its bytes and a hundred more, or only those where it is a copy of another. *Time* is bounded
+//! for each inode, sixteen for each folder, the descriptors, at most 16 MiB for the names of one folder, and about 2
+//! MiB of the disk. [`memory_bytes`](CheckOptions::memory_bytes) limits it; the remainder is for changes: a changed
+//! sector takes its size and a hundred bytes more, a copy of another sector only the hundred bytes. *Time* is bounded
 //! by the number of inodes and blocks; nothing is recursive.
 //!
 //! Not here: volumes with features that ext2 does not have, which are refused by name.
@@ -59,15 +58,15 @@ pub use fault::{Cost, Done, Fault, Finding};
 use block_source::BlockSource;
 use state::Checker;
 
-/// Maximum rounds. Each repairs what the previous one uncovered.
+/// Maximum rounds. Each repairs faults that the previous one uncovered.
 const MAX_ROUNDS: u32 = 12;
 
-/// Which changes are allowed.
+/// Permitted repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// None: faults are only reported (`e2fsck -n`).
+    /// Read-only: faults are reported (`e2fsck -n`).
     Report,
-    /// Safe repairs, which lose nothing that a name leads to (`e2fsck -p`).
+    /// Safe repairs, which lose no named data (`e2fsck -p`).
     Preen,
     /// All repairs (`e2fsck -y`).
     Repair,
@@ -76,7 +75,7 @@ pub enum Mode {
 /// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// Which changes are allowed.
+    /// Permitted repairs.
     pub mode: Mode,
     /// Maximum memory of the check, in bytes.
     pub memory_bytes: u64,
@@ -87,9 +86,9 @@ pub struct CheckOptions {
 pub enum Outcome {
     /// No faults.
     Clean,
-    /// There were faults, and all are repaired.
+    /// Faults were found, and all are repaired.
     Repaired,
-    /// There are faults.
+    /// Faults remain.
     Faulty,
 }
 
@@ -104,7 +103,7 @@ pub struct Summary {
     pub repaired: u64,
     /// Faults remaining.
     pub left: u64,
-    /// Whether the volume was written. A repair that would leave faults writes nothing, and repairs none.
+    /// Whether the volume was written. A repair that would leave faults writes and repairs nothing.
     pub written: bool,
     /// Inodes of the volume.
     pub inodes: u32,
@@ -134,7 +133,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Checks the volume on a disk, and reports each fault as it is found and dealt with.
+/// Checks the volume on a disk, and reports each fault when it is found and handled.
 pub async fn check<S: BlockSource>(
     source: &S,
     options: &CheckOptions,

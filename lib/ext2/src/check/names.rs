@@ -1,7 +1,7 @@
 //! Duplicate names in a folder.
 //!
-//! Names are compared by hashes of 64 bits first, in memory that does not grow with the folder: of a very large
-//! folder only a part of the hashes is held at a time, and its entries are gone over once for each part.
+//! Names are compared by hashes of 64 bits first, in bounded memory: of a very large folder only a part of the hashes
+//! is held at a time, with a pass over its entries for each part.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -14,14 +14,14 @@ use block_source::BlockSource;
 
 /// Maximum hashes held at once.
 const MAX_HASHES: usize = 1 << 20;
-/// Memory that they take while growing, and for a folder's block numbers, in bytes.
+/// Memory of the hashes with reallocation on growth, and of a folder's block numbers, in bytes.
 pub(super) const MEMORY_BYTES: u64 = 2 * 8 * MAX_HASHES as u64;
 
 /// Hashes of a folder's names.
 #[derive(Default)]
 pub(super) struct Names {
     hashes: Vec<u64>,
-    /// Their total number, including those not held.
+    /// Total number, including those not held.
     count: u64,
 }
 
@@ -115,7 +115,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// A folder has lost its name.
+    /// Resets the parent of a folder that lost its name.
     fn lose_parent(&mut self, number: u32) {
         if let Some(index) = self.folder_index(number) {
             self.folders[index].parent = 0;

@@ -1,23 +1,23 @@
-//! An inode's bytes, read and changed field by field: nothing in them is trusted yet.
+//! An inode's bytes, read and changed field by field; none are trusted yet.
 
 use alloc::vec::Vec;
 
 use crate::format::inode::{BLOCK_NUMBERS, BYTES, Kind, field};
 use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
-/// Offsets that only the checker looks at.
+/// Offsets that only the checker uses.
 const FRAGMENT: usize = 112;
 const SECTORS_HIGH: usize = 116;
 const ATTRIBUTE_BLOCK_HIGH: usize = 118;
 
-/// The fields that are always zero where no feature says otherwise: name, offset, bytes.
+/// Fields that are zero unless a feature uses them: name, offset, bytes.
 pub(super) const ZERO_FIELDS: [(&str, usize, usize); 3] = [
     ("fragment", FRAGMENT, 4),
     ("sectors (upper half)", SECTORS_HIGH, 2),
     ("attributes (upper half)", ATTRIBUTE_BLOCK_HIGH, 2),
 ];
 
-/// Flags that mean something only with a feature that ext2 does not have.
+/// Flags that require features which ext2 does not have.
 pub(super) mod flag {
     pub(crate) const IMMUTABLE: u32 = 0x10;
     pub(crate) const APPEND_ONLY: u32 = 0x20;
@@ -30,7 +30,7 @@ pub(super) mod flag {
     pub(crate) const ATTRIBUTE_INODE: u32 = 0x20_0000;
     pub(crate) const INLINE_DATA: u32 = 0x1000_0000;
     pub(crate) const CASE_FOLDED: u32 = 0x4000_0000;
-    /// All of them that are cleared.
+    /// Those of them that are cleared.
     pub(crate) const FOREIGN: u32 =
         ENCRYPTED | IMAGIC | HUGE | EXTENTS | VERITY | ATTRIBUTE_INODE | INLINE_DATA | CASE_FOLDED;
 }
@@ -79,7 +79,7 @@ impl Node {
         write_u32(&mut self.bytes, field::FLAGS, flags);
     }
 
-    /// The size with both halves, whatever the kind.
+    /// Size with both halves, for every kind.
     pub(super) fn size(&self) -> u64 {
         u64::from(self.number_at(field::SIZE_LOW)) | u64::from(self.number_at(field::SIZE_HIGH)) << 32
     }
@@ -120,7 +120,7 @@ impl Node {
         &self.bytes[field::BLOCK_NUMBERS..field::BLOCK_NUMBERS + BLOCK_NUMBERS * 4]
     }
 
-    /// Returns whether it is a symbolic link whose target is in the inode.
+    /// Returns whether it is a fast symbolic link, with its target in the inode.
     pub(super) fn is_short_link(&self) -> bool {
         self.kind() == Some(Kind::SymbolicLink) && (1..BLOCK_NUMBERS as u64 * 4).contains(&self.size())
     }
@@ -130,7 +130,7 @@ impl Node {
         match self.kind() {
             Some(Kind::File | Kind::Directory) => true,
             Some(Kind::SymbolicLink) => !self.is_short_link(),
-            // The reserved ones have no kind where they are not in use.
+            // Unused reserved inodes have no kind.
             None => true,
             Some(_) => false,
         }
@@ -151,7 +151,7 @@ impl Node {
         self.bytes[offset..offset + bytes].fill(0);
     }
 
-    /// What is behind the first 128 bytes.
+    /// Bytes after the first 128.
     pub(super) fn extra(&self) -> &[u8] {
         &self.bytes[BYTES..]
     }
@@ -160,7 +160,7 @@ impl Node {
         &mut self.bytes[BYTES..]
     }
 
-    /// Whether all that tells an inode in use from an empty one is zero.
+    /// Returns whether all fields that distinguish a used inode from an empty one are zero.
     pub(super) fn is_blank(&self) -> bool {
         self.mode() == 0
             && self.links() == 0

@@ -12,7 +12,7 @@ use crate::format::{read_u32, write_u32};
 use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Reads the orphan list, so that what will be finished is not reported as a fault.
+    /// Reads the orphan list, so that pending deletions are not reported as faults.
     pub(super) async fn read_orphans(&mut self) -> Result<(), CheckError> {
         self.orphans = Bits::default();
         let mut number = read_u32(&self.superblock, field::LAST_ORPHAN);
@@ -38,7 +38,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (self.volume.first_inode..=self.volume.inodes()).contains(&number)
     }
 
-    /// Finishes the deletions and truncations. The owners of all blocks are known by then.
+    /// Completes the deletions and truncations. The owners of all blocks are known by then.
     pub(super) async fn finish_orphans(&mut self) -> Result<(), CheckError> {
         let mut number = read_u32(&self.superblock, field::LAST_ORPHAN);
         while number != 0 && self.can_be_orphan(number) && self.orphans.has(number) {
@@ -60,7 +60,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Frees what a file has beyond its size.
+    /// Frees the blocks beyond a file's size.
     async fn cut(&mut self, node: &mut Node) -> Result<(), CheckError> {
         let block_bytes = u64::from(self.volume.geometry.block_bytes);
         if !node.has_blocks() || node.kind() == Some(Kind::SymbolicLink) {

@@ -1,6 +1,6 @@
-//! The changes of a repair, held in memory over a disk that is not written.
+//! Changes of a repair, held in memory over a read-only disk.
 //!
-//! Not here: the disk, and the order in which changes are written.
+//! Not here: the disk, and the order of writes.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -15,14 +15,14 @@ const OVERHEAD_BYTES: u64 = 96;
 #[derive(Clone)]
 pub(super) enum Piece {
     Bytes(Box<[u8]>),
-    /// What the disk holds at this offset.
+    /// Content of the disk at this offset.
     Copy(u64),
 }
 
-/// The changed sectors, by their offsets.
+/// Changed sectors by offset.
 pub(super) struct Overlay {
     pieces: BTreeMap<u64, Piece>,
-    /// Memory that they use, and may use, in bytes.
+    /// Memory in use, and its limit, in bytes.
     used: u64,
     limit: u64,
 }

@@ -1,14 +1,14 @@
-//! The log of a repair: what it is about to change in its place, in blocks that were free, with a pointer to it in the
-//! superblock. From the write of that pointer on the repair happens whole: who checks the volume after a crash reads
-//! it as if all of the log were in place, and writes it.
+//! The repair log: the pending in-place changes, in blocks that were free, located by a pointer in the superblock. Once
+//! that pointer is written, the repair is atomic: a check after a crash reads the volume as if the whole log were in
+//! place, and writes it.
 //!
-//! The pointer is in bytes of the superblock that have no meaning. It holds a hash of the rest of the superblock: any
-//! other tool that changes the volume changes the superblock (its times, its state), and the log is void by that.
+//! The pointer is in unused bytes of the superblock. It holds a hash of the rest of the superblock: any other tool that
+//! changes the volume changes the superblock (its times, its state), which invalidates the log.
 //!
 //! ```text
 //! log:      a header of one sector; entries; contents, each beginning at a sector
 //! header:   MAGIC, entries u64, bytes of a sector u64
-//! entry:    where it goes u64, where it is now u64 (in the log or, for a copy, elsewhere on the disk)
+//! entry:    destination u64, source u64 (in the log or, for a copy, elsewhere on the disk)
 //! pointer:  POINTER_MAGIC u32, first block u32, bytes of the log u64, hash of the log u64, hash of the superblock u64
 //! ```
 
@@ -26,7 +26,7 @@ use block_source::BlockSource;
 
 /// Magic number of a log.
 const MAGIC: &[u8; 8] = b"EXT2REDO";
-/// Where in the superblock the pointer is, and what it begins with.
+/// Offset of the pointer in the superblock, and its magic number.
 const POINTER: usize = 0x3d8;
 const POINTER_BYTES: usize = 32;
 const POINTER_MAGIC: u32 = 0x4f44_4552;

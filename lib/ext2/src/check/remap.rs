@@ -1,4 +1,4 @@
-//! Giving a folder another list of blocks, at once: new tables are written first, and then the inode.
+//! Replaces the block list of a folder: new tables are written first, then the inode.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,8 @@ use crate::format::write_u32;
 use block_source::BlockSource;
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Makes these the blocks of a folder, without holes, and drops its index. Whether there was room for the tables.
+    /// Makes these the blocks of a folder, without holes, and drops its index. Returns whether there was room for the
+    /// tables.
     pub(super) async fn remap(&mut self, node: &mut Node, blocks: &[u32]) -> Result<bool, CheckError> {
         let before = self.tables(node).await?;
         let per_block = self.volume.geometry.block_bytes as usize / 4;
@@ -44,7 +45,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Writes the tables of this depth that lead to blocks; gives the outermost one, or `None` if there is no room.
+    /// Writes the tables of this depth above the blocks; returns the outermost one, or `None` if there is no room.
     async fn write_tables(
         &mut self,
         blocks: &[u32],

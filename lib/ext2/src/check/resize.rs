@@ -1,5 +1,5 @@
-//! The inode by which Linux can let a volume grow: it owns the blocks that are kept behind the descriptors, each as a
-//! table of its copies in the groups with backups. All of it follows from the geometry.
+//! The resize inode, through which Linux can grow a volume: it owns the blocks reserved after the descriptors, each as
+//! a table of its copies in the groups with backups. All of it follows from the geometry.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use crate::format::{write_u16, write_u32};
 use block_source::BlockSource;
 
 const RESIZE_INODE: u32 = 7;
-/// The slot of the number of the table of tables.
+/// Slot of the double-indirect block.
 const SLOT: usize = 13;
 
 impl<S: BlockSource> Checker<'_, S> {
@@ -21,7 +21,7 @@ impl<S: BlockSource> Checker<'_, S> {
         number == RESIZE_INODE && self.volume.has(feature::RESIZE_INODE)
     }
 
-    /// Checks the inode, whose blocks are marked already but for the table of tables.
+    /// Checks the resize inode, whose blocks are already marked except its double-indirect block.
     pub(super) async fn check_resize_inode(&mut self, node: &mut Node) -> Result<(), CheckError> {
         self.inodes[RESIZE_INODE as usize] = known::USED;
         if !self.volume.has(feature::RESIZE_INODE) {
@@ -58,7 +58,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(true)
     }
 
-    /// Makes it anew if it is damaged. All blocks in use are known by then.
+    /// Recreates it if it is damaged. All blocks in use are known by then.
     pub(super) async fn repair_resize_inode(&mut self) -> Result<(), CheckError> {
         if !core::mem::take(&mut self.resize_damaged) {
             return Ok(());
@@ -132,7 +132,7 @@ impl<S: BlockSource> Checker<'_, S> {
         (1 + spares * (1 + copies)) * (self.volume.geometry.block_bytes / 512)
     }
 
-    /// The size that e2fsprogs gives it: what two levels of tables reach.
+    /// Size that e2fsprogs gives it: the reach of two levels of tables.
     fn resize_size(&self) -> u64 {
         let numbers = u64::from(self.volume.geometry.block_bytes / 4);
         (numbers * numbers + numbers + 12) * u64::from(self.volume.geometry.block_bytes)

@@ -1,7 +1,6 @@
-//! Blocks with several owners: all but one of them get copies of their own.
+//! Blocks with several owners: all owners but one get copies.
 //!
-//! A table that several inodes use is copied for each of them: a change to the original could be a change to what
-//! another takes for its data.
+//! A table that several inodes use is copied for each of them: changing the original could change another inode's data.
 
 use alloc::collections::BTreeSet;
 
@@ -12,26 +11,26 @@ use super::tree::{Claim, Step, Tree};
 use super::{CheckError, Fault, Mode};
 use block_source::BlockSource;
 
-/// Who has which of the blocks that several claim.
+/// Owners of the blocks that several inodes claim.
 struct Owners {
     shared: Bits,
-    /// Those that have found their owner.
+    /// Blocks whose owner has been determined.
     owned: Bits,
-    /// Those of them that hold attributes, which several inodes may use.
+    /// Those that hold attributes, which several inodes may use.
     attributes: BTreeSet<u32>,
 }
 
-/// How it went for one inode.
+/// Result for one inode.
 #[derive(PartialEq, Eq)]
 enum Copying {
     NotYet,
     Going,
-    /// Nothing is to be changed, or there is no room.
+    /// No change is needed, or there is no room.
     Left,
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Gives each inode its own blocks. Where that cannot be, nothing more is changed: who owns what is not clear.
+    /// Gives each inode its own blocks. If that is impossible, no more is changed, because ownership is unclear.
     pub(super) async fn give_copies(&mut self) -> Result<(), CheckError> {
         let Some(shared) = self.shared.take() else { return Ok(()) };
         let blocks = self.volume.geometry.blocks;
@@ -49,7 +48,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Gives one inode its own blocks. Whether it still shares some.
+    /// Gives one inode its own blocks. Returns whether it still shares some.
     async fn separate(&mut self, number: u32, owners: &mut Owners) -> Result<bool, CheckError> {
         let mut node = self.load(number).await?;
         let mut left = self.separate_attributes(&mut node, owners).await?;
@@ -97,7 +96,7 @@ impl<S: BlockSource> Checker<'_, S> {
             && (claim.depth > 0 || self.is_metadata(claim.block) || owners.owned.insert(claim.block))
     }
 
-    /// Copies a block for an inode; `None` if that cannot be.
+    /// Copies a block for an inode; `None` if that is impossible.
     async fn copy(&mut self, inode: u32, block: u32, copying: &mut Copying) -> Result<Option<u32>, CheckError> {
         let fault = Fault::SharedBlocks { inode, first: block };
         let room = self.take_block();
@@ -125,7 +124,7 @@ impl<S: BlockSource> Checker<'_, S> {
         }
     }
 
-    /// Attributes in a block that something else uses, too, are given up.
+    /// Drops attributes in a block that is also used for something else.
     async fn separate_attributes(&mut self, node: &mut Node, owners: &mut Owners) -> Result<bool, CheckError> {
         let (inode, block) = (node.number, node.attribute_block());
         let sound = self.attributes.get(&block).is_some_and(|used| !used.damaged);
@@ -141,14 +140,14 @@ impl<S: BlockSource> Checker<'_, S> {
         }
         node.set_attribute_block(0);
         self.store(node).await?;
-        // Nobody else gets to keep it either.
+        // No other inode keeps it either.
         if let Some(used) = self.attributes.get_mut(&block) {
             used.users = used.users.saturating_sub(1);
         }
         Ok(false)
     }
 
-    /// Takes impossible numbers out of the tables in which they were seen. Each table has one owner by then.
+    /// Removes impossible numbers from the tables in which they were found. Each table has one owner by then.
     pub(super) async fn clear_illegal_tables(&mut self) -> Result<(), CheckError> {
         for inode in 1..=self.volume.inodes() {
             let known = self.known(inode);

@@ -1,4 +1,4 @@
-//! State of a check, and which faults it reports and repairs.
+//! State of a check: reported and repaired faults.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -12,46 +12,46 @@ use super::{CheckError, CheckOptions, Cost, Done, Fault, Finding, Mode};
 use crate::format::superblock as wire;
 use block_source::BlockSource;
 
-/// The superblock says that the volume was unmounted.
+/// Superblock state: cleanly unmounted.
 pub(super) const STATE_CLEAN: u16 = 1;
-/// The superblock says that errors were found.
+/// Superblock state: errors detected.
 pub(super) const STATE_ERRORS: u16 = 2;
 
-/// What is known of an inode: the kind in the lower bits, as a folder's entry says it, and these.
+/// Flags of an inode found so far: the kind in the lower bits, as in a directory entry, and these.
 pub(super) mod known {
     pub(crate) const KIND: u8 = 0x07;
     /// It is in use.
     pub(crate) const USED: u8 = 0x08;
     /// Some of its tables hold impossible numbers.
     pub(crate) const ILLEGAL_TABLES: u8 = 0x10;
-    /// Its blocks are not to be walked.
+    /// Its blocks must not be walked.
     pub(crate) const TANGLED: u8 = 0x20;
-    /// Attributes of its own in the inode.
+    /// Attributes in the inode.
     pub(crate) const ATTRIBUTES: u8 = 0x40;
 }
 
-/// A folder's place in the tree.
+/// Position of a folder in the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Folder {
     pub(super) number: u32,
-    /// The folder that has a name for it, 0 if none.
+    /// Folder with an entry for it, 0 if none.
     pub(super) parent: u32,
-    /// Where its `..` leads.
+    /// Inode of its `..`.
     pub(super) dot_dot: u32,
-    /// The last walk towards the root that came by.
+    /// Last walk towards the root that passed through.
     pub(super) walk: u32,
 }
 
-/// What becomes of a journal that was replayed.
+/// State of a replayed journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replayed {
-    /// It stays; its first block is this one.
+    /// Kept; its first block is this one.
     Emptied(u32),
-    /// The volume has none any more.
+    /// Removed.
     Gone,
 }
 
-/// How inodes use a block of attributes.
+/// Users of an attribute block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AttributeUse {
     pub(super) says: u32,
@@ -61,64 +61,64 @@ pub(super) struct AttributeUse {
 
 pub(super) struct Checker<'a, S: BlockSource> {
     pub(super) device: Device<'a, S>,
-    /// What may still be changed.
+    /// Repairs that are still allowed.
     pub(super) mode: Mode,
-    /// What was to be changed at the beginning.
+    /// Repairs requested by the caller.
     pub(super) asked: Mode,
     report: &'a mut dyn FnMut(&Finding),
     pub(super) volume: Volume,
-    /// The first superblock, as it is or will be on the disk.
+    /// Primary superblock, as it is or will be on the disk.
     pub(super) superblock: Vec<u8>,
-    /// The descriptors, likewise.
+    /// Group descriptors, likewise.
     pub(super) descriptors: Vec<u8>,
     /// Blocks in use.
     pub(super) found: Bits,
-    /// Blocks that somebody used at some time of the check, or that a journal lies in or writes: a repair that puts
-    /// something else into them could not be taken up again after a crash.
+    /// Blocks used at any time during the check, or that a journal lies in or writes: a repair that reused them could
+    /// not be resumed after a crash.
     pub(super) reserved: Bits,
-    /// Free blocks that the repair has put something into.
+    /// Free blocks that the repair has allocated.
     pub(super) new_blocks: Bits,
-    /// Inodes that were in use at some time of the check.
+    /// Inodes used at any time during the check.
     pub(super) used_before: Bits,
-    /// Blocks of inode tables that the disk cannot keep, by the list of the inode for them. What is in them is lost.
+    /// Unreadable blocks of inode tables, from the bad blocks inode. Their content is lost.
     pub(super) bad_blocks: BTreeSet<u32>,
-    /// Blocks with several owners, once there is one.
+    /// Blocks with several owners, if there are any.
     pub(super) shared: Option<Bits>,
-    /// What is [`known`] of each inode.
+    /// [`known`] flags of each inode.
     pub(super) inodes: Vec<u8>,
-    /// The count of names that each inode has, as it says.
+    /// Link count stored in each inode.
     pub(super) links: Vec<u16>,
-    /// The names that were found.
+    /// Links found so far.
     pub(super) names: Vec<u16>,
     /// All folders, by number.
     pub(super) folders: Vec<Folder>,
     pub(super) attributes: BTreeMap<u32, AttributeUse>,
-    /// Inodes that were being deleted or cut when the volume was left.
+    /// Inodes on the orphan list.
     pub(super) orphans: Bits,
-    /// Those of them that were cut, in the order of their list.
+    /// Those that were being truncated, in list order.
     pub(super) cut_orphans: Vec<u32>,
-    /// The journal's inode, 0 if there is none.
+    /// Inode of the journal, 0 if there is none.
     pub(super) journal: u32,
-    /// What becomes of a journal that was replayed.
+    /// State of a replayed journal.
     pub(super) replayed: Option<Replayed>,
-    /// Whether the inode by which the volume can grow is to be made anew.
+    /// Whether the resize inode must be recreated.
     pub(super) resize_damaged: bool,
-    /// Blocks of tables that may still be walked though somebody walked them before.
+    /// Blocks of tables that may still be walked a second time.
     pub(super) revisits: u64,
     pub(super) needs_large_file: bool,
-    /// `lost+found`, once it is known.
+    /// `lost+found`, once found.
     pub(super) lost: Option<super::lost::Lost>,
-    /// Where to look for a free block.
+    /// Where the search for a free block starts.
     pub(super) next_free: u32,
     round: u32,
-    /// Faults of this round: repaired, which takes another round, and left.
+    /// Faults of this round: repaired, which needs another round, and not repaired.
     pub(super) repaired_here: u64,
     pub(super) left_here: u64,
-    /// The fault that was left before the first round: no superblock.
+    /// Unrepaired fault from before the first round: no superblock.
     pub(super) left_before: u64,
     pub(super) faults: u64,
     pub(super) repaired: u64,
-    /// Whether the superblock says that the volume is faulty because of a fault that is being repaired.
+    /// Whether the superblock is marked as faulty because of a fault that is being repaired.
     pub(super) marked: bool,
 }
 
@@ -181,7 +181,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
                 false => Fault::SuperblockLost { backup },
             };
             if !fault.is_note() && checker.mode == Mode::Preen {
-                // Without a superblock nothing can be written.
+                // Writing needs a superblock.
                 checker.mode = Mode::Report;
             }
             if checker.may_fix(&fault) {
@@ -194,13 +194,13 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Ok(checker)
     }
 
-    /// Forgets what the round before found out.
+    /// Resets the findings of the previous round.
     pub(super) fn begin_round(&mut self, round: u32) -> Result<(), CheckError> {
         let (blocks, inodes) = (self.volume.geometry.blocks, self.volume.inodes());
         (self.round, self.repaired_here, self.left_here) = (round, 0, 0);
         (self.found, self.shared) = (Bits::default(), None);
         self.found = Bits::new(blocks)?;
-        // Freed before they are made again, so that there is one of each.
+        // Freed before reallocation, to bound the memory.
         (self.inodes, self.links, self.names) = (Vec::new(), Vec::new(), Vec::new());
         self.inodes = filled(inodes as usize + 1, 0)?;
         self.links = filled(inodes as usize + 1, 0)?;
@@ -214,12 +214,12 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Ok(())
     }
 
-    /// Goes over the volume once.
+    /// Runs one round.
     pub(super) async fn go_round(&mut self) -> Result<(), CheckError> {
         self.check_superblock().await?;
         self.check_groups().await?;
         if self.check_journal().await? {
-            // What was read before may have changed.
+            // Earlier reads may be stale.
             self.found = Bits::new(self.volume.geometry.blocks)?;
             self.check_superblock().await?;
             self.check_groups().await?;
@@ -244,7 +244,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.repaired_here > 0
     }
 
-    /// Whether a fault is to be repaired.
+    /// Returns whether a fault may be repaired.
     pub(super) fn may_fix(&self, fault: &Fault) -> bool {
         match self.mode {
             Mode::Report => false,
@@ -253,7 +253,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         }
     }
 
-    /// Reports a fault; returns whether the caller has to repair it.
+    /// Reports a fault; returns whether the caller must repair it.
     pub(super) async fn report(&mut self, fault: Fault) -> Result<bool, CheckError> {
         let repair = self.may_fix(&fault);
         if repair {
@@ -263,7 +263,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Ok(repair)
     }
 
-    /// Reports a fault that stays: there is no room to repair it, or repairs are not allowed.
+    /// Reports a fault that is not repaired: there is no room, or repairs are not allowed.
     pub(super) fn report_no_room(&mut self, fault: Fault) {
         let done = if self.may_fix(&fault) { Done::NoRoom } else { Done::Left };
         self.report_done(fault, done);
@@ -278,7 +278,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         }
         if done == Done::Repaired {
             self.repaired += 1;
-            // These say nothing of the rest.
+            // These do not affect other checks.
             let alone = matches!(
                 fault,
                 Fault::NotClean
@@ -290,7 +290,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         } else {
             self.left_here += 1;
             if self.round > 0 {
-                // It was reported in the first round, or follows from what was.
+                // It was reported in the first round, or follows from a reported fault.
                 return;
             }
         }
@@ -298,12 +298,12 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         (self.report)(&Finding { fault, done });
     }
 
-    /// Notes that something is to be changed.
+    /// Records that there are changes.
     pub(super) fn mark(&mut self) {
         self.marked = true;
     }
 
-    /// Takes note of a superblock that a journal held, which is the same volume's.
+    /// Rereads the superblock after recovery of a journal that contained it.
     pub(super) async fn read_superblock_again(&mut self) -> Result<(), CheckError> {
         let bytes = self.device.read(wire::OFFSET, wire::BYTES).await?;
         let volume = superblock::examine(&bytes, self.device.bytes())?;
@@ -337,14 +337,14 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.device.write(offset, bytes).await
     }
 
-    /// Puts into a block what is in another.
+    /// Copies the content of a block to another.
     pub(super) async fn copy_block(&mut self, from: u32, to: u32) -> Result<(), CheckError> {
         let bytes = self.volume.geometry.block_bytes;
         let offset = |block: u32| u64::from(block) * u64::from(bytes);
         self.device.copy(offset(from), offset(to), bytes as usize).await
     }
 
-    /// The block that holds an inode, and where in it.
+    /// Returns the block that holds an inode, and its offset there.
     pub(super) fn place_of(&self, number: u32) -> (u32, usize) {
         let geometry = &self.volume.geometry;
         let (group, index) = ((number - 1) / geometry.inodes_per_group, (number - 1) % geometry.inodes_per_group);
@@ -367,12 +367,12 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.write_block(block, &bytes).await
     }
 
-    /// Whether an inode lies in a block that the disk cannot keep.
+    /// Returns whether an inode lies in a bad block.
     pub(super) fn is_unreadable(&self, inode: u32) -> bool {
         !self.bad_blocks.is_empty() && self.bad_blocks.contains(&self.place_of(inode).0)
     }
 
-    /// What is [`known`] of an inode, nothing of one that the volume does not have.
+    /// [`known`] flags of an inode, 0 for one outside the volume.
     pub(super) fn known(&self, number: u32) -> u8 {
         self.inodes.get(number as usize).copied().unwrap_or(0)
     }
@@ -385,7 +385,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.known(number) & (known::USED | known::KIND) == known::USED | superblock::KIND_FOLDER
     }
 
-    /// Counts one name more of an inode, or one less.
+    /// Increments or decrements the link count of an inode.
     pub(super) fn count_name(&mut self, number: u32, more: bool) {
         if let Some(names) = self.names.get_mut(number as usize) {
             *names = if more { names.saturating_add(1) } else { names.saturating_sub(1) };
@@ -396,7 +396,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         self.folders.binary_search_by_key(&number, |folder| folder.number).ok()
     }
 
-    /// Reserves what is in use.
+    /// Reserves the blocks in use.
     fn reserve_used(&mut self) {
         self.reserved.insert_all(&self.found);
         for inode in 1..=self.volume.inodes() {
@@ -406,7 +406,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         }
     }
 
-    /// Takes a block that nobody uses or used.
+    /// Takes a block that is and was unused.
     pub(super) fn take_block(&mut self) -> Option<u32> {
         let (first, end) = (self.volume.geometry.first_data_block, self.volume.geometry.blocks);
         let taken = [&self.found, &self.reserved];
@@ -418,7 +418,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
         Some(block)
     }
 
-    /// Whether a number can be that of a file's block.
+    /// Returns whether a number can be that of a file's block.
     pub(super) fn is_legal(&self, block: u32) -> bool {
         (self.volume.geometry.first_data_block..self.volume.geometry.blocks).contains(&block)
     }
@@ -429,7 +429,7 @@ impl<'a, S: BlockSource> Checker<'a, S> {
     }
 }
 
-/// Bytes of memory that the check of a volume takes.
+/// Memory for the check of a volume, in bytes.
 fn needed_bytes(volume: &Volume) -> u64 {
     let geometry = &volume.geometry;
     let (blocks, inodes) = (u64::from(geometry.blocks), u64::from(volume.inodes()));

@@ -11,22 +11,22 @@ use crate::format::superblock::{BYTES, MAGIC, OLD_INODE_BYTES, field};
 use crate::format::{group, inode, read_u16, read_u32, write_u16, write_u32};
 use block_source::BlockSource;
 
-/// The kind of a folder in an entry.
+/// Kind of a folder in an entry.
 pub(super) const KIND_FOLDER: u8 = 2;
 
-/// Features that the check knows, apart from those that it only has to leave alone.
+/// Features known to the checker, apart from those that it only leaves alone.
 pub(super) mod feature {
     pub(crate) const HAS_JOURNAL: u32 = 0x4;
     pub(crate) const ATTRIBUTES: u32 = 0x8;
     pub(crate) const RESIZE_INODE: u32 = 0x10;
     pub(crate) const DIR_INDEX: u32 = 0x20;
     pub(crate) const SPARSE_SUPER_2: u32 = 0x200;
-    /// Those with which a volume can be checked.
+    /// Features with which a volume can be checked.
     pub(crate) const KNOWN: u32 = 0x1 | HAS_JOURNAL | ATTRIBUTES | RESIZE_INODE | DIR_INDEX | SPARSE_SUPER_2 | 0x800;
-    /// Folders may have more folders in them than can be counted.
+    /// Folders may have more subfolders than can be counted.
     pub(crate) const DIR_NLINK: u32 = 0x20;
     pub(crate) const EXTRA_SIZE: u32 = 0x40;
-    /// An early form of indexed folders that nothing ever used.
+    /// An early form of indexed folders that was never used.
     pub(crate) const OLD_TREE: u32 = 0x4;
 }
 
@@ -34,7 +34,7 @@ const KNOWN_INCOMPATIBLE: u32 = INCOMPATIBLE_FILE_TYPE | INCOMPATIBLE_RECOVER;
 const KNOWN_READ_ONLY: u32 =
     READ_ONLY_SPARSE_SUPER | READ_ONLY_LARGE_FILE | feature::OLD_TREE | feature::DIR_NLINK | feature::EXTRA_SIZE;
 
-/// Fields that only the checker looks at.
+/// Fields that only the checker uses.
 pub(super) mod own {
     pub(crate) const SPARE_DESCRIPTORS: usize = 206;
     pub(crate) const DESCRIPTOR_BYTES: usize = 254;
@@ -42,7 +42,7 @@ pub(super) mod own {
     pub(crate) const BACKUP_GROUPS: usize = 588;
 }
 
-/// What a superblock says of the volume, after its numbers were found to agree.
+/// Values of a superblock whose numbers are consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Volume {
     pub(super) geometry: Geometry,
@@ -58,7 +58,7 @@ impl Volume {
         self.geometry.inodes()
     }
 
-    /// Whether entries of folders say kinds.
+    /// Returns whether directory entries have kinds.
     pub(super) fn has_kinds(&self) -> bool {
         self.incompatible & INCOMPATIBLE_FILE_TYPE != 0
     }
@@ -67,19 +67,19 @@ impl Volume {
         self.compatible & compatible != 0
     }
 
-    /// The most blocks of a folder: 2 GiB.
+    /// Maximum blocks of a folder: 2 GiB.
     pub(super) fn folder_blocks(&self) -> u64 {
         (2 << 30) / u64::from(self.geometry.block_bytes)
     }
 
-    /// The largest size that block numbers reach.
+    /// Maximum size within reach of the block numbers.
     pub(super) fn largest_file(&self) -> u64 {
         let numbers = u64::from(self.geometry.block_bytes / 4);
         (12 + numbers + numbers * numbers + numbers * numbers * numbers) * u64::from(self.geometry.block_bytes)
     }
 }
 
-/// Checks a superblock's numbers against each other and the disk, those without which nothing can be found.
+/// Checks a superblock's numbers against each other and the disk, as far as locating anything depends on them.
 pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckError> {
     let number = |offset| read_u32(bytes, offset);
     let magic = read_u16(bytes, field::MAGIC);
@@ -91,7 +91,7 @@ pub(super) fn examine(bytes: &[u8], disk_bytes: u64) -> Result<Volume, CheckErro
         return Err(CheckError::Volume(FormatError::UnsupportedRevision(revision)));
     }
     let features = [field::COMPATIBLE, field::INCOMPATIBLE, field::READ_ONLY_COMPATIBLE].map(number);
-    // Revision 0 has no features: where there are some, the revision is what is wrong.
+    // Revision 0 has no features: if there are any, the revision is wrong.
     let revision = if features == [0; 3] { revision } else { 1 };
     let [compatible, incompatible, read_only] = features;
     if incompatible & !KNOWN_INCOMPATIBLE != 0 {
@@ -145,7 +145,7 @@ fn geometry(
     }
     let inodes_per_group =
         within("inodes_per_group", number(field::INODES_PER_GROUP), block_bytes / inode_bytes, bits)?;
-    // Bitmaps are put together from whole bytes.
+    // Bitmaps consist of whole bytes.
     for (field, says) in [("blocks_per_group", blocks_per_group), ("inodes_per_group", inodes_per_group)] {
         if !says.is_multiple_of(8) {
             return Err(CheckError::Superblock { field, says: says.into() });
@@ -179,7 +179,7 @@ fn geometry(
     if inodes > u64::from(u32::MAX) - 1 || counted.is_err() {
         return Err(CheckError::Superblock { field: "inodes_per_group", says: inodes_per_group.into() });
     }
-    // Every group has room for what it must hold.
+    // Every group has room for its metadata.
     let largest = geometry.copies(0) + 2 + geometry.inode_table_blocks();
     let last = groups - 1;
     if largest > geometry.group_blocks(0) || geometry.overhead(last) > geometry.group_blocks(last) {
@@ -189,7 +189,7 @@ fn geometry(
 }
 
 impl<S: BlockSource> Checker<'_, S> {
-    /// Checks the fields that follow from others, and how the volume was left.
+    /// Checks the fields derived from others, and the state.
     pub(super) async fn check_superblock(&mut self) -> Result<(), CheckError> {
         let (volume, geometry) = (self.volume, self.volume.geometry);
         let log_block_size = read_u32(&self.superblock, field::LOG_BLOCK_SIZE);
@@ -209,7 +209,7 @@ impl<S: BlockSource> Checker<'_, S> {
         if descriptor_bytes != 0 && (!descriptor_bytes.is_power_of_two() || descriptor_bytes > 1024) {
             self.expect_narrow("desc_size", own::DESCRIPTOR_BYTES, 0).await?;
         }
-        // It means nothing without a feature, but others take no larger one.
+        // It has no meaning without `flex_bg`, but other implementations accept no larger one.
         if self.superblock[own::LOG_GROUPS_PER_FLEX] > 31 {
             let right = read_u16(&self.superblock, own::LOG_GROUPS_PER_FLEX) & 0xff00;
             self.expect_narrow("log_groups_per_flex", own::LOG_GROUPS_PER_FLEX, right).await?;
@@ -266,7 +266,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Checks that the superblock owns up to what the inodes use.
+    /// Checks that the superblock has the features that the inodes use.
     pub(super) async fn check_features(&mut self) -> Result<(), CheckError> {
         let has = self.volume.read_only & READ_ONLY_LARGE_FILE != 0;
         if self.needs_large_file && !has && self.report(Fault::MissingFeature { name: "large_file" }).await? {
@@ -283,7 +283,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Compares the backups with what is right by now, as far as they have to agree.
+    /// Compares the backups with the repaired superblock, in the fields that must agree.
     pub(super) async fn check_backups(&mut self) -> Result<(), CheckError> {
         let geometry = self.volume.geometry;
         for group in (1..geometry.groups).filter(|&group| geometry.has_superblock(group)) {
@@ -301,7 +301,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Whether a backup says the same of what never changes while a volume is in use.
+    /// Returns whether a backup has the same values in the fields that never change during use.
     fn is_backup(&self, bytes: &[u8]) -> bool {
         let same = |offset| read_u32(bytes, offset) == read_u32(&self.superblock, offset);
         let always = [
@@ -322,7 +322,7 @@ impl<S: BlockSource> Checker<'_, S> {
         let modern = read_u32(bytes, field::REVISION) == 1 && self.volume.revision == 1;
         let features =
             |offset, changing: u32| (read_u32(bytes, offset) ^ read_u32(&self.superblock, offset)) & !changing == 0;
-        // What Linux and this system set while a volume is in use, they set in the first superblock only.
+        // Flags that Linux and this system set during use, in the primary superblock only.
         let in_use = READ_ONLY_LARGE_FILE | feature::DIR_NLINK | feature::EXTRA_SIZE;
         !modern
             || read_u16(bytes, field::INODE_SIZE) == read_u16(&self.superblock, field::INODE_SIZE)

@@ -1,4 +1,4 @@
-//! Bitmaps, and counts of what is free.
+//! Bitmaps and free counts.
 
 use super::state::Checker;
 use super::{CheckError, Fault};
@@ -7,7 +7,7 @@ use crate::format::superblock::field;
 use crate::format::{read_u32, write_u32};
 use block_source::BlockSource;
 
-/// How a bitmap differs from what is right.
+/// Differences between a bitmap and the correct one.
 #[derive(Default)]
 struct Difference {
     /// In use, but marked free.
@@ -54,7 +54,7 @@ impl<S: BlockSource> Checker<'_, S> {
         Ok(())
     }
 
-    /// Whether an inode's bit is to be set: reserved ones are never free, nor are those that cannot be read.
+    /// Returns whether an inode's bit must be set: reserved and unreadable ones are never free.
     fn is_marked_used(&self, inode: u32) -> bool {
         inode < self.volume.first_inode || self.is_used(inode) || self.is_unreadable(inode)
     }

@@ -1,27 +1,27 @@
-//! Walking the block numbers of an inode: the fifteen in it, and those in the tables that they lead to.
+//! Walks the block numbers of an inode: the fifteen in it, and those in its indirect tables.
 //!
-//! [`Tree`] does no input or output: who walks reads the tables and hands them in, and gets back those that were
-//! changed. There are three levels of tables at most, so there is no recursion.
+//! [`Tree`] does no I/O: the caller reads the tables, passes them in, and gets back those that changed. There are at
+//! most three levels of tables, so there is no recursion.
 
 use alloc::vec::Vec;
 
 use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS};
 use crate::format::{read_u32, write_u32};
 
-/// A number that is not 0.
+/// A block number other than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) block: u32,
-    /// 0 for data, else how many levels of numbers are below it.
+    /// 0 for data, else the number of levels below it.
     pub(super) depth: usize,
-    /// The first block of the file that it leads to.
+    /// First file block below it.
     pub(super) logical: u64,
 }
 
-/// What comes next on a walk.
+/// Next step of a walk.
 pub(super) enum Step {
     Claim(Claim),
-    /// A table was left whose numbers were changed: its block and its bytes.
+    /// A table with changed numbers is complete: its block and its bytes.
     Changed(u32, Vec<u8>),
     End,
 }
@@ -29,7 +29,7 @@ pub(super) enum Step {
 struct Level {
     block: u32,
     bytes: Vec<u8>,
-    /// The next number of it.
+    /// Index of its next number.
     next: usize,
     depth: usize,
     logical: u64,
@@ -81,13 +81,13 @@ impl Tree {
         }
     }
 
-    /// Goes into the table that the last claim was about. Without this the walk goes past it.
+    /// Descends into the table that the last claim was about. Otherwise the walk skips it.
     pub(super) fn enter(&mut self, claim: &Claim, bytes: Vec<u8>) {
         let Claim { block, depth, logical } = *claim;
         self.levels.push(Level { block, bytes, next: 0, depth, logical, changed: false });
     }
 
-    /// Puts another number in the place of that of the last claim. Not after [`enter`](Tree::enter).
+    /// Replaces the number of the last claim. Not after [`enter`](Tree::enter).
     pub(super) fn replace(&mut self, block: u32) {
         match self.levels.last_mut() {
             Some(level) => {
@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// How many blocks of a file a number leads to that has so many levels of numbers below it.
+/// Number of file blocks below a block number with `depth` levels below it.
 pub(super) fn reach(per_block: u64, depth: usize) -> u64 {
     per_block.pow(depth as u32)
 }

@@ -1,8 +1,8 @@
 //! Changing directory entries.
 //!
 //! A plan finds the place, allocates blocks, and fetches every block to be written into the change, all of which can
-//! fail. Carrying it out then cannot. The blocks that a planned insertion allocated are not freed again, so planning it
-//! has to be the last step of an operation that can fail.
+//! fail. Applying the plan then cannot fail. The blocks that a planned insertion allocated are not freed again, so
+//! planning it has to be the last step of an operation that can fail.
 
 use alloc::vec::Vec;
 

@@ -1,11 +1,10 @@
-//! The index of a folder (`dir_index`): a tree over the hashes of names, as ext3 has it. Pure: blocks in,
-//! blocks out.
+//! The index of a directory (`dir_index`): a tree over the hashes of names, as in ext3. Pure: blocks in, blocks out.
 //!
-//! Block 0 of the folder begins with `.` and `..`; the second claims the rest of the block, and the tree's root
-//! hides in it. A node hides in an entry that is not in use. Both are tables of (hash, block of the folder), in
-//! ascending order; the first hash of a table is not there, but the table's length. The names with hashes from
-//! one table entry's on to the next one's are in the leaf that it leads to, an ordinary block of entries. Where
-//! one hash's names lie in two leaves, the second one's table hash has the lowest bit set.
+//! Block 0 of the directory begins with `.` and `..`; the latter's entry spans the rest of the block, which hides the
+//! tree's root. Other nodes hide in an unused entry. Both are tables of (hash, directory block), in ascending order;
+//! the first hash of a table is replaced by the table's length. Names with hashes from one table entry's up to the next
+//! one's are in its leaf, an ordinary block of entries. If names with the same hash are in two leaves, the lowest bit
+//! of the second one's hash is set.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,22 +14,22 @@ use crate::format::error::Problem;
 use crate::format::hash::{Algorithm, Hasher};
 use crate::format::{read_u16, read_u32, write_u16, write_u32};
 
-/// Bytes of a table's entry.
+/// Size of a table's entry in bytes.
 const ENTRY_BYTES: usize = 8;
-/// Where the description of the tree is in block 0.
+/// Offset of the htree's description in block 0.
 const INFORMATION: usize = 24;
-/// Bytes of the description.
+/// Size of the description in bytes.
 const INFORMATION_BYTES: u8 = 8;
-/// Where the entry `..` is in block 0.
+/// Offset of the entry `..` in block 0.
 const PARENT_ENTRY: usize = 12;
-/// The part of a block number that counts.
+/// Significant bits of a block number.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
-/// The lowest bit of a hash in a table: names with this hash are also in the leaf before.
+/// Lowest bit of a hash in a table: names with this hash are also in the preceding leaf.
 pub(crate) const CONTINUED: u32 = 1;
-/// Levels of tables, the root's included.
+/// Levels of tables, including the root.
 pub(crate) const MAX_LEVELS: usize = 2;
 
-/// Which of the two kinds of tables.
+/// Kinds of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Root,
@@ -50,11 +49,11 @@ impl Place {
     }
 }
 
-/// What the root says of the tree.
+/// Fields of the htree's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) algorithm: Algorithm,
-    /// Whether it says itself that characters are unsigned; if not, the superblock says.
+    /// Whether it marks characters as unsigned itself; otherwise the superblock decides.
     pub(crate) unsigned: bool,
     /// Levels of tables, 1 or 2.
     pub(crate) levels: usize,
@@ -81,7 +80,7 @@ pub(crate) fn root(block: &[u8]) -> Result<Root, Problem> {
     Ok(Root { algorithm, unsigned: version >= 3, levels })
 }
 
-/// A table, checked to be one.
+/// A validated table.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
     entries: &'a [u8],
@@ -117,17 +116,17 @@ impl Table<'_> {
         self.count >= self.limit
     }
 
-    /// The hash from which on the entry counts; 0 for the first.
+    /// Returns the lowest hash of an entry; 0 for the first.
     pub(crate) fn hash(&self, index: usize) -> u32 {
         if index == 0 { 0 } else { read_u32(self.entries, index * ENTRY_BYTES) }
     }
 
-    /// The block of the folder to which the entry leads.
+    /// Returns the directory block that an entry refers to.
     pub(crate) fn block(&self, index: usize) -> u32 {
         read_u32(self.entries, index * ENTRY_BYTES + 4) & BLOCK_MASK
     }
 
-    /// The entry under which names with this hash begin.
+    /// Returns the entry that covers a hash.
     pub(crate) fn search(&self, hash: u32) -> usize {
         let (mut low, mut high) = (1, self.count);
         while low < high {
@@ -161,18 +160,18 @@ fn new_node(block_bytes: usize, entries: &[(u32, u32)]) -> Vec<u8> {
     block
 }
 
-/// A block of the folder: its index in the folder and its content.
+/// A block of the directory: its index and its content.
 pub(crate) type Image = (u32, Vec<u8>);
 
-/// The blocks on the way to a leaf that has no room for a name: root first, leaf last, each with the place in its
-/// table that leads on.
+/// The blocks on the path to a leaf without room for a name: root first, leaf last, each with the index of the next in
+/// its table.
 pub(crate) struct Way {
     pub(crate) tables: Vec<(Image, usize)>,
     pub(crate) leaf: Image,
 }
 
-/// Puts a name into a tree whose leaf for it has no room: splits the leaf, and the tables above as far as needed.
-/// Gives the blocks as they are to be; those from `blocks` on are new. `None`: the tree is full.
+/// Inserts a name into a tree whose leaf for it is full: splits the leaf, and the tables above as needed. Returns the
+/// new contents of the blocks; those from `blocks` on are new. `None`: the tree is full.
 pub(crate) fn insert_splitting(
     way: Way,
     blocks: u32,
@@ -226,7 +225,7 @@ fn insert_entry(block: &mut [u8], place: Place, at: usize, entry: (u32, u32)) ->
     Ok(())
 }
 
-/// Puts a level between the root, which is full, and the leaves.
+/// Inserts a level between the full root and the leaves.
 fn grow_root(tables: &mut Vec<(Image, usize)>, number: u32, block_bytes: usize) -> Result<(), Problem> {
     let Some(((_, root), at)) = tables.first_mut() else { return Ok(()) };
     let entries = table(root, Place::Root)?.all();
@@ -237,8 +236,8 @@ fn grow_root(tables: &mut Vec<(Image, usize)>, number: u32, block_bytes: usize) 
     Ok(())
 }
 
-/// Halves a node that is full. Leaves in `tables` the half that leads to the leaf, and gives the other; `None` if
-/// the root has no room for it.
+/// Splits a full node. Keeps in `tables` the half on the path to the leaf, and returns the other; `None` if the root
+/// has no room for it.
 fn split_node(tables: &mut [(Image, usize)], number: u32, block_bytes: usize) -> Result<Option<Image>, Problem> {
     let [((_, root), root_at), ((node_number, node), at)] = tables else {
         return Err(Problem::Missing("an index's root"));
@@ -261,7 +260,7 @@ fn split_node(tables: &mut [(Image, usize)], number: u32, block_bytes: usize) ->
     Ok(Some(other))
 }
 
-/// The two halves of a leaf and the hash that the second one gets in the table.
+/// The two halves of a leaf, and the hash of the second one in the table.
 fn split_leaf(leaf: &[u8], hasher: &Hasher, format: EntryFormat) -> Result<(Vec<u8>, Vec<u8>, u32), Problem> {
     let mut names = Vec::new();
     for item in directory::entries(leaf, format) {
@@ -301,14 +300,14 @@ fn split_leaf(leaf: &[u8], hasher: &Hasher, format: EntryFormat) -> Result<(Vec<
     Ok((fill(&names[..split]), fill(&names[split..]), hash | continued))
 }
 
-/// The two blocks of a folder that has just got an index.
+/// The two blocks of a directory that has just become indexed.
 pub(crate) struct NewIndex {
     pub(crate) root: Vec<u8>,
     pub(crate) leaf: Vec<u8>,
 }
 
-/// Makes a folder of one block that is full one with an index: its names but `.` and `..` go into a leaf, block 1.
-/// `None` if the folder is not one that begins with these two.
+/// Converts a full directory of one block to an indexed one: its names except `.` and `..` move to a leaf, block 1.
+/// `None` if the directory does not begin with these two.
 pub(crate) fn make_index(block: &[u8], version: u8, format: EntryFormat) -> Result<Option<NewIndex>, Problem> {
     let mut root = vec![0; block.len()];
     let mut leaf = vec![0; block.len()];

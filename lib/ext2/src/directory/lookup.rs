@@ -1,4 +1,4 @@
-//! Looking up a name in a directory.
+//! Name lookup in a directory.
 
 use alloc::vec::Vec;
 
@@ -110,7 +110,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(true)
     }
 
-    /// Whether a directory has an htree, on a volume with the feature `dir_index`.
+    /// Returns whether a directory has an htree, on a volume with the feature `dir_index`.
     pub(crate) fn has_index(&self, folder: &Inode) -> bool {
         folder.flags & flag::INDEX != 0 && self.format.has_dir_index
     }

@@ -2,7 +2,7 @@
 //!
 //! Listing is linear, also with an htree, whose nodes look like unused entries. A name is looked up through the
 //! [`htree`], or in a directory of more than a few blocks without one through an in-memory index ([`names`]).
-//! [`change`] plans changes and carries them out.
+//! [`change`] plans and applies changes.
 
 pub(crate) mod change;
 mod htree;
@@ -26,40 +26,40 @@ use crate::source::BlockSource;
 use crate::store::Store;
 use names::NameIndexes;
 
-/// A name in a folder.
+/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// Where it is in the folder: a position to list from.
+    /// Offset in the directory: a position to list from.
     pub position: u64,
-    /// The inode it names.
+    /// Inode number.
     pub inode: u32,
-    /// What that is, where the folder says so.
+    /// Kind of the inode, if the entry has it.
     pub kind: Option<Kind>,
     /// The name: any bytes but zero and `/`.
     pub name: Vec<u8>,
 }
 
-/// A part of a folder.
+/// A page of a directory listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The names, in the order in which the folder has them, without `.` and `..`.
+    /// Entries in directory order, without `.` and `..`.
     pub entries: Vec<DirectoryEntry>,
-    /// Where to go on, if there is more.
+    /// Position of the next entry, if there are more.
     pub next: Option<u64>,
 }
 
-/// Where a name was found.
+/// Location of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The block of the folder, counted from its beginning.
+    /// Block of the directory, counted from its start.
     pub(crate) index: u64,
-    /// The block of the volume.
+    /// Block of the volume.
     pub(crate) block: u32,
-    /// The inode it names.
+    /// Inode number.
     pub(crate) inode: u32,
 }
 
-/// A block of a directory, with what errors need to refer to it.
+/// A directory block, with its location for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct FolderBlock {
     folder: u32,
@@ -67,7 +67,7 @@ pub(crate) struct FolderBlock {
     pub(crate) block: u32,
 }
 
-/// Bytes of the limit of the name indexes for each byte of that of the block map's cache.
+/// Limit of the name indexes relative to that of the block map's cache.
 const NAME_SHARE: usize = 4;
 
 /// Owns the in-memory name indexes, and reads and changes the entries of directories.
@@ -79,7 +79,7 @@ pub(crate) struct Directories<S: BlockSource> {
     format: DirectoryFormat,
 }
 
-/// What the superblock says of directories, which is constant while the volume is mounted.
+/// Directory features of the superblock, constant while the volume is mounted.
 #[derive(Clone, Copy)]
 struct DirectoryFormat {
     entries: EntryFormat,
@@ -121,7 +121,7 @@ impl<S: BlockSource> Directories<S> {
         self.names.borrow_mut().forget(folder);
     }
 
-    /// Looks up a name in a directory, whose content lock is held; [`Error::NotFound`] if it has none.
+    /// Looks up a name in a directory, whose content lock is held; [`Error::NotFound`] if the directory lacks it.
     pub(crate) async fn lookup(&self, folder: u32, name: &[u8]) -> Result<Found, Error> {
         let inode = self.inodes.get(folder).await?;
         if inode.links == 0 {
@@ -130,7 +130,7 @@ impl<S: BlockSource> Directories<S> {
         self.find(&inode, name).await?.ok_or(Error::NotFound)
     }
 
-    /// The hash of an htree whose root names this algorithm.
+    /// The hasher of an htree whose root names this algorithm.
     fn hasher(&self, algorithm: Algorithm, unsigned: bool) -> Hasher {
         let unsigned = unsigned || self.format.hash_unsigned;
         Hasher { algorithm, unsigned, seed: self.format.hash_seed }
@@ -178,7 +178,7 @@ impl<S: BlockSource> Directories<S> {
         Ok(None)
     }
 
-    /// Whether a directory has no entries but `.` and `..`.
+    /// Returns whether a directory has no entries but `.` and `..`.
     pub(crate) async fn is_empty(&self, folder: &Inode) -> Result<bool, Error> {
         Ok(self.list(folder, 0, 1).await?.entries.is_empty())
     }
@@ -224,7 +224,7 @@ impl<S: BlockSource> Directories<S> {
         self.store.read_block(place.block, look).await?
     }
 
-    /// The error of a bad entry at an offset of a block.
+    /// Returns the error for a bad entry at an offset of a block.
     pub(crate) fn bad_entry(&self, place: &FolderBlock, (offset, problem): (usize, Problem)) -> Error {
         let here = place.index * self.blocks.block_bytes() + offset as u64;
         Error::corrupt(Structure::DirectoryEntry(place.folder, here), place.block.into(), problem)

@@ -1,33 +1,33 @@
-//! The names of big folders in memory, so that a name, or room for one, is found without reading the folder.
+//! In-memory name indexes of large directories, which find a name, or room for one, without reading the directory.
 //!
-//! Only hashes are kept, with the block of the folder that has the name; the block is read for the rest. Folders
-//! with an index of their own on the disk do without. What was used longest ago goes first.
+//! Only hashes are kept, with the directory block that has the name; the block is read for the rest. Directories with
+//! an htree do not need one. Eviction is least recently used first.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Bytes that a name counts for.
+/// Bytes charged for a name.
 const NAME_BYTES: usize = 16;
-/// Bytes that a block of a folder counts for.
+/// Bytes charged for a directory block.
 const BLOCK_BYTES: usize = 2;
 
-/// The names of one folder.
+/// Names of one directory.
 #[derive(Default)]
 pub(crate) struct NameIndex {
-    /// How many names with this hash are in this block.
+    /// Number of names with this hash in this block.
     places: BTreeMap<(u32, u32), u32>,
-    /// The most room in each block.
+    /// Maximum free room in each block.
     room: Vec<u16>,
 }
 
 impl NameIndex {
-    /// The blocks that may have the name.
+    /// Returns the blocks that may contain the name.
     pub(crate) fn candidates(&self, name: &[u8]) -> Vec<u32> {
         let hash = hash(name);
         self.places.range((hash, 0)..=(hash, u32::MAX)).map(|(&(_, block), _)| block).collect()
     }
 
-    /// The first block with room for so many bytes.
+    /// Returns the first block with this many free bytes.
     pub(crate) fn block_with_room(&self, bytes: usize) -> Option<u32> {
         self.room.iter().position(|&room| usize::from(room) >= bytes).map(|block| block as u32)
     }
@@ -46,7 +46,7 @@ impl NameIndex {
         }
     }
 
-    /// Notes the room of a block, which is known or the next.
+    /// Sets the free bytes of a known block or the next one.
     pub(crate) fn set_room(&mut self, block: u32, bytes: usize) {
         let block = block as usize;
         if block >= self.room.len() {
@@ -56,7 +56,7 @@ impl NameIndex {
         self.room[block] = bytes as u16;
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.places.len() * NAME_BYTES + self.room.len() * BLOCK_BYTES
     }
@@ -73,7 +73,7 @@ struct Entry {
     index: NameIndex,
 }
 
-/// The folders whose names are in memory.
+/// Directories whose names are in memory.
 pub(crate) struct NameIndexes {
     folders: BTreeMap<u32, Entry>,
     bytes: usize,
@@ -86,17 +86,17 @@ impl NameIndexes {
         NameIndexes { folders: BTreeMap::new(), bytes: 0, limit, clock: 0 }
     }
 
-    /// Bytes that one folder may take.
+    /// Maximum bytes of one directory.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Whether a folder's names are here.
+    /// Returns whether a directory's names are in memory.
     pub(crate) fn contains(&self, folder: u32) -> bool {
         self.folders.contains_key(&folder)
     }
 
-    /// Works with a folder's names, if they are here.
+    /// Calls `work` with a directory's names, if they are in memory.
     pub(crate) fn with<R>(&mut self, folder: u32, work: impl FnOnce(&mut NameIndex) -> R) -> Option<R> {
         self.clock += 1;
         let entry = self.folders.get_mut(&folder)?;

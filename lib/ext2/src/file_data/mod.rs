@@ -44,7 +44,7 @@ impl<S: BlockSource> FileData<S> {
         FileData { store, admission, inodes, blocks, orphans }
     }
 
-    /// Reads content up to the end of the file, whose content lock is held.
+    /// Reads content, at most up to the end of the file. The content lock is held.
     pub(crate) async fn read(&self, inode: &Inode, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let left = inode.size.saturating_sub(offset);
         let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
@@ -68,7 +68,8 @@ impl<S: BlockSource> FileData<S> {
         Ok(wanted)
     }
 
-    /// Starts read-ahead of a part of a file without waiting. The content lock of `node`, whose inode this is, is held.
+    /// Starts read-ahead of a part of a file without waiting. The content lock of `node`, whose inode is passed, is
+    /// held.
     pub(crate) fn read_ahead(self: &Rc<Self>, node: &Node, inode: &Inode, part: Range<u64>) {
         let block_bytes = self.blocks.block_bytes();
         let end = part.end.min(inode.size).div_ceil(block_bytes);
@@ -113,7 +114,7 @@ impl<S: BlockSource> FileData<S> {
         run.blocks()
     }
 
-    /// The target of a symbolic link, whose content lock is held.
+    /// Returns the target of a symbolic link, whose content lock is held.
     pub(crate) async fn read_link(&self, link: &Inode) -> Result<Vec<u8>, Error> {
         let is_fast = self.blocks.is_fast_symlink(link);
         let most = if is_fast { SHORT_TARGET_BYTES - 1 } else { self.store.block_bytes() };

@@ -30,7 +30,7 @@ pub struct Partial {
     pub error: Error,
 }
 
-/// Where to write.
+/// Position of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position {
     At(u64),

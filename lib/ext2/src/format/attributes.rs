@@ -1,29 +1,29 @@
-//! Extended attributes: names and values in a block of their own, or behind the known fields of an inode of more than
+//! Extended attributes: names and values in a block of their own, or after the known fields of an inode of more than
 //! 128 bytes.
 //!
-//! Entries come one after the other, each with the place of its value; values are packed from the end. A block may be
-//! that of several inodes with the same attributes. Linux's ext2 knows only blocks, ext3 and ext4 know both.
+//! Entries are contiguous, each with the offset of its value; values are packed from the end. Inodes with the same
+//! attributes may share a block. Linux's ext2 supports only blocks; ext3 and ext4 support both.
 
 use alloc::vec::Vec;
 
 use super::{inode, read_u16, read_u32, write_u16, write_u32};
 
-/// What a set of attributes begins with.
+/// Magic number of a set of attributes.
 pub const MAGIC: u32 = 0xea02_0000;
-/// Bytes before a block's first entry.
+/// Size of a block's header in bytes.
 pub const HEADER_BYTES: usize = 32;
-/// Bytes of an entry without its name.
+/// Size of an entry without its name in bytes.
 pub const ENTRY_BYTES: usize = 16;
-/// Bytes of the longest name.
+/// Maximum length of a name in bytes.
 pub const LONGEST_NAME: usize = 255;
-/// Bytes before the first entry of those in an inode, and of the end of a row of entries.
+/// Size of the magic number before the entries in an inode, and of the end mark of entries.
 const MARK_BYTES: usize = 4;
 
 /// Offsets in the header of a block.
 mod header {
-    /// How many inodes use it.
+    /// Number of inodes that use it.
     pub(crate) const USERS: usize = 4;
-    /// Of how many blocks it is one.
+    /// Number of blocks, always 1.
     pub(crate) const BLOCKS: usize = 8;
     pub(crate) const HASH: usize = 12;
 }
@@ -38,22 +38,22 @@ mod field {
     pub(crate) const HASH: usize = 12;
 }
 
-/// What stands for the first part of an attribute's name, up to the point.
+/// Prefix of an attribute's name, up to the dot.
 pub mod namespace {
-    /// `user.`: what programs keep of files and folders.
+    /// `user.`: attributes that programs set on files and folders.
     pub const USER: u8 = 1;
-    /// `trusted.`: what Linux shows to those who may do anything.
+    /// `trusted.`: visible on Linux with `CAP_SYS_ADMIN` only.
     pub const TRUSTED: u8 = 4;
-    /// `security.`: what security modules of Linux keep.
+    /// `security.`: attributes of Linux security modules.
     pub const SECURITY: u8 = 6;
 }
 
-/// Where a set of attributes is.
+/// Location of a set of attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a block: offsets of values count from the block's beginning.
+    /// In a block: value offsets are relative to the block's start.
     Block,
-    /// In an inode: they count from the first entry, and hashes may be missing.
+    /// In an inode: value offsets are relative to the first entry, and hashes may be missing.
     Inode,
 }
 
@@ -62,46 +62,46 @@ pub enum Place {
 pub struct ExtendedAttribute {
     /// The number of its [namespace].
     pub namespace: u8,
-    /// Its name behind the point, 1 to 255 bytes.
+    /// Name after the prefix, 1 to 255 bytes.
     pub name: Vec<u8>,
-    /// What it says.
+    /// Value of the attribute.
     pub value: Vec<u8>,
 }
 
-/// An attribute in its place.
+/// An attribute within a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The number of its [namespace].
     pub namespace: u8,
     /// Its name.
     pub name: &'a [u8],
-    /// Its value, filled up to four bytes.
+    /// Value, padded to four bytes.
     padded: &'a [u8],
     value_bytes: usize,
     hash: u32,
 }
 
 impl<'a> Entry<'a> {
-    /// What it says.
+    /// Returns the value.
     pub fn value(&self) -> &'a [u8] {
         &self.padded[..self.value_bytes]
     }
 
-    /// Whether its hash is one that Linux takes. Names were hashed as bytes with a sign on most machines, before all
-    /// agreed on bytes without.
+    /// Returns whether Linux accepts its hash. Most machines hashed names as signed bytes, before unsigned became the
+    /// rule.
     pub fn has_right_hash(&self, place: Place) -> bool {
         let signed = |byte: u8| i32::from(byte as i8) as u32;
         [hash(self.name, self.padded, u32::from), hash(self.name, self.padded, signed)].contains(&self.hash)
             || place == Place::Inode && self.hash == 0
     }
 
-    /// A copy of it.
+    /// Copies it.
     pub fn to_attribute(&self) -> ExtendedAttribute {
         ExtendedAttribute { namespace: self.namespace, name: self.name.to_vec(), value: self.value().to_vec() }
     }
 }
 
-/// Where the attributes in an inode begin, if there are some. `bytes` are all of the inode's.
+/// Returns the offset of the attributes in an inode, if it has any. `bytes` is the whole inode.
 pub fn inline_start(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < inode::BYTES + MARK_BYTES {
         return None;
@@ -112,21 +112,21 @@ pub fn inline_start(bytes: &[u8]) -> Option<usize> {
     (is_possible && read_u32(bytes, start) == MAGIC).then_some(start)
 }
 
-/// How many inodes a block of attributes says to be used by; `None` if it is no such block.
+/// Returns the user count of an attribute block; `None` if it is not one.
 pub fn users(block: &[u8]) -> Option<u32> {
     let is_one = block.len() >= HEADER_BYTES && read_u32(block, 0) == MAGIC && read_u32(block, header::BLOCKS) == 1;
     is_one.then(|| read_u32(block, header::USERS))
 }
 
-/// Notes in a block of attributes by how many inodes it is used.
+/// Sets the user count of an attribute block.
 pub fn set_users(block: &mut [u8], users: u32) {
     if block.len() >= HEADER_BYTES {
         write_u32(block, header::USERS, users);
     }
 }
 
-/// The attributes in these bytes, which are a block or begin where those in an inode do. Entries and values have to
-/// lie in the bytes and apart from each other; hashes are not looked at. `None` if something is wrong with them.
+/// Returns the attributes in these bytes, which are a block or the part of an inode that begins with its attributes.
+/// Entries and values must lie within the bytes without overlap; hashes are not verified. `None` if they are malformed.
 pub fn entries(bytes: &[u8], place: Place) -> Option<Vec<Entry<'_>>> {
     let first = match place {
         Place::Block => HEADER_BYTES,
@@ -176,7 +176,7 @@ pub fn entries(bytes: &[u8], place: Place) -> Option<Vec<Entry<'_>>> {
     }
 }
 
-/// Bytes that these attributes take in a block.
+/// Returns the bytes that these attributes take in a block.
 pub fn block_bytes_of(attributes: &[ExtendedAttribute]) -> usize {
     HEADER_BYTES + MARK_BYTES + attributes.iter().map(bytes_of).sum::<usize>()
 }
@@ -186,7 +186,7 @@ fn bytes_of(attribute: &ExtendedAttribute) -> usize {
 }
 
 /// Fills a block with attributes, which must have room in it ([`block_bytes_of`]), with names of at most 255 bytes.
-/// Linux looks for names in their order, which this puts them into.
+/// Sorts them in the order that Linux expects.
 pub fn store_block(block: &mut [u8], attributes: &[ExtendedAttribute], users: u32) {
     let mut sorted: Vec<&ExtendedAttribute> = attributes.iter().collect();
     sorted.sort_by_key(|attribute| (attribute.namespace, attribute.name.len(), &attribute.name));
@@ -203,8 +203,8 @@ pub fn store_block(block: &mut [u8], attributes: &[ExtendedAttribute], users: u3
     write_u32(block, header::HASH, of_all);
 }
 
-/// Writes attributes over those in an inode, whose place `bytes` are; there must be room for them, as there is for a
-/// part of those that were there. Without any, nothing is left of them.
+/// Replaces the attributes in an inode, given its attribute area as `bytes`; they must fit, as any subset of the
+/// previous ones does. Without attributes, the area is cleared.
 pub fn store_inline(bytes: &mut [u8], attributes: &[ExtendedAttribute]) {
     bytes.fill(0);
     if attributes.is_empty() {
@@ -212,7 +212,7 @@ pub fn store_inline(bytes: &mut [u8], attributes: &[ExtendedAttribute]) {
     }
     let all: Vec<&ExtendedAttribute> = attributes.iter().collect();
     write_u32(bytes, 0, MAGIC);
-    // Linux gives these no hash.
+    // Linux stores these without hashes.
     store_entries(bytes, MARK_BYTES, MARK_BYTES, &all, |_, _, _| ());
 }
 
@@ -244,7 +244,7 @@ fn store_entries(
     }
 }
 
-/// The hash of an attribute, with the bytes of its name as numbers with or without a sign.
+/// Returns the hash of an attribute; `number` converts bytes of its name, signed or unsigned.
 fn hash(name: &[u8], padded: &[u8], number: impl Fn(u8) -> u32) -> u32 {
     let of_name = name.iter().fold(0u32, |hash, &byte| hash.rotate_left(5) ^ number(byte));
     padded.chunks_exact(4).fold(of_name, |hash, word| hash.rotate_left(16) ^ read_u32(word, 0))
@@ -323,7 +323,7 @@ mod tests {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut damaged = block.clone();
                 damaged[at] = value;
-                // Whatever it is, it is read without leaving the block.
+                // Parsing stays within the block, whatever the damage.
                 if let Some(found) = entries(&damaged, Place::Block) {
                     assert!(found.len() <= 5);
                 }

@@ -1,15 +1,14 @@
-//! A folder's entries. Each block of a folder is filled by entries, each of which says how many
-//! bytes it takes. An entry with inode 0 is not in use.
+//! Directory entries. Each block of a directory is filled by entries with their lengths. An entry with inode 0 is
+//! unused.
 //!
-//! The blocks of an index (`dir_index`) look like unused entries to who reads entry after entry,
-//! which is how they are read here.
+//! The blocks of an index (`dir_index`) look like unused entries to a linear scan, and are read as such here.
 
 use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
 
-/// Bytes of an entry without its name.
+/// Size of an entry without its name in bytes.
 pub const HEADER_BYTES: usize = 8;
-/// Bytes of the longest name.
+/// Maximum length of a name in bytes.
 pub const LONGEST_NAME: usize = 255;
 
 /// Byte offsets of the fields.
@@ -17,26 +16,26 @@ pub mod field {
     pub(crate) const INODE: usize = 0;
     pub(crate) const ENTRY_BYTES: usize = 4;
     pub(crate) const NAME_BYTES: usize = 6;
-    /// Without a meaning on volumes without the feature `filetype`.
+    /// Undefined on volumes without the feature `filetype`.
     pub(crate) const KIND: usize = 7;
     pub(crate) const NAME: usize = 8;
 }
 
-/// Whether entries say what kind of inode they name.
+/// Whether entries contain the kind of their inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFormat {
-    /// They do (feature `filetype`).
+    /// With kinds (feature `filetype`).
     WithKind,
-    /// They do not (revision 0).
+    /// Without kinds (revision 0).
     WithoutKind,
 }
 
 /// An entry, checked to lie in its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View<'a> {
-    /// The inode it names, or 0 if it is not in use.
+    /// Inode number, or 0 if unused.
     pub inode: u32,
-    /// Bytes to the next entry.
+    /// Distance to the next entry in bytes.
     pub entry_bytes: usize,
     /// The kind's number, or 0 if the format has none.
     pub kind: u8,
@@ -44,14 +43,14 @@ pub struct View<'a> {
     pub name: &'a [u8],
 }
 
-/// Reads the entry at `offset` of a folder's block. What bytes its name has is not looked at, see [`check_name`].
+/// Reads the entry at `offset` of a directory block. The bytes of its name are not checked, see [`check_name`].
 pub fn entry(block: &[u8], offset: usize, format: EntryFormat) -> Result<View<'_>, Problem> {
     let bytes = block.get(offset..).unwrap_or(&[]);
     if bytes.len() < HEADER_BYTES {
         return Err(Problem::Missing("the rest of an entry"));
     }
     let entry_bytes = usize::from(read_u16(bytes, field::ENTRY_BYTES));
-    // No name is longer than a byte tells. Linux leaves anything in the other one where it has no meaning.
+    // A name's length fits one byte. Linux leaves the other one undefined where it has no meaning.
     let name_bytes = usize::from(bytes[field::NAME_BYTES]);
     let kind = match format {
         EntryFormat::WithKind => bytes[field::KIND],
@@ -76,8 +75,7 @@ pub fn entry(block: &[u8], offset: usize, format: EntryFormat) -> Result<View<'_
     Ok(View { inode, entry_bytes, kind, name: &bytes[field::NAME..field::NAME + name_bytes] })
 }
 
-/// Refuses a name that no entry can have. One with a slash could never be opened, and would lead a walker of the
-/// tree elsewhere.
+/// Refuses a name that no entry can have. One with a slash could never be opened, and would misdirect path walks.
 pub fn check_name(name: &[u8]) -> Result<(), Problem> {
     match name.iter().find(|&&byte| byte == 0 || byte == b'/') {
         Some(&byte) => Err(Problem::Meaningless { field: "a byte of the name", value: byte.into() }),
@@ -85,23 +83,23 @@ pub fn check_name(name: &[u8]) -> Result<(), Problem> {
     }
 }
 
-/// An entry to be written.
+/// An entry to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewEntry<'a> {
-    /// The inode it names.
+    /// Inode number.
     pub inode: u32,
-    /// The kind's number; not written where the format has none.
+    /// Number of the kind; not written in a format without kinds.
     pub kind: u8,
     /// The name, of 1 to [`LONGEST_NAME`] bytes.
     pub name: &'a [u8],
 }
 
-/// Bytes that an entry with a name of this many bytes needs.
+/// Size of an entry with a name of this many bytes.
 pub fn needed_bytes(name_bytes: usize) -> usize {
     (HEADER_BYTES + name_bytes).next_multiple_of(4)
 }
 
-/// Bytes at an entry that a new one could take: all of one that is not in use, else what is behind the name.
+/// Returns the bytes at an entry that a new one could take: the whole of an unused one, else those after the name.
 fn room_at(view: &View<'_>) -> usize {
     if view.inode == 0 {
         view.entry_bytes
@@ -110,7 +108,7 @@ fn room_at(view: &View<'_>) -> usize {
     }
 }
 
-/// The entries of a block, with the offset of each. Ends after the first that is damaged.
+/// Iterates over the entries of a block, with their offsets. Ends after the first damaged one.
 pub fn entries(block: &[u8], format: EntryFormat) -> impl Iterator<Item = Result<(usize, View<'_>), (usize, Problem)>> {
     let mut next = Some(0);
     core::iter::from_fn(move || {
@@ -128,7 +126,7 @@ pub fn entries(block: &[u8], format: EntryFormat) -> impl Iterator<Item = Result
     })
 }
 
-/// The offset of a name in a block and the inode it names.
+/// Returns the offset of a name in a block and its inode.
 pub fn find(block: &[u8], name: &[u8], format: EntryFormat) -> Result<Option<(usize, u32)>, (usize, Problem)> {
     for item in entries(block, format) {
         let (offset, view) = item?;
@@ -139,24 +137,24 @@ pub fn find(block: &[u8], name: &[u8], format: EntryFormat) -> Result<Option<(us
     Ok(None)
 }
 
-/// The most bytes that one new entry can have in a block.
+/// Returns the size of the largest new entry that fits into a block.
 pub fn largest_room(block: &[u8], format: EntryFormat) -> Result<usize, (usize, Problem)> {
     entries(block, format).try_fold(0, |most, item| Ok(most.max(room_at(&item?.1))))
 }
 
-/// Makes a block one entry that is not in use.
+/// Turns a block into one unused entry.
 pub fn clear(block: &mut [u8]) {
     block[..HEADER_BYTES].fill(0);
     // A block has at most 4096 bytes.
     write_u16(block, field::ENTRY_BYTES, block.len() as u16);
 }
 
-/// Puts an entry into the first room that is large enough. Gives whether there was one; where not, or where the
-/// block is damaged, nothing changes.
+/// Puts an entry into the first room that is large enough. Returns whether there was any; if not, or if the block is
+/// damaged, nothing changes.
 pub fn insert(block: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) -> Result<bool, (usize, Problem)> {
     let needed = needed_bytes(new.name.len());
     let mut place = None;
-    // To the end, so that nothing is put into a block that is damaged further on.
+    // Scans to the end, so that no entry is put into a block that is damaged further on.
     for item in entries(block, format) {
         let (offset, view) = item?;
         if place.is_none() && room_at(&view) >= needed {
@@ -171,7 +169,7 @@ pub fn insert(block: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) -> Resu
     Ok(true)
 }
 
-/// Fills `bytes`, which are enough, with one entry.
+/// Writes one entry that fills `bytes`, which is large enough.
 pub fn write(bytes: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) {
     write_u32(bytes, field::INODE, new.inode);
     // An entry is not longer than a block.
@@ -181,8 +179,7 @@ pub fn write(bytes: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) {
     bytes[field::NAME..field::NAME + new.name.len()].copy_from_slice(new.name);
 }
 
-/// Takes a name out: its bytes fall to the entry before it, or become an entry that is not in use. Gives the
-/// inode it named.
+/// Removes a name: its bytes are merged into the preceding entry, or become an unused entry. Returns its inode.
 pub fn remove(block: &mut [u8], name: &[u8], format: EntryFormat) -> Result<Option<u32>, (usize, Problem)> {
     let mut before = None;
     let mut found = None;
@@ -196,14 +193,14 @@ pub fn remove(block: &mut [u8], name: &[u8], format: EntryFormat) -> Result<Opti
     }
     let Some((offset, entry_bytes, inode)) = found else { return Ok(None) };
     match before {
-        // Both lie in the block, one behind the other.
+        // Both lie in the block, in this order.
         Some((start, bytes)) => write_u16(&mut block[start..], field::ENTRY_BYTES, (bytes + entry_bytes) as u16),
         None => write_u32(&mut block[offset..], field::INODE, 0),
     }
     Ok(Some(inode))
 }
 
-/// Makes the name lead to another inode. Gives the one it named before.
+/// Makes a name refer to another inode. Returns the previous one.
 pub fn replace(block: &mut [u8], new: &NewEntry<'_>, format: EntryFormat) -> Result<Option<u32>, (usize, Problem)> {
     let Some((offset, inode)) = find(block, new.name, format)? else { return Ok(None) };
     write_u32(&mut block[offset..], field::INODE, new.inode);
@@ -273,7 +270,7 @@ mod tests {
         assert_eq!(block, before);
     }
 
-    /// Linux leaves anything in the byte of the kind on volumes without the feature.
+    /// Linux leaves the kind undefined on volumes without the feature.
     #[test]
     fn the_byte_of_the_kind_means_nothing_where_entries_have_none() {
         let mut block = vec![0; 1024];

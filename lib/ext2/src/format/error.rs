@@ -4,14 +4,14 @@ use core::fmt;
 
 use super::features::{FeatureNames, JOURNAL_INCOMPATIBLE};
 
-/// A structure of the file system, as an error names it.
+/// A structure of the file system, for errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structure {
     /// The superblock.
     Superblock,
-    /// The bitmap of this group's blocks.
+    /// Block bitmap of this group.
     BlockBitmap(u32),
-    /// The bitmap of this group's inodes.
+    /// Inode bitmap of this group.
     InodeBitmap(u32),
     /// The journal.
     Journal,
@@ -19,7 +19,7 @@ pub enum Structure {
     GroupDescriptor(u32),
     /// The inode with this number.
     Inode(u32),
-    /// A block of block numbers of the inode with this number.
+    /// An indirect block of the inode with this number.
     IndirectBlock(u32),
     /// The entry at this byte offset of the folder with this inode number.
     DirectoryEntry(u32, u64),
@@ -45,28 +45,28 @@ impl fmt::Display for Structure {
     }
 }
 
-/// What is wrong with a structure.
+/// Kinds of corruption of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// A number lies outside what the rest of the file system allows.
+    /// A number outside the limits of the file system.
     OutOfRange {
-        /// Which number.
+        /// Name of the number.
         field: &'static str,
-        /// What the disk says.
+        /// Value on the disk.
         value: u64,
-        /// The least it may be.
+        /// Minimum.
         least: u64,
-        /// The most it may be.
+        /// Maximum.
         most: u64,
     },
-    /// A number has a value that means nothing here.
+    /// A number without a meaning.
     Meaningless {
-        /// Which number.
+        /// Name of the number.
         field: &'static str,
-        /// What the disk says.
+        /// Value on the disk.
         value: u64,
     },
-    /// Something that has to be there is missing.
+    /// A required part is missing.
     Missing(&'static str),
 }
 
@@ -82,14 +82,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Metadata that contradicts itself or the rest of the file system.
+/// Metadata that is inconsistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corruption {
-    /// Where it was found.
+    /// Location of the corruption.
     pub structure: Structure,
-    /// The block of the volume that holds it.
+    /// Block of the volume that holds it.
     pub block: u64,
-    /// What is wrong with it.
+    /// Kind of the corruption.
     pub problem: Problem,
 }
 
@@ -103,20 +103,20 @@ impl fmt::Display for Corruption {
     }
 }
 
-/// What is wrong with a journal.
+/// Kinds of corruption of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalProblem {
     /// It is on another disk.
     External,
     /// Its inode is not one of a journal.
     Inode,
-    /// Its superblock is none: what stands where the magic number should.
+    /// Its superblock has this value instead of the magic number.
     Magic(u32),
-    /// Its superblock contradicts itself or its inode in this field.
+    /// Its superblock is inconsistent in this field.
     Field(&'static str),
     /// It uses features that are not supported: its incompatible flags.
     Features(u32),
-    /// A block of it names a block that the volume does not have.
+    /// One of its blocks refers to a block outside the volume.
     Target(u32),
 }
 
@@ -140,26 +140,26 @@ impl fmt::Display for JournalProblem {
     }
 }
 
-/// How a volume does not conform to the format.
+/// Violations of the format by a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatError {
     /// The disk does not hold an ext2 file system, or its superblock was overwritten.
     NotExt2 {
-        /// What stands where the magic number should.
+        /// Value in place of the magic number.
         found: u16,
         /// Block number and block size (bytes) of a backup superblock, if one was found.
         backup: Option<(u64, u32)>,
     },
     /// The disk has this many bytes, too few for any file system.
     TooSmall(u64),
-    /// The disk is smaller than the file system says it is.
+    /// The disk is smaller than the size in the superblock.
     Truncated {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         disk_bytes: u64,
-        /// Bytes of the file system.
+        /// Size of the file system in bytes.
         volume_bytes: u64,
     },
-    /// The volume uses features without whose knowledge it cannot be read.
+    /// The volume uses incompatible features that are not supported.
     UnsupportedFeatures(FeatureNames),
     /// The volume's format revision is newer than any known.
     UnsupportedRevision(u32),
@@ -167,7 +167,7 @@ pub enum FormatError {
     UnsupportedBlockSize(u64),
     /// Metadata is damaged.
     Corrupt(Corruption),
-    /// The volume has changes in its journal that have to be put in their places first, and that cannot be done.
+    /// The journal needs recovery, which is impossible.
     Journal(JournalProblem),
 }
 

@@ -7,7 +7,7 @@ use core::fmt;
 pub struct FeatureName {
     /// The flag.
     pub bit: u32,
-    /// What `mke2fs -O` and `dumpe2fs` call it.
+    /// Name in `mke2fs -O` and `dumpe2fs`.
     pub name: &'static str,
 }
 
@@ -17,21 +17,21 @@ const fn feature(bit: u32, name: &'static str) -> FeatureName {
 
 /// Inodes may have extended attributes.
 pub const COMPATIBLE_EXTENDED_ATTRIBUTES: u32 = 0x8;
-/// Folders may have an index.
+/// Directories may have an index.
 pub const COMPATIBLE_DIR_INDEX: u32 = 0x20;
-/// Entries of folders say what kind of inode they name.
+/// Directory entries contain the kind of their inode.
 pub const INCOMPATIBLE_FILE_TYPE: u32 = 0x2;
 /// The volume has a journal.
 pub const COMPATIBLE_HAS_JOURNAL: u32 = 0x4;
-/// The journal has to be replayed before anything else is done.
+/// The journal must be replayed first.
 pub const INCOMPATIBLE_RECOVER: u32 = 0x4;
 /// Only some groups hold copies of the superblock.
 pub const READ_ONLY_SPARSE_SUPER: u32 = 0x1;
 /// Some file is larger than 2 GiB.
 pub const READ_ONLY_LARGE_FILE: u32 = 0x2;
-/// The features of the incompatible set that are understood.
+/// Supported incompatible features.
 pub const SUPPORTED_INCOMPATIBLE: u32 = INCOMPATIBLE_FILE_TYPE | INCOMPATIBLE_RECOVER;
-/// The features of the read-only-compatible set with which a volume is written.
+/// Read-only-compatible features with which a volume can be written.
 pub const WRITABLE_READ_ONLY_COMPATIBLE: u32 = READ_ONLY_SPARSE_SUPER | READ_ONLY_LARGE_FILE;
 
 /// Features that an implementation without them may ignore.
@@ -101,7 +101,7 @@ pub const JOURNAL_INCOMPATIBLE: &[FeatureName] = &[
     feature(0x20, "fast_commit"),
 ];
 
-/// A set of incompatible features; displays as their names, unknown ones as their bit's number.
+/// A set of incompatible features; displayed by name, unknown ones by bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureNames(pub u32);
 
@@ -112,7 +112,7 @@ impl fmt::Display for FeatureNames {
 }
 
 impl FeatureNames {
-    /// Writes the names of flags whose meaning `names` gives.
+    /// Writes the names of flags, taken from `names`.
     pub(crate) fn write(formatter: &mut fmt::Formatter<'_>, flags: u32, names: &[FeatureName]) -> fmt::Result {
         let mut separator = "";
         for bit in (0..u32::BITS).map(|index| 1u32 << index).filter(|bit| flags & bit != 0) {

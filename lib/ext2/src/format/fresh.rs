@@ -1,6 +1,6 @@
-//! What the metadata of a new volume says: superblocks, descriptors, bitmaps, inodes.
+//! Metadata of a new volume: superblocks, descriptors, bitmaps, inodes.
 //!
-//! Shared by what builds images and by what formats disks. Not here: where it goes (`geometry`).
+//! Shared by the image builder and the formatter. Not here: its location (`geometry`).
 
 use super::geometry::{FIRST_INODE, Geometry};
 use super::{directory, group, inode, superblock, write_u16, write_u32};
@@ -9,20 +9,20 @@ use super::{directory, group, inode, superblock, write_u16, write_u32};
 pub(crate) const EXTRA_BYTES: u16 = 32;
 /// The hash of a new volume's indexed folders: half_md4.
 const HALF_MD4: u8 = 1;
-/// Says that names are hashed as unsigned bytes.
+/// Flag: names are hashed as unsigned bytes.
 const FLAG_UNSIGNED_HASH: u32 = 2;
 
-/// What a new volume is called, and what it can do.
+/// Label and features of a new volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
     pub(crate) label: [u8; 16],
     pub(crate) uuid: [u8; 16],
-    /// What the hashes of indexed folders are seeded with.
+    /// Seed of the hashes of indexed directories.
     pub(crate) hash_seed: [u8; 16],
-    /// Seconds since 1970 at which it is made.
+    /// Creation time in seconds since 1970.
     pub(crate) made: u32,
     pub(crate) reserved_blocks: u32,
-    /// 0 or 1; with 0 there are no features.
+    /// 0 or 1; revision 0 has no features.
     pub(crate) revision: u32,
     pub(crate) compatible: u32,
     pub(crate) incompatible: u32,
@@ -66,7 +66,7 @@ pub(crate) fn superblock(
     }
     write_u32(bytes, superblock::field::FIRST_INODE, super::geometry::FIRST_INODE);
     write_u16(bytes, INODE_SIZE, geometry.inode_bytes as u16);
-    // The field has 16 bits; Linux too writes the lower ones.
+    // The field has 16 bits; Linux also writes the lower ones only.
     write_u16(bytes, GROUP_NUMBER, group as u16);
     write_u32(bytes, COMPATIBLE, identity.compatible);
     write_u32(bytes, INCOMPATIBLE, identity.incompatible);
@@ -82,7 +82,7 @@ pub(crate) fn superblock(
     }
 }
 
-/// What a group's descriptor counts.
+/// Counts in a group descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupCounts {
     pub(crate) free_blocks: u32,
@@ -96,14 +96,13 @@ pub(crate) fn descriptor(row: &mut [u8], geometry: &Geometry, group: u32, counts
     write_u32(row, group::field::BLOCK_BITMAP, first_bitmap);
     write_u32(row, group::field::INODE_BITMAP, first_bitmap + 1);
     write_u32(row, group::field::INODE_TABLE, first_bitmap + 2);
-    // Counts of things in a group fit: a group has at most 32,768 of them.
+    // Counts fit: a group has at most 32,768 blocks or inodes.
     write_u16(row, group::field::FREE_BLOCKS, counts.free_blocks as u16);
     write_u16(row, group::field::FREE_INODES, counts.free_inodes as u16);
     write_u16(row, group::field::FOLDERS, counts.folders as u16);
 }
 
-/// Fills in a bitmap: the first `used` bits are set, and those from `bits` on, which stand for nothing. `bytes` are
-/// zeros.
+/// Fills in a bitmap: the first `used` bits are set, and the padding from `bits` on. `bytes` are zeros.
 pub(crate) fn bitmap(bytes: &mut [u8], used: u32, bits: u32) {
     let end = bytes.len() as u32 * 8;
     set_bits(bytes, 0, used);
@@ -123,15 +122,15 @@ fn set_bits(bytes: &mut [u8], from: u32, to: u32) {
     }
 }
 
-/// A folder that is made anew.
+/// A new directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewFolder<'a> {
     /// Kind and permissions.
     pub(crate) mode: u16,
     pub(crate) links: u16,
-    /// Seconds since 1970, of every time that it has.
+    /// Seconds since 1970, for all of its times.
     pub(crate) time: u32,
-    /// Its blocks, all of them direct.
+    /// Its blocks, all direct.
     pub(crate) blocks: &'a [u32],
 }
 
@@ -154,8 +153,8 @@ pub(crate) fn folder_inode(bytes: &mut [u8], new: &NewFolder<'_>, block_bytes: u
     }
 }
 
-/// Fills in the first block of a folder with at most one folder in it. `kind` is what its entries say that a folder
-/// is; `bytes` are zeros.
+/// Fills in the first block of a directory with at most one subdirectory. `kind` is the kind of a directory in its
+/// entries; `bytes` are zeros.
 pub(crate) fn folder_block(bytes: &mut [u8], itself: u32, parent: u32, kind: u8, child: Option<(u32, &[u8])>) {
     let mut at = 0;
     let entries = [(itself, &b"."[..]), (parent, b"..")].into_iter().chain(child);
@@ -167,17 +166,17 @@ pub(crate) fn folder_block(bytes: &mut [u8], itself: u32, parent: u32, kind: u8,
     }
 }
 
-/// Fills in a block of a folder without an entry that is in use. `bytes` are zeros.
+/// Fills in a directory block without used entries. `bytes` are zeros.
 pub(crate) fn unused_block(bytes: &mut [u8]) {
     write_entry(bytes, 0, 0, b"");
 }
 
-/// The least bytes of an entry with a name of this many bytes.
+/// Minimum size of an entry with a name of this many bytes.
 pub(crate) fn entry_bytes(name_bytes: usize) -> usize {
     (directory::HEADER_BYTES + name_bytes).next_multiple_of(4)
 }
 
-/// Writes an entry which fills `bytes`. What is after its name stays as it is.
+/// Writes an entry that fills `bytes`. Bytes after its name are unchanged.
 pub(crate) fn write_entry(bytes: &mut [u8], inode: u32, kind: u8, name: &[u8]) {
     use directory::field::*;
     // An entry has at most the 4096 bytes of a block, a name at most 255.
@@ -189,5 +188,5 @@ pub(crate) fn write_entry(bytes: &mut [u8], inode: u32, kind: u8, name: &[u8]) {
     bytes[NAME..NAME + name.len()].copy_from_slice(name);
 }
 
-/// The number of inodes that are in use on a volume on which nothing but `lost+found` was made.
+/// Number of inodes in use on a new volume, which contains only `lost+found`.
 pub(crate) const EMPTY_USED_INODES: u32 = FIRST_INODE;

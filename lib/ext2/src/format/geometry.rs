@@ -1,48 +1,48 @@
-//! Where the parts of a volume are: block groups, copies of the superblock, bitmaps and inode tables.
+//! Layout of a volume: block groups, copies of the superblock, bitmaps and inode tables.
 //!
-//! [`Geometry`] is planned for a new volume, or taken from the superblock of an old one. Not here: what the parts
-//! hold (`fresh` says what a new volume's do), and parts that an old volume keeps elsewhere than a new one would.
+//! [`Geometry`] is planned for a new volume, or taken from the superblock of an existing one. Not here: the contents of
+//! the parts (see `fresh` for a new volume), and metadata that an existing volume keeps in other places.
 
 use super::group;
 
-/// The first inode that is not reserved on a new volume: `lost+found`.
+/// First non-reserved inode of a new volume: `lost+found`.
 pub(crate) const FIRST_INODE: u32 = 11;
-/// A last group with fewer data blocks than this is left out, as mke2fs does.
+/// A last group with fewer data blocks than this is omitted, as in mke2fs.
 const MIN_DATA_BLOCKS: u32 = 50;
-/// The fewest inodes of a group of a new volume: the first group holds those that every volume uses.
+/// Minimum inodes per group of a new volume: the first group holds the reserved ones.
 const MIN_INODES: u32 = 16;
 
-/// Which groups hold copies of the superblock and of the descriptors.
+/// Groups with copies of the superblock and of the descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backups {
     /// Every group.
     Every,
     /// The groups 0, 1 and the powers of 3, 5 and 7.
     Sparse,
-    /// Group 0 and these two; 0 stands for none.
+    /// Group 0 and these two; 0 if unused.
     Two([u32; 2]),
 }
 
-/// What a new volume is to be like.
+/// Parameters of a new volume.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) volume_bytes: u64,
     /// 1024, 2048 or 4096.
     pub(crate) block_bytes: u32,
-    /// How many inodes there are at least.
+    /// Minimum number of inodes.
     pub(crate) inodes: u32,
     pub(crate) inode_bytes: u32,
     pub(crate) backups: Backups,
 }
 
-/// Why a volume cannot be like that.
+/// Reasons why a volume is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanError {
     /// There is not room for the metadata and a few files.
     Small,
     /// There are more blocks than the format can count or describe.
     Large,
-    /// The inodes are more than the groups can hold.
+    /// More inodes than the groups can hold.
     Inodes,
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Geometry {
     pub(crate) inode_bytes: u32,
     /// Blocks of the table of descriptors.
     pub(crate) descriptor_blocks: u32,
-    /// Blocks after that table which are kept for it to grow.
+    /// Blocks reserved after that table for its growth.
     pub(crate) spare_descriptor_blocks: u32,
     pub(crate) backups: Backups,
 }
 
 impl Geometry {
-    /// Plans a new volume. Its last group is left out where it would hold next to nothing.
+    /// Plans a new volume. A nearly empty last group is omitted.
     pub(crate) fn plan(wish: &Wish) -> Result<Geometry, PlanError> {
         let block_bytes = wish.block_bytes;
         let blocks = u32::try_from(wish.volume_bytes / u64::from(block_bytes)).map_err(|_| PlanError::Large)?;
@@ -73,7 +73,7 @@ impl Geometry {
             first_data_block: u32::from(block_bytes == 1024),
             blocks,
             groups: 0,
-            // As many as a bitmap of one block has bits.
+            // As many as a bitmap block has bits.
             blocks_per_group: block_bytes * 8,
             inodes_per_group: 0,
             inode_bytes: wish.inode_bytes,
@@ -99,7 +99,7 @@ impl Geometry {
         }
     }
 
-    /// The least bytes of a new volume with such blocks and inodes, and as few of them as there may be.
+    /// Minimum size in bytes of a new volume with blocks and inodes of this size.
     pub(crate) fn min_bytes(block_bytes: u32, inode_bytes: u32) -> u64 {
         let step = MIN_INODES.next_multiple_of((block_bytes / inode_bytes).max(8));
         let table = (step * inode_bytes).div_ceil(block_bytes);
@@ -107,8 +107,8 @@ impl Geometry {
         u64::from(blocks) * u64::from(block_bytes)
     }
 
-    /// Spreads inodes over the groups; `None` if they are too many for the groups' bitmaps. The first group holds at
-    /// least those that every volume uses, and the groups are alike.
+    /// Distributes inodes over the groups; `None` if they exceed the groups' bitmaps. The first group has room for the
+    /// reserved ones, and all groups have the same number.
     fn set_inodes(&mut self, inodes: u32) -> Option<()> {
         let step = (self.block_bytes / self.inode_bytes).max(8);
         self.inodes_per_group = inodes.div_ceil(self.groups).max(MIN_INODES).checked_next_multiple_of(step)?;
@@ -117,7 +117,7 @@ impl Geometry {
         (self.inodes_per_group <= self.block_bytes * 8 && total.is_some()).then_some(())
     }
 
-    /// Inodes of the volume.
+    /// Number of inodes of the volume.
     pub(crate) fn inodes(&self) -> u32 {
         self.inodes_per_group * self.groups
     }
@@ -127,17 +127,17 @@ impl Geometry {
         (self.inodes_per_group * self.inode_bytes).div_ceil(self.block_bytes)
     }
 
-    /// The first block of a group.
+    /// First block of a group.
     pub(crate) fn group_first(&self, group: u32) -> u32 {
         self.first_data_block + group * self.blocks_per_group
     }
 
-    /// Blocks of a group: the last has what is left.
+    /// Number of blocks of a group; the last one may be shorter.
     pub(crate) fn group_blocks(&self, group: u32) -> u32 {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
     }
 
-    /// Whether a group holds a copy of the superblock and of the descriptors.
+    /// Returns whether a group holds a copy of the superblock and of the descriptors.
     pub(crate) fn has_superblock(&self, group: u32) -> bool {
         let is_power_of = |base: u32| {
             let mut rest = group;
@@ -154,17 +154,17 @@ impl Geometry {
         }
     }
 
-    /// Blocks from a group's beginning to what follows the copies in it.
+    /// Blocks at the start of a group taken by its copies of the superblock and the descriptors.
     pub(crate) fn copies(&self, group: u32) -> u32 {
         if self.has_superblock(group) { 1 + self.descriptor_blocks + self.spare_descriptor_blocks } else { 0 }
     }
 
-    /// Where a new volume has a group's block bitmap. The inode bitmap and the inode table follow.
+    /// First block of a group's block bitmap on a new volume. The inode bitmap and the inode table follow.
     pub(crate) fn first_bitmap(&self, group: u32) -> u32 {
         self.group_first(group) + self.copies(group)
     }
 
-    /// Blocks from a group's beginning to its first data block, on a new volume.
+    /// Blocks from a group's start to its first data block, on a new volume.
     pub(crate) fn overhead(&self, group: u32) -> u32 {
         self.copies(group) + 2 + self.inode_table_blocks()
     }

@@ -1,9 +1,8 @@
-//! A block group's descriptor. The table of all descriptors begins in the block after the
-//! superblock's.
+//! Block group descriptors. Their table begins in the block after the superblock's.
 
 use super::{read_u16, read_u32};
 
-/// Bytes of a descriptor.
+/// Size of a descriptor in bytes.
 pub const BYTES: usize = 32;
 
 /// Byte offsets of the fields.
@@ -16,31 +15,31 @@ pub mod field {
     pub(crate) const FOLDERS: usize = 16;
 }
 
-/// A descriptor's bytes, known to be all there.
+/// Bytes of a descriptor, checked for length.
 #[derive(Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// The view of a descriptor that begins where `bytes` begins, or `None` if they are too few.
+    /// Returns the view of a descriptor at the start of `bytes`, or `None` if they are too few.
     pub fn new(bytes: &'a [u8]) -> Option<View<'a>> {
         bytes.get(..BYTES).map(View)
     }
 }
 
-/// Where the parts of a group are: block numbers, not yet checked against the volume.
+/// Block numbers of a group's metadata, not yet checked against the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupDescriptor {
-    /// The block with a bit for each block of the group.
+    /// Block number of the block bitmap.
     pub block_bitmap: u32,
-    /// The block with a bit for each inode of the group.
+    /// Block number of the inode bitmap.
     pub inode_bitmap: u32,
-    /// The first block of the group's inodes.
+    /// First block of the inode table.
     pub inode_table: u32,
-    /// Blocks of the group that are free.
+    /// Free blocks of the group.
     pub free_blocks: u16,
-    /// Inodes of the group that are free.
+    /// Free inodes of the group.
     pub free_inodes: u16,
-    /// Inodes of the group that are folders.
+    /// Directories of the group.
     pub folders: u16,
 }
 

@@ -1,12 +1,12 @@
-//! The hashes of names by which a folder's index is ordered, as ext3 defined them.
+//! Hashes of names that order a directory's index, as defined by ext3.
 //!
-//! Names are taken as signed or unsigned characters, as the machine had it that wrote the volume first; the
-//! superblock says which. Pure: nothing here reads a disk.
+//! The signedness of characters is that of the machine that created the volume; the superblock records it. Pure: no
+//! disk I/O.
 
-/// How names are hashed.
+/// Hash algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
-    /// The first one, of the days before ext3's index was in Linux.
+    /// The original one, from before htree was merged into Linux.
     Legacy,
     /// Three rounds of MD4 over half of its state.
     HalfMd4,
@@ -14,24 +14,24 @@ pub(crate) enum Algorithm {
     Tea,
 }
 
-/// What an index needs to hash a name.
+/// Parameters of an index for hashing names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hasher {
     pub(crate) algorithm: Algorithm,
     pub(crate) unsigned: bool,
-    /// The volume's own start of the hash; all zeros: the algorithm's.
+    /// The volume's seed; all zeros: the algorithm's default.
     pub(crate) seed: [u32; 4],
 }
 
-/// Bytes that one step of half MD4 takes.
+/// Bytes per step of half MD4.
 const MD4_STEP: usize = 32;
-/// Bytes that one step of TEA takes.
+/// Bytes per step of TEA.
 const TEA_STEP: usize = 16;
-/// A hash that marks the end of a folder to its readers, and so can be no name's.
+/// Reserved as the end-of-directory position, so no name may have it.
 const END_OF_FOLDER: u32 = 0xffff_fffe;
 
 impl Hasher {
-    /// The hash of a name. Its lowest bit is 0.
+    /// Returns the hash of a name. Its lowest bit is 0.
     pub(crate) fn hash(&self, name: &[u8]) -> u32 {
         let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
         if self.seed.iter().any(|&word| word != 0) {
@@ -74,7 +74,7 @@ impl Hasher {
         newer << 1
     }
 
-    /// The beginning of what is left of a name as numbers, filled up with its length.
+    /// Returns the start of the remaining name as words, padded with its length.
     fn words<const COUNT: usize>(&self, name: &[u8]) -> [u32; COUNT] {
         // A name has at most 255 bytes.
         let fill = u32::from(name.len() as u8) * 0x0101_0101;
@@ -101,7 +101,7 @@ fn tea(state: &mut [u32; 4], input: &[u32; 4]) {
     state[1] = state[1].wrapping_add(second);
 }
 
-/// A round's order of the input, its shifts, and its constant.
+/// Order of the input, shifts, and constant of a round.
 type Round = ([usize; 8], [u32; 4], u32, fn(u32, u32, u32) -> u32);
 
 const ROUNDS: [Round; 3] = [
@@ -127,7 +127,7 @@ fn half_md4(state: &mut [u32; 4], input: &[u32; 8]) {
 mod tests {
     use super::*;
 
-    /// What `debugfs -R "dx_hash ..."` of e2fsprogs 1.47.0 says.
+    /// Output of `debugfs -R "dx_hash ..."` of e2fsprogs 1.47.0.
     #[test]
     fn hashes_are_those_of_e2fsprogs() {
         let long = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOP";

@@ -1,15 +1,15 @@
-//! An inode: what a file, folder or link is, and where its first blocks are.
+//! Inodes: metadata of a file, directory or link, and its first block numbers.
 
 use super::error::Problem;
 use super::{read_u16, read_u32, write_u16, write_u32};
 
-/// Bytes of the part that every inode has.
+/// Size of the part that every inode has, in bytes.
 pub const BYTES: usize = 128;
 /// Block numbers in an inode.
 pub const BLOCK_NUMBERS: usize = 15;
-/// Those of them that name data blocks.
+/// Direct block numbers among them.
 pub const DIRECT_BLOCKS: usize = 12;
-/// Bytes of the block numbers, which hold a short symbolic link's target instead.
+/// Bytes of the block numbers, which hold the target of a fast symbolic link instead.
 pub const SHORT_TARGET_BYTES: usize = BLOCK_NUMBERS * 4;
 
 /// Byte offsets of the fields.
@@ -31,36 +31,35 @@ pub mod field {
     pub(crate) const SIZE_HIGH: usize = 108;
     pub(crate) const OWNER_HIGH: usize = 120;
     pub(crate) const GROUP_HIGH: usize = 122;
-    /// Bytes in use beyond the first 128, where inodes are larger.
+    /// Bytes in use after the first 128, in larger inodes.
     pub(crate) const EXTRA_BYTES: usize = 128;
-    /// Parts of a second and further bits of the time of the last change of the inode.
+    /// Extra change time: nanoseconds and epoch bits.
     pub(crate) const CHANGE_EXTRA: usize = 132;
     pub(crate) const MODIFY_EXTRA: usize = 136;
     pub(crate) const ACCESS_EXTRA: usize = 140;
-    /// When the inode was made.
+    /// Creation time.
     pub(crate) const MADE_TIME: usize = 144;
 }
 
-/// Bytes beyond the first 128 that a new inode has in use, where there is room for them: up to the time at
-/// which it was made.
+/// Bytes after the first 128 in use in a new inode, if there is room: up to the creation time.
 const NEW_EXTRA_BYTES: usize = 32;
 
 /// Meanings of an inode's flags.
 pub mod flag {
-    /// Its content and names may not change.
+    /// Immutable: its content and links may not change.
     pub const IMMUTABLE: u32 = 0x10;
-    /// Its content may only grow.
+    /// Append-only.
     pub const APPEND_ONLY: u32 = 0x20;
-    /// It is a folder with an index of its names.
+    /// Directory with an htree.
     pub const INDEX: u32 = 0x1000;
 }
 
-/// An inode's first 128 bytes, known to be all there.
+/// First 128 bytes of an inode, checked for length.
 #[derive(Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// The view of an inode that begins where `bytes` begins, or `None` if they are too few.
+    /// Returns the view of an inode at the start of `bytes`, or `None` if they are too few.
     pub fn new(bytes: &'a [u8]) -> Option<View<'a>> {
         bytes.get(..BYTES).map(View)
     }
@@ -74,18 +73,18 @@ impl<'a> View<'a> {
     }
 }
 
-/// What an inode is.
+/// Inode kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes.
+    /// A regular file.
     File,
-    /// Names of other inodes.
+    /// A directory.
     Directory,
-    /// A path.
+    /// A symbolic link.
     SymbolicLink,
-    /// A Linux device, read byte by byte.
+    /// A Linux character device.
     CharacterDevice,
-    /// A Linux device, read block by block.
+    /// A Linux block device.
     BlockDevice,
     /// A Linux named pipe.
     Fifo,
@@ -94,7 +93,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind in the upper four bits of an inode's mode.
+    /// Returns the kind in the upper four bits of an inode's mode.
     pub fn from_mode(mode: u16) -> Option<Kind> {
         Some(match mode >> 12 {
             0o01 => Kind::Fifo,
@@ -108,7 +107,7 @@ impl Kind {
         })
     }
 
-    /// The kind that a folder's entry gives; 0 says that it does not know.
+    /// Returns the kind given in a directory entry; 0 is unknown.
     pub fn from_entry(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::File,
@@ -122,7 +121,7 @@ impl Kind {
         })
     }
 
-    /// The upper four bits of a mode.
+    /// Returns the upper four bits of a mode.
     pub fn mode_bits(self) -> u16 {
         let number = match self {
             Kind::Fifo => 0o01,
@@ -136,7 +135,7 @@ impl Kind {
         number << 12
     }
 
-    /// The number in a folder's entry.
+    /// Returns the kind's number in a directory entry.
     pub fn entry_number(self) -> u8 {
         match self {
             Kind::File => 1,
@@ -150,20 +149,20 @@ impl Kind {
     }
 }
 
-/// What an inode says. Its block numbers are still claims.
+/// Fields of an inode. Its block numbers are not validated yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// Its number.
+    /// Inode number.
     pub number: u32,
-    /// The block of the volume that holds it.
+    /// Block of the volume that holds it.
     pub home_block: u64,
-    /// What it is.
+    /// Kind of the inode.
     pub kind: Kind,
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: u16,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: u32,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: u32,
     /// Size in bytes.
     pub size: u64,
@@ -173,25 +172,25 @@ pub struct Inode {
     pub changed: u32,
     /// Seconds since 1970 of the last change of the content.
     pub modified: u32,
-    /// Names it has.
+    /// Link count.
     pub links: u16,
-    /// Units of 512 bytes it occupies.
+    /// Occupied space in units of 512 bytes.
     pub sectors: u32,
     /// [Flags](flag).
     pub flags: u32,
-    /// The time of its deletion, or the next inode of the list of those that are being deleted.
+    /// Deletion time, or the next inode of the orphan list.
     pub deleted: u32,
     /// The block with its extended attributes, or 0.
     pub attribute_block: u32,
-    /// Whether it has extended attributes behind its known fields. What looks at the first 128 bytes only does not know.
+    /// Whether it has extended attributes after its known fields. Always false when parsed from the first 128 bytes
+    /// only.
     pub has_inline_attributes: bool,
     /// Numbers of its first twelve blocks and of its single, double and triple indirect block.
     pub blocks: [u32; BLOCK_NUMBERS],
 }
 
 impl Inode {
-    /// Reads the inode with this number from its block. One that is not in use is an error: whoever
-    /// named it is wrong.
+    /// Parses the inode with this number from its block. An unused inode is an error: the reference to it is wrong.
     pub fn parse(number: u32, home_block: u64, view: &View<'_>, largest_file: u64) -> Result<Inode, Problem> {
         let inode = Inode::parse_any(number, home_block, view, largest_file)?;
         if inode.links == 0 {
@@ -200,11 +199,11 @@ impl Inode {
         Ok(inode)
     }
 
-    /// Reads an inode that may have lost its last name.
+    /// Reads an inode that may be unlinked.
     pub fn parse_any(number: u32, home_block: u64, view: &View<'_>, largest_file: u64) -> Result<Inode, Problem> {
         let mode = read_u16(view.0, field::MODE);
         let kind = Kind::from_mode(mode).ok_or(Problem::Meaningless { field: "mode", value: mode.into() })?;
-        // The upper half of the size shares its place with a folder's access list.
+        // The upper half of the size shares its field with a directory's ACL.
         let size_high = if kind == Kind::File { view.number(field::SIZE_HIGH) } else { 0 };
         let size = u64::from(view.number(field::SIZE_LOW)) | u64::from(size_high) << 32;
         if size > largest_file {
@@ -231,12 +230,12 @@ impl Inode {
         })
     }
 
-    /// Whether it has extended attributes, wherever they are.
+    /// Returns whether it has extended attributes, in the inode or in a block.
     pub fn has_extended_attributes(&self) -> bool {
         self.attribute_block != 0 || self.has_inline_attributes
     }
 
-    /// The place of the block numbers as bytes: a short symbolic link's target.
+    /// Returns the block number field as bytes: a fast symbolic link's target.
     pub fn short_target(&self) -> [u8; SHORT_TARGET_BYTES] {
         let mut bytes = [0; SHORT_TARGET_BYTES];
         for (chunk, number) in bytes.chunks_exact_mut(4).zip(self.blocks) {
@@ -245,15 +244,15 @@ impl Inode {
         bytes
     }
 
-    /// Puts a short symbolic link's target in the place of the block numbers.
+    /// Sets a fast symbolic link's target in the block number field.
     pub fn set_short_target(&mut self, target: &[u8]) {
         let mut bytes = [0; SHORT_TARGET_BYTES];
         bytes[..target.len()].copy_from_slice(target);
         self.blocks = core::array::from_fn(|index| read_u32(&bytes, index * 4));
     }
 
-    /// Writes what is known of the inode over its bytes, of which there are at least 128. The rest stays: the
-    /// generation, what other systems keep there, an extended part. A time that changes loses its parts of a second.
+    /// Writes the known fields over the inode's bytes, of which there are at least 128. The others are kept: the
+    /// generation, fields of other systems, an extended part. A changed time loses its nanoseconds.
     pub fn store(&self, bytes: &mut [u8]) {
         let halves = |number: u32| (number as u16, (number >> 16) as u16);
         let ((owner, owner_high), (group, group_high)) = (halves(self.owner), halves(self.group));
@@ -279,7 +278,7 @@ impl Inode {
         }
     }
 
-    /// Writes a new inode over what was there; only the generation goes on from the one before.
+    /// Writes a new inode over the previous one; the generation is incremented.
     pub fn store_new(&self, bytes: &mut [u8]) {
         let generation = read_u32(bytes, field::GENERATION).wrapping_add(1);
         bytes.fill(0);
@@ -292,7 +291,7 @@ impl Inode {
     }
 }
 
-/// Writes a time where it differs from what is there; then its extension, if the inode has one, no longer holds.
+/// Writes a time if it differs; the inode's extension of that time, if any, is then invalid and cleared.
 fn store_time(bytes: &mut [u8], offset: usize, extra: usize, time: u32) {
     if read_u32(bytes, offset) == time {
         return;
@@ -355,7 +354,7 @@ mod tests {
         inode.store(&mut place);
         assert_eq!(read_u32(&place, field::SIZE_HIGH), 0x5555_5555);
         assert_eq!(read_u32(&place, field::GENERATION), 0x5555_5555);
-        // The extension ends before the one of the last change of the content.
+        // The extension ends before the extra modification time.
         assert_eq!((read_u32(&place, field::CHANGE_EXTRA), read_u32(&place, field::MODIFY_EXTRA)), (0, 0x5555_5555));
         write_u32(&mut place, field::CHANGE_EXTRA, 77);
         inode.store(&mut place);

@@ -1,31 +1,31 @@
-//! A journal: a file of blocks of which the first is the journal's superblock and the rest a ring
-//! of transactions, in the format of ext3 (JBD).
+//! The journal: a file whose first block is the journal superblock and the rest a ring of transactions, in the format
+//! of ext3 (JBD).
 //!
-//! A transaction is a row of descriptor blocks, each followed by the blocks that it describes, of
-//! revoke blocks, and of a commit block at its end. Everything in these blocks is big-endian.
+//! A transaction is a sequence of descriptor blocks, each followed by the blocks that it describes, of revoke blocks,
+//! and of a final commit block. All numbers in these blocks are big-endian.
 
-/// The number that marks a block of the journal's own.
+/// Magic number of journal metadata blocks.
 pub const MAGIC: u32 = 0xc03b_3998;
-/// Bytes of the header that each of the journal's own blocks has.
+/// Size of the header of journal metadata blocks.
 pub const HEADER_BYTES: usize = 12;
-/// Bytes of the superblock.
+/// Size of the superblock in bytes.
 pub const SUPERBLOCK_BYTES: usize = 1024;
-/// Blocks that a journal has at least: e2fsck takes a shorter one for a damaged one.
+/// Minimum blocks of a journal: e2fsck considers a shorter one damaged.
 pub const MIN_BLOCKS: u32 = 1024;
-/// Bytes of the identity that follows a tag without [`TAG_SAME_UUID`].
+/// Size of the UUID that follows a tag without [`TAG_SAME_UUID`].
 pub const UUID_BYTES: usize = 16;
-/// Bytes of a tag.
+/// Size of a tag in bytes.
 pub const TAG_BYTES: usize = 8;
 /// Flag of a tag: the block began with the magic number, which is replaced by 0.
 pub const TAG_ESCAPED: u32 = 1;
-/// Flag of a tag: no identity follows.
+/// Flag of a tag: no UUID follows.
 pub const TAG_SAME_UUID: u32 = 2;
-/// Flag of a tag: it is the last of its descriptor block.
+/// Flag of a tag: last one of its descriptor block.
 pub const TAG_LAST: u32 = 8;
 /// Feature: there may be revoke blocks.
 pub const INCOMPATIBLE_REVOKE: u32 = 1;
 
-/// What a block of the journal's own is.
+/// Kinds of the journal's metadata blocks.
 pub mod kind {
     pub(crate) const DESCRIPTOR: u32 = 1;
     pub(crate) const COMMIT: u32 = 2;
@@ -34,7 +34,7 @@ pub mod kind {
     pub(crate) const REVOKE: u32 = 5;
 }
 
-/// Byte offsets of the superblock's fields, and of others'.
+/// Byte offsets of the superblock's fields, and of those of other blocks.
 pub mod field {
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const KIND: usize = 4;
@@ -49,60 +49,60 @@ pub mod field {
     pub(crate) const READ_ONLY_COMPATIBLE: usize = 44;
     pub(crate) const UUID: usize = 48;
     pub(crate) const USERS: usize = 64;
-    /// Of a revoke block: bytes of it that are in use.
+    /// Of a revoke block: its bytes in use.
     pub(crate) const REVOKED_BYTES: usize = 12;
     /// Of a commit block.
     pub(crate) const COMMIT_SECONDS: usize = 48;
 }
 
-/// The number of four bytes at `offset`; 0 past the end.
+/// Reads the 32-bit number at `offset`; 0 past the end.
 pub fn read(bytes: &[u8], offset: usize) -> u32 {
     let number = bytes.get(offset..offset + 4).and_then(|number| number.try_into().ok());
     number.map_or(0, u32::from_be_bytes)
 }
 
-/// Writes a number of four bytes, which must lie in the block.
+/// Writes a 32-bit number, which must lie in the block.
 pub fn write(bytes: &mut [u8], offset: usize, value: u32) {
     bytes[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Writes a block's header; the block has at least as many bytes.
+/// Writes a block's header, which must fit.
 pub fn write_header(bytes: &mut [u8], kind: u32, sequence: u32) {
     write(bytes, field::MAGIC, MAGIC);
     write(bytes, field::KIND, kind);
     write(bytes, field::SEQUENCE, sequence);
 }
 
-/// What the journal's superblock says.
+/// Fields of the journal superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalSuperblock {
-    /// Blocks of the journal, this one included.
+    /// Number of blocks of the journal, including this one.
     pub blocks: u32,
-    /// The first block of the ring.
+    /// First block of the ring.
     pub first: u32,
-    /// The number of the transaction that the log begins with.
+    /// Sequence number of the first transaction of the log.
     pub sequence: u32,
-    /// Where in the ring the log begins; 0 if nothing is to be replayed.
+    /// Start of the log in the ring; 0 if there is nothing to replay.
     pub start: u32,
-    /// Whether who used it noted an error.
+    /// Whether an earlier user recorded an error.
     pub has_error: bool,
-    /// Its identity.
+    /// UUID of the journal.
     pub uuid: [u8; UUID_BYTES],
 }
 
-/// Why a journal's superblock is not understood.
+/// Reasons for refusing a journal superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not begin with the magic number but with this one.
+    /// It has this number instead of the magic number.
     Magic(u32),
-    /// This field makes no sense.
+    /// This field is invalid.
     Field(&'static str),
     /// It has these features that are not supported.
     Features(u32),
 }
 
 impl JournalSuperblock {
-    /// Checks a superblock of a journal on a volume with blocks of so many bytes, in a file of `file_blocks` blocks.
+    /// Checks a superblock of a journal in a file of `file_blocks` blocks, on a volume with blocks of `block_bytes`.
     pub fn parse(bytes: &[u8], block_bytes: u32, file_blocks: u32) -> Result<JournalSuperblock, Refusal> {
         if read(bytes, field::MAGIC) != MAGIC {
             return Err(Refusal::Magic(read(bytes, field::MAGIC)));
@@ -144,7 +144,7 @@ impl JournalSuperblock {
         Ok(JournalSuperblock { blocks, first, sequence, start, has_error, uuid })
     }
 
-    /// Writes the superblock of a journal of blocks of so many bytes into a block of zeros.
+    /// Writes the superblock of a journal with blocks of `block_bytes` into a zeroed block.
     pub fn write(&self, bytes: &mut [u8], block_bytes: u32) {
         write_header(bytes, kind::SUPERBLOCK_2, 0);
         write(bytes, field::BLOCK_BYTES, block_bytes);
@@ -157,21 +157,21 @@ impl JournalSuperblock {
     }
 }
 
-/// A tag of a descriptor block: where a block belongs, and the flags.
+/// A tag of a descriptor block: destination block and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The block of the volume.
+    /// Destination block on the volume.
     pub block: u32,
     /// Its flags.
     pub flags: u32,
 }
 
-/// The tags of a descriptor block, until the last or until no more fit.
+/// Returns the tags of a descriptor block, up to the last one or the end of the block.
 pub fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag> + '_ {
     let mut next = Some(HEADER_BYTES);
     core::iter::from_fn(move || {
         let offset = next.filter(|offset| offset + TAG_BYTES <= bytes.len())?;
-        // The upper half of the flags' place is for checksums.
+        // The upper half of the flags field is for checksums.
         let tag = Tag { block: read(bytes, offset), flags: read(bytes, offset + 4) & 0xffff };
         let identity = if tag.flags & TAG_SAME_UUID == 0 { UUID_BYTES } else { 0 };
         next = (tag.flags & TAG_LAST == 0).then_some(offset + TAG_BYTES + identity);
@@ -179,12 +179,12 @@ pub fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag> + '_ {
     })
 }
 
-/// Blocks that one descriptor block can describe: the first tag has an identity behind it.
+/// Returns the number of blocks that one descriptor block can describe: a UUID follows the first tag.
 pub fn tags_per_block(block_bytes: u32) -> u32 {
     (block_bytes - HEADER_BYTES as u32 - UUID_BYTES as u32) / TAG_BYTES as u32
 }
 
-/// The blocks that a revoke block names.
+/// Iterates over the block numbers in a revoke block.
 pub fn revoked(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let end = (read(bytes, field::REVOKED_BYTES) as usize).min(bytes.len());
     let numbers = bytes.get(HEADER_BYTES + 4..end).unwrap_or(&[]);

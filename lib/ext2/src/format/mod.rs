@@ -1,7 +1,7 @@
-//! The disk format. Each structure is a triple: where its fields are, a view that has checked
-//! that they are all there, and their meaning, checked against each other.
+//! The disk format. Each structure is a triple: field offsets, a view that checks the length, and the parsed fields,
+//! checked against each other.
 //!
-//! Everything is little-endian. Not here: what follows pointers from one structure to another.
+//! All numbers are little-endian. Not here: following pointers between structures.
 
 pub mod attributes;
 pub mod directory;
@@ -18,12 +18,12 @@ pub mod superblock;
 /// Inode number of the root directory.
 pub const ROOT_INODE: u32 = 2;
 
-/// Reads the number of two bytes at `offset`. Views call this for offsets that they have checked.
+/// Reads the 16-bit number at `offset`. Views call this for offsets that they have checked.
 pub(crate) fn read_u16(bytes: &[u8], offset: usize) -> u16 {
     u16::from_le_bytes([bytes[offset], bytes[offset + 1]])
 }
 
-/// Reads the number of four bytes at `offset`. Views call this for offsets that they have checked.
+/// Reads the 32-bit number at `offset`. Views call this for offsets that they have checked.
 pub(crate) fn read_u32(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }

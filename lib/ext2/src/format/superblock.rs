@@ -1,27 +1,27 @@
-//! The superblock: 1024 bytes at byte 1024 of the volume, copied into some of the groups.
+//! The superblock: 1024 bytes at byte 1024 of the volume, with copies in some of the groups.
 
 use super::error::{FormatError, Problem, Structure};
 use super::features::{FeatureNames, SUPPORTED_INCOMPATIBLE};
 use super::{read_u16, read_u32};
 
-/// Byte of the volume at which the superblock begins, whatever the block size.
+/// Byte offset of the superblock in the volume, whatever the block size.
 pub const OFFSET: u64 = 1024;
-/// Bytes of the superblock.
+/// Size of the superblock in bytes.
 pub const BYTES: usize = 1024;
-/// The number that marks an ext2 superblock.
+/// Magic number of an ext2 superblock.
 pub const MAGIC: u16 = 0xef53;
-/// Revision 0 has inodes of this many bytes; later ones say.
+/// Inode size of revision 0; later ones have a field for it.
 pub const OLD_INODE_BYTES: u32 = 128;
-/// The first inode that is free for use on a volume of revision 0; later ones say.
+/// First non-reserved inode of revision 0; later ones have a field for it.
 pub const OLD_FIRST_INODE: u32 = 11;
 
-/// Bit of the state: everything was written when the volume was last in use.
+/// State bit: cleanly unmounted.
 pub const STATE_CLEAN: u16 = 1;
-/// Bit of the state: who used the volume found it damaged.
+/// State bit: errors were detected.
 pub const STATE_FAULTY: u16 = 2;
-/// What the superblock holds a copy of: the block numbers and the size of the journal's inode.
+/// Kind of the journal backup: the block numbers and the size of the journal's inode.
 pub const BACKUP_OF_NUMBERS: u8 = 1;
-/// Flag: folders' indexes hash names as unsigned characters.
+/// Flag: htrees hash names as unsigned characters.
 pub const FLAG_UNSIGNED_HASH: u32 = 2;
 
 /// Byte offsets of the fields.
@@ -68,12 +68,12 @@ pub mod field {
     pub(crate) const FLAGS: usize = 352;
 }
 
-/// A superblock's bytes, known to be all there.
+/// Bytes of a superblock, checked for length.
 #[derive(Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// The view of a superblock that begins where `bytes` begins, or `None` if they are too few.
+    /// Returns the view of a superblock at the start of `bytes`, or `None` if they are too few.
     pub fn new(bytes: &'a [u8]) -> Option<View<'a>> {
         bytes.get(..BYTES).map(View)
     }
@@ -96,11 +96,11 @@ impl<'a> View<'a> {
 /// A superblock whose fields were checked against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Inodes of the volume.
+    /// Number of inodes.
     pub inodes: u32,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Free blocks that are not given to users.
+    /// Free blocks that are reserved.
     pub reserved_blocks: u32,
     /// Free blocks as of the last write of the superblock.
     pub free_blocks: u32,
@@ -116,9 +116,9 @@ pub struct Superblock {
     pub inodes_per_group: u32,
     /// Format revision, 0 or 1.
     pub revision: u32,
-    /// Bytes from one inode to the next.
+    /// Size of an inode in bytes.
     pub inode_bytes: u32,
-    /// The first inode that is not reserved.
+    /// First non-reserved inode.
     pub first_inode: u32,
     /// Flags of [`COMPATIBLE`](super::features::COMPATIBLE).
     pub compatible: u32,
@@ -132,7 +132,7 @@ pub struct Superblock {
     pub faulty: bool,
     /// The inode of the journal, or 0.
     pub journal_inode: u32,
-    /// The number of the disk that the journal is on, or 0 where it is on this one.
+    /// Device number of an external journal, or 0.
     pub journal_device: u32,
     /// Head of the orphan list, or 0.
     pub last_orphan: u32,
@@ -142,14 +142,14 @@ pub struct Superblock {
     pub hash_version: u8,
     /// Whether htrees hash names as unsigned characters.
     pub hash_unsigned: bool,
-    /// The volume's identity.
+    /// UUID of the volume.
     pub uuid: [u8; 16],
-    /// The volume's name, filled up with zeros.
+    /// Volume label, padded with zeros.
     pub label: [u8; 16],
 }
 
 impl Superblock {
-    /// Checks a superblock. A revision 0 volume has no feature flags, whatever its bytes say.
+    /// Checks a superblock. A revision 0 volume has no feature flags, whatever its bytes are.
     pub fn parse(view: &View<'_>) -> Result<Superblock, FormatError> {
         if view.magic() != MAGIC {
             return Err(FormatError::NotExt2 { found: view.magic(), backup: None });
@@ -198,22 +198,22 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// Block groups of the volume.
+    /// Number of block groups.
     pub fn groups(&self) -> u32 {
         (self.blocks - self.first_data_block).div_ceil(self.blocks_per_group)
     }
 
-    /// Bytes of the volume.
+    /// Size of the volume in bytes.
     pub fn volume_bytes(&self) -> u64 {
         u64::from(self.blocks) * u64::from(self.block_bytes)
     }
 
-    /// Block numbers that fit into an indirect block.
+    /// Block numbers per indirect block.
     pub fn numbers_per_block(&self) -> u32 {
         self.block_bytes / 4
     }
 
-    /// The largest size in bytes that a file's direct and indirect blocks can reach.
+    /// Maximum file size in bytes that direct and indirect blocks can reach.
     pub fn largest_file(&self) -> u64 {
         let numbers = u64::from(self.numbers_per_block());
         (12 + numbers + numbers * numbers + numbers * numbers * numbers) * u64::from(self.block_bytes)

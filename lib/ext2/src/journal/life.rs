@@ -19,18 +19,18 @@ use crate::format::{write_u16, write_u32};
 use crate::source::BlockSource;
 use crate::store::{Change, Store};
 
-/// The inode of journals.
+/// Inode of a new journal.
 const JOURNAL_INODE: u32 = 8;
 /// Volumes with fewer blocks get no journal.
 const MIN_VOLUME_BLOCKS: u32 = 2048;
-/// Blocks of a journal made here at most.
+/// Maximum blocks of a new journal.
 const MAX_BLOCKS: u32 = 4096;
-/// A journal has one in so many of the volume's blocks, within its bounds.
+/// Fraction of the volume's blocks that a journal takes, within its bounds.
 const SHARE: u32 = 64;
-/// Blocks that are left free besides the journal, or else there is none.
+/// Minimum free blocks left beside a new journal.
 const LEFT_FREE: u32 = 64;
 
-/// Where the blocks of a new journal are.
+/// Locations of the blocks of a new journal.
 struct Plan {
     rows: Vec<Row>,
     tables: Vec<u32>,
@@ -45,12 +45,12 @@ impl<S: BlockSource> Store<S> {
         self.journal().borrow().as_ref().is_some_and(Journal::is_transient)
     }
 
-    /// Gets the journal ready for the first transaction; makes one if there is none, if there is room.
+    /// Prepares the journal for the first transaction; creates one if there is none and room permits.
     pub(crate) async fn start_journal(&self) -> Result<(), Error> {
         let journal = self.journal().borrow_mut().take();
         if journal.is_some() {
             self.set_journal(journal);
-            // What it holds is in its places, or was left by somebody who thought so.
+            // Its content was checkpointed, or left by an earlier user that assumed so.
             self.write_empty().await?;
             self.flush().await?;
             self.write_superblock(|superblock| superblock.incompatible |= INCOMPATIBLE_RECOVER).await?;
@@ -103,12 +103,12 @@ impl<S: BlockSource> Store<S> {
         self.write_home(rest).await
     }
 
-    /// Allocates the blocks of a journal, in as few rows as there are.
+    /// Allocates the blocks of a journal, in as few extents as possible.
     async fn plan(&self, change: &Change<S>, size: u32) -> Result<Plan, Error> {
         let tables = tables_of(size, self.block_bytes());
         let mut taken: Vec<(u32, u32)> = Vec::new();
         let mut left = size + tables;
-        // Where the middle of the volume is, the heads of a disk that has any are least far away.
+        // In the middle of the volume, where seeks of a rotating disk are shortest.
         let mut goal = self.geometry().group_first(self.geometry().groups / 2);
         while left > 0 {
             let (first, count) = match self.allocator().allocate_any_blocks(change, goal, left).await {
@@ -123,7 +123,7 @@ impl<S: BlockSource> Store<S> {
             taken.push((first, count));
             (goal, left) = (first + count, left - count);
         }
-        // The tables come first, so that the journal's own blocks are in a row.
+        // The tables come first, so that the journal's own blocks are contiguous.
         let mut blocks = taken.iter().flat_map(|&(first, count)| first..first + count);
         let tables: Vec<u32> = blocks.by_ref().take(tables as usize).collect();
         let mut rows: Vec<Row> = Vec::new();
@@ -138,7 +138,7 @@ impl<S: BlockSource> Store<S> {
         Ok(Plan { rows, tables, numbers, contents, blocks: size })
     }
 
-    /// Writes the tables, and zeros into the journal, so that nothing there looks like a transaction.
+    /// Writes the tables, and zeros into the journal, so that no stale block looks like a transaction.
     async fn write_plan(&self, plan: &Plan) -> Result<(), Error> {
         for (&table, content) in plan.tables.iter().zip(&plan.contents) {
             let fill = |target: &mut [u8]| {
@@ -190,8 +190,8 @@ impl<S: BlockSource> Store<S> {
         self.edit(change, block, store).await
     }
 
-    /// Ends the use of the journal, while no change is under way and everything is in its place: one that was made for
-    /// this mount is taken away, another one is left empty.
+    /// Ends the use of the journal, when no change is active and all blocks are in place: removes a journal created for
+    /// this mount, and leaves any other empty.
     pub(crate) async fn end_journal(&self) -> Result<(), Error> {
         let Some(is_transient) = self.journal().borrow().as_ref().map(Journal::is_transient) else { return Ok(()) };
         if is_transient {
@@ -244,16 +244,16 @@ impl<S: BlockSource> Store<S> {
     }
 }
 
-/// Blocks of tables that a file of so many blocks needs.
+/// Number of table blocks for a file of `blocks` blocks.
 fn tables_of(blocks: u32, block_bytes: usize) -> u32 {
     let per_table = (block_bytes / 4) as u32;
     let beyond = blocks.saturating_sub(DIRECT_BLOCKS as u32);
     let second = beyond.saturating_sub(per_table);
-    // 4096 blocks at most are never beyond the second level.
+    // At most 4096 blocks, which never exceed the second level.
     u32::from(beyond > 0) + second.div_ceil(per_table) + u32::from(second > 0)
 }
 
-/// The numbers in the inode, and in each of the tables, of a file with these blocks.
+/// Returns the numbers in the inode, and in each of the tables, of a file with these blocks.
 fn tables_for(data: &[u32], tables: &[u32], per_table: usize) -> ([u32; BLOCK_NUMBERS], Vec<Vec<u32>>) {
     let mut numbers = [0; BLOCK_NUMBERS];
     let (direct, beyond) = data.split_at(data.len().min(DIRECT_BLOCKS));
@@ -271,7 +271,7 @@ fn tables_for(data: &[u32], tables: &[u32], per_table: usize) -> ([u32; BLOCK_NU
     (numbers, contents)
 }
 
-/// Writes the copy of the journal's block numbers into the superblock; without numbers, takes it away.
+/// Writes the copy of the journal's block numbers into the superblock; without numbers, removes it.
 fn store_backup(block: &mut [u8], number: u32, numbers: &[u32; BLOCK_NUMBERS], size: u32) {
     use superblock::field::{JOURNAL_BACKUP, JOURNAL_BACKUP_KIND};
     let start = if number == 0 { superblock::OFFSET as usize } else { 0 };

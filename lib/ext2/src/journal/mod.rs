@@ -1,8 +1,8 @@
 //! The journal: commits are logged before they are written in place.
 //!
-//! The format is ext3's, so that `e2fsck` and Linux can replay it. A volume without a journal gets one for as long as
-//! it is mounted for writing ([`life`]); mounting replays a journal left by a crash ([`replay`]). Each transaction
-//! follows its predecessor in the ring, and the log on the disk starts at the last transaction or the one before.
+//! The format is ext3's, so that `e2fsck` and Linux can replay it. A volume without a journal has one while it is
+//! mounted for writing ([`life`]); mounting replays a journal left by a crash ([`replay`]). Each transaction follows
+//! its predecessor in the ring, and the log on the disk starts at the last transaction or the one before.
 
 mod life;
 mod replay;
@@ -18,37 +18,37 @@ use crate::format::journal::{
 use crate::source::BlockSource;
 use crate::store::Store;
 
-/// The identity of journals that are taken away when the volume is unmounted.
+/// UUID of journals that are removed at unmount.
 const TRANSIENT: [u8; UUID_BYTES] = *b"while mounted, 1";
-/// The same, on a volume of revision 0, which has to be revision 1 to have a journal.
+/// As `TRANSIENT`, on a volume of revision 0, which must be revision 1 to have a journal.
 const TRANSIENT_OLD: [u8; UUID_BYTES] = *b"while mounted, 0";
 
-/// A row of a journal's blocks: the first in the journal, the first of the volume, how many.
+/// An extent of a journal: its first block in the journal and on the volume, and its length.
 type Row = (u32, u32, u32);
 
-/// A journal's place and state.
+/// Location and state of a journal.
 pub(crate) struct Journal {
-    /// Where its blocks are.
+    /// Extents of its blocks.
     rows: Vec<Row>,
-    /// Blocks that hold the numbers of its blocks.
+    /// Indirect blocks of its file.
     tables: Vec<u32>,
-    /// The inode it is in.
+    /// Inode of the journal.
     inode: u32,
     blocks: u32,
     first: u32,
-    /// The number of the next transaction, and where in the ring it begins.
+    /// Sequence number of the next transaction, and its position in the ring.
     sequence: u32,
     head: u32,
-    /// What its first block holds.
+    /// Content of its first block.
     superblock: Vec<u8>,
     uuid: [u8; UUID_BYTES],
     block_bytes: usize,
 }
 
-/// A block of a transaction, the commit block aside.
+/// A block of a transaction, except the commit block.
 #[derive(Clone, Copy)]
 enum Item {
-    /// Describes so many of the transaction's blocks from this one on.
+    /// Index of the first block that it describes, and their number.
     Descriptor(usize, usize),
     /// A copy of a block.
     Copy(usize),
@@ -83,22 +83,22 @@ impl Journal {
         self.uuid == TRANSIENT || self.uuid == TRANSIENT_OLD
     }
 
-    /// Blocks of metadata that a transaction may have: two transactions have to fit into the ring.
+    /// Maximum metadata blocks of a transaction: two transactions must fit into the ring.
     pub(crate) fn max_blocks(&self) -> usize {
         let per_descriptor = tags_per_block(self.block_bytes as u32) as usize;
         let half = (self.blocks - self.first) as usize / 2 - 1;
         half * per_descriptor / (per_descriptor + 1) - 1
     }
 
-    /// The place in the ring so many blocks behind another.
+    /// Returns the ring position `blocks` blocks after another.
     fn behind(&self, position: u32, blocks: u32) -> u32 {
         let ring = u64::from(self.blocks - self.first);
         let offset = u64::from(position - self.first) + u64::from(blocks);
         self.first + (offset % ring) as u32
     }
 
-    /// The block of the volume that holds a block of the journal, and how many follow it there, at most to the end of
-    /// the ring.
+    /// Returns the volume block of a journal block, and the number of contiguous blocks from there, at most to the end
+    /// of the ring.
     fn place(&self, position: u32) -> (u32, u32) {
         let index = self.rows.partition_point(|row| row.0 <= position).saturating_sub(1);
         let Some(&(first, block, count)) = self.rows.get(index) else { return (0, 0) };
@@ -106,7 +106,7 @@ impl Journal {
         (block + within, (count - within).min(self.blocks - position))
     }
 
-    /// Whether any of a row of the volume's blocks is the journal's.
+    /// Returns whether any block of an extent belongs to the journal.
     fn has(&self, first: u32, count: u32) -> bool {
         let touches = |start: u32, blocks: u32| {
             u64::from(start) < u64::from(first) + u64::from(count)
@@ -115,13 +115,13 @@ impl Journal {
         self.rows.iter().any(|row| touches(row.1, row.2)) || self.tables.iter().any(|&table| touches(table, 1))
     }
 
-    /// Makes the first block say that the log begins here; 0 says that it is empty.
+    /// Sets the start of the log in the first block; 0 means an empty log.
     fn set_start(&mut self, sequence: u32, start: u32) {
         write(&mut self.superblock, field::START_SEQUENCE, sequence);
         write(&mut self.superblock, field::START, start);
     }
 
-    /// The blocks of a transaction of so many blocks of metadata, in order.
+    /// Returns the blocks of a transaction with this many metadata blocks, in order.
     fn items(&self, blocks: usize) -> Vec<Item> {
         let per_descriptor = tags_per_block(self.block_bytes as u32) as usize;
         let mut items = Vec::with_capacity(blocks + blocks.div_ceil(per_descriptor));
@@ -153,18 +153,18 @@ impl Journal {
     }
 }
 
-/// Whether a copy of a block would look like a block of the journal's own.
+/// Returns whether a copy of a block could be mistaken for a journal metadata block.
 fn needs_escape(bytes: &[u8]) -> bool {
     read(bytes, field::MAGIC) == MAGIC
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Whether any of a row of blocks is the journal's.
+    /// Returns whether any block of an extent belongs to the journal.
     pub(crate) fn journal_has(&self, first: u32, count: u32) -> bool {
         self.journal().borrow().as_ref().is_some_and(|journal| journal.has(first, count))
     }
 
-    /// Makes a transaction of the frozen blocks with these numbers permanent in the log.
+    /// Logs a transaction of the frozen blocks with these numbers durably.
     pub(crate) async fn log(&self, blocks: &[u32]) -> Result<(), Error> {
         self.write_log(blocks).await?;
         self.flush().await?;
@@ -217,7 +217,8 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Writes the commit block of a transaction of so many blocks, and lets the log begin with that transaction.
+    /// Writes the commit block of a transaction with this many blocks, and moves the start of the log to that
+    /// transaction.
     async fn write_commit(&self, blocks: usize) -> Result<(), Error> {
         let (commit, superblock, sequence) = {
             let mut journal = self.journal().borrow_mut();
@@ -249,7 +250,7 @@ impl<S: BlockSource> Store<S> {
         .await
     }
 
-    /// Makes the log empty on the disk.
+    /// Writes an empty log to the disk.
     async fn write_empty(&self) -> Result<(), Error> {
         let place = {
             let mut journal = self.journal().borrow_mut();

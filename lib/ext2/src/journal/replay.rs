@@ -14,22 +14,22 @@ use crate::format::superblock::{self, Superblock};
 use crate::source::BlockSource;
 use crate::store::Store;
 
-/// A block in the log that has to go to its place.
+/// A block in the log to be written in place.
 struct Copy {
     position: u32,
     is_escaped: bool,
 }
 
-/// What the log holds.
+/// Contents of the log.
 #[derive(Default)]
 struct Log {
-    /// By the block of the volume: the last copy of it.
+    /// By volume block: its last copy.
     copies: BTreeMap<u32, Copy>,
-    /// The number behind that of the last transaction.
+    /// Sequence number after the last transaction.
     end: u32,
 }
 
-/// A transaction as far as it was read.
+/// A partially read transaction.
 #[derive(Default)]
 struct Transaction {
     copies: Vec<(u32, Copy)>,
@@ -37,8 +37,8 @@ struct Transaction {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Finds the journal, and puts in their places the changes that it holds: on the disk if that may be written, else
-    /// in memory. A journal that cannot be used forbids writing; if it holds changes, the volume cannot be used.
+    /// Finds the journal and replays it: on the disk if that may be written, else in memory. An unusable journal makes
+    /// the volume read-only; if it needs recovery, the volume is unusable.
     pub(crate) async fn open_journal(&self) -> Result<(), Error> {
         let superblock = self.superblock();
         let needs_replay = superblock.incompatible & INCOMPATIBLE_RECOVER != 0;
@@ -89,7 +89,7 @@ impl<S: BlockSource> Store<S> {
         Ok(Journal::new(rows, tables, number, first))
     }
 
-    /// The block numbers and the size in bytes of the journal's inode, or where that is none, of its copy in the
+    /// Returns the block numbers and the size in bytes of the journal's inode, or if that is unused, of its copy in the
     /// superblock.
     async fn journal_numbers(&self, number: u32) -> Result<Option<([u32; BLOCK_NUMBERS], u64)>, Error> {
         let (block, start) = self.allocator().inode_place(number).await?;
@@ -114,7 +114,7 @@ impl<S: BlockSource> Store<S> {
         self.read_block(own, copy).await
     }
 
-    /// The rows of a file's blocks and its tables; nothing if it has holes or blocks that the volume does not have.
+    /// Returns the extents of a file's blocks and of its tables; `None` if it has holes or blocks outside the volume.
     async fn journal_rows(
         &self,
         numbers: &[u32; BLOCK_NUMBERS],
@@ -122,7 +122,7 @@ impl<S: BlockSource> Store<S> {
     ) -> Result<Option<(Vec<Row>, Vec<u32>)>, Error> {
         let mut rows: Vec<Row> = Vec::new();
         let mut tables = Vec::new();
-        // What is still to be looked at, the next last: a number, and how many levels of tables are below it.
+        // Stack of blocks to visit: a number, and the levels of tables below it.
         let mut left: Vec<(u32, u32)> = numbers[DIRECT_BLOCKS..].iter().copied().zip([1, 2, 3]).rev().collect();
         left.extend(numbers[..DIRECT_BLOCKS].iter().rev().map(|&number| (number, 0)));
         let mut position = 0;
@@ -154,7 +154,7 @@ impl<S: BlockSource> Store<S> {
         let own = self.geometry().first_data_block;
         if let Some(log) = &log {
             if may_write {
-                // The superblock may say that there is no journal any more, so it goes last.
+                // The superblock may remove the journal, so it is written last.
                 let mut copies = log.copies.iter().filter(|(block, _)| **block != own);
                 self.each(|| copies.next().map(|(&block, copy)| self.write_copy(block, copy))).await?;
                 self.flush().await?;
@@ -173,7 +173,7 @@ impl<S: BlockSource> Store<S> {
         let still_has = self.superblock().compatible & COMPATIBLE_HAS_JOURNAL != 0;
         if still_has {
             if let (Some(log), Some(journal)) = (&log, self.journal().borrow_mut().as_mut()) {
-                // Past one that may have been begun.
+                // Skips a transaction that may have been started.
                 journal.sequence = log.end.wrapping_add(1);
             }
             if may_write {
@@ -190,10 +190,10 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Reads the log from its beginning to the last transaction that has a commit block.
+    /// Reads the log from its start to the last transaction with a commit block.
     async fn read_log(&self, start: u32) -> Result<Log, Error> {
         let mut log = Log { end: self.expected_sequence(), ..Log::default() };
-        // By the block: the last transaction that revoked it.
+        // By block: the last transaction that revoked it.
         let mut revocations: BTreeMap<u32, u32> = BTreeMap::new();
         let mut all: Vec<(u32, u32, Copy)> = Vec::new();
         let mut transaction = Transaction::default();
@@ -227,7 +227,7 @@ impl<S: BlockSource> Store<S> {
             left = left.saturating_sub(used);
         }
         for (block, sequence, copy) in all {
-            // Numbers of transactions go round in a circle.
+            // Sequence numbers wrap around.
             let is_revoked = revocations.get(&block).is_some_and(|&by| by.wrapping_sub(sequence) as i32 >= 0);
             if !is_revoked {
                 if block >= self.geometry().blocks {
@@ -256,7 +256,7 @@ impl<S: BlockSource> Store<S> {
         self.read_block(place, <[u8]>::to_vec).await
     }
 
-    /// The content of a block as the log has it.
+    /// Reads the content of a logged block.
     async fn read_copy(&self, copy: &Copy) -> Result<Vec<u8>, Error> {
         let mut bytes = self.read_log_block(copy.position).await?;
         if copy.is_escaped {
@@ -272,7 +272,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Takes note of a superblock that the log held.
+    /// Rereads the superblock if the log contained it.
     async fn read_superblock_again(&self) -> Result<(), Error> {
         let block = self.geometry().first_data_block;
         let start = if block == 0 { superblock::OFFSET as usize } else { 0 };

@@ -1,8 +1,8 @@
 //! Formatting a disk: an empty volume with `lost+found`, written through a [`BlockSource`].
 //!
-//! Only metadata is written: the superblock and its copies, descriptors, bitmaps, whole inode tables (what lay there
-//! before would look like files to a repair), and the two folders. What was the superblock is overwritten first and the
-//! new one last, so that a disk whose formatting was cut off holds no volume rather than half of one.
+//! Only metadata is written: the superblock and its copies, descriptors, bitmaps, whole inode tables (a repair would
+//! take stale content for files), and the two directories. The old superblock is overwritten first and the new one
+//! written last, so that interrupted formatting leaves no volume rather than half of one.
 
 use super::metadata::{GroupUse, Metadata};
 use super::output::Output;
@@ -17,69 +17,69 @@ use crate::format::superblock::OLD_INODE_BYTES;
 use crate::format::{group, superblock};
 use block_source::BlockSource;
 
-/// Volumes from this size on get blocks of 4 KiB by default.
+/// Minimum size of volumes with 4 KiB blocks by default.
 const LARGE_BLOCKS_FROM: u64 = 16 << 20;
-/// Volumes from this size on get fewer inodes for their size.
+/// Minimum size of volumes with fewer inodes for their size.
 const FEW_INODES_FROM: u64 = 512 << 20;
 const BYTES_PER_INODE_OF_LARGE: u64 = 16 << 10;
-/// The most parts in a hundred that may be reserved.
+/// Maximum percentage of reserved blocks.
 const MAX_RESERVED_PERCENT: u32 = 50;
-/// `lost+found` is made with room, because there may be none when it is needed.
+/// `lost+found` is preallocated, because there may be no room when it is needed.
 const LOST_BYTES: u32 = 16 << 10;
 /// It needs no indirect block.
 const LOST_MAX_BLOCKS: u32 = 12;
-/// Folders that a new volume has.
+/// Directories of a new volume.
 const FOLDERS: u32 = 2;
-/// The kind of a folder in an entry that says it.
+/// Kind of a directory in an entry with a kind.
 const ENTRY_FOLDER: u8 = 2;
 
-/// Which systems can use the volume.
+/// Compatibility of the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// Revision 1 with the features `filetype`, `sparse_super`, `large_file` and `dir_index`.
     #[default]
     Usual,
-    /// Revision 0, without any feature.
+    /// Revision 0, without features.
     Plain,
 }
 
-/// What the volume is to be like.
+/// Parameters of the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MakeOptions {
-    /// Bytes of a block: 1024, 2048 or 4096; or `None` for what suits the disk.
+    /// Block size in bytes: 1024, 2048 or 4096; `None` for a default based on the disk size.
     pub block_bytes: Option<u32>,
-    /// How many inodes there are at least, or `None` for what suits the disk.
+    /// Minimum number of inodes; `None` for a default based on the disk size.
     pub inodes: Option<u32>,
-    /// Parts in a hundred of the blocks that only user 0 may fill, at most 50.
+    /// Percentage of blocks reserved for user 0, at most 50.
     pub reserved_percent: u32,
-    /// Which systems can use it.
+    /// Compatibility of the volume.
     pub style: Style,
-    /// The volume's name, filled up with zeros.
+    /// Volume label, padded with zeros.
     pub label: [u8; 16],
-    /// The volume's identity: random bytes.
+    /// UUID of the volume: random bytes.
     pub uuid: [u8; 16],
-    /// What the hashes of its folders are seeded with: random bytes.
+    /// Seed of the hashes of its directories: random bytes.
     pub hash_seed: [u8; 16],
 }
 
-/// What was made.
+/// Properties of the new volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Blocks that are free.
+    /// Number of free blocks.
     pub free_blocks: u32,
-    /// Blocks that only user 0 may fill.
+    /// Blocks reserved for user 0.
     pub reserved_blocks: u32,
-    /// Inodes of the volume.
+    /// Number of inodes.
     pub inodes: u32,
-    /// Block groups of the volume.
+    /// Number of block groups.
     pub groups: u32,
 }
 
-/// Puts an empty volume on a disk. All that was on it is lost.
+/// Formats a disk as an empty volume. All of its content is lost.
 pub async fn make_empty<S: BlockSource>(source: &S, options: &MakeOptions) -> Result<Made, MakeError> {
     if source.is_read_only() {
         return Err(MakeError::ReadOnly);
@@ -98,7 +98,7 @@ pub async fn make_empty<S: BlockSource>(source: &S, options: &MakeOptions) -> Re
     }
     write_folders(&mut output, &geometry, &identity, lost_blocks).await?;
     output.flush().await?;
-    // The first superblock comes last: until it is there, this is no volume.
+    // The primary superblock is written last: until then, this is no volume.
     for group in (0..geometry.groups).rev().filter(|&group| geometry.has_superblock(group)) {
         write_descriptors(&mut output, &metadata, group, lost_blocks).await?;
         if group == 0 {
@@ -169,7 +169,7 @@ fn identity(geometry: &Geometry, options: &MakeOptions, made: u32) -> Identity {
     }
 }
 
-/// Writes a group's bitmaps and its inode table, which holds nothing yet.
+/// Writes a group's bitmaps and its empty inode table.
 async fn write_group<S: BlockSource>(
     output: &mut Output<'_, S>,
     metadata: &Metadata<'_>,
@@ -211,7 +211,7 @@ fn group_use(group: u32, lost_blocks: u32) -> GroupUse {
     }
 }
 
-/// Writes the root and `lost+found`: their blocks and their inodes.
+/// Writes the root and `lost+found`: their blocks and inodes.
 async fn write_folders<S: BlockSource>(
     output: &mut Output<'_, S>,
     geometry: &Geometry,
@@ -239,7 +239,7 @@ async fn write_folders<S: BlockSource>(
     let root = (ROOT_INODE, folder(0o040_755, 3, &root_blocks[..]));
     let lost = (FIRST_INODE, folder(0o040_700, 2, &blocks[..lost_blocks as usize]));
     let per_block = geometry.block_bytes / geometry.inode_bytes;
-    // Where both lie in one block it is written twice, with both.
+    // If both are in one block, it is written twice, with both.
     for at in [ROOT_INODE, FIRST_INODE].map(|number| (number - 1) / per_block) {
         let fill = |bytes: &mut [u8]| {
             for (number, new) in [&root, &lost].into_iter().filter(|(number, _)| (number - 1) / per_block == at) {

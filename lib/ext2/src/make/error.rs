@@ -1,37 +1,37 @@
-//! Why a disk was not formatted.
+//! Errors of formatting a disk.
 
 use core::fmt;
 
 use block_source::DiskError;
 
-/// Why a disk was not formatted. What was on it may be lost all the same if it is [`MakeError::Disk`].
+/// Errors of formatting a disk. Its content may be lost all the same for [`MakeError::Disk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MakeError {
     /// The disk cannot be written to.
     ReadOnly,
-    /// The block size in bytes is none of those supported.
+    /// Unsupported block size in bytes.
     BlockSize(u32),
-    /// More is to be reserved than may be, in parts of a hundred.
+    /// Too many reserved blocks, in percent.
     Reserved {
-        /// How much.
+        /// Requested amount.
         asked: u32,
-        /// How much may be.
+        /// Maximum amount.
         most: u32,
     },
     /// This many inodes do not fit on the disk.
     Inodes(u32),
     /// The disk has no room for the metadata and a few files.
     TooSmall {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         disk_bytes: u64,
-        /// Bytes of the smallest volume with blocks of this size.
+        /// Minimum size in bytes of a volume with blocks of this size.
         min_bytes: u64,
     },
     /// The disk has more blocks of this size than the format can count or describe.
     TooLarge {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         disk_bytes: u64,
-        /// Bytes of a block.
+        /// Block size in bytes.
         block_bytes: u32,
     },
     /// The disk could not be written at this byte.

@@ -3,16 +3,16 @@
 use crate::format::fresh::{self, GroupCounts, Identity};
 use crate::format::geometry::Geometry;
 
-/// What a group holds besides its own metadata.
+/// Contents of a group besides its own metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GroupUse {
     /// Data blocks in use, from the first on.
     pub(super) data_blocks: u32,
-    /// Folders among its inodes.
+    /// Directories among its inodes.
     pub(super) folders: u32,
 }
 
-/// A new volume, as its metadata describes it.
+/// Description of a new volume for its metadata.
 pub(super) struct Metadata<'a> {
     pub(super) geometry: &'a Geometry,
     pub(super) identity: &'a Identity,
@@ -26,7 +26,7 @@ impl Metadata<'_> {
         self.geometry.group_blocks(group) - self.geometry.overhead(group) - used.data_blocks
     }
 
-    /// Fills in a group's block bitmap. `bytes` are zeros, as those of the functions below.
+    /// Fills in a group's block bitmap. `bytes` are zeros, as in the functions below.
     pub(super) fn block_bitmap(&self, bytes: &mut [u8], group: u32, used: GroupUse) {
         let used_blocks = self.geometry.overhead(group) + used.data_blocks;
         fresh::bitmap(bytes, used_blocks, self.geometry.group_blocks(group));

@@ -1,10 +1,10 @@
-//! Making volumes: an empty one on a disk, or an image with content.
+//! Creates volumes: an empty one on a disk, or an image with content.
 //!
 //! Key functions: [`make_empty`] writes through a [`BlockSource`](block_source::BlockSource), for `format` on a running
-//! system; [`make_image`] writes a tree of files through an [`ImageSink`], for images that the host builds. Both
-//! plan the volume and fill in its metadata here.
+//! system; [`make_image`] writes a tree of files through an [`ImageSink`], for images that the host builds. Both plan
+//! the volume and fill in its metadata here.
 //!
-//! Not here: changing a volume that is there.
+//! Not here: changing an existing volume.
 
 mod empty;
 mod error;
@@ -20,7 +20,7 @@ pub use image::{
 
 /// Supported block sizes in bytes.
 const BLOCK_SIZES: [u32; 3] = [1024, 2048, 4096];
-/// Bytes of an inode on a volume of revision 1.
+/// Inode size of a revision 1 volume, in bytes.
 const INODE_BYTES: u32 = 256;
 /// A volume has one inode for this many bytes by default.
 const BYTES_PER_INODE: u64 = 8 << 10;

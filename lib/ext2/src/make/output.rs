@@ -1,18 +1,18 @@
-//! Writing whole blocks to the disk, one transfer after the other.
+//! Writes whole blocks to the disk, one transfer at a time.
 
 use super::MakeError;
 use block_source::BlockSource;
 use block_source::DiskError;
 
-/// Zeros go to the disk in pieces of at most this size.
+/// Maximum size of a transfer of zeros.
 const PIECE_BYTES: usize = 256 << 10;
-/// The beginning of the disk that is wiped, whatever the block size: a boot sector and the superblock.
+/// Bytes wiped at the start of the disk, whatever the block size: a boot sector and the superblock.
 const BEGINNING_BYTES: usize = 4096;
 
 pub(super) struct Output<'a, S: BlockSource> {
     source: &'a S,
     block_bytes: u32,
-    /// The buffers that came back, to be used again: one for zeros, which nobody writes into, one for blocks.
+    /// Returned buffers for reuse: one that stays zeroed, one for blocks.
     zeros: Option<S::Buffer>,
     block: Option<S::Buffer>,
 }
@@ -22,12 +22,12 @@ impl<'a, S: BlockSource> Output<'a, S> {
         Output { source, block_bytes, zeros: None, block: None }
     }
 
-    /// Wipes what was the superblock.
+    /// Wipes the old superblock.
     pub(super) async fn clear_beginning(&mut self) -> Result<(), MakeError> {
         self.write_zeros(0, BEGINNING_BYTES).await
     }
 
-    /// Writes a block. `fill` gets it full of zeros.
+    /// Writes a block. `fill` is called with a zeroed block.
     pub(super) async fn block(&mut self, block: u32, fill: impl FnOnce(&mut [u8])) -> Result<(), MakeError> {
         let bytes = self.block_bytes as usize;
         let offset = u64::from(block) * u64::from(self.block_bytes);
@@ -55,7 +55,7 @@ impl<'a, S: BlockSource> Output<'a, S> {
         Ok(())
     }
 
-    /// Waits until all that was written lasts.
+    /// Waits until all writes are durable.
     pub(super) async fn flush(&mut self) -> Result<(), MakeError> {
         self.source.flush().await.map_err(|error| MakeError::Disk(0, error))
     }

@@ -19,7 +19,7 @@ use crate::store::Change;
 /// bitmap and block.
 const CREATE_BLOCKS: usize = INSERT_BLOCKS + 3 + 3;
 
-/// What to make.
+/// Kind of the node to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewKind<'a> {
     /// An empty file.
@@ -30,16 +30,16 @@ pub enum NewKind<'a> {
     SymbolicLink(&'a [u8]),
 }
 
-/// A node to be made.
+/// A node to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewNode<'a> {
-    /// What it is.
+    /// Kind of the node.
     pub kind: NewKind<'a>,
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: u16,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: u32,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: u32,
 }
 
@@ -53,7 +53,7 @@ impl NewKind<'_> {
     }
 }
 
-/// What a creation has allocated so far.
+/// Allocations of a creation so far.
 #[derive(Default)]
 struct Taken {
     inode: Option<(u32, bool)>,
@@ -92,7 +92,7 @@ impl<S: BlockSource> Namespace<S> {
         if target.is_empty() || target.contains(&0) {
             return Err(Error::BadName);
         }
-        // Linux reads a target into a block and puts a zero after it.
+        // Linux reads a target into a block and appends a zero.
         if target.len() >= self.store.block_bytes() { Err(Error::NameTooLong) } else { Ok(()) }
     }
 
@@ -198,7 +198,7 @@ impl<S: BlockSource> Namespace<S> {
         block
     }
 
-    /// Frees what a failed creation allocated. What cannot be freed leaks until the next check.
+    /// Frees the allocations of a failed creation. Blocks that cannot be freed leak until the next check.
     async fn take_back(&self, change: &Change<S>, taken: Taken) {
         for block in taken.blocks {
             let _ = self.store.allocator().free_blocks(change, block, 1).await;

@@ -35,7 +35,7 @@ fn check_name(name: &[u8]) -> Result<(), Error> {
     if name.len() > LONGEST_NAME { Err(Error::NameTooLong) } else { Ok(()) }
 }
 
-/// Owns the lock of the namespace. An operation that removes the last link of an inode gives its number; the caller
+/// Owns the lock of the namespace. An operation that removes the last link of an inode returns its number; the caller
 /// [evicts](crate::file_system::FileSystem::evict) it.
 pub(crate) struct Namespace<S: BlockSource> {
     lock: Mutex<()>,

@@ -14,7 +14,7 @@ use crate::store::Change;
 /// Maximum metadata blocks that a removal changes: the entry's, both inodes', the orphan list's.
 const REMOVE_BLOCKS: usize = 4;
 
-/// What a removal expects the entry to refer to.
+/// Expected target of the entry to remove.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RemovalKind {
     Directory,
@@ -23,7 +23,7 @@ pub(crate) enum RemovalKind {
 }
 
 impl<S: BlockSource> Namespace<S> {
-    /// Gives the inode if it has no links left.
+    /// Returns the inode if it has no links left.
     pub(crate) async fn remove(&self, folder: u32, name: &[u8], what: RemovalKind) -> Result<Option<u32>, Error> {
         self.admission.check_writable()?;
         check_name(name)?;
@@ -63,7 +63,7 @@ impl<S: BlockSource> Namespace<S> {
     pub(super) async fn check_removable(&self, parent: &Inode, target: &Inode) -> Result<(), Error> {
         check_unprotected(target)?;
         if target.kind == Kind::Directory {
-            // The root, and a folder that contains itself, are not empty folders, whatever their blocks say.
+            // The root, and a directory that contains itself, are never empty directories.
             if target.number == crate::ROOT_INODE || target.number == parent.number {
                 let problem = Problem::Meaningless { field: "a folder below itself", value: target.number.into() };
                 return Err(Error::corrupt(Structure::Inode(parent.number), parent.home_block, problem));
@@ -82,7 +82,7 @@ impl<S: BlockSource> Namespace<S> {
         self.store.fetch_block(change, found.block).await
     }
 
-    /// Plans the loss of a link; a directory loses all of its links.
+    /// Plans to drop a link; a directory loses all of its links.
     pub(super) async fn plan_loss(&self, change: &Change<S>, target: &Inode) -> Result<Loss, Error> {
         let place = self.inodes.fetch(change, target.number).await?;
         Ok(Loss { place, last: target.kind == Kind::Directory || target.links <= 1 })

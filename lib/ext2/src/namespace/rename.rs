@@ -39,14 +39,14 @@ impl Plan<'_> {
     }
 }
 
-/// How the new entry is written.
+/// Kinds of writing the new entry.
 enum Target {
     New(Insertion),
     Replaced(Found, Loss),
 }
 
 impl<S: BlockSource> Namespace<S> {
-    /// Gives the replaced inode if it has no links left.
+    /// Returns the replaced inode if it has no links left.
     pub(crate) async fn rename(&self, from: (u32, &[u8]), to: (u32, &[u8])) -> Result<Option<u32>, Error> {
         self.admission.check_writable()?;
         check_name(from.1)?;

@@ -22,19 +22,19 @@ use crate::format::{read_u16, read_u32, write_u16, write_u32};
 use crate::source::BlockSource;
 
 impl<S: BlockSource> Store<S> {
-    /// Makes permanent all that was changed and written until now. Callers that come together share the work. Fails
-    /// also if file data could not be written since the last time; that data is kept and tried again.
+    /// Makes all changes and writes until now durable. Concurrent callers share the work. Also fails if file data could
+    /// not be written since the last call; that data is kept and retried.
     pub(crate) async fn commit(&self) -> Result<(), Error> {
         self.commit_transaction().await?;
         self.0.data_error.take().map_or(Ok(()), Err)
     }
 
-    /// Whether there is anything that a commit would make permanent.
+    /// Returns whether there are changes to commit.
     pub(crate) fn has_changes(&self) -> bool {
         !self.0.sets.borrow().running.is_empty() || self.0.lines.borrow().unwritten > 0
     }
 
-    /// A commit that leaves errors of file data to be reported by a later sync.
+    /// Commits, leaving errors of file data to be reported by a later sync.
     pub(super) async fn commit_transaction(&self) -> Result<(), Error> {
         let transactions = &self.0.transactions;
         if !transactions.is_started.get() && !self.has_changes() {
@@ -49,7 +49,7 @@ impl<S: BlockSource> Store<S> {
         transactions.freeze().await;
         let blocks = self.freeze_transaction();
         transactions.thaw();
-        // What the next transaction writes into blocks of this one is written as well, which does no harm.
+        // Writes of the next transaction into blocks of this one are included, which does no harm.
         self.0.data_error.set(None);
         self.write_all_data().await;
         let has_journal = self.0.journal.borrow().is_some();
@@ -64,7 +64,7 @@ impl<S: BlockSource> Store<S> {
         if has_journal && !blocks.is_empty() {
             let store = self.clone();
             self.0.source.spawn(async move {
-                // The failure is known as the reason why nothing is written any more.
+                // The failure is recorded as the reason for becoming read-only.
                 store.write_home(blocks).await.unwrap_or(());
                 drop(turn);
             });
@@ -74,7 +74,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Drives transfers, as many at once as the disk is to have.
+    /// Drives transfers concurrently, up to the disk's limit.
     pub(crate) async fn each<F: Future<Output = Result<(), Error>>>(
         &self,
         next: impl FnMut() -> Option<F>,
@@ -82,12 +82,12 @@ impl<S: BlockSource> Store<S> {
         each(self.0.limits.requests, next).await
     }
 
-    /// Looks at a block of the transaction that is being committed.
+    /// Calls `look` with a block of the transaction that is being committed.
     pub(crate) fn with_frozen<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         self.0.sets.borrow().frozen.get(&block).map(|own| look(&own.bytes))
     }
 
-    /// Ends the running transaction: its blocks, counts filled in, become the frozen ones. Gives their numbers.
+    /// Closes the running transaction: its blocks, with counts filled in, are frozen. Returns their numbers.
     pub(crate) fn freeze_transaction(&self) -> Vec<u32> {
         let geometry = &self.0.geometry;
         let mut groups = self.0.groups.borrow_mut();
@@ -104,7 +104,7 @@ impl<S: BlockSource> Store<S> {
             let superblock = self.0.superblock.borrow();
             let start = if geometry.first_data_block == 0 { superblock::OFFSET as usize } else { 0 };
             let bytes = own.bytes.get_mut(start..).unwrap_or(&mut []);
-            // A change that came to nothing is no reason to write.
+            // A change without effect needs no write.
             if only_superblock && !differs(&superblock, bytes) {
                 if let Some(unused) = sets.running.remove(&geometry.first_data_block) {
                     sets.keep(unused);
@@ -117,7 +117,7 @@ impl<S: BlockSource> Store<S> {
         let transactions = &self.0.transactions;
         transactions.running.set(transactions.running.get() + 1);
         let blocks = sets.running.keys().copied().collect();
-        // Nothing is frozen here but after a failure, and then what is newer counts.
+        // Frozen blocks remain only after a failure, and then the newer ones count.
         let mut running = core::mem::take(&mut sets.running);
         sets.frozen.append(&mut running);
         blocks
@@ -137,14 +137,14 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Puts committed blocks in their places.
+    /// Writes committed blocks in place.
     pub(crate) async fn write_home(&self, blocks: Vec<u32>) -> Result<(), Error> {
         self.write_frozen(&blocks).await?;
         self.settle_frozen(&blocks);
         Ok(())
     }
 
-    /// Writes blocks of the frozen set, which are in order, to their places.
+    /// Writes frozen blocks, given in ascending order, in place.
     async fn write_frozen(&self, blocks: &[u32]) -> Result<(), Error> {
         let most = self.0.geometry.line_blocks;
         let mut rest = blocks;
@@ -172,7 +172,7 @@ impl<S: BlockSource> Store<S> {
         self.write_metadata(first, row.len(), fill).await
     }
 
-    /// Writes a row of blocks of metadata, at most a line's, which the closure fills in.
+    /// Writes contiguous metadata blocks, at most a line's, filled in by the closure.
     pub(crate) async fn write_metadata(
         &self,
         first: u32,
@@ -189,7 +189,7 @@ impl<S: BlockSource> Store<S> {
         result.map_err(failed)
     }
 
-    /// A buffer, also where memory is short: one is kept for this, and who finds none waits for it.
+    /// Takes a buffer even when memory is short: one is reserved for commits, and callers wait for it.
     async fn take_buffer_for_commit(&self) -> Result<S::Buffer, DiskError> {
         loop {
             match self.take_buffer() {
@@ -205,7 +205,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Takes blocks out of the frozen set that are in their places.
+    /// Removes blocks that are in place from the frozen set.
     fn settle_frozen(&self, blocks: &[u32]) {
         let geometry = &self.0.geometry;
         let mut sets = self.0.sets.borrow_mut();
@@ -216,7 +216,7 @@ impl<S: BlockSource> Store<S> {
             if !sets.running.contains_key(&block)
                 && let Some(line) = lines.line_mut(index)
             {
-                // What the disk is reading of it at this moment may be what was there before.
+                // A read in progress may return its previous content.
                 line.spoiled |= bits(bit, 1);
                 let range = bit * geometry.block_bytes..(bit + 1) * geometry.block_bytes;
                 // Unless it belongs to a file again.
@@ -231,7 +231,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Changes the superblock on the disk at once, while no change is under way.
+    /// Changes the superblock on the disk at once, while no change is active.
     pub(crate) async fn write_superblock(&self, with: impl FnOnce(&mut Superblock)) -> Result<(), Error> {
         let block = self.0.geometry.first_data_block;
         let mut bytes = self.read_block(block, <[u8]>::to_vec).await?;
@@ -247,7 +247,7 @@ impl<S: BlockSource> Store<S> {
 }
 
 impl<S: BlockSource> Shared<S> {
-    /// Keeps a buffer for commits when memory is short.
+    /// Reserves a buffer for commits when memory is short.
     pub(super) fn keep_for_commit(&self, buffer: S::Buffer) {
         self.has_kept.set(true);
         self.kept.borrow_mut().push(buffer);
@@ -255,14 +255,14 @@ impl<S: BlockSource> Shared<S> {
     }
 }
 
-/// Whether the superblock says anything else than these bytes, counts and times aside.
+/// Returns whether the superblock differs from these bytes, apart from counts and times.
 fn differs(superblock: &Superblock, bytes: &[u8]) -> bool {
     let mut changed = bytes.to_vec();
     store_superblock(superblock, None, read_u32(bytes, superblock::field::WRITE_TIME), &mut changed);
     changed != bytes
 }
 
-/// Writes what can change of a superblock into its bytes.
+/// Stores the mutable fields of a superblock into its bytes.
 fn store_superblock(superblock: &Superblock, counts: Option<(u32, u32)>, now_s: u32, bytes: &mut [u8]) {
     use superblock::field::*;
     if bytes.len() < superblock::BYTES {
@@ -276,7 +276,7 @@ fn store_superblock(superblock: &Superblock, counts: Option<(u32, u32)>, now_s: 
     let state = read_u16(bytes, STATE) & !superblock::STATE_CLEAN;
     write_u16(bytes, STATE, if superblock.clean { state | superblock::STATE_CLEAN } else { state });
     if read_u32(bytes, REVISION) == 0 && superblock.revision == 1 {
-        // What stands in these places means nothing before.
+        // These bytes are undefined in revision 0.
         bytes[FIRST_INODE..UUID].fill(0);
         bytes[JOURNAL_UUID..HASH_SEED].fill(0);
     }

@@ -1,4 +1,4 @@
-//! File data: read and written through the lines.
+//! File data: read and written through the cache lines.
 
 use super::Store;
 use super::lines::{Mask, bits};
@@ -10,16 +10,16 @@ use crate::source::BlockSource;
 /// Failed line writes after which waiting writers get the error.
 const MAX_FAILURES: usize = 8;
 
-/// What came of an attempt that does not wait.
+/// Result of an attempt that does not wait.
 enum Attempt {
     Done,
-    /// The disk has the line.
+    /// The line is lent to the disk.
     Busy,
-    /// The line has to be read first.
+    /// The line must be read first.
     Missing,
 }
 
-/// A part of a line: which line, its first byte there, its first block there, and the blocks it touches.
+/// A part of a line: the line, its first byte and block there, and the blocks it touches.
 struct Piece {
     index: u64,
     start: usize,
@@ -27,7 +27,7 @@ struct Piece {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Reads bytes of blocks that lie one after the other, from a byte of the first on.
+    /// Reads bytes of contiguous blocks, from byte `within` of the first on.
     pub(crate) async fn read_data(&self, first: u32, within: usize, target: &mut [u8]) -> Result<(), Error> {
         let offset = self.checked_offset(first, within, target.len())?;
         let mut done = 0;
@@ -35,22 +35,22 @@ impl<S: BlockSource> Store<S> {
             let (piece, bytes) = self.piece(offset + done as u64, target.len() - done);
             match self.copy_out(&piece, &mut target[done..done + bytes]) {
                 Attempt::Done => done += bytes,
-                // Several lines at once.
+                // Several lines concurrently.
                 _ => return self.read_missing(offset + done as u64, &mut target[done..]).await,
             }
         }
         Ok(())
     }
 
-    /// Reads bytes as [`Store::read_data`] does, if all of them are in one line; false where they are not, and then the
-    /// target may be anything.
+    /// Reads bytes as [`Store::read_data`] does, if all of them are in one cached line; otherwise returns false, and
+    /// the content of the target is unspecified.
     pub(crate) fn read_cached(&self, first: u32, within: usize, target: &mut [u8]) -> bool {
         let Ok(offset) = self.checked_offset(first, within, target.len()) else { return false };
         let (piece, bytes) = self.piece(offset, target.len());
         bytes == target.len() && matches!(self.copy_out(&piece, target), Attempt::Done)
     }
 
-    /// Reads the rest of a request with several lines on their way at once.
+    /// Reads the rest of a request, several lines concurrently.
     async fn read_missing(&self, mut offset: u64, target: &mut [u8]) -> Result<(), Error> {
         let mut rest = target;
         let next = || {
@@ -67,7 +67,7 @@ impl<S: BlockSource> Store<S> {
             match self.copy_out(&piece, target) {
                 Attempt::Done => return Ok(()),
                 Attempt::Busy => self.wait_for(piece.index).await,
-                // What was loaded is looked at before anything else can happen to it.
+                // No await separates loading from copying out.
                 Attempt::Missing => self.load(piece.index, piece.mask).await?,
             }
         }
@@ -94,7 +94,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Copies a piece of which blocks are in the write set, if the others are in the line.
+    /// Copies a piece with blocks in the write set, if the others are in the line.
     fn copy_out_of_sets(&self, line: Option<(&[u8], Mask)>, piece: &Piece, target: &mut [u8]) -> Attempt {
         let geometry = &self.0.geometry;
         let sets = self.0.sets.borrow();
@@ -121,7 +121,7 @@ impl<S: BlockSource> Store<S> {
         Attempt::Done
     }
 
-    /// Loads blocks in the background that will be wanted soon.
+    /// Loads blocks in the background.
     pub(crate) fn read_ahead(&self, first: u32, blocks: u32) {
         let geometry = &self.0.geometry;
         let most = (self.0.limits.read_ahead_bytes / geometry.block_bytes) as u32;
@@ -132,7 +132,7 @@ impl<S: BlockSource> Store<S> {
         {
             let lines = self.0.lines.borrow();
             let mut ahead = self.0.ahead.borrow_mut();
-            // What is read ahead must not drive out what was read ahead before it is used.
+            // Read-ahead must not evict earlier read-ahead before it is used.
             let room = (geometry.lines / 2).saturating_sub(ahead.len());
             let wanted = geometry.line_of(first).0..=geometry.line_of(first + blocks - 1).0;
             let missing = wanted.filter(|&index| lines.find(index).is_none());
@@ -154,15 +154,15 @@ impl<S: BlockSource> Store<S> {
             let next = self.0.ahead.borrow_mut().pop_front();
             let Some(index) = next else { break };
             if self.0.lines.borrow().find(index).is_none() {
-                // Who really wants it meets the failure again.
+                // A real read of it meets the failure again.
                 self.load(index, Mask::MAX).await.unwrap_or(());
             }
         }
         self.0.readers_ahead.set(self.0.readers_ahead.get() - 1);
     }
 
-    /// Writes bytes into blocks that lie one after the other, from a byte of the first on. The rest of `fresh` blocks
-    /// becomes zeros; without that it stays.
+    /// Writes bytes into contiguous blocks, from byte `within` of the first on. The rest of `fresh` blocks is zeroed;
+    /// that of others is kept.
     pub(crate) async fn write_data(&self, first: u32, within: usize, bytes: &[u8], fresh: bool) -> Result<(), Error> {
         let offset = self.checked_offset(first, within, bytes.len())?;
         self.check_writable()?;
@@ -218,7 +218,7 @@ impl<S: BlockSource> Store<S> {
         let (block_bytes, valid) = (geometry.block_bytes, line.valid);
         let is_busy = line.is_busy;
         let Some(buffer) = &mut line.buffer else { return Ok(Attempt::Busy) };
-        // Only the first and the last block may be written in part.
+        // Only the first and the last block may be written partially.
         let last = (piece.start + bytes.len() - 1) / block_bytes;
         let head = (!piece.start.is_multiple_of(block_bytes)).then_some(piece.start / block_bytes);
         let tail = (!(piece.start + bytes.len()).is_multiple_of(block_bytes)).then_some(last);
@@ -236,7 +236,7 @@ impl<S: BlockSource> Store<S> {
         Ok(Attempt::Done)
     }
 
-    /// Lines that may be dirty before who writes has to wait.
+    /// Maximum dirty lines before writers have to wait.
     fn max_unwritten(&self) -> usize {
         self.0.geometry.lines * 3 / 4
     }
@@ -254,7 +254,7 @@ impl<S: BlockSource> Store<S> {
                 lines.oldest_dirty()
             };
             match oldest {
-                // What cannot be written keeps its place in the cache; another line may do.
+                // A line that cannot be written stays in the cache; another one may do.
                 Some(index) => match self.write_line(index).await {
                     Err(error) if failures >= MAX_FAILURES => return Err(error),
                     result => failures += usize::from(result.is_err()),
@@ -264,7 +264,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Starts tasks that write what has been dirty longest, if much is dirty.
+    /// Starts tasks that write the lines that have been dirty longest, if many are dirty.
     fn write_in_background(&self) {
         let many = self.0.geometry.lines / 4;
         while self.0.lines.borrow().unwritten > many
@@ -277,7 +277,7 @@ impl<S: BlockSource> Store<S> {
                 while store.0.lines.borrow().unwritten > many {
                     let oldest = store.0.lines.borrow().oldest_dirty();
                     let Some(index) = oldest else { break };
-                    // A failure is noted for the next commit, which tries again.
+                    // A failure is recorded for the next commit, which retries.
                     if store.write_line(index).await.is_err() {
                         break;
                     }
@@ -290,7 +290,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Where on the disk a byte of a row of blocks is. The row must lie in the volume.
+    /// Returns the disk offset of a byte in an extent, which must lie in the volume.
     fn checked_offset(&self, first: u32, within: usize, bytes: usize) -> Result<u64, Error> {
         let geometry = &self.0.geometry;
         let offset = geometry.offset(first) + within as u64;
@@ -301,7 +301,7 @@ impl<S: BlockSource> Store<S> {
         Ok(offset)
     }
 
-    /// The part of a request that its first line has.
+    /// Returns the part of a request in its first line.
     fn piece(&self, offset: u64, bytes: usize) -> (Piece, usize) {
         let geometry = &self.0.geometry;
         let line_bytes = geometry.line_bytes as u64;

@@ -7,41 +7,41 @@ use crate::format::error::{Problem, Structure};
 use crate::format::group;
 use crate::format::superblock::Superblock;
 
-/// Lines are held at least, however small the limit is.
+/// Minimum number of lines, whatever the limit.
 const MIN_LINES: usize = 8;
 
-/// Numbers of a volume that never change while it is mounted.
+/// Parameters of a volume that are constant while it is mounted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub(crate) block_bytes: usize,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub(crate) blocks: u32,
     /// The block that holds the superblock.
     pub(crate) first_data_block: u32,
     /// Blocks of each group but the last.
     pub(crate) blocks_per_group: u32,
-    /// Groups.
+    /// Number of groups.
     pub(crate) groups: u32,
-    /// Inodes.
+    /// Number of inodes.
     pub(crate) inodes: u32,
     /// Inodes of each group.
     pub(crate) inodes_per_group: u32,
-    /// Bytes from an inode to the next.
+    /// Size of an inode in bytes.
     pub(crate) inode_bytes: u32,
-    /// Blocks of each group's inodes.
+    /// Blocks of each group's inode table.
     pub(crate) inode_table_blocks: u32,
     /// Blocks of the table of descriptors.
     pub(crate) descriptor_blocks: u32,
-    /// The first inode that is not reserved.
+    /// First non-reserved inode.
     pub(crate) first_inode: u32,
     /// Largest file size in bytes that indirect blocks can map.
     pub(crate) max_file_bytes: u64,
-    /// Bytes of a line.
+    /// Line size in bytes.
     pub(crate) line_bytes: usize,
-    /// Blocks of a line.
+    /// Blocks per line.
     pub(crate) line_blocks: usize,
-    /// Lines that are held.
+    /// Capacity of the cache in lines.
     pub(crate) lines: usize,
 }
 
@@ -93,26 +93,26 @@ impl Geometry {
         (self.block_bytes / 4) as u32
     }
 
-    /// The line that a block is in, and its place there.
+    /// Returns the line of a block, and the block's index there.
     pub(crate) fn line_of(&self, block: u32) -> (u64, usize) {
         let blocks = self.line_blocks as u32;
         (u64::from(block / blocks), (block % blocks) as usize)
     }
 
-    /// The first block of a line, and how many it has: the volume's last line may have fewer.
+    /// Returns the first block of a line, and the number of blocks: the volume's last line may be shorter.
     pub(crate) fn line_range(&self, index: u64) -> (u32, usize) {
         let first = index * self.line_blocks as u64;
         let count = u64::from(self.blocks).saturating_sub(first).min(self.line_blocks as u64);
-        // Lines that are asked for lie in the volume.
+        // Requested lines lie in the volume.
         (first as u32, count as usize)
     }
 
-    /// Where a block is on the disk, in bytes.
+    /// Returns the disk offset of a block in bytes.
     pub(crate) fn offset(&self, block: u32) -> u64 {
         u64::from(block) * self.block_bytes as u64
     }
 
-    /// Whether these blocks are in the volume, behind the superblock.
+    /// Returns whether these blocks lie in the volume, after the superblock.
     pub(crate) fn contains(&self, first: u32, count: u32) -> bool {
         let end = u64::from(first) + u64::from(count);
         first > self.first_data_block && end <= u64::from(self.blocks)
@@ -123,17 +123,17 @@ impl Geometry {
         (block - self.first_data_block.min(block)) / self.blocks_per_group
     }
 
-    /// The first block of a group.
+    /// Returns the first block of a group.
     pub(crate) fn group_first(&self, group: u32) -> u32 {
         self.first_data_block + group * self.blocks_per_group
     }
 
-    /// Blocks of a group.
+    /// Returns the number of blocks of a group.
     pub(crate) fn group_blocks(&self, group: u32) -> u32 {
         (self.blocks - self.group_first(group)).min(self.blocks_per_group)
     }
 
-    /// The group of an inode, whose number is not 0.
+    /// Returns the group of an inode, whose number is not 0.
     pub(crate) fn group_of_inode(&self, number: u32) -> u32 {
         number.saturating_sub(1) / self.inodes_per_group
     }
@@ -148,7 +148,7 @@ impl Geometry {
         self.inodes.saturating_sub(group * self.inodes_per_group).min(self.inodes_per_group)
     }
 
-    /// The block that holds a group's descriptor, and the byte at which it begins there.
+    /// Returns the block of a group's descriptor, and the offset there.
     pub(crate) fn descriptor_place(&self, group: u32) -> (u32, usize) {
         let per_block = (self.block_bytes / group::BYTES) as u32;
         (self.first_data_block + 1 + group / per_block, (group % per_block) as usize * group::BYTES)

@@ -1,10 +1,9 @@
-//! The lines of the data cache: aligned pieces of the disk in buffers of the disk's side, with bits
-//! for each block of a line.
+//! Lines of the data cache: aligned pieces of the disk in buffers of the disk's side, with bits for each block of a
+//! line.
 //!
-//! This is bookkeeping alone; what moves bytes to and from the disk is in [`transfer`](super::transfer).
-//! A line is in one of three places: among the clean ones, in the order of their use, from which the
-//! oldest is given up; among the dirty ones, in the order in which they became so; or nowhere, while
-//! the disk reads or writes it.
+//! This is bookkeeping alone; [`transfer`](super::transfer) does the disk I/O. A line is in one of three states: clean,
+//! in an LRU list from whose end lines are evicted; dirty, in a list ordered by the time of becoming dirty; or in
+//! neither list, while the disk reads or writes it.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -14,25 +13,25 @@ use task_sync::Notify;
 
 use crate::cache::CacheCounts;
 
-/// Blocks of a line at most: the bits of a [`Mask`].
+/// Maximum blocks of a line: the bits of a [`Mask`].
 pub(super) const MAX_BLOCKS: usize = 64;
 /// A bit for each block of a line.
 pub(super) type Mask = u64;
 /// No line.
 const NONE: u32 = u32::MAX;
 
-/// The bits of `count` blocks from `first` on.
+/// Returns the mask of `count` blocks from `first` on.
 pub(super) fn bits(first: usize, count: usize) -> Mask {
     if count >= MAX_BLOCKS { Mask::MAX << first } else { ((1 << count) - 1) << first }
 }
 
-/// The first row of bits that are set, as its first and its count.
+/// Returns the first run of set bits, as its start and length.
 pub(super) fn first_run(mask: Mask) -> Option<(usize, usize)> {
     let first = mask.trailing_zeros() as usize;
     (mask != 0).then(|| (first, (mask >> first).trailing_ones() as usize))
 }
 
-/// Where a line is.
+/// State of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Clean,
@@ -42,15 +41,15 @@ enum Place {
 
 /// An aligned piece of the disk.
 pub(super) struct Line<B> {
-    /// Which piece.
+    /// Index of the piece.
     pub(super) index: u64,
-    /// Its bytes; none while the disk has them.
+    /// Its bytes; `None` while lent to the disk.
     pub(super) buffer: Option<B>,
-    /// Blocks whose bytes are those of the volume.
+    /// Blocks that are up to date.
     pub(super) valid: Mask,
-    /// Valid blocks that the disk does not have yet.
+    /// Valid blocks that are not on the disk yet.
     pub(super) dirty: Mask,
-    /// Blocks of which what the disk is reading or writing must be forgotten.
+    /// Blocks being read or written whose result must be discarded.
     pub(super) spoiled: Mask,
     /// Whether the disk is reading or writing it.
     pub(super) is_busy: bool,
@@ -58,11 +57,11 @@ pub(super) struct Line<B> {
     newer: u32,
     older: u32,
     chain: u32,
-    /// Notified when the disk is done with it; there while a task waits.
+    /// Notified at the end of the disk I/O; present while a task waits.
     idle: Option<Rc<Notify>>,
 }
 
-/// The ends of a list through the lines.
+/// Ends of a linked list of lines.
 #[derive(Clone, Copy)]
 struct List {
     newest: u32,
@@ -76,14 +75,14 @@ const EMPTY: List = List { newest: NONE, oldest: NONE, count: 0 };
 pub(super) struct Lines<B> {
     lines: Vec<Option<Line<B>>>,
     free: Vec<u32>,
-    /// First lines of the chains; a power of two of them.
+    /// Heads of the hash chains; their number is a power of two.
     buckets: Vec<u32>,
     clean: List,
     dirty: List,
     count: usize,
-    /// Lines that the disk is writing, or that are in the dirty list.
+    /// Lines being written, or in the dirty list.
     pub(super) unwritten: usize,
-    /// Lines that may be held.
+    /// Maximum lines.
     pub(super) capacity: usize,
     pub(super) hits: u64,
     pub(super) misses: u64,
@@ -107,11 +106,11 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
     }
 
     fn bucket(&self, index: u64) -> usize {
-        // Multiplied so that rows and steps of pieces spread over the buckets.
+        // Multiplicative hash that spreads sequences and strides over the buckets.
         (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.buckets.len() - 1)
     }
 
-    /// The slot of a piece, if it is there.
+    /// Returns the slot of a piece, if it is cached.
     pub(super) fn find(&self, index: u64) -> Option<u32> {
         let mut slot = self.buckets[self.bucket(index)];
         while let Some(line) = self.lines.get(slot as usize).and_then(Option::as_ref) {
@@ -131,19 +130,19 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.lines.get_mut(slot as usize).and_then(Option::as_mut)
     }
 
-    /// The line of a piece.
+    /// Returns the line of a piece.
     pub(super) fn line_mut(&mut self, index: u64) -> Option<&mut Line<B>> {
         self.find(index).and_then(|slot| self.get_mut(slot))
     }
 
-    /// Notes that a line is of use.
+    /// Marks a line as recently used.
     pub(super) fn touch(&mut self, slot: u32) {
         if self.clean.newest != slot && self.get(slot).is_some_and(|line| line.place == Place::Clean) {
             self.move_to(slot, Place::Clean);
         }
     }
 
-    /// Puts a piece in that is not there: nowhere, and nothing of it valid.
+    /// Inserts an absent piece, in no list and with no valid blocks.
     pub(super) fn insert(&mut self, index: u64, buffer: Option<B>) -> u32 {
         let bucket = self.bucket(index);
         let line = Line {
@@ -174,7 +173,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         slot
     }
 
-    /// Takes a line out, with its buffer.
+    /// Removes a line, with its buffer.
     pub(super) fn remove(&mut self, slot: u32) -> Option<B> {
         self.move_to(slot, Place::Nowhere);
         let line = self.lines.get_mut(slot as usize)?.take()?;
@@ -197,7 +196,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         line.buffer
     }
 
-    /// Gives up the clean line that was used longest ago, for its buffer.
+    /// Evicts the least recently used clean line, for its buffer.
     pub(super) fn evict(&mut self) -> Option<B> {
         let slot = self.clean.oldest;
         self.get(slot)?;
@@ -208,7 +207,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.count >= self.capacity
     }
 
-    /// Puts a line that the disk does not have where it belongs.
+    /// Moves an idle line to the list of its state.
     pub(super) fn settle(&mut self, slot: u32) {
         let Some(line) = self.get(slot) else { return };
         let place = match line {
@@ -221,7 +220,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// Lends a line to the disk; `writes` is whether it is written.
+    /// Starts the disk I/O of a line; `writes` is whether it is written.
     pub(super) fn begin_flight(&mut self, slot: u32, writes: bool) {
         self.move_to(slot, Place::Nowhere);
         self.unwritten += usize::from(writes);
@@ -231,7 +230,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// The disk is done with a line; who waits for it goes on.
+    /// Ends the disk I/O of a line, and wakes its waiters.
     pub(super) fn end_flight(&mut self, slot: u32, wrote: bool) {
         self.unwritten -= usize::from(wrote);
         let Some(line) = self.get_mut(slot) else { return };
@@ -241,13 +240,13 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         notify(idle);
     }
 
-    /// Returns what is notified when the disk is done with the line, or `None` if it is.
+    /// Returns the notification for the end of the line's disk I/O, or `None` if there is none.
     pub(super) fn until_idle(&mut self, slot: u32) -> Option<Rc<Notify>> {
         let line = self.get_mut(slot).filter(|line| line.is_busy)?;
         Some(Rc::clone(line.idle.get_or_insert_default()))
     }
 
-    /// Forgets blocks of a line: what they held is of no use to anybody.
+    /// Invalidates blocks of a line whose content is no longer needed.
     pub(super) fn forget(&mut self, index: u64, mask: Mask) {
         let Some(slot) = self.find(index) else { return };
         let Some(line) = self.get_mut(slot) else { return };
@@ -257,12 +256,12 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.settle(slot);
     }
 
-    /// The line that has been dirty longest.
+    /// Returns the line that has been dirty longest.
     pub(super) fn oldest_dirty(&self) -> Option<u64> {
         self.get(self.dirty.oldest).map(|line| line.index)
     }
 
-    /// The pieces that the disk does not have yet, or is getting, in the order of the disk.
+    /// Returns the pieces that are dirty or being written, in disk order.
     pub(super) fn unwritten_indices(&self) -> Vec<u64> {
         let lines = self.lines.iter().flatten();
         let mut indices: Vec<u64> =
@@ -271,7 +270,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         indices
     }
 
-    /// Blocks that the disk does not have yet.
+    /// Returns the number of dirty blocks.
     pub(super) fn dirty_blocks(&self) -> u64 {
         let mut slot = self.dirty.oldest;
         let mut blocks = 0;
@@ -286,7 +285,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         CacheCounts { hits: self.hits, misses: self.misses, bytes: self.count * line_bytes, entries: self.count }
     }
 
-    /// Takes out every line.
+    /// Removes every line.
     pub(super) fn clear(&mut self) {
         for slot in 0..self.lines.len() as u32 {
             self.remove(slot);
@@ -301,7 +300,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// Takes a line out of the list it is in and puts it at the new end of another.
+    /// Moves a line from its list to the newest end of another.
     fn move_to(&mut self, slot: u32, place: Place) {
         let Some(line) = self.get_mut(slot) else { return };
         let (former, newer, older) = (line.place, line.newer, line.older);

@@ -13,32 +13,32 @@ use crate::source::BlockSource;
 /// A block in a write set.
 pub(crate) struct Block {
     pub(crate) bytes: Vec<u8>,
-    /// Whether nothing refers to it before this transaction.
+    /// Whether it was unused before this transaction.
     pub(crate) is_new: bool,
 }
 
-/// The blocks that were changed and are not yet in their places.
+/// Blocks that were changed and are not yet in place.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// Of the transaction that goes on.
+    /// Blocks of the running transaction.
     pub(super) running: BTreeMap<u32, Block>,
-    /// Of the transaction that is being committed, or has been and is not yet in place.
+    /// Blocks of the transaction that is being committed, or is committed but not yet in place.
     pub(super) frozen: BTreeMap<u32, Block>,
-    /// Memory of blocks that are not in use.
+    /// Unused block buffers.
     spare: Vec<Vec<u8>>,
 }
 
-/// Blocks of memory that are kept for the next transaction.
+/// Maximum block buffers kept for the next transaction.
 const MAX_SPARE: usize = 256;
 
 impl Sets {
-    /// The bytes of a block, if they are in a set.
+    /// Returns the bytes of a block, if it is in a set.
     pub(super) fn get(&self, block: u32) -> Option<&[u8]> {
         let found = self.running.get(&block).or_else(|| self.frozen.get(&block));
         found.map(|block| block.bytes.as_slice())
     }
 
-    /// Which of a row of blocks are in a set.
+    /// Returns the blocks of an extent that are in a set.
     pub(super) fn mask(&self, first: u32, count: usize) -> Mask {
         let mut mask = 0;
         if count > 0 && !(self.running.is_empty() && self.frozen.is_empty()) {
@@ -50,7 +50,7 @@ impl Sets {
         mask
     }
 
-    /// Memory of a block, with any content.
+    /// Returns a block buffer with unspecified content.
     fn memory(&mut self, bytes: usize) -> Option<Vec<u8>> {
         if let Some(memory) = self.spare.pop() {
             return Some(memory);
@@ -68,7 +68,7 @@ impl Sets {
     }
 }
 
-/// A feature that a volume gets when it is first needed.
+/// A feature that a volume gets on first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     /// Files may be larger than 2 GiB.
@@ -78,7 +78,7 @@ pub(crate) enum Feature {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Looks at a block of metadata as it is at this moment. The closure must not use the store.
+    /// Calls `look` with the current content of a metadata block. The closure must not use the store.
     pub(crate) async fn read_block<R>(&self, block: u32, look: impl FnOnce(&[u8]) -> R) -> Result<R, Error> {
         let mut look = Some(look);
         loop {
@@ -119,7 +119,7 @@ impl<S: BlockSource> Store<S> {
         self.load(index, bits(bit, 1)).await
     }
 
-    /// Changes a block of metadata. The closure must not use the store.
+    /// Modifies a metadata block. The closure must not use the store.
     pub(crate) async fn edit<R>(
         &self,
         change: &Change<S>,
@@ -135,7 +135,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Changes a block of metadata if it is in memory, as every block is that this change has edited before.
+    /// Modifies a metadata block if it is in memory, as every block already edited by this change is.
     pub(crate) fn try_edit<R>(&self, change: &Change<S>, block: u32, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
         self.edit_in_memory(change, block, &mut Some(with)).ok().flatten()
     }
@@ -152,7 +152,7 @@ impl<S: BlockSource> Store<S> {
         block: u32,
         with: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R, Error> {
-        // It stays in the write set as long as the change lives.
+        // It stays in the write set for the life of the change.
         self.try_edit(change, block, with).ok_or(Error::NotFound)
     }
 
@@ -178,7 +178,7 @@ impl<S: BlockSource> Store<S> {
         Ok(result)
     }
 
-    /// Makes a block metadata that was just allocated: zeros, before the closure changes them.
+    /// Turns a newly allocated block into metadata: zeroed before the closure modifies it.
     pub(crate) fn create(&self, _change: &Change<S>, block: u32, with: impl FnOnce(&mut [u8])) -> Result<(), Error> {
         let mut memory = self.block_memory()?;
         memory.fill(0);
@@ -196,7 +196,7 @@ impl<S: BlockSource> Store<S> {
         sets.memory(self.0.geometry.block_bytes).ok_or(Error::Write(0, DiskError::NoMemory))
     }
 
-    /// Puts a block into the write set; from then on its line does not have it.
+    /// Puts a block into the write set, and invalidates it in its line.
     fn put(&self, block: u32, content: Block) {
         let (index, bit) = self.0.geometry.line_of(block);
         self.0.lines.borrow_mut().forget(index, bits(bit, 1));
@@ -206,7 +206,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Forgets all that memory holds of a row of blocks that nobody refers to any more.
+    /// Drops all cached content of an extent that is no longer referenced.
     pub(crate) fn forget_blocks(&self, first: u32, count: u32) {
         let geometry = &self.0.geometry;
         let end = first + count;
@@ -232,7 +232,7 @@ impl<S: BlockSource> Store<S> {
         self.0.superblock.borrow_mut().last_orphan = number;
     }
 
-    /// Notes in the superblock that the volume uses a feature.
+    /// Sets a feature in the superblock.
     pub(crate) fn add_feature(&self, _change: &Change<S>, feature: Feature) {
         let mut superblock = self.0.superblock.borrow_mut();
         superblock.revision = 1;

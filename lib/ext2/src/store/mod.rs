@@ -77,7 +77,7 @@ impl Default for CacheLimits {
 pub enum Access {
     /// Never write to the disk, not even to replay the journal.
     ReadOnly,
-    /// Read and write, or read-only if that is impossible; the volume's [`ReadOnlyReason`] then says why.
+    /// Read and write, or read-only if that is impossible, for which the volume has a [`ReadOnlyReason`].
     #[default]
     WriteIfPossible,
 }
@@ -160,7 +160,7 @@ impl<S: BlockSource> Store<S> {
         &self.0.source
     }
 
-    /// The limits it was mounted with.
+    /// Limits given at mount.
     pub(crate) fn limits(&self) -> CacheLimits {
         self.0.limits
     }

@@ -1,4 +1,4 @@
-//! Mounting, getting ready to write, unmounting.
+//! Mounting, preparing to write, unmounting.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -19,12 +19,12 @@ use crate::format::superblock::{self, Superblock};
 use crate::journal::Journal;
 use crate::source::BlockSource;
 
-/// Blocks that a write set may have, however small the limits are.
+/// Minimum capacity of a write set in blocks, whatever the limits.
 const MIN_SET: usize = 512;
 
 impl<S: BlockSource> Store<S> {
-    /// Reads and checks the superblock, refuses what cannot be read rightly, and puts in their places the changes that
-    /// a journal holds; where the disk is not to be written, in memory.
+    /// Reads and checks the superblock, refuses unsupported volumes, and replays the journal; if the disk must not be
+    /// written, in memory.
     pub(crate) async fn open(source: S, options: &MountOptions) -> Result<Store<S>, Error> {
         let superblock = read_superblock(&source).await?;
         let disk_bytes = source.size_bytes();
@@ -58,7 +58,7 @@ impl<S: BlockSource> Store<S> {
         Ok(store)
     }
 
-    /// What forbids writing, the journal aside.
+    /// Returns the reason that forbids writing, apart from the journal.
     fn forbidding(&self, access: Access) -> Option<ReadOnlyReason> {
         let superblock = self.0.superblock.borrow();
         let unknown = superblock.read_only_compatible & !WRITABLE_READ_ONLY_COMPATIBLE;
@@ -76,7 +76,7 @@ impl<S: BlockSource> Store<S> {
         .next()
     }
 
-    /// Gets ready for the first change: a journal, or at least a mark that the volume is in use.
+    /// Prepares for the first change: a journal, or at least a mark that the volume is in use.
     pub(super) async fn start_writing(&self) -> Result<(), Error> {
         if self.0.groups.borrow().free_counts().is_none() {
             let groups = self.allocator().read_groups().await?;
@@ -96,8 +96,8 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Writes all that is left, takes the journal away and marks the volume as clean. After it everything fails with
-    /// [`Error::ShutDown`]; so it does if this fails.
+    /// Writes all changes, removes the journal and marks the volume as clean. Afterwards, also on failure, everything
+    /// fails with [`Error::ShutDown`].
     pub(crate) async fn unmount(&self) -> Result<(), Error> {
         let result = match self.0.read_only.get() {
             Some(ReadOnlyReason::WriteFailed(..) | ReadOnlyReason::FlushFailed(_) | ReadOnlyReason::TooLarge) => {
@@ -116,7 +116,7 @@ impl<S: BlockSource> Store<S> {
     async fn finish(&self) -> Result<(), Error> {
         let turn = loop {
             self.commit().await?;
-            // The last commit's blocks are in their places when its turn ends.
+            // The last commit has written its blocks in place when it releases its lock.
             let turn = self.0.transactions.commit.acquire(Mode::Exclusive).await;
             self.0.transactions.freeze().await;
             if !self.has_changes() {
@@ -149,7 +149,7 @@ impl<S: BlockSource> Store<S> {
         &self.0.journal
     }
 
-    /// Uses this journal for what is committed from now on.
+    /// Uses this journal for further commits.
     pub(crate) fn set_journal(&self, journal: Option<Journal>) {
         // The rest of a write set's memory is for the transaction that is being committed meanwhile.
         let most = (self.0.limits.data_bytes / self.0.geometry.block_bytes).max(MIN_SET);
@@ -158,19 +158,19 @@ impl<S: BlockSource> Store<S> {
         *self.0.journal.borrow_mut() = journal;
     }
 
-    /// Changes what is known of the superblock.
+    /// Changes the superblock in memory.
     pub(crate) fn with_superblock<R>(&self, with: impl FnOnce(&mut Superblock) -> R) -> R {
         with(&mut self.0.superblock.borrow_mut())
     }
 
-    /// Takes note that nothing is to be written, if nothing else forbids it.
+    /// Makes the volume read-only, unless it already is.
     pub(crate) fn forbid(&self, reason: ReadOnlyReason) {
         if self.0.read_only.get().is_none() {
             self.0.read_only.set(Some(reason));
         }
     }
 
-    /// Puts blocks into memory in front of what the disk has, for good.
+    /// Overlays blocks of the disk in memory, permanently.
     pub(crate) fn overlay(&self, block: u32, bytes: &[u8]) -> Result<(), Error> {
         let mut own = Vec::new();
         own.try_reserve_exact(bytes.len()).map_err(|_| Error::Read(0, DiskError::NoMemory))?;
@@ -204,7 +204,7 @@ async fn read_superblock<S: BlockSource>(source: &S) -> Result<Superblock, Error
     }
 }
 
-/// Looks for a copy of the superblock where group 1 begins on volumes with the usual group size.
+/// Searches for a backup superblock at the start of group 1, for the default group sizes.
 async fn find_backup<S: BlockSource>(source: &S) -> Option<(u64, u32)> {
     for (log_block_size, block) in [(0, 8193), (1, 16384), (2, 32768)] {
         let block_bytes = 1024u32 << log_block_size;

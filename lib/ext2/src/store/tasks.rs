@@ -1,4 +1,4 @@
-//! Several transfers at once.
+//! Concurrent transfers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -6,9 +6,9 @@ use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-/// Drives futures that `next` gives, at most `limit` at once, until it gives none and all have ended. All are seen to
-/// their end, even if one fails, because a disk may not have its transfers abandoned; after a failure no more are
-/// begun. Gives the first error.
+/// Drives futures returned by `next`, at most `limit` at once, until it returns none and all have completed. All are
+/// driven to completion, even if one fails, because disk transfers may not be abandoned; after a failure no more are
+/// started. Returns the first error.
 pub(super) async fn each<F, E>(limit: usize, mut next: impl FnMut() -> Option<F>) -> Result<(), E>
 where
     F: Future<Output = Result<(), E>>,
@@ -33,7 +33,7 @@ where
     first_error.map_or(Ok(()), Err)
 }
 
-/// Polls all, and forgets those that have ended. Whether any has.
+/// Polls all, and removes the completed ones. Returns whether there were any.
 fn poll_all<F, E>(running: &mut Vec<Pin<Box<F>>>, context: &mut Context<'_>, first_error: &mut Option<E>) -> bool
 where
     F: Future<Output = Result<(), E>>,

@@ -1,4 +1,4 @@
-//! What moves bytes between lines and the disk.
+//! Transfers between lines and the disk.
 
 use super::lines::{Mask, bits, first_run};
 use super::tasks::each;
@@ -6,7 +6,7 @@ use super::{Shared, Store};
 use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::source::BlockSource;
 
-/// A line at the disk. Ends the flight also where the operation is dropped.
+/// Disk I/O of a line. Ends also if the operation is dropped.
 struct Flight<'a, S: BlockSource> {
     shared: &'a Shared<S>,
     slot: u32,
@@ -34,24 +34,24 @@ impl<S: BlockSource> Drop for Flight<'_, S> {
     }
 }
 
-/// What is to be done to write a line.
+/// Ways to write a line.
 enum Writing<B> {
     Nothing,
     Busy,
-    /// The buffer itself goes to the disk, its first so many blocks.
+    /// The buffer itself goes to the disk, with its first so many blocks.
     Lend(u32, B, usize),
-    /// These blocks are copied.
+    /// A copy of these blocks goes to the disk.
     Copy(u32, Mask),
 }
 
 impl<S: BlockSource> Store<S> {
-    /// A buffer of a line's size, with any content.
+    /// Returns a buffer of a line's size, with unspecified content.
     pub(super) fn take_buffer(&self) -> Result<S::Buffer, DiskError> {
         if let Some(buffer) = self.0.spare.borrow_mut().pop() {
             return Ok(buffer);
         }
         let mut lines = self.0.lines.borrow_mut();
-        // More than one where there were too many because none could be given up.
+        // More than one, if there were too many because none could be evicted.
         let mut evicted = None;
         while lines.is_full() {
             match lines.evict() {
@@ -81,7 +81,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Waits until the disk is done with a line.
+    /// Waits for the end of a line's disk I/O.
     pub(super) async fn wait_for(&self, index: u64) {
         loop {
             let idle = {
@@ -95,7 +95,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Reads the invalid blocks of a line, or waits for the task that does. Afterwards the caller looks again: if
+    /// Reads the invalid blocks of a line, or waits for the task that does. The caller must check again afterwards: if
     /// the disk fails at other blocks of the line, only the `needed` ones are read.
     pub(super) async fn load(&self, index: u64, needed: Mask) -> Result<(), Error> {
         if self.0.is_shut.get() {
@@ -113,7 +113,7 @@ impl<S: BlockSource> Store<S> {
         }
         let failed = |error| Error::Read(offset, error);
         let (flight, buffer) = match found {
-            // Out of the list first: taking a buffer must not take this line's.
+            // Removed from its list first, so that its own buffer is not evicted.
             Some((slot, _)) => (Flight::begin(&self.0, slot, false), self.take_buffer().map_err(failed)?),
             None => {
                 let buffer = self.take_buffer().map_err(failed)?;
@@ -137,7 +137,7 @@ impl<S: BlockSource> Store<S> {
         Ok(())
     }
 
-    /// Reads a row of blocks alone.
+    /// Reads an extent alone.
     async fn load_needed(
         &self,
         flight: &Flight<'_, S>,
@@ -162,7 +162,7 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Takes what was read into the line: of these blocks those that are still what the disk has.
+    /// Moves read blocks into the line, except those that became stale.
     fn loaded(&self, flight: &Flight<'_, S>, buffer: S::Buffer, read: Mask) {
         let mut lines = self.0.lines.borrow_mut();
         let Some(line) = lines.get_mut(flight.slot) else { return };
@@ -187,7 +187,7 @@ impl<S: BlockSource> Store<S> {
         self.give_back(unused);
     }
 
-    /// Writes what is dirty of a line. A failure is noted for the next commit, and the blocks stay dirty.
+    /// Writes the dirty blocks of a line. A failure is recorded for the next commit, and the blocks stay dirty.
     pub(super) async fn write_line(&self, index: u64) -> Result<(), Error> {
         loop {
             match self.begin_writing(index) {
@@ -274,10 +274,10 @@ impl<S: BlockSource> Store<S> {
         result
     }
 
-    /// Writes everything that is dirty at this moment, and waits for what is being written. Failures are noted.
+    /// Writes all lines that are dirty now, and waits for writes in progress. Failures are recorded.
     pub(super) async fn write_all_data(&self) {
         let mut indices = self.0.lines.borrow().unwritten_indices().into_iter();
-        // One failure does not keep the others from being written, and is noted.
+        // A failure is recorded, and does not prevent the other writes.
         let next = || {
             let index = indices.next()?;
             Some(async move {
@@ -288,7 +288,7 @@ impl<S: BlockSource> Store<S> {
         each(self.0.limits.requests, next).await.unwrap_or(());
     }
 
-    /// Makes what was written survive a loss of power.
+    /// Makes completed writes durable.
     pub(crate) async fn flush(&self) -> Result<(), Error> {
         self.0.source.flush().await.map_err(|error| self.fail(ReadOnlyReason::FlushFailed(error)))
     }

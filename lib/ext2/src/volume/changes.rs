@@ -8,14 +8,14 @@ use crate::namespace::{NewNode, RemovalKind};
 use crate::open_file::OpenFile;
 use crate::source::BlockSource;
 
-/// Attributes to change; `None` leaves one as it is.
+/// Attributes to change; `None` keeps one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttributeChanges {
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: Option<u16>,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: Option<u32>,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: Option<u32>,
     /// Seconds since 1970 of the last change of the content.
     pub modified: Option<u32>,
@@ -40,8 +40,8 @@ impl<S: BlockSource> Volume<S> {
         self.0.namespace.link(folder, name, target).await
     }
 
-    /// Renames. An existing target is replaced: a directory has to be empty, and is replaced only by a directory. Two
-    /// links of the same inode stay as they are.
+    /// Renames an entry. An existing target is replaced: a directory must be empty, and is replaced only by a
+    /// directory. Two links of the same inode are left unchanged.
     pub async fn rename(
         &self,
         from_folder: u32,

@@ -10,8 +10,8 @@ use crate::format::attributes::{ExtendedAttribute, LONGEST_NAME};
 use crate::source::BlockSource;
 
 impl<S: BlockSource> Volume<S> {
-    /// Whether a node that was looked at since the mount had extended attributes. While this is false, nothing has
-    /// any that a path has led to, or through.
+    /// Returns whether any node read since the mount had extended attributes. While this is false, no node that a path
+    /// led to or through has any.
     pub fn has_seen_extended_attributes(&self) -> bool {
         self.0.inodes.has_seen_attributes()
     }
@@ -28,15 +28,15 @@ impl<S: BlockSource> Volume<S> {
         Ok(all)
     }
 
-    /// What a node's extended attribute says, if it has one of this name in this
-    /// [namespace](crate::format::attributes::namespace).
+    /// Returns the value of a node's extended attribute with this name in this
+    /// [namespace](crate::format::attributes::namespace), if it has one.
     pub async fn extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let all = self.extended_attributes(number).await?;
         Ok(all.into_iter().find(|one| one.namespace == namespace && one.name == name).map(|one| one.value))
     }
 
-    /// Sets an extended attribute of a file or folder, whether it had one of this name or not. Its name has 1 to 255
-    /// bytes, none of them zero. All those of a node fit into one block, or else it is [`Error::NoSpace`].
+    /// Sets or replaces an extended attribute of a file or folder. Its name has 1 to 255 bytes, none of them zero. All
+    /// those of a node must fit into one block, else the error is [`Error::NoSpace`].
     pub async fn set_extended_attribute(&self, number: u32, new: ExtendedAttribute) -> Result<(), Error> {
         if new.namespace == 0 || new.name.is_empty() || new.name.contains(&0) {
             return Err(Error::BadName);
@@ -48,7 +48,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.attributes.change_attributes(number, namespace, &name, Some(new)).await
     }
 
-    /// Takes an extended attribute away; [`Error::NotFound`] if there is none of this name.
+    /// Removes an extended attribute; [`Error::NotFound`] if there is none of this name.
     pub async fn remove_extended_attribute(&self, number: u32, namespace: u8, name: &[u8]) -> Result<(), Error> {
         self.0.attributes.change_attributes(number, namespace, name, None).await
     }

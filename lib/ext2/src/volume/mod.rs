@@ -1,4 +1,4 @@
-//! The handle of a mounted volume, and its requests that only read.
+//! The handle of a mounted volume, and its read-only requests.
 
 mod changes;
 mod extended_attributes;
@@ -33,25 +33,25 @@ pub struct CacheStatistics {
 /// Statistics of a mounted volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeStatistics {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// Blocks of the volume.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Blocks that are free.
+    /// Number of free blocks.
     pub free_blocks: u32,
-    /// Those of the free ones that are held in reserve for repairs.
+    /// Free blocks that are reserved.
     pub reserved_blocks: u32,
-    /// Inodes of the volume.
+    /// Number of inodes.
     pub inodes: u32,
-    /// Inodes that are free.
+    /// Number of free inodes.
     pub free_inodes: u32,
-    /// Bytes of files and metadata that are not yet where they belong on the disk.
+    /// Bytes of files and metadata that are not yet in place on the disk.
     pub dirty_bytes: u64,
-    /// Inodes that are open, each counted as often as it is.
+    /// Number of opens of all inodes.
     pub open: u32,
     /// Cache counters.
     pub caches: CacheStatistics,
-    /// How much each cache may hold.
+    /// Limits of the caches.
     pub limits: CacheLimits,
 }
 
@@ -65,36 +65,36 @@ impl<S: BlockSource> Clone for Volume<S> {
 }
 
 impl<S: BlockSource> Volume<S> {
-    /// Mounts the volume of a disk, and refuses what cannot be read rightly. What a crash left in the journal is
-    /// put in its place, and deletions that it interrupted are ended.
+    /// Mounts the volume of a disk, and refuses unsupported volumes. Replays the journal left by a crash, and completes
+    /// the deletions that it interrupted.
     pub async fn mount(source: S, options: MountOptions) -> Result<Volume<S>, Error> {
         Ok(Volume(Rc::new(FileSystem::mount(source, options).await?)))
     }
 
-    /// Why the volume is not written, if it is not.
+    /// Returns the reason why the volume is read-only, if it is.
     pub fn read_only_reason(&self) -> Option<ReadOnlyReason> {
         self.0.store.read_only_reason()
     }
 
-    /// The superblock as it is.
+    /// Returns a copy of the current superblock.
     pub fn superblock(&self) -> Superblock {
         self.0.store.superblock()
     }
 
-    /// Whether there is something for [`Volume::sync`] to do.
+    /// Returns whether there is anything to [`sync`](Volume::sync).
     pub fn has_changes(&self) -> bool {
         self.0.store.has_changes()
     }
 
-    /// The disk.
+    /// Returns the disk.
     pub fn source(&self) -> &S {
         self.0.store.source()
     }
 
-    /// The volume in numbers.
+    /// Returns the volume's statistics.
     pub fn statistics(&self) -> VolumeStatistics {
         let store = self.0.store.statistics();
-        // No volume has more blocks than a number of 32 bits counts.
+        // Block counts of a volume fit 32 bits.
         let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         VolumeStatistics {
             block_bytes: self.0.store.block_bytes() as u32,
@@ -114,7 +114,7 @@ impl<S: BlockSource> Volume<S> {
         }
     }
 
-    /// The inode with this number; [`Error::NotFound`] if it is not in use.
+    /// Returns the inode with this number; [`Error::NotFound`] if it is not in use.
     pub async fn inode(&self, number: u32) -> Result<Inode, Error> {
         self.0.admission.check_mounted()?;
         self.0.inodes.get(number).await
@@ -127,8 +127,8 @@ impl<S: BlockSource> Volume<S> {
         Ok(OpenFile::new(self.0.clone(), self.0.inodes.node(number)))
     }
 
-    /// Lists a folder from `position` on (0, or a `next` from before): at most `limit` entries. A position inside an
-    /// entry goes on with the entry after it. A folder that was removed has nothing.
+    /// Lists a folder from `position` on (0, or an earlier `next`): at most `limit` entries. A position inside an entry
+    /// continues with the entry after it. A removed folder is empty.
     pub async fn list(&self, folder: u32, position: u64, limit: usize) -> Result<Listing, Error> {
         self.0.admission.check_mounted()?;
         let node = self.0.inodes.node(folder);
@@ -140,7 +140,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.directories.list(&inode, position, limit).await
     }
 
-    /// The inode number that a name in a folder stands for.
+    /// Returns the inode number of a name in a folder.
     pub async fn find(&self, folder: u32, name: &[u8]) -> Result<u32, Error> {
         self.0.admission.check_mounted()?;
         let node = self.0.inodes.node(folder);
@@ -148,7 +148,7 @@ impl<S: BlockSource> Volume<S> {
         Ok(self.0.directories.lookup(folder, name).await?.inode)
     }
 
-    /// The inode that a name in a folder stands for. As `find` and `inode`, but nobody can come in between.
+    /// Returns the inode of a name in a folder. As `find` and `inode`, but atomic.
     pub(crate) async fn look_up(&self, folder: u32, name: &[u8]) -> Result<Inode, Error> {
         let node = self.0.inodes.node(folder);
         let _content = node.content.acquire(Mode::Shared).await;
@@ -156,7 +156,7 @@ impl<S: BlockSource> Volume<S> {
         self.0.inodes.get_linked(found.inode).await
     }
 
-    /// Where a symbolic link leads: a path, from the folder that the link is in.
+    /// Returns the target of a symbolic link: a path, relative to the folder of the link.
     pub async fn link_target(&self, link: u32) -> Result<Vec<u8>, Error> {
         self.0.admission.check_mounted()?;
         let node = self.0.inodes.node(link);
@@ -174,8 +174,8 @@ impl<S: BlockSource> Volume<S> {
         self.0.store.commit().await
     }
 
-    /// Writes everything and marks the volume as cleanly unmounted. Unlinked files that are open are freed. If it
-    /// fails, the volume stays mounted; otherwise every later request fails with [`Error::ShutDown`].
+    /// Writes everything and marks the volume as cleanly unmounted. Open unlinked files are freed. If it fails, the
+    /// volume stays mounted; otherwise every later request fails with [`Error::ShutDown`].
     pub async fn unmount(&self) -> Result<(), Error> {
         self.0.unmount().await
     }

@@ -1,4 +1,4 @@
-//! The caches keep within their limits and save reads; reads that wait go on side by side.
+//! The caches respect their limits and save reads; pending reads are concurrent.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,13 +24,13 @@ fn image() -> Vec<u8> {
     image
 }
 
-/// A disk that answers a few polls late, or breaks.
+/// A disk that completes requests after a few polls, or fails.
 struct SlowDisk {
     disk: MemoryDisk,
     reads: Cell<u32>,
     under_way: Cell<u32>,
     max_under_way: Cell<u32>,
-    /// Reads that somebody waits for.
+    /// Reads with a waiting caller.
     waited_for: Cell<u32>,
     is_beside: Cell<bool>,
     broken_from: Cell<u64>,
@@ -107,7 +107,7 @@ impl BlockSource for SlowDisk {
 
 #[test]
 fn what_was_read_is_not_read_again() {
-    // What is read ahead is beside the request, which here has to keep the disk at work alone.
+    // Read-ahead would run beside the request, which alone has to saturate the disk here.
     let limits = CacheLimits { read_ahead_bytes: 0, ..CacheLimits::default() };
     let options = MountOptions { limits, ..MountOptions::default() };
     let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();
@@ -122,7 +122,7 @@ fn what_was_read_is_not_read_again() {
     assert!(volume.source().max_under_way.get() >= 8);
 }
 
-/// With blocks of 1 KiB a table leads to 256 KiB, so this file has eleven of them behind the first.
+/// With blocks of 1 KiB a table covers 256 KiB, so this file has eleven of them after the first.
 #[test]
 fn who_reads_in_order_waits_for_no_table() {
     let volume = complete(Volume::mount(SlowDisk::new(), MountOptions::default())).unwrap();

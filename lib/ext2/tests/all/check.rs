@@ -1,4 +1,4 @@
-//! Volumes with one fault each: every fault is found, named, mended, and then gone for Linux's check too.
+//! Volumes with one fault each: every fault is found, named and repaired, also according to Linux's check.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn sound_volumes_are_clean_and_not_written() {
     }
 }
 
-/// Damages a volume, looks, mends, repairs, and looks again; what went wrong, if something did.
+/// Damages a volume, checks, preens, repairs, and checks again. Returns an error on any deviation.
 fn try_damage(sample: &Sample, damage: &Damage, place: &Path) -> Result<bool, String> {
     let mut image = Image::new(sample.image.clone());
     let groups = image.u32(SUPER + 4).div_ceil(image.u32(SUPER + 32));
@@ -39,7 +39,7 @@ fn try_damage(sample: &Sample, damage: &Damage, place: &Path) -> Result<bool, St
         return Ok(false);
     }
     if damage.words == DESTROYED && groups == 1 {
-        // There is but one group, and so no backup.
+        // There is only one group, and so no backup.
         return Ok(false);
     }
     let path = place.join("damaged");
@@ -131,7 +131,7 @@ fn damaged_journals_are_mended() {
     try_all(JOURNAL_DAMAGES);
 }
 
-/// A journal that Linux's debugger filled is replayed; who only looks sees the volume as if it were.
+/// A journal filled by Linux's debugger is replayed; a read-only check sees the volume as if it were.
 #[test]
 fn what_a_journal_holds_is_put_in_its_place() {
     if !has_tools() {
@@ -143,7 +143,7 @@ fn what_a_journal_holds_is_put_in_its_place() {
     let block = image.block_of(image.find("other"), 4);
     let (path, content) = (place.path().join("image"), place.path().join("block"));
     fs::write(&path, &sample.image).unwrap();
-    // Begins as the journal's own blocks do, so that it is escaped.
+    // Begins with the journal's magic number, so that it is escaped.
     let mut bytes = vec![0x77; 1024];
     bytes[..4].copy_from_slice(&[0xc0, 0x3b, 0x39, 0x98]);
     fs::write(&content, &bytes).unwrap();
@@ -202,7 +202,7 @@ fn what_cannot_be_checked_is_refused_by_name() {
     assert!(matches!(result, Err(CheckError::MemoryLimit { allowed: 1_048_576, .. })), "{result:?}");
 }
 
-/// A repair that is cut off at any write can be done again, and nothing more is lost by it.
+/// A repair interrupted at any write can be repeated without further loss.
 #[test]
 fn a_repair_can_be_cut_off_anywhere() {
     if !has_tools() {

@@ -1,4 +1,4 @@
-//! Disks that hold something else than the ext2 volume whose traces are on them: a repair leaves them alone.
+//! Disks with other content than the ext2 volume whose remains are on them: a repair does not write to them.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use ext2::check::{CheckError, Mode};
 const SUPERBLOCK: usize = 1024;
 const MAGIC: usize = SUPERBLOCK + 56;
 
-/// Formats with Linux's tool over what is in the file already.
+/// Formats an existing file with Linux's tool.
 fn format(path: &Path, arguments: &[&str]) {
     let mut all = vec!["-q", "-F", "-E", "nodiscard"];
     all.extend_from_slice(arguments);
@@ -35,7 +35,7 @@ fn ext4_over_ext2(place: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Checks with every mode that nothing is written; gives why.
+/// Checks that no mode writes anything; returns the error.
 fn refused(bytes: &[u8], what: &str) -> CheckError {
     let mut last = None;
     for mode in [Mode::Report, Mode::Preen, Mode::Repair] {
@@ -64,7 +64,7 @@ fn an_intact_ext4_volume_over_an_older_ext2_volume_is_not_repaired() {
     let error = refused(&destroyed, "no superblock");
     assert!(matches!(error, CheckError::Unproven { .. }), "{error}");
     let mut contradicts_itself = bytes;
-    // Blocks of 256 MiB; and without the features, the volume would be one of ours.
+    // Blocks of 256 MiB; without the features, the volume would be supported.
     contradicts_itself[SUPERBLOCK + 24] = 18;
     contradicts_itself[SUPERBLOCK + 92..SUPERBLOCK + 104].fill(0);
     let error = refused(&contradicts_itself, "an impossible block size");
@@ -158,7 +158,7 @@ fn a_volume_without_its_magic_number_is_not_restored_under_what_replaced_it() {
         let error = refused(&disk, kind);
         assert!(matches!(error, CheckError::Foreign { .. }) && error.to_string().contains(kind), "{kind}: {error}");
     }
-    // Without any of them the volume comes back.
+    // Without any of them the volume is recovered.
     let disk = Disk::new(wiped);
     assert!(checked(&disk, Mode::Repair).0.unwrap().left == 0);
 }

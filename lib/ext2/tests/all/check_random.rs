@@ -1,4 +1,4 @@
-//! Volumes with any bytes on them: the check ends, nothing panics, and what is repaired is sound for Linux too.
+//! Volumes with random bytes: the check terminates without a panic, and repaired volumes are clean for Linux too.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::volumes::{Disk, e2fsck, has_tools};
 use ext2::check::{Mode, Outcome};
 use proptest::prelude::*;
 
-/// Damages a volume by chance and repairs it. Whether it could be repaired; or what went wrong.
+/// Damages a volume at random and repairs it. Returns whether it could be repaired, or the deviation.
 fn try_seed(sample: &Sample, seed: u64, path: &Path) -> Result<bool, String> {
     let mut chance = Chance(seed);
     let mut image = Image::new(sample.image.clone());
@@ -24,7 +24,7 @@ fn try_seed(sample: &Sample, seed: u64, path: &Path) -> Result<bool, String> {
     let told = lines(&findings);
     match result.map(|summary| summary.outcome) {
         Ok(Outcome::Clean | Outcome::Repaired) => {}
-        // It is said that it cannot be repaired.
+        // Reported as not repairable.
         Ok(Outcome::Faulty) | Err(_) => return Ok(false),
     }
     disk.save(path);
@@ -43,7 +43,7 @@ fn damage_by_chance_is_repaired() {
     }
     let directory = tempfile::tempdir().unwrap();
     let (path, samples) = (directory.path().join("image"), small_samples(directory.path()));
-    // More of them: `EXT2_CHECK_SEEDS=first..end`.
+    // More seeds: `EXT2_CHECK_SEEDS=first..end`.
     let seeds = std::env::var("EXT2_CHECK_SEEDS").ok();
     let seeds = seeds.as_deref().and_then(|text| text.split_once("..")).unwrap_or(("0", "40"));
     let (mut repaired, mut tried, mut failures) = (0, 0, String::new());
@@ -63,7 +63,7 @@ fn damage_by_chance_is_repaired() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Noise with a superblock before it is no volume, or an odd one; the check of it ends.
+    /// Random bytes after a superblock are not a volume, or an unusual one; the check terminates.
     #[test]
     fn any_bytes_are_checked(
         bytes in proptest::collection::vec(any::<u8>(), 1..4000),

@@ -1,4 +1,4 @@
-//! Checks of volumes of 8 MiB to 4 GiB, within what `ext2-tool` is granted.
+//! Checks of volumes of 8 MiB to 4 GiB, within the limits of `ext2-tool`.
 
 #[path = "../../../../services/ext2-tool/src/limits.rs"]
 mod limits;
@@ -16,12 +16,12 @@ use ext2::{BlockSource, DiskError, complete};
 
 const MANIFEST: &str = include_str!("../../../../services/ext2-tool/manifest.toml");
 
-/// Handles, bytes of blocks and of memory for all but the check itself: the namespace, the disk's channels, the report.
+/// Handles, block bytes and memory for everything but the check itself: the namespace, the disk's channels, the report.
 const OTHER_HANDLES: u64 = 32;
 const OTHER_BLOCK_BYTES: u64 = 1 << 20;
 const OTHER_MEMORY_BYTES: u64 = 4 << 20;
 
-/// A number of the tool's quota.
+/// Returns a number from the tool's quota.
 fn quota(name: &str) -> u64 {
     let (_, quota) = MANIFEST.split_once("[quota]").unwrap();
     let number = quota.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_prefix('='));
@@ -35,7 +35,7 @@ fn the_quota_of_the_tool_covers_what_a_check_takes() {
     assert!(quota("memory_kib") << 10 >= limits::MEMORY_BYTES + OTHER_MEMORY_BYTES);
 }
 
-/// A file of the host whose buffers are counted, each as a handle.
+/// A host file whose buffers are counted, each as a handle.
 struct CountedDisk {
     file: File,
     count: Rc<Cell<usize>>,
@@ -148,6 +148,6 @@ fn volumes_of_all_sizes_are_repaired_within_the_quota_of_the_tool() {
         assert!(disk.most.get() <= BUFFERS, "{mib} MiB: {} buffers", disk.most.get());
         most = most.max(disk.most.get());
     }
-    // What is granted is what is needed.
+    // The limit is fully used.
     assert_eq!(most, BUFFERS);
 }

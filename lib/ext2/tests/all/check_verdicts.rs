@@ -1,5 +1,5 @@
-//! Our verdict beside that of `e2fsck -fn`, on volumes that are odd but not damaged, and on what both leave after a
-//! repair.
+//! Compares our verdict with that of `e2fsck -fn`, on volumes that are unusual but not damaged, and after repairs by
+//! either.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn changed(image: &Image, place: &Path, commands: &str) -> Image {
     Image::new(fs::read(&path).unwrap())
 }
 
-/// Compares verdicts, and those after a repair by us and by e2fsck.
+/// Compares the verdicts, also after repairs by us and by e2fsck.
 fn compare(name: &str, image: &Image, is_clean: bool, place: &Path) {
     let path = place.join("compared");
     fs::write(&path, &image.bytes).unwrap();
@@ -105,7 +105,7 @@ fn what_is_odd_but_sound_is_clean_for_both() {
     }
 }
 
-/// A sample whose folder of contents does not exist yet.
+/// A sample whose content directory does not exist yet.
 fn sample_of(place: &Path, name: &str) -> Image {
     let own = place.join(name);
     fs::create_dir(&own).unwrap();
@@ -123,7 +123,7 @@ fn special_files_with_attributes_are_sound() {
     compare("special files", &changed(&usual, place.path(), commands), true, place.path());
 }
 
-/// Blocks of the inode table that the disk cannot keep: the inodes in them are no inodes.
+/// Bad blocks in the inode table: the inodes in them are unusable.
 #[test]
 fn bad_blocks_in_an_inode_table_are_no_fault() {
     if !has_tools() {
@@ -131,7 +131,7 @@ fn bad_blocks_in_an_inode_table_are_no_fault() {
     }
     let place = tempfile::tempdir().unwrap();
     let mut image = sample(place.path(), "usual");
-    // The last block of the second group's table, which holds no inode in use; and a free block.
+    // The last block of the second group's table, without used inodes; and a free block.
     let per_group = image.u32(SUPER + 40);
     let table = image.u32(image.descriptor(1) + 8);
     let last = table + per_group * u32::from(image.u16(SUPER + 88)) / 1024 - 1;
@@ -143,7 +143,7 @@ fn bad_blocks_in_an_inode_table_are_no_fault() {
     image.put32(inode + 40, last);
     let place = place.path();
     fs::write(place.join("bad"), &image.bytes).unwrap();
-    // Marks the inodes in it, which nobody can use any more.
+    // Marks its inodes, which are then unusable.
     run("e2fsck", &["-fy", place.join("bad").to_str().unwrap()]);
     run("e2fsck", &["-fy", place.join("bad").to_str().unwrap()]);
     let image = Image::new(fs::read(place.join("bad")).unwrap());
@@ -170,7 +170,7 @@ fn an_inode_size_of_zero_comes_from_the_backup() {
         checked(&disk, Mode::Repair).0.unwrap();
         disk.save(&place.join("repaired"));
         assert_eq!(Image::new(fs::read(place.join("repaired")).unwrap()).u16(SUPER + 88), inode_bytes);
-        // Another fault beside it: the first superblock is not to be trusted.
+        // With a second fault, the primary superblock is not trusted.
         image.put32(SUPER + 32, 4096);
         let disk = Disk::new(image.bytes);
         assert_eq!(checked(&disk, Mode::Report).0.unwrap().outcome, Outcome::Faulty);
@@ -184,7 +184,7 @@ fn an_inode_size_of_zero_comes_from_the_backup() {
     e2fsck(&place.path().join("alone")).unwrap_err();
 }
 
-/// A volume that Linux's tools make with these words, after `resize2fs` where a size is given.
+/// A volume created by Linux's tools with these arguments, followed by `resize2fs` if a size is given.
 fn made(place: &Path, words: &[&str], size: &str, resized: Option<&str>) -> Image {
     let path = place.join("made");
     let path = path.to_str().unwrap();
@@ -204,19 +204,19 @@ fn volumes_of_other_systems_and_with_small_tables_are_sound() {
     }
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    // Four bytes of an inode of the Hurd mean something else: its translator's block.
+    // Four bytes of an inode have another meaning on the Hurd: its translator's block.
     let mut hurd = made(place, &["-t", "ext2", "-o", "hurd", "-b", "1024"], "8M", None);
     let root = hurd.inode(2);
     hurd.bytes[root + 116..root + 128].fill(0);
     compare("of the Hurd", &hurd, true, place);
-    // As few inodes as a group can have.
+    // The minimum of inodes of a group.
     let words = ["-t", "ext2", "-b", "1024", "-N", "16", "-I", "128"];
     compare("small tables", &made(place, &words, "12M", None), true, place);
     compare("small tables, grown", &made(place, &words, "12M", Some("40M")), true, place);
     compare("small tables, shrunk", &made(place, &words, "40M", Some("12M")), true, place);
 }
 
-/// A count of links goes to 65,000; more subfolders are counted as 1, with the feature `dir_nlink`.
+/// The maximum link count is 65,000; more subfolders are counted as 1, with the feature `dir_nlink`.
 #[test]
 #[ignore = "takes minutes"]
 fn a_folder_with_more_subfolders_than_a_count_can_tell_is_counted_as_e2fsck_does() {

@@ -1,5 +1,4 @@
-//! A repair happens whole or not at all: what it leaves when the machine dies, when the disk fails, and when there is
-//! not memory for all of it.
+//! A repair is atomic: state after a crash, a disk failure, and an allocation failure.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,10 +15,10 @@ use crate::volumes::{Disk, Event, e2fsck, has_tools};
 use ext2::check::{CheckError, Mode, Outcome};
 use ext2::{Kind, MemoryDisk, MountOptions, ROOT_INODE, Volume, complete};
 
-/// About how often a repair is cut off.
+/// Approximate maximum of interruptions of a repair.
 const MAX_CUTS: usize = 10;
 
-/// The content of each file that a name leads to, by its inode.
+/// Returns the content of each linked file, by inode.
 fn files(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
     let options = MountOptions { access: ext2::Access::ReadOnly, ..MountOptions::default() };
     let volume = complete(Volume::mount(MemoryDisk::new(bytes.to_vec()), options)).unwrap();
@@ -50,8 +49,8 @@ fn files(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
     files
 }
 
-/// Puts a part of what was done to a disk into effect: all up to the last flush before `end`, and of what came after
-/// it some sectors by chance, as a disk that has lost its power does.
+/// Applies a part of a disk's operations: all up to the last flush before `end`, and random sectors of the later ones,
+/// as after a power loss.
 fn crashed(before: &[u8], events: &[Event], end: usize, chance: &mut Chance) -> Vec<u8> {
     let mut bytes = before.to_vec();
     let settled = events[..end].iter().rposition(|event| *event == Event::Flush).unwrap_or(0);
@@ -67,7 +66,7 @@ fn crashed(before: &[u8], events: &[Event], end: usize, chance: &mut Chance) -> 
     bytes
 }
 
-/// Repairs a volume; what was written, and the volume then. `None` if it cannot be repaired: it is unchanged.
+/// Repairs a volume; returns the writes, and the repaired volume. `None` if it cannot be repaired: it is unchanged.
 fn repaired(bytes: &[u8], name: &str) -> Option<(Vec<Event>, Vec<u8>)> {
     let disk = Disk::new(bytes.to_vec());
     *disk.record.borrow_mut() = Some(Vec::new());
@@ -81,7 +80,7 @@ fn repaired(bytes: &[u8], name: &str) -> Option<(Vec<Event>, Vec<u8>)> {
     }
 }
 
-/// Cuts a repair off at each of its steps (at some by chance if there are many), repairs what is left, and compares.
+/// Interrupts a repair at each of its steps (at random ones if there are many), repairs the result, and compares.
 fn cut_off_everywhere(bytes: &[u8], name: &str, path: &Path, chance: &mut Chance) -> usize {
     let Some((events, whole)) = repaired(bytes, name) else { return 0 };
     let wanted = files(&whole);
@@ -122,7 +121,7 @@ fn a_repair_that_the_machine_dies_in_can_be_done_again() {
     let (samples, path) = (samples(place.path()), place.path().join("image"));
     let mut chance = Chance(1);
     for (index, damage) in all_damages().enumerate() {
-        // Each damage on one volume or the other.
+        // Each damage on one of the two volumes.
         for turn in 0..samples.len() {
             let sample = &samples[(index + turn) % samples.len()];
             let mut image = Image::new(sample.image.clone());
@@ -143,7 +142,7 @@ fn a_repair_of_damage_by_chance_can_be_done_again() {
     }
     let place = tempfile::tempdir().unwrap();
     let (samples, path) = (small_samples(place.path()), place.path().join("image"));
-    // More of them: `EXT2_CHECK_SEEDS=first..end`.
+    // More seeds: `EXT2_CHECK_SEEDS=first..end`.
     let seeds = std::env::var("EXT2_CHECK_SEEDS").ok();
     let seeds = seeds.as_deref().and_then(|text| text.split_once("..")).unwrap_or(("0", "12"));
     let mut steps = 0;
@@ -158,7 +157,7 @@ fn a_repair_of_damage_by_chance_can_be_done_again() {
     assert!(steps > 100, "only {steps} steps");
 }
 
-/// A journal that Linux's debugger filled, so that a repair replays it before all else.
+/// A journal filled by Linux's debugger, so that a repair replays it first.
 fn with_changes_in_journal(place: &Path) -> Vec<u8> {
     let sample = samples(place).into_iter().find(|sample| sample.name == "journal").unwrap();
     let (path, content) = (place.join("journal"), place.join("block"));
@@ -189,7 +188,7 @@ fn a_repair_with_a_journal_to_replay_can_be_done_again() {
     assert!(steps > 10, "only {steps} steps");
 }
 
-/// A volume with several faults, the repair of which takes new blocks, too.
+/// A volume with several faults, whose repair also allocates blocks.
 fn damaged(place: &Path) -> Vec<u8> {
     let mut image = Image::new(small_samples(place).swap_remove(0).image);
     for name in ["two files with one table", "a folder without a name", "a hole at the beginning of a folder"] {
@@ -199,7 +198,7 @@ fn damaged(place: &Path) -> Vec<u8> {
     image.bytes
 }
 
-/// The first repair changes the superblock's times, the second nothing in it but the pointer to the log.
+/// The first repair changes the superblock's times, the second only the pointer to the log.
 #[test]
 fn a_repair_in_the_second_of_the_last_check_leaves_no_log_to_take_up() {
     if !has_tools() {
@@ -238,7 +237,7 @@ fn a_write_that_fails_leaves_the_volume_as_it_was() {
         let error = checked(&disk, Mode::Repair).0.unwrap_err();
         assert!(matches!(error, CheckError::Write(..)), "{failing}: {error}");
         assert!(*disk.bytes.borrow() == bytes, "{failing}: the volume was changed");
-        // And it can be repaired when the disk works again.
+        // It can be repaired when the disk works again.
         assert_eq!(checked(&disk, Mode::Repair).0.unwrap().outcome, Outcome::Repaired);
         assert!(disk.bytes == whole.bytes, "{failing}");
     }
@@ -295,7 +294,7 @@ fn a_repair_without_enough_buffers_leaves_the_volume_as_it_was() {
         let disk = Disk::new(bytes.clone());
         disk.buffers_left.set(Some(buffers));
         match checked(&disk, Mode::Repair).0 {
-            // One to read with, one to write with; with more it is faster.
+            // One buffer to read, one to write; more are faster.
             Ok(summary) => assert!(summary.outcome == Outcome::Repaired && buffers >= 2),
             Err(error) => {
                 assert!(buffers < 2, "{buffers}: {error}");
@@ -305,7 +304,7 @@ fn a_repair_without_enough_buffers_leaves_the_volume_as_it_was() {
     }
 }
 
-/// A volume all of whose blocks are in use.
+/// A volume with all blocks in use.
 fn full(place: &Path) -> Image {
     let (path, script, large) = (place.join("image"), place.join("script"), place.join("large"));
     fs::write(&path, small_samples(place).swap_remove(0).image).unwrap();
@@ -334,7 +333,7 @@ fn a_repair_for_which_there_is_no_room_writes_nothing() {
     assert_eq!(disk.writes.get(), 0);
 }
 
-/// There is no row of free blocks for a log.
+/// There is no run of free blocks for a log.
 #[test]
 fn a_full_volume_is_repaired_in_place() {
     if !has_tools() {

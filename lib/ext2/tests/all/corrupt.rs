@@ -1,5 +1,5 @@
-//! Damaged metadata is an error, whatever the damage: no panic, no endless loop, no allocation
-//! that the damage decides the size of.
+//! Damaged metadata is an error, whatever the damage: no panic, no endless loop, no allocation of a size controlled by
+//! the damage.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,10 +14,10 @@ use ext2::{
 use proptest::prelude::*;
 
 const BLOCK_BYTES: usize = 1024;
-/// Reads of the disk that a walk may take: many times what it takes on the sound image.
+/// Maximum disk reads of a walk: many times the number for the intact image.
 const MAX_READS: u32 = 200_000;
 
-/// A disk that panics when it is read without end.
+/// A disk that panics after too many reads.
 struct CountingDisk(MemoryDisk, Cell<u32>);
 
 impl BlockSource for CountingDisk {
@@ -58,8 +58,7 @@ impl BlockSource for CountingDisk {
     }
 }
 
-/// A small image with every structure in it: a folder of several blocks, all levels of indirect
-/// blocks, links.
+/// A small image with every structure: a folder of several blocks, all levels of indirect blocks, links.
 static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let attributes = Attributes::searchable(1);
     let file = |size: usize| Node::File(File::with_bytes(attributes, noise(7, size)));
@@ -82,7 +81,7 @@ static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     image
 });
 
-/// Blocks that hold metadata: all that are neither empty nor the noise of a file's content.
+/// Metadata blocks: all that are neither empty nor the noise of a file's content.
 static METADATA_BLOCKS: LazyLock<Vec<usize>> = LazyLock::new(|| {
     let is_noise = |block: &[u8]| block.iter().filter(|&&byte| byte == 0).count() < BLOCK_BYTES / 16;
     let is_empty = |block: &[u8]| block.iter().all(|&byte| byte == 0);
@@ -90,7 +89,7 @@ static METADATA_BLOCKS: LazyLock<Vec<usize>> = LazyLock::new(|| {
     blocks.filter(|(_, block)| !is_noise(block) && !is_empty(block)).map(|(index, _)| index).collect()
 });
 
-/// Does everything that can be done with a volume, to a bounded depth. Gives what went wrong first.
+/// Exercises all operations on a volume, to a bounded depth. Returns the first error.
 fn walk(image: Vec<u8>) -> Option<Error> {
     let disk = CountingDisk(MemoryDisk::new(image), Cell::new(0));
     let limits = CacheLimits {
@@ -147,7 +146,7 @@ fn walk(image: Vec<u8>) -> Option<Error> {
     first
 }
 
-/// The image with a number written over what stands at this byte.
+/// Returns the image with a number overwritten at this byte.
 fn damaged(offset: usize, bytes: &[u8]) -> Vec<u8> {
     let mut image = IMAGE.clone();
     image[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -194,13 +193,13 @@ fn every_byte_of_the_superblock_may_be_anything() {
     }
 }
 
-/// The byte where an inode begins: with 1 KiB blocks, descriptor 0 is in block 2.
+/// Offset of an inode: with 1 KiB blocks, descriptor 0 is in block 2.
 fn inode_offset(number: usize) -> usize {
     let table = u32::from_le_bytes(IMAGE[2048 + 8..2048 + 12].try_into().unwrap()) as usize;
     table * BLOCK_BYTES + (number - 1) * 256
 }
 
-/// The block that an inode's number at this position names.
+/// Block number at this position of an inode.
 fn block_number(inode: usize, position: usize) -> u32 {
     let offset = inode_offset(inode) + 40 + position * 4;
     u32::from_le_bytes(IMAGE[offset..offset + 4].try_into().unwrap())

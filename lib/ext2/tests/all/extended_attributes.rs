@@ -1,4 +1,4 @@
-//! Extended attributes beside Linux's tools: what these set is read and changed here, and the other way round.
+//! Extended attributes beside Linux's tools: each side reads and changes those set by the other.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -44,12 +44,12 @@ impl Disk {
         complete(volume).unwrap()
     }
 
-    /// Has Linux's tool change something, or tell something.
+    /// Runs a command of Linux's tool to change or show something.
     fn debugfs(&self, request: &str) -> String {
         run("debugfs", &["-w", "-R", request, self.image().to_str().unwrap()])
     }
 
-    /// Linux's tool and ours find nothing wrong.
+    /// Neither Linux's check nor ours finds a fault.
     #[track_caller]
     fn check(&self) {
         run("e2fsck", &["-fn", self.image().to_str().unwrap()]);
@@ -109,7 +109,7 @@ fn what_is_set_here_linux_reads() {
         }
         let volume = disk.mount();
         assert_eq!(get(&volume, "folder", "key").as_deref(), Some(&b"another value"[..]));
-        // With the last attribute goes the block.
+        // Removing the last attribute frees the block.
         let free = volume.statistics().free_blocks;
         remove(&volume, "a", "key").unwrap();
         remove(&volume, "a", "singularity.acl").unwrap();
@@ -141,7 +141,7 @@ fn what_linux_set_in_a_block_or_an_inode_is_read_and_changed() {
             assert!(short.contains(&expected), "{inode_bytes}: {short:?}");
         }
         assert_eq!(get(&volume, "folder", "short").as_deref(), Some(&b"2"[..]));
-        // What is in the inode goes into the block when it is set anew.
+        // An attribute in the inode moves to the block when it is replaced.
         set(&volume, "a", "short", b"longer").unwrap();
         set(&volume, "folder", "short", b"3").unwrap();
         remove(&volume, "a", "other").unwrap();
@@ -156,7 +156,7 @@ fn what_linux_set_in_a_block_or_an_inode_is_read_and_changed() {
     }
 }
 
-/// Puts the attributes of `a` also to `b`, as Linux does where two nodes have the same ones.
+/// Gives `b` the attributes of `a`, shared as in Linux.
 fn share(disk: &Disk) {
     let block = {
         let volume = disk.mount();
@@ -191,7 +191,7 @@ fn a_block_that_several_inodes_use_is_not_changed_for_one_of_them() {
         assert_eq!(get(&volume, "b", "key").as_deref(), Some(&b"value"[..]), "{act}");
         complete(volume.unmount()).unwrap();
         disk.check();
-        // Then `b` alone has it, and changes it in its place.
+        // Then `b` is its only user, and changes it in place.
         let volume = disk.mount();
         let expected = match act {
             "change" => free - 1,
@@ -217,7 +217,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     assert_eq!(set(&volume, "a", "", b"value"), Err(Error::BadName));
     assert_eq!(set(&volume, "a", "a\0b", b"value"), Err(Error::BadName));
     assert_eq!(set(&volume, "a", &"n".repeat(256), b"value"), Err(Error::NameTooLong));
-    // A block of 1,024 bytes, less 36 and, for each of these, 20.
+    // A block of 1,024 bytes, less 36 and 20 for each attribute.
     assert_eq!(set(&volume, "a", "key", &[7; 969]), Err(Error::NoSpace));
     set(&volume, "a", "key", &[7; 968]).unwrap();
     assert_eq!(set(&volume, "a", "more", b""), Err(Error::NoSpace));
@@ -244,7 +244,7 @@ fn damaged_attributes_are_told_of_and_kept_as_they_are() {
     };
     complete(volume.unmount()).unwrap();
     let image = fs::OpenOptions::new().write(true).open(disk.image()).unwrap();
-    // The value begins behind the end of the block.
+    // The value begins after the end of the block.
     image.write_all_at(&0xfff0u16.to_le_bytes(), u64::from(block) * 1024 + 34).unwrap();
     let volume = disk.mount();
     let damaged = |error: Error| {
@@ -256,7 +256,7 @@ fn damaged_attributes_are_told_of_and_kept_as_they_are() {
     damaged(set(&volume, "a", "key", b"new").unwrap_err());
     damaged(remove(&volume, "a", "key").unwrap_err());
     assert_eq!(complete(volume.inode(inode)).unwrap().attribute_block, block);
-    // A block that is none at all.
+    // An invalid block number.
     complete(volume.unmount()).unwrap();
     disk.debugfs("set_inode_field a file_acl 8000000");
     let volume = disk.mount();
@@ -280,10 +280,10 @@ fn a_full_volume_refuses_attributes_and_keeps_those_that_it_has() {
     assert_eq!(filled.error, Error::NoSpace);
     while complete(file.append(&[1; 1024])).is_ok() {}
     assert_eq!(set(&volume, "c", "key", b"value"), Err(Error::NoSpace));
-    // It would need a block of its own.
+    // It would need its own block.
     assert_eq!(set(&volume, "a", "key", b"new"), Err(Error::NoSpace));
     assert_eq!(get(&volume, "a", "key").as_deref(), Some(&b"value"[..]));
-    // Letting go of it needs none, and then the other can change it.
+    // Releasing it needs none, and then the other can change it.
     remove(&volume, "a", "key").unwrap();
     set(&volume, "b", "key", b"new").unwrap();
     drop(file);
@@ -302,7 +302,7 @@ mod through_a_mount_setfattr {
     }
 
     impl Mounted {
-        /// `None` where that is not possible.
+        /// `None` if that is not possible.
         fn new(image: &Path) -> Option<Mounted> {
             let mounted = Mounted { place: tempfile::tempdir().unwrap() };
             let mut command = Command::new("mount");

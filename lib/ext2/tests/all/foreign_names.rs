@@ -1,4 +1,4 @@
-//! Names of any bytes on a volume, asked for by their text, against a model that is a map from text to bytes.
+//! Names of arbitrary bytes on a volume, looked up by their text, against a map from text to bytes as a model.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ext2::{LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, Volume, complet
 use name_text::{ESCAPE_BYTES, from_text, to_text};
 use proptest::prelude::*;
 
-/// Names that Linux takes: up to 255 bytes, any but `/` and zero, many of them escapes or parts of escapes.
+/// Names accepted by Linux: up to 255 bytes, any but `/` and zero, many of them escapes or parts of escapes.
 fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let piece = prop_oneof![
         3 => any::<u8>().prop_filter("no separator", |byte| !matches!(byte, 0 | b'/')).prop_map(|byte| vec![byte]),
@@ -24,7 +24,7 @@ fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// All names of the root folder by their text.
+/// Returns all names of the root folder by their text.
 fn listed(volume: &Volume<FileDisk>) -> Files {
     let (mut found, mut position) = (BTreeMap::new(), 0);
     loop {

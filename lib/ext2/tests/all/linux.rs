@@ -1,4 +1,4 @@
-//! Images that Linux's tools made are read back, byte for byte.
+//! Images created by Linux's tools are read back, byte for byte.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
@@ -10,10 +10,10 @@ use ext2::{Error, FormatError, Kind, LastLink, ROOT_INODE, complete};
 
 const BLOCK_SIZES: [&str; 3] = ["1024", "2048", "4096"];
 
-/// A folder with one of everything, and what each file holds.
+/// Creates a folder with every kind of node, and returns each file's content.
 fn fill(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
-    // Sizes around each border between levels of indirect blocks, with blocks of 1 KiB.
+    // Sizes around each boundary between levels of indirect blocks, with blocks of 1 KiB.
     for size in [0, 1, 1023, 1024, 12 << 10, (12 << 10) + 1, 268 << 10, (268 << 10) + 1, 5 << 20] {
         files.push((format!("file-{size}"), noise(size as u64, size)));
     }
@@ -53,7 +53,7 @@ fn check(image: &Path, files: &[(String, Vec<u8>)]) {
     assert_eq!(resolve(&volume, "missing"), Err(Error::NotFound));
     assert_eq!(resolve(&volume, "file-1/more"), Err(Error::NotADirectory));
     assert_eq!(resolve(&volume, "file-1/"), Err(Error::NotADirectory));
-    // A folder's channel is a root of its own.
+    // A folder's channel is its own root.
     let below = resolve(&volume, "d").unwrap();
     assert_eq!(complete(volume.resolve(below.number, b"../../file-1", LastLink::Follow)), Err(Error::NotFound));
 }
@@ -101,7 +101,7 @@ fn ten_thousand_files_in_a_folder_are_listed_and_found() {
     for options in ["dir_index", "^dir_index"] {
         let folder = folder.to_str().unwrap();
         run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-O", options, "-d", folder, image_name, "128M"]);
-        // mke2fs makes no index; e2fsck does. Status 1 says that it changed something.
+        // mke2fs creates no index; e2fsck does. Status 1 means that it changed the volume.
         let status = Command::new("e2fsck").args(["-fyD", image_name]).output().unwrap().status;
         assert!(matches!(status.code(), Some(0 | 1)));
         let volume = mount(&image).unwrap();

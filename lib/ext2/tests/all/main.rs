@@ -1,7 +1,7 @@
-//! The file system from outside: beside Linux and e2fsck, on damaged volumes, and at random.
+//! Tests of the file system's public API: beside Linux and e2fsck, on damaged volumes, and with random operations.
 //!
 //! One program, so that the code of volumes, which is generic over the disk, is compiled once. [`support`] and
-//! [`volumes`] are what the tests share.
+//! [`volumes`] are shared by the tests.
 #![forbid(unsafe_code)]
 
 mod adversary;

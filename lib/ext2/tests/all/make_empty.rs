@@ -1,4 +1,4 @@
-//! Formatted disks are content to Linux's tools, and nothing is written that need not be.
+//! Linux's tools find formatted disks clean, and no unnecessary blocks are written.
 
 use std::fs;
 use std::path::Path;
@@ -82,7 +82,7 @@ fn what_was_asked_for_is_there() {
     assert!(text.contains("lost+found"), "{text}");
 }
 
-/// The inodes that every volume uses are in the first group, however few are asked for.
+/// The reserved inodes are in the first group, however few inodes are requested.
 #[test]
 fn few_inodes_on_many_groups_are_clean() {
     if !has_tools() {
@@ -104,7 +104,7 @@ fn few_inodes_on_many_groups_are_clean() {
     }
 }
 
-/// A Linux program can fill what was formatted here, and its own check is then content.
+/// A Linux program can fill a volume formatted here, and e2fsck then finds it clean.
 #[test]
 fn linux_writes_into_it() {
     if !has_tools() {
@@ -155,7 +155,7 @@ fn refusals_say_why() {
     assert_eq!(complete(make_empty(&disk, &options())), Err(MakeError::ReadOnly));
 }
 
-/// Whenever formatting is cut off, what is there is no volume: neither the old one nor half of the new one.
+/// Interrupted formatting leaves no volume: neither the old one nor half of the new one.
 #[test]
 fn a_cut_off_formatting_leaves_no_half_volume() {
     let first = Disk::used(20 << 20);

@@ -1,4 +1,4 @@
-//! Images built here are what their description says, to this reader and to Linux's tools.
+//! Images built here match their description, both for this reader and for Linux's tools.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +35,7 @@ fn link(target: &[u8]) -> Node {
     Node::Link(Link { attributes: Attributes::readable(MADE), target: target.to_vec() })
 }
 
-/// Sizes around each border between levels of indirect blocks, for every block size.
+/// Sizes around each boundary between levels of indirect blocks, for every block size.
 fn sizes() -> Vec<usize> {
     let mut sizes = vec![0, 1, 1023, 1024, 1025, 4097];
     for block in [1024, 2048, 4096] {
@@ -186,7 +186,7 @@ fn what_cannot_be_built_is_said() {
     }
 }
 
-/// A sink beside which the content of foreign files lies.
+/// A sink with the content of foreign files.
 struct WithSources {
     image: Vec<u8>,
     sources: Vec<Vec<u8>>,

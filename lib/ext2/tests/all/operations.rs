@@ -1,4 +1,4 @@
-//! Every operation, on volumes of every kind: what it makes is what Linux reads, and e2fsck finds it clean.
+//! Every operation, on volumes of every kind: Linux reads the result, and e2fsck finds it clean.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use ext2::{
     AttributeChanges, Inode, Kind, LastLink, MountOptions, NewKind, NewNode, OpenFile, ROOT_INODE, Volume, complete,
 };
 
-/// A volume in a host file, and what is expected to be in it.
+/// A volume in a host file, and its expected content.
 struct World {
     volume: Volume<FileDisk>,
     files: BTreeMap<String, Vec<u8>>,
@@ -145,7 +145,7 @@ fn e2fsck(image: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// Does everything once.
+/// Runs every operation once.
 fn work(world: &mut World, block_bytes: usize) {
     let sizes = [0, 1, block_bytes - 1, block_bytes, 12 * block_bytes, 12 * block_bytes + 1, 300 * block_bytes + 7];
     for size in sizes {
@@ -193,7 +193,7 @@ fn work(world: &mut World, block_bytes: usize) {
     world.file(&"n".repeat(255), b"long name");
 }
 
-/// Many names in a folder, with some that come and go.
+/// Many names in a folder, some of them temporary.
 fn crowd(world: &mut World, count: usize) {
     world.folder("many");
     let name = |index: usize| format!("many/{index:05}-{}", "x".repeat(index * 7 % 60));
@@ -213,7 +213,7 @@ fn crowd(world: &mut World, count: usize) {
     assert_eq!(listed.len(), world.files.keys().filter(|name| name.starts_with("many/")).count());
 }
 
-/// Reads all with Linux. Gives false where mounting is not allowed.
+/// Reads everything with Linux. Returns false if mounting is not permitted.
 fn compare_with_linux(image: &Path, point: &Path, world: &World) -> bool {
     let arguments = ["-t", "ext2", "-o", "loop,ro", image.to_str().unwrap(), point.to_str().unwrap()];
     if !Command::new("mount").args(arguments).output().is_ok_and(|output| output.status.success()) {
@@ -259,7 +259,7 @@ fn differences(point: &Path, world: &World) -> Vec<String> {
     wrong
 }
 
-/// Works on the image, and has it checked while it is in use, after a sync and after the unmount.
+/// Runs operations on the image, and checks it while in use, after a sync and after the unmount.
 fn work_on(image: &Path, place: &Path, block_bytes: usize, count: usize) {
     let mut world = World::mount(image);
     let before = world.volume.statistics();
@@ -284,7 +284,7 @@ fn work_on(image: &Path, place: &Path, block_bytes: usize, count: usize) {
     e2fsck(image);
 }
 
-/// Takes everything out again.
+/// Removes everything.
 fn clear(world: &mut World) {
     let names: Vec<String> = world.files.keys().chain(world.links.keys()).cloned().collect();
     names.iter().for_each(|name| world.unlink(name));
@@ -412,7 +412,7 @@ fn what_linux_made_is_changed() {
         let (from, to) = (folder.to_str().unwrap(), image.to_str().unwrap());
         run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-O", "dir_index", "-d", from, to, "32M"]);
         run("tune2fs", &["-E", &format!("hash_alg={hash}"), to]);
-        // mke2fs makes no index; e2fsck does. Status 1 says that it changed something.
+        // mke2fs creates no index; e2fsck does. Status 1 means that it changed the volume.
         let status = Command::new("e2fsck").args(["-fyD", to]).output().unwrap().status;
         assert!(matches!(status.code(), Some(0 | 1)));
         let mut world = World::mount(&image);
@@ -440,7 +440,7 @@ fn an_index_grows_a_second_level() {
     for hash in ["signed_hash", "unsigned_hash"] {
         let name = image.to_str().unwrap();
         run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-O", "dir_index", "-N", "64", name, "8M"]);
-        // Which characters are signed is one bit of the superblock's flags.
+        // The signedness of characters is a flag of the superblock.
         let flags = if hash == "signed_hash" { "1" } else { "2" };
         run("debugfs", &["-w", "-R", &format!("set_super_value flags {flags}"), name]);
         let mut world = World::mount(&image);
@@ -589,7 +589,7 @@ fn an_open_file_outlives_its_name() {
     assert_eq!(complete(b.read(0, &mut bytes)), Err(ext2::Error::ShutDown));
     drop((world, b, folder));
     e2fsck(&image);
-    // What a crash leaves on the list is ended by who mounts next.
+    // The next mount processes the orphan list left by a crash.
     let mut world = World::mount(&image);
     world.file("open", &noise(5, 300_000));
     let file = world.open("open");
@@ -615,7 +615,7 @@ fn bytes_behind_the_end_do_not_come_back() {
     let mut world = World::mount(&image);
     world.file("file", &[0xaa; 4096]);
     world.file("other", b"12345");
-    // Another system may leave anything behind the end of a file.
+    // Another system may leave any bytes after the end of a file.
     let block = world.find("other").blocks[0];
     complete(world.volume.sync()).unwrap();
     drop(world.unmount());

@@ -1,4 +1,4 @@
-//! Every error of every operation, and that nothing has changed after it.
+//! Every error of every operation, which must change nothing.
 
 use std::fs;
 use std::path::Path;
@@ -177,7 +177,7 @@ fn a_full_volume_keeps_what_it_has() {
             assert_eq!(complete(volume.link(folder, long.as_bytes(), first.number())), Err(Error::NoSpace));
         }
         complete(volume.sync()).unwrap();
-        // What is freed can be used again, at once or after the library's own commit.
+        // Freed blocks can be reused, at once or after the library's own commit.
         complete(first.set_size(10_000)).unwrap();
         complete(first.append(&noise(2, 200_000))).unwrap();
         complete(volume.create(folder, b"another", FOLDER))

@@ -1,4 +1,4 @@
-//! Many clients of one volume at once, on a disk that takes its time.
+//! Many concurrent clients of one volume, on a slow disk.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use ext2::{
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A disk in memory that answers after some polls, in another order than it was asked.
+/// An in-memory disk that completes requests after some polls, out of order.
 struct SlowDisk {
     disk: MemoryDisk,
     random: Cell<u32>,
@@ -75,7 +75,7 @@ impl BlockSource for SlowDisk {
     }
 }
 
-/// Polls tasks in turn until all have ended.
+/// Polls tasks round-robin until all have completed.
 fn drive(spawned: &Rc<RefCell<Vec<Task>>>, tasks: Vec<Task>) {
     let mut context = Context::from_waker(Waker::noop());
     let mut running = VecDeque::from(tasks);
@@ -91,7 +91,7 @@ fn drive(spawned: &Rc<RefCell<Vec<Task>>>, tasks: Vec<Task>) {
     }
 }
 
-/// Drives one operation to its end, and what it leaves to others beside it.
+/// Drives one operation to completion, including its background tasks.
 fn alone<T: 'static>(spawned: &Rc<RefCell<Vec<Task>>>, operation: impl Future<Output = T> + 'static) -> T {
     let result = Rc::new(Cell::new(None));
     let place = Rc::clone(&result);
@@ -102,7 +102,7 @@ fn alone<T: 'static>(spawned: &Rc<RefCell<Vec<Task>>>, operation: impl Future<Ou
 const FILE: NewNode<'_> = NewNode { kind: NewKind::File, permissions: 0o644, owner: 0, group: 0 };
 const FOLDER: NewNode<'_> = NewNode { kind: NewKind::Directory, ..FILE };
 
-/// A client: makes files in a folder that it shares with others, reads them back, moves and removes them.
+/// A client: creates files in a folder shared with others, reads them back, moves and removes them.
 async fn client(volume: Volume<SlowDisk>, seed: u64) {
     let shared = volume.resolve(ROOT_INODE, b"shared", LastLink::Keep).await.unwrap().number;
     let own = volume.create(ROOT_INODE, format!("own-{seed}").as_bytes(), FOLDER).await.unwrap().number;
@@ -131,7 +131,7 @@ async fn client(volume: Volume<SlowDisk>, seed: u64) {
             position = next;
         }
     }
-    // What all want, one gets.
+    // Only one of the racing creations succeeds.
     match volume.create(shared, b"one of all", FOLDER).await {
         Ok(_) | Err(Error::AlreadyExists) => {}
         Err(error) => panic!("{error}"),
@@ -155,7 +155,7 @@ fn clients_do_not_get_in_each_others_way() {
         let disk = MemoryDisk::new(fs::read(&image).unwrap());
         let spawned = Rc::default();
         let source = SlowDisk { disk: disk.clone(), random: Cell::new(seed as u32), spawned: Rc::clone(&spawned) };
-        // Little memory, so that much is waited for.
+        // Little memory, so that there is much waiting.
         let limits = CacheLimits {
             inode_bytes: 2000,
             number_bytes: 4000,

@@ -1,7 +1,7 @@
-//! Who reads a large file in order: the disk is at work on what comes next while the client has what it asked for.
+//! Sequential reads of a large file: the disk reads ahead while the client has its data.
 //!
-//! Time is counted in ticks. A read of the disk takes some of them, however many are under way; the client takes some
-//! between its requests. So what was not asked for early enough shows as ticks that the client waits.
+//! Time is counted in ticks. A disk read takes some of them, however many are active; the client takes some between its
+//! requests. So late read-ahead shows as ticks that the client waits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +19,9 @@ type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 const BLOCK_BYTES: usize = 1024;
 const FILE_BYTES: usize = 16 << 20;
-/// What a leaf table leads to.
+/// Bytes reachable through a leaf table.
 const TABLE_BYTES: usize = BLOCK_BYTES / 4 * BLOCK_BYTES;
-/// How long the disk takes for a read.
+/// Latency of a disk read.
 const READ_TICKS: u64 = 4;
 const LINE_BYTES: usize = 32 << 10;
 const LIMITS: CacheLimits = CacheLimits {
@@ -33,12 +33,12 @@ const LIMITS: CacheLimits = CacheLimits {
     read_ahead_bytes: 1 << 20,
 };
 
-/// A disk that takes its time, and remembers what it was asked.
+/// A disk with latency that records its requests.
 struct TimedDisk {
     disk: MemoryDisk,
     now: Cell<u64>,
     read_ticks: Cell<u64>,
-    /// When each read was asked for, where it begins and how long it is.
+    /// Time, offset and length of each read.
     reads: RefCell<Vec<(u64, u64, usize)>>,
     under_way: Cell<usize>,
     spawned: RefCell<Vec<Task>>,
@@ -88,14 +88,14 @@ impl BlockSource for TimedDisk {
     }
 }
 
-/// A volume with one file on a disk that takes its time, and what goes on beside its client.
+/// A volume with one file on a slow disk, and the tasks beside its client.
 struct Bench {
     volume: Volume<TimedDisk>,
     file: OpenFile<TimedDisk>,
-    /// Where the leaf tables of the file are on the disk.
+    /// Disk offsets of the file's leaf tables.
     tables: Vec<u64>,
     beside: RefCell<Vec<Task>>,
-    /// How many reads were under way in each tick that the client waited.
+    /// Number of active reads in each tick that the client waited.
     waits: RefCell<Vec<usize>>,
 }
 
@@ -139,7 +139,7 @@ impl Bench {
         self.volume.source()
     }
 
-    /// All that goes on beside the client goes on, and then time does.
+    /// Polls everything beside the client, then advances the time.
     fn tick(&self) {
         let mut context = Context::from_waker(Waker::noop());
         let mut beside = self.beside.borrow_mut();
@@ -155,7 +155,7 @@ impl Bench {
         self.disk().now.set(self.disk().now.get() + 1);
     }
 
-    /// One request of the client; what it got.
+    /// Sends one request of the client, and returns the data.
     fn read(&self, offset: usize, bytes: usize) -> Vec<u8> {
         let mut buffer = vec![0; bytes];
         let mut context = Context::from_waker(Waker::noop());
@@ -174,7 +174,7 @@ impl Bench {
         buffer
     }
 
-    /// When the line with this byte of the disk was asked for first.
+    /// Returns the time at which the line with this disk offset was first requested.
     fn asked(&self, place: u64) -> Option<u64> {
         let reads = self.disk().reads.borrow();
         reads.iter().find(|(_, offset, bytes)| (*offset..offset + *bytes as u64).contains(&place)).map(|read| read.0)
@@ -187,7 +187,7 @@ fn what_comes_next_is_there_before_it_is_asked_for() {
     for piece in [16 << 10, 64 << 10, 256 << 10] {
         let bench = Bench::new();
         assert_eq!(bench.tables.len(), FILE_BYTES / TABLE_BYTES, "a file of many tables");
-        // The disk could bring 64 KiB in a tick; the client takes as long for 16.
+        // The disk could read 64 KiB in a tick; the client needs as long for 16 KiB.
         let work = (piece / (16 << 10)).max(2);
         let mut begun = BTreeMap::new();
         for offset in (0..FILE_BYTES).step_by(piece) {
@@ -195,13 +195,13 @@ fn what_comes_next_is_there_before_it_is_asked_for() {
             bench.waits.borrow_mut().clear();
             assert!(bench.read(offset, piece) == content[offset..][..piece], "{piece} bytes at {offset}");
             let waits = bench.waits.borrow().len();
-            // The first requests show that it is read in order.
+            // The first requests establish that access is sequential.
             assert!(offset < 2 << 20 || waits == 0, "{waits} ticks are waited for {piece} bytes at {offset}");
             for _ in 0..work {
                 bench.tick();
             }
         }
-        // The first table is for what follows the direct blocks.
+        // The first table follows the direct blocks.
         for (window, &table) in bench.tables.iter().enumerate().skip(2 * (2 << 20) / TABLE_BYTES) {
             let needed = begun.range(..=window * TABLE_BYTES).next_back().map(|(_, tick)| *tick);
             let asked = bench.asked(table);
@@ -222,7 +222,7 @@ fn a_large_request_is_read_in_parts_and_keeps_the_disk_busy() {
     let places: BTreeSet<u64> = reads.iter().map(|(_, offset, _)| *offset).collect();
     assert_eq!(places.len(), reads.len(), "nothing is read twice");
     let waits = bench.waits.borrow();
-    // As many lines are brought in each round of the disk as it takes requests.
+    // Each round of the disk reads as many lines as it takes requests.
     let least = reads.len().div_ceil(LIMITS.requests) * READ_TICKS as usize;
     assert!(waits.len() < least + least / 8, "{} ticks instead of {least}", waits.len());
     let (start, end) = (waits.len() / 16, waits.len() - waits.len() / 16);

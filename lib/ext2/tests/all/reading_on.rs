@@ -1,4 +1,4 @@
-//! A file that is read in order while others change it: what a reader remembers of it never shows as old bytes.
+//! Sequential reads of a file during changes by others: a reader's cached state never yields stale bytes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{CacheLimits, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete};
 
 const FILE_BYTES: usize = 300_000;
-/// Room for all data, so that nothing is read again that might mend what is remembered wrongly.
+/// Room for all data, so that no re-read can hide stale cached state.
 const LIMITS: CacheLimits = CacheLimits {
     inode_bytes: 64 << 10,
     number_bytes: 64 << 10,
@@ -16,7 +16,7 @@ const LIMITS: CacheLimits = CacheLimits {
     requests: 4,
     read_ahead_bytes: 64 << 10,
 };
-/// Bytes of a request: part of a block, a block, some blocks.
+/// Request sizes in bytes: part of a block, a block, some blocks.
 const REQUESTS: [usize; 4] = [300, 1024, 4096, 5000];
 
 /// A volume with the file `file` and an empty one, in blocks of this size.
@@ -39,7 +39,7 @@ fn open(volume: &Volume<MemoryDisk>, name: &str) -> OpenFile<MemoryDisk> {
     complete(volume.open(inode.number)).unwrap()
 }
 
-/// Does one change of chance, to the file and to what it is to be: half of them just before the reader.
+/// Applies a random change, to the file and to its expected content: half of them just before the reader.
 fn change([file, other]: &[OpenFile<MemoryDisk>; 2], content: &mut Vec<u8>, reader: usize, chance: u32, seed: u32) {
     let place = match seed & 8 {
         0 => reader + (seed as usize >> 4) % 2000,
@@ -61,12 +61,12 @@ fn change([file, other]: &[OpenFile<MemoryDisk>; 2], content: &mut Vec<u8>, read
             content.resize(content.len().max(place + bytes.len()), 0);
             content[place..place + bytes.len()].copy_from_slice(&bytes);
         }
-        // Another file takes the blocks that this one gave up.
+        // Another file takes the freed blocks.
         4 => match seed & 16 {
             0 => complete(other.set_size(0)).unwrap(),
             _ => complete(other.write(0, &noise(seed.into(), 200_000))).unwrap(),
         },
-        // Most requests follow one another without a change.
+        // Most requests are consecutive, without a change in between.
         _ => {}
     }
     if content.len() > 2 * FILE_BYTES {
@@ -131,7 +131,7 @@ fn blocks_that_another_file_took_are_not_read_on() {
     }
     complete(writer.set_size(100)).unwrap();
     complete(volume.sync()).unwrap();
-    // It takes all that is free.
+    // Takes all free space.
     let full = complete(other.write(0, &noise(9, 4 << 20))).unwrap_err();
     assert_eq!(full.error, ext2::Error::NoSpace);
     assert_eq!(complete(reader.read(60_000, &mut bytes)), Ok(0));

@@ -1,4 +1,4 @@
-//! A damaged volume is checked: that ends, and what is repaired is sound and can be used.
+//! Checks a damaged volume: the check terminates, and a repaired volume is clean and usable.
 
 use ext2::check::{CheckOptions, Mode, Outcome, check};
 use ext2::{Error, Kind, MemoryDisk, MountOptions, ROOT_INODE, Volume, complete};
@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Reads all that there is.
+/// Reads everything.
 async fn walk(disk: &MemoryDisk) {
     let volume = Volume::mount(disk.clone(), MountOptions::default()).await;
     let volume = volume.unwrap_or_else(|error| panic!("repaired, and cannot be mounted: {error:?}"));
@@ -54,7 +54,7 @@ async fn read(volume: &Volume<MemoryDisk>, number: u32) -> Result<Kind, Error> {
         Kind::File => {
             let file = volume.open(number).await?;
             let mut buffer = vec![0; AT_ONCE as usize];
-            // What is far out in a hole takes too long to read.
+            // Distant offsets of a sparse file take too long to read.
             for place in [0, AT_ONCE, 4 * AT_ONCE, 70 << 20, inode.size.saturating_sub(AT_ONCE)] {
                 file.read(place, &mut buffer).await?;
             }

@@ -1,4 +1,4 @@
-//! What fuzzers do to volumes, without a fuzzer: inputs that found something once, and some at random.
+//! Runs the fuzz targets of volumes without a fuzzer: on inputs from earlier findings, and on random ones.
 //!
 //! The fuzz targets `ext2_volume` and `ext2_check` have the same bodies.
 #![forbid(unsafe_code)]
@@ -11,10 +11,10 @@ use std::path::Path;
 
 use ext2::{Access, MemoryDisk, MountOptions, Volume, complete};
 
-/// Inputs at random, for each of the two.
+/// Random inputs for each of the two targets.
 const AT_RANDOM: u64 = 600;
 
-/// Runs what is kept for a target, then inputs at random.
+/// Runs a target on its corpus, then on random inputs.
 fn play(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs").join(target);
     let kept = std::fs::read_dir(&folder).expect("a folder of inputs");
@@ -29,7 +29,7 @@ fn play(target: &str, run: fn(&[u8])) {
     }
 }
 
-/// Bytes that a seed decides (xorshift64*).
+/// Random bytes from a seed (xorshift64*).
 fn noise(seed: u64) -> Vec<u8> {
     let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut next = || {
@@ -51,7 +51,7 @@ fn damaged_volumes_are_checked_to_an_end() {
     play("check", check::run);
 }
 
-/// Without damage every sample is used; else the fuzzers would see little.
+/// Without damage every sample is used; otherwise the fuzzers cover little.
 #[test]
 fn the_samples_are_sound() {
     for sample in 0..3 {

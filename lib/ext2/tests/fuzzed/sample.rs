@@ -1,4 +1,4 @@
-//! Sound volumes with every structure in them, and damage to their metadata.
+//! Intact volumes with every structure, and damage to their metadata.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ const PIECE: usize = 8;
 
 struct Sample {
     image: Vec<u8>,
-    /// Where the blocks are that hold neither only zeros nor a file's content.
+    /// Offsets of blocks that contain neither only zeros nor file content.
     metadata: Vec<usize>,
 }
 
@@ -27,7 +27,7 @@ static SAMPLES: LazyLock<[Sample; 3]> = LazyLock::new(|| {
     })
 });
 
-/// A name that both the samples and what is done to them use.
+/// A name used both in the samples and by the operations on them.
 pub fn name(number: u8) -> Vec<u8> {
     let letters = if number.is_multiple_of(3) { 200 } else { 4 };
     vec![b'a' + number % 16; letters]
@@ -54,7 +54,7 @@ fn made(volume_bytes: u64, file_bytes: usize) -> Vec<u8> {
     image
 }
 
-/// The same volume as it is when its file system is killed after some work.
+/// The same volume after its file system was killed during use.
 fn left_alone(image: Vec<u8>) -> Vec<u8> {
     let disk = MemoryDisk::new(image);
     let options = MountOptions { access: Access::WriteIfPossible, ..MountOptions::default() };
@@ -72,7 +72,7 @@ fn left_alone(image: Vec<u8>) -> Vec<u8> {
     left
 }
 
-/// A sample with damage: each piece has the number of a block, two bytes of place and width, and a value.
+/// Returns a sample with damage: each piece has a block number, two bytes of offset and width, and a value.
 pub fn damaged(sample: u8, damage: &[u8]) -> Vec<u8> {
     let Sample { image, metadata } = &SAMPLES[usize::from(sample) % SAMPLES.len()];
     let mut image = image.clone();
@@ -87,7 +87,7 @@ pub fn damaged(sample: u8, damage: &[u8]) -> Vec<u8> {
     image
 }
 
-/// The input's parts: which sample, the damage, and the rest.
+/// Parts of the input: the sample, the damage, and the rest.
 pub fn parts(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let (damage, rest) = rest.split_at(rest.len().min(usize::from(first / 3 % 32) * PIECE));

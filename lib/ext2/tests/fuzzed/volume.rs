@@ -1,4 +1,4 @@
-//! A damaged volume, and what is then done to it. Whatever comes of it, it ends, and without a panic.
+//! A damaged volume and operations on it, which must terminate without a panic.
 
 use ext2::{
     Access, AttributeChanges, BlockSource, CacheLimits, ExtendedAttribute, LastLink, MemoryDisk, MountOptions, NewKind,
@@ -24,12 +24,12 @@ pub fn run(bytes: &[u8]) {
         complete(act(&volume, &mut open, *step));
     }
     drop(open);
-    // It may well be refused.
+    // It may fail.
     let _ = complete(volume.unmount());
     assert_eq!(disk.size_bytes(), size);
 }
 
-/// One operation; that it fails is no news.
+/// Runs one operation; failure is acceptable.
 async fn act(
     volume: &Volume<MemoryDisk>,
     open: &mut Option<OpenFile<MemoryDisk>>,
@@ -74,7 +74,7 @@ async fn act(
     };
 }
 
-/// Reads, sets or takes away extended attributes.
+/// Reads, sets or removes extended attributes.
 async fn extended(volume: &Volume<MemoryDisk>, number: u32, [what, name, size]: [u8; 3]) -> Result<(), ext2::Error> {
     let name = crate::sample::name(name);
     match what >> 4 & 3 {

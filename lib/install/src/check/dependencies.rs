@@ -1,4 +1,4 @@
-//! Programs that require others.
+//! Checks of requirements between programs.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::installed::Installed;
 use crate::report::Finding;
 
-/// What is required is there, new enough, and requires nothing in a circle.
+/// Requirements are installed, new enough, and acyclic.
 pub fn findings(installed: &Installed) -> Vec<Finding> {
     let mut findings = Vec::new();
     for program in &installed.programs {
@@ -40,16 +40,16 @@ pub fn findings(installed: &Installed) -> Vec<Finding> {
     findings
 }
 
-/// The way from a program over what it requires back to itself, if there is one.
+/// Returns the cycle of requirements through a program, if there is one.
 fn circle(installed: &Installed, start: &str) -> Option<Vec<String>> {
-    // Each program is entered once, with the one it was reached from.
+    // Each program is added once, with its predecessor.
     let mut reached: Vec<(&str, Option<usize>)> = Vec::from([(start, None)]);
     let mut at = 0;
     while at < reached.len() {
         let (name, _) = reached[at];
         for requirement in installed.manifest(name).into_iter().flat_map(|manifest| &manifest.requires) {
             let next = requirement.program.as_str();
-            // Who requires itself is told so where its manifest is read.
+            // A requirement of itself is reported when the manifest is read.
             if next == start && at != 0 {
                 let mut way = Vec::from([format!("`{start}`")]);
                 let mut place = Some(at);

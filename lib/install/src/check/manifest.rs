@@ -1,4 +1,4 @@
-//! What a manifest says by itself: a signed one can be wrong all the same, for its publisher can err or lie.
+//! Checks of a single manifest: even a signed one can be wrong, by mistake or intent of its publisher.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,21 +14,21 @@ use crate::code::Code;
 use crate::field::Field;
 use crate::report::Finding;
 
-/// The longest list of a manifest.
+/// Maximum length of a manifest's lists.
 pub const LIST_MAX: usize = 256;
-/// The longest summary, in bytes.
+/// Maximum length of a summary, in bytes.
 const SUMMARY_MAX: usize = 200;
-/// The longest time of a restart, in milliseconds.
+/// Maximum restart time, in milliseconds.
 const TIME_MAX_MS: u32 = 3_600_000;
 /// The contract through which a directory hands clients over.
 const PROVIDER_CONTRACT: &str = "ServiceProvider";
 
-/// All that is wrong with the manifest alone. The fingerprints of its automata are for whoever can hash.
+/// Returns all faults of the manifest alone. Fingerprints of automata are verified elsewhere, as that needs a hash.
 pub fn findings(manifest: &Manifest) -> Vec<Finding> {
     let mut check = Check { manifest, findings: Vec::new() };
     check.lists();
     if !check.findings.is_empty() {
-        // What is too long is not read: the time that is spent on a manifest has a bound.
+        // Overlong lists are not read, which bounds the time spent on a manifest.
         return check.findings;
     }
     check.names();
@@ -54,7 +54,7 @@ impl Check<'_> {
         self.findings.push(Finding::new(code, &self.manifest.name, what, remedy).at(at.0, at.1));
     }
 
-    /// With a second place, which explains the first.
+    /// Adds a finding with a second, explanatory place.
     fn refuse_two(
         &mut self,
         code: Code,
@@ -66,7 +66,7 @@ impl Check<'_> {
         self.findings.push(Finding::new(code, &self.manifest.name, what, remedy).at(at.0, at.1).at(other.0, other.1));
     }
 
-    /// The second of two things that are to differ.
+    /// Reports the second of two items that must differ.
     fn twice(&mut self, code: Code, what: impl Into<String>, second: Field, first: Field) {
         let places = [(second, "this is the second"), (first, "this is the first")];
         self.refuse_two(code, what, "remove or rename one of them", places);
@@ -111,7 +111,7 @@ impl Check<'_> {
         }
     }
 
-    /// The automata that can be read, by contract.
+    /// Returns the readable automata, by contract.
     fn contracts(&mut self) -> Vec<Option<Automaton>> {
         let mut automata = Vec::new();
         for (index, contract) in self.manifest.contracts.iter().enumerate() {
@@ -250,13 +250,13 @@ impl Check<'_> {
                 let list = format!("`{key}` of the device `{name}`");
                 self.findings.extend(long_list(&self.manifest.name, &list, length, field(key)));
             }
-            // Two devices of one program may be two views of the same registers; one device has each once.
+            // Two devices of one program may be views of the same registers; one device has each once.
             self.ranges("ports", &device.ports, PORTS_END, field("ports"));
             self.ranges("memory", &device.memory, MEMORY_END, field("memory"));
         }
     }
 
-    /// The ranges of a device; `end` is the first address that there is not.
+    /// Checks the ranges of a device; `end` is the first address past the maximum.
     fn ranges(&mut self, kind: &str, ranges: &[AddressRange], end: u64, field: Field) {
         for (index, range) in ranges.iter().enumerate() {
             if !range.is_within(end) {
@@ -294,7 +294,7 @@ impl Check<'_> {
                 self.refuse_two(Code::ProvideContract, what, remedy_for_side(Side::Exporter), [at, listed]);
                 continue;
             }
-            // The n-th path's clients come through the n-th slot of this sort.
+            // The n-th path's clients arrive at the n-th slot of this kind.
             let takes_clients = |slot: &EndpointSlot| {
                 let name = manifest.contracts.get(usize::from(slot.contract)).map(|contract| contract.name.as_str());
                 slot.side == Side::Exporter
@@ -328,7 +328,7 @@ impl Check<'_> {
         }
     }
 
-    /// People read these on a terminal, which control characters could make show something else.
+    /// These are shown on terminals, where control characters could falsify the output.
     fn texts(&mut self) {
         let manifest = self.manifest;
         let summary = Field::of("program", "summary");
@@ -514,7 +514,7 @@ impl Check<'_> {
     }
 }
 
-/// What is wrong with a program that is for this ABI version, if that is not the one there is.
+/// Returns a finding if a program requires another ABI version.
 pub(crate) fn other_abi(subject: &str, version: u32) -> Option<Finding> {
     if version == ABI_VERSION {
         return None;
@@ -525,7 +525,7 @@ pub(crate) fn other_abi(subject: &str, version: u32) -> Option<Finding> {
     Some(finding.at(Field::of("program", "abi"), "another version"))
 }
 
-/// What is wrong with a list of so many entries, if it is too long.
+/// Returns a finding if a list of this length is too long.
 pub fn long_list(subject: &str, list: &str, length: usize, field: Field) -> Option<Finding> {
     if length <= LIST_MAX {
         return None;
@@ -535,12 +535,12 @@ pub fn long_list(subject: &str, list: &str, length: usize, field: Field) -> Opti
     Some(finding.at(field, "this list is too long"))
 }
 
-/// Whether a parameter of the type can be given the value. A text is given as it is, ended by a NUL.
+/// Returns whether a parameter of the type accepts the value. A text is given without its NUL terminator.
 pub(crate) fn does_fit(value: &Value, kind: ParameterKind) -> bool {
     value.kind() == kind && !matches!(value, Value::Text(text) if text.contains('\0'))
 }
 
-/// What a parameter of the type can be given.
+/// Returns a description of the values that a parameter of the type accepts.
 pub(crate) const fn wanted(kind: ParameterKind) -> &'static str {
     match kind {
         ParameterKind::Text => "a text in quotes, without NUL",
@@ -550,7 +550,7 @@ pub(crate) const fn wanted(kind: ParameterKind) -> &'static str {
     }
 }
 
-/// What to do about a contract whose listing leaves out an end that is used.
+/// Returns the remedy for a contract listed without an end that is used.
 fn remedy_for_side(side: Side) -> String {
     let needed = match side {
         Side::Importer => ContractSide::Import,
@@ -564,7 +564,7 @@ fn is_contract_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Whether a program that lists a contract so handles this end.
+/// Returns whether a program that lists a contract for this side handles this end.
 pub(crate) fn handles(listed: ContractSide, end: Side) -> bool {
     match end {
         Side::Importer => listed != ContractSide::Export,

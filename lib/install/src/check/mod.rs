@@ -1,4 +1,4 @@
-//! The check: what a change would break, and what is proved of it.
+//! Checks: faults that a change would introduce, and properties proved of it.
 
 pub(crate) mod dependencies;
 pub(crate) mod manifest;
@@ -21,7 +21,7 @@ use crate::installed::{Change, Installed, Program};
 use crate::reach::Map;
 use crate::report::{Finding, Line, Report};
 
-/// Judges a change of a system; changes nothing. What is wrong with the system already does not count against it.
+/// Checks a change of a system; changes nothing. Faults that the system already has do not count against it.
 pub fn check(installed: &Installed, change: &Change<'_>) -> Report {
     let early = match change {
         Change::Install { program, .. } => new_program(installed, program),
@@ -53,7 +53,7 @@ pub fn check(installed: &Installed, change: &Change<'_>) -> Report {
     report
 }
 
-/// Judges a system as it is.
+/// Checks a system as it is.
 pub fn verify(installed: &Installed) -> Report {
     let map = Map::of(installed);
     let mut findings: Vec<Finding> = Vec::new();
@@ -75,27 +75,28 @@ pub fn verify(installed: &Installed) -> Report {
     report
 }
 
-/// What of a system's promises of who reaches what, its `[[deny]]`, is not kept.
+/// Returns violations of the system's promises, its `[[deny]]`.
 pub fn promises(installed: &Installed) -> Vec<Finding> {
     let mut findings = wiring::promises(&installed.system.denies, &installed.system.name);
     findings.extend(policy::findings(installed, &Map::of(installed)));
     findings
 }
 
-/// A report that says nothing but why not.
+/// Returns a report of refusals only.
 pub(crate) fn refused(findings: Vec<Finding>) -> Report {
     let mut report = Report { lines: findings.into_iter().map(Line::refused).collect(), reach: None };
     report.sort();
     report
 }
 
-/// A command that cannot do its work in this system is there all the same; a service has to work.
+/// Returns whether a fault is tolerable: a command that cannot work in this system may be installed all the same; a
+/// service must work.
 fn can_be_lived_with(installed: &Installed, finding: &Finding) -> bool {
     let of_command =
         matches!(finding.code, Code::NoProvider | Code::BindRefused | Code::NoParent | Code::OtherContractVersion);
     let mut runs = installed.system.instances.iter();
     let is_service = runs.any(|instance| instance.program == finding.subject || instance.name == finding.subject);
-    // Whom a service asks without being given an endpoint of it at its start, it can do without.
+    // Endpoints that a service does not get at its start are optional.
     matches!(finding.code, Code::NoExporter | Code::ScriptWithoutShell) || (of_command && !is_service)
 }
 
@@ -103,7 +104,7 @@ fn named(finding: Finding, program: &str) -> Finding {
     Finding { what: format!("`{program}`: {}", finding.what), ..finding }
 }
 
-/// What breaks is another program: the change is to blame.
+/// Blames the change for a fault of another program.
 fn told_of_others(finding: Finding, change: &Change<'_>) -> Finding {
     if finding.subject == change.name() || finding.code.topic() == Topic::Policy {
         return finding;
@@ -198,7 +199,7 @@ fn removable(installed: &Installed, name: &str) -> Vec<Finding> {
     findings
 }
 
-/// Programs that start the one that goes, by its name in a parameter.
+/// Returns findings for programs that start the removed one, by its name in a parameter.
 fn started_by_name(installed: &Installed, name: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for other in installed.programs.iter().map(|program| &program.manifest) {
@@ -218,7 +219,7 @@ fn started_by_name(installed: &Installed, name: &str) -> Vec<Finding> {
     findings
 }
 
-/// What an upgrade would come to have that the version before it has not.
+/// Returns a finding if an upgrade would reach more than the previous version.
 fn beyond(installed: &Installed, program: &Program, before: &Map<'_>, after: &Map<'_>) -> Option<Finding> {
     let name = &program.manifest.name;
     let old = &installed.program(name)?.manifest;

@@ -1,4 +1,4 @@
-//! Names that are taken for others.
+//! Look-alike names.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,12 +8,12 @@ use crate::code::Code;
 use crate::installed::{Installed, Program};
 use crate::report::Finding;
 
-/// Shorter names differ in too few letters for one letter more or less to say anything.
+/// Names shorter than this are not compared by edit distance.
 const SIMILAR_LENGTH: usize = 4;
-/// Bytes of a name at most.
+/// Maximum length of a name in bytes.
 const NAME_BYTES: usize = 63;
 
-/// What a name looks like at a glance.
+/// Returns a name with characters replaced by their look-alikes.
 fn skeleton(name: &str) -> String {
     let letters = name.chars().map(|letter| match letter {
         '1' | 'i' => 'l',
@@ -23,12 +23,12 @@ fn skeleton(name: &str) -> String {
         '8' => 'b',
         other => other,
     });
-    // Pairs are looked for when single letters are what they look like: `c1` is `cl`, which looks like `d`.
+    // Pairs are replaced after single letters: `c1` is `cl`, which looks like `d`.
     let letters: String = letters.collect();
     letters.replace("rn", "m").replace("vv", "w").replace("cl", "d").replace('-', "")
 }
 
-/// Whether one name becomes the other when one letter is changed, added or taken out, or two neighbours are swapped.
+/// Returns whether the names differ by one edit: a letter changed, added or removed, or two adjacent ones swapped.
 fn one_edit_apart(one: &str, other: &str) -> bool {
     let (short, long) =
         if one.len() <= other.len() { (one.as_bytes(), other.as_bytes()) } else { (other.as_bytes(), one.as_bytes()) };
@@ -45,7 +45,7 @@ fn one_edit_apart(one: &str, other: &str) -> bool {
     }
 }
 
-/// Why one name may be taken for the other, if it may.
+/// Returns the reason why one name may be confused with the other, if any.
 fn likeness(one: &str, other: &str) -> Option<&'static str> {
     if one == other {
         return None;
@@ -57,7 +57,7 @@ fn likeness(one: &str, other: &str) -> Option<&'static str> {
     (long && one_edit_apart(one, other)).then_some("they differ in one letter")
 }
 
-/// Why a name may be taken for one that a root is for, a name or a pattern `name-*`, if it may.
+/// Returns the reason why a name may be confused with that of a root, a name or a pattern `name-*`, if any.
 fn likeness_of_root(name: &str, publishers: &str) -> Option<&'static str> {
     let Some(family) = publishers.strip_suffix("-*") else {
         return if publishers == "*" { None } else { likeness(name, publishers) };
@@ -69,8 +69,8 @@ fn likeness_of_root(name: &str, publishers: &str) -> Option<&'static str> {
     beginnings().find_map(|beginning| likeness(beginning, family))
 }
 
-/// Whether the program or its publisher is called nearly as others that are installed, or that a root is for.
-/// Publishers that sign with one key are the same people, who may call themselves as they like.
+/// Returns a finding if the name of the program or its publisher resembles that of another installed one or of a root.
+/// Publishers with the same signing key are the same, under any name.
 pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
     let manifest = &program.manifest;
     let others = || installed.programs.iter().filter(|other| other.manifest.publisher != manifest.publisher);
@@ -81,7 +81,7 @@ pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
     let alike = alike.or_else(|| {
         let roots = &installed.system.trust.roots;
         if roots.iter().any(|root| root.publishers == manifest.publisher) {
-            // Who has a root of its own is nobody's double.
+            // A publisher with its own root is no look-alike.
             return None;
         }
         let mut others = roots.iter().filter(|root| root.key != program.key);
@@ -103,7 +103,7 @@ pub fn findings(installed: &Installed, program: &Program) -> Vec<Finding> {
     findings
 }
 
-/// What is to be said of a text that no program can have as its name.
+/// Returns a finding if a text is invalid as a program's name.
 pub fn no_name(text: &str) -> Option<Finding> {
     if manifest_model::is_name(text) {
         return None;
@@ -121,13 +121,13 @@ pub fn no_name(text: &str) -> Option<Finding> {
     ))
 }
 
-/// The installed program that somebody may mean who writes this name.
+/// Returns the installed program with the name most similar to this one.
 pub fn nearest<'i>(installed: &'i Installed, name: &str) -> Option<&'i str> {
     let mut names = installed.programs.iter().map(|program| program.manifest.name.as_str());
     names.find(|other| likeness(name, other).is_some())
 }
 
-/// An installed program of another publisher that is called nearly the same: worth a line.
+/// Returns an installed program of another publisher with a similar name, for a note.
 pub fn similar<'i>(installed: &'i Installed, program: &Program) -> Option<&'i str> {
     let manifest = &program.manifest;
     let mut others = installed.programs.iter().filter(|other| other.manifest.publisher != manifest.publisher);
@@ -159,7 +159,7 @@ mod tests {
             ("ls", "ln", false),
             ("cp", "cat", false),
             ("vvide", "wide", true),
-            // A pair one of whose letters stands for another.
+            // A pair with one letter replaced.
             ("cloud-tools", "doud-tools", true),
             ("c1oud-tools", "doud-tools", true),
             ("ci0ud-t00ls", "doud-tools", true),

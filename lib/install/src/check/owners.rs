@@ -1,6 +1,6 @@
-//! Nothing of a machine or of the namespace has two owners: devices, registers, interrupts and paths.
+//! Checks that each device, register range, interrupt and path has a single owner.
 //!
-//! Devices of one program may be views of the same registers and share an interrupt line: they are one owner's.
+//! Devices of one program may be views of the same registers and share an interrupt line: they have one owner.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::field::Field;
 use crate::report::Finding;
 
-/// All that two of the system have.
+/// Returns all conflicts in the system.
 pub(crate) fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, manifest) in programs.iter().enumerate() {
@@ -34,7 +34,7 @@ fn instances<'a>(
     rows.filter_map(move |(row, instance)| Some((row, instance, find(&instance.program)?)))
 }
 
-/// A kind of registers: the code of a fault with them, what they are called, and those of a device.
+/// A kind of registers: code of its conflicts, name, and accessor.
 type Registers = (Code, &'static str, fn(&DeviceNeed) -> &[AddressRange]);
 
 const REGISTERS: [Registers; 2] = [
@@ -42,7 +42,7 @@ const REGISTERS: [Registers; 2] = [
     (Code::MemoryOverlap, "device memory range", |device| &device.memory),
 ];
 
-/// What manifests fix for two programs.
+/// Returns conflicts between the fixed resources of two programs.
 fn shared(system: &SystemManifest, manifest: &Manifest, other: &Manifest) -> Vec<Finding> {
     let mut findings = Vec::new();
     let places = [(place_of(system, &manifest.name), "claimed again"), (place_of(system, &other.name), "claimed here")];
@@ -70,12 +70,12 @@ fn shared(system: &SystemManifest, manifest: &Manifest, other: &Manifest) -> Vec
     findings
 }
 
-/// The interrupts that the manifest fixes.
+/// Interrupts fixed by the manifest.
 fn lines(manifest: &Manifest) -> impl Iterator<Item = u32> {
     manifest.devices.iter().flat_map(|device| device.interrupts.iter().copied())
 }
 
-/// What the manifest fixes, where several instances would have it.
+/// Returns conflicts between several instances of a program with fixed resources.
 fn shared_with_itself(system: &SystemManifest, manifest: &Manifest) -> Vec<Finding> {
     let rows = system.instances.iter().enumerate();
     let mut rows = rows.filter(|(_, instance)| instance.program == manifest.name);
@@ -102,7 +102,7 @@ fn shared_with_itself(system: &SystemManifest, manifest: &Manifest) -> Vec<Findi
     findings
 }
 
-/// Devices that are found by their names.
+/// Checks devices that are identified by name.
 fn devices(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut taken: Vec<(&str, &str, Field)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Promises of the system about who reaches what.
+//! Checks of a system's promises about reach.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::installed::Installed;
 use crate::reach::{Map, Who, paths_meet};
 use crate::report::Finding;
 
-/// Promises that are not kept, each for each program that breaks it. One that cannot be read is for everybody, and a
+/// Returns the violated promises, one finding per violating program. An invalid promise covers every program, and is a
 /// finding of the system manifest.
 pub fn findings(installed: &Installed, map: &Map<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();

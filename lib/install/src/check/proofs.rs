@@ -1,4 +1,4 @@
-//! What is said for a change: a line for each topic, which stays where nothing speaks against it.
+//! Proved properties of a change: a line for each topic without a finding.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -40,7 +40,7 @@ pub(crate) fn add(report: &mut Report, before: &Installed, after: &Installed, ch
     of_others(report, after, change.name());
 }
 
-/// What a whole system keeps.
+/// Adds the properties of a whole system.
 pub(crate) fn of_system(report: &mut Report, installed: &Installed) {
     let mut prove = |topic, what: &str| report.lines.push(Line::proved(topic, what));
     prove(Topic::Contracts, "what is imported is exported, in the same version");

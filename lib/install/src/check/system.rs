@@ -1,8 +1,8 @@
-//! What must hold in a system, whatever brought it about.
+//! Invariants of a system, whatever change it results from.
 //!
-//! Every change is judged by what it breaks: what is wrong afterwards and was not before. Each finding is of a program
-//! or an instance, the one that would not work. Deliberately not here: what a manifest says by itself, and a system
-//! manifest over its programs ([`wiring`]).
+//! A change is judged by the faults that it introduces. Each finding is about a program or an instance, the one that
+//! would not work. Deliberately not here: faults of a single manifest, and of a system manifest over its programs
+//! ([`wiring`]).
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -22,7 +22,7 @@ use crate::installed::Installed;
 use crate::reach::{Map, Who};
 use crate::report::Finding;
 
-/// All that is wrong with the system, apart from what manifests say by themselves.
+/// Returns all faults of the system, apart from those of single manifests.
 pub fn findings(installed: &Installed, map: &Map<'_>) -> Vec<Finding> {
     let mut check = Check { installed, map, findings: Vec::new() };
     check.findings.extend(wiring::findings(&installed.system, &check.manifests().collect::<Vec<_>>()));
@@ -54,7 +54,7 @@ impl<'a> Check<'a> {
         self.installed.programs.iter().map(|program| &program.manifest)
     }
 
-    /// Every package is of a program that the system names, and of each there is one.
+    /// Every package is of a program named by the system, and each of these has one.
     fn programs(&mut self) {
         let installed = self.installed;
         let named = installed.system.programs();
@@ -72,7 +72,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What is imported is exported by somebody, in the same version.
+    /// Every imported contract has an exporter, in the same version.
     fn contracts(&mut self) {
         let mut first: BTreeMap<&str, (&str, &Digest)> = BTreeMap::new();
         for manifest in self.manifests() {
@@ -86,8 +86,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A name stands for one contract: the kernel never has two of a name at once, and what is promised of who reaches
-    /// what would be of one of the two alone.
+    /// A contract name has one version: the kernel never has two of a name at once, and a promise about reach would
+    /// cover only one of them.
     fn two_contracts(&mut self, name: &str, other: &str, contract: &str) {
         let what = format!("`{name}` lists another contract under the name `{contract}` than `{other}`");
         self.refuse(
@@ -98,7 +98,7 @@ impl<'a> Check<'a> {
         );
     }
 
-    /// Says whether there was something to be said.
+    /// Returns whether a finding was added.
     fn import(&mut self, manifest: &Manifest, used: &ContractUse) -> bool {
         let exporters = self.manifests().flat_map(|other| other.contracts.iter().map(move |theirs| (other, theirs)));
         let exporters =
@@ -129,7 +129,7 @@ impl<'a> Check<'a> {
         true
     }
 
-    /// Endpoints that are given at the start can be.
+    /// Endpoints required at start can be supplied.
     fn slots(&mut self) {
         let installed = self.installed;
         for manifest in self.manifests() {
@@ -150,7 +150,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An endpoint that is bound to a path, of a program that others start: it is bound by whoever does.
+    /// An endpoint bound to a path, of a program started by other programs: its parent binds it.
     fn bound(&mut self, manifest: &Manifest, (slot, contract): (&EndpointSlot, &ContractUse), path: &str) {
         let subject = &manifest.name;
         if slot.optional {
@@ -168,7 +168,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Who provides a path: a program, or somebody who registers it while the system runs.
+    /// Returns the provider of a path: a program, or one that registers it at run time.
     fn provider(&self, path: &str, contract: &str) -> Option<Option<&'a Manifest>> {
         let installed = self.installed;
         let find = |name: &str| installed.manifest(name);
@@ -183,7 +183,7 @@ impl<'a> Check<'a> {
         self.map.is_registered(path).then_some(None)
     }
 
-    /// An endpoint whose other end whoever starts the program keeps or passes on.
+    /// An endpoint whose other end the parent keeps or passes on.
     fn given(&mut self, manifest: &Manifest, (slot, contract): (&EndpointSlot, &ContractUse), at_boot: bool) {
         let other = if slot.side == Side::Importer { Side::Exporter } else { Side::Importer };
         let root = self.installed.system.root.as_str();

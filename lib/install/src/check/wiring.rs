@@ -1,8 +1,8 @@
-//! What a system manifest says wrong over the programs that there are: names of what is not there, settings that do not
-//! fit, one thing of two owners, instances that cannot start.
+//! Checks of a system manifest against its programs: unknown names, unsuitable settings, conflicting owners, instances
+//! that cannot start.
 //!
-//! Its source is judged by these rules, and so is every system that is built or changed. Deliberately not here: what
-//! programs lack in each other, and what is in whose reach.
+//! Applied to the source of a system manifest, and to every system that is built or changed. Deliberately not here:
+//! dependencies between programs, and reach.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -18,7 +18,7 @@ use crate::field::Field;
 use crate::reach::Who;
 use crate::report::Finding;
 
-/// All that is wrong with the system manifest over the manifests of its programs. Places are fields of the system as a
+/// Returns all faults of the system manifest over the manifests of its programs. Places are fields of the system as a
 /// whole: `program[1]` is the second of [`SystemManifest::instances`], `devices[0]` of it the first device of its
 /// program.
 pub fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding> {
@@ -32,7 +32,7 @@ pub fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding>
     check.findings
 }
 
-/// Promises that cannot be read, of the system of this name.
+/// Returns findings for invalid promises of the system of this name.
 pub(crate) fn promises(denies: &[Deny], system: &str) -> Vec<Finding> {
     let rows = denies.iter().enumerate();
     let promise = |(row, deny): (usize, &Deny)| {
@@ -42,7 +42,7 @@ pub(crate) fn promises(denies: &[Deny], system: &str) -> Vec<Finding> {
     rows.flat_map(promise).collect()
 }
 
-/// Where a system manifest first names a program: as its root, an instance or an installed one.
+/// Returns the first place where a system manifest names a program: as its root, an instance or an installed one.
 pub(crate) fn place_of(system: &SystemManifest, program: &str) -> Field {
     let instance = || system.instances.iter().position(|instance| instance.program == program);
     let installed = || system.installed.iter().position(|name| name == program);
@@ -60,7 +60,7 @@ struct Patterns {
     what: &'static str,
     table: &'static str,
     row: usize,
-    /// The key of its pattern of paths.
+    /// Key of its pattern of paths.
     key: &'static str,
 }
 
@@ -81,7 +81,7 @@ impl Patterns {
     }
 }
 
-/// Nothing provides what an endpoint of the subject is bound to.
+/// A finding for a bound endpoint whose path has no provider.
 pub(crate) fn no_provider(subject: &str, slot: &EndpointSlot, contract: &ContractUse, path: &str) -> Finding {
     let what = format!(
         "nothing provides {path} with the contract `{}`, which the endpoint `{}` of `{subject}` is bound to",
@@ -90,7 +90,7 @@ pub(crate) fn no_provider(subject: &str, slot: &EndpointSlot, contract: &Contrac
     Finding::new(Code::NoProvider, subject, what, "let a program provide it at boot, or bind the endpoint elsewhere")
 }
 
-/// What provides a path may have another version of the contract than the subject.
+/// Returns a finding if the provider of a path has another version of the contract than the subject.
 pub(crate) fn other_version(subject: &str, provider: &Manifest, contract: &ContractUse, path: &str) -> Option<Finding> {
     let theirs = provider.contracts.iter().find(|theirs| theirs.name == contract.name)?;
     if theirs.fingerprint == contract.fingerprint {
@@ -103,7 +103,7 @@ pub(crate) fn other_version(subject: &str, provider: &Manifest, contract: &Contr
     Some(Finding::new(Code::OtherContractVersion, subject, what, "build both with the same version"))
 }
 
-/// No rule lets an endpoint of the subject, which runs the program, be bound.
+/// A finding for an endpoint of the subject, which runs the program, that no rule permits to be bound.
 pub(crate) fn bind_refused(subject: &str, manifest: &Manifest, slot: &EndpointSlot, path: &str) -> Finding {
     let principal = manifest.principal();
     let what = format!(
@@ -174,7 +174,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The instances that one starts after, under a key.
+    /// Resolves the instances that must start before this one, under a key.
     fn needed(&mut self, row: usize, instance: &Instance, key: &'static str, needed: &[String]) {
         let field = Field::row("program", row, key);
         let list = format!("`{key}` of the instance `{}`", instance.name);
@@ -254,7 +254,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Endpoints that are bound to paths: somebody provides them before the instance starts, and a rule lets it bind them.
+    /// Endpoints bound to paths: their provider starts before the instance, and a rule permits the binding.
     fn endpoints(&mut self, row: usize, instance: &Instance, manifest: &Manifest) {
         for (number, slot) in manifest.endpoints.iter().enumerate() {
             let Some(path) = bound_path(instance, manifest, number) else { continue };

@@ -1,7 +1,7 @@
-//! How a channel comes about, step by step, for people.
+//! Explains step by step how a channel comes about.
 //!
-//! Every channel and every step of an end has the round of the search in which it was found, and rests on what was
-//! found before: so telling it ends. Told is the shortest way of each end from where the channel begins.
+//! Every channel and every step of an end records the round of the search in which it was found, and depends on earlier
+//! rounds only, so an explanation is finite. It has the shortest way of each end from the origin of the channel.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -17,7 +17,7 @@ use crate::reach::protocols::Wanted;
 use crate::reach::rules::Rule;
 use crate::reach::world::{Origin, Seed, Service, World};
 
-/// Tells of channels.
+/// Explains channels.
 pub struct Telling<'a> {
     installed: &'a Installed,
     world: &'a World,
@@ -27,36 +27,36 @@ pub struct Telling<'a> {
     helpers: Vec<usize>,
 }
 
-/// The steps by which a channel comes about.
+/// Steps by which a channel comes about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    /// The steps, the last one last.
+    /// The steps, in order.
     pub steps: Vec<String>,
-    /// The programs that take part.
+    /// Programs that take part.
     pub programs: Vec<usize>,
 }
 
-/// Whether a path is served under the contract that is asked for.
+/// Whether a path is served under the requested contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
     It,
     Another,
 }
 
-/// An end that goes from one holder to another.
+/// A move of an end between holders.
 #[derive(Clone, Copy)]
 struct Move {
     contract: usize,
     side: Side,
     from: usize,
     to: usize,
-    /// Whether the channel is one that `from` has just created.
+    /// Whether `from` has just created the channel.
     is_new: bool,
     round: u16,
 }
 
 impl<'a> Telling<'a> {
-    /// Tells of a channel of the contract between two holders.
+    /// Explains a channel of the contract between two holders.
     pub fn chain(
         installed: &'a Installed,
         world: &'a World,
@@ -103,7 +103,7 @@ impl<'a> Telling<'a> {
         self.follow(contract, Side::Importer, (seed.importer, &importing), &mut is_new, round);
     }
 
-    /// By holder: what the way of an end from there to `to` costs, and its next step.
+    /// By holder: cost of moving an end from there to `to`, and the next step.
     fn ways(&self, contract: usize, side: Side, to: usize, before: u16) -> Vec<Option<(usize, usize)>> {
         let mut ways = vec![None; self.world.holders.len()];
         ways[to] = Some((0, to));
@@ -125,8 +125,8 @@ impl<'a> Telling<'a> {
         ways
     }
 
-    /// A step that takes a provider's collusion, which serves another contract at that path, is told where there is
-    /// no other.
+    /// A step that needs a provider's collusion, which serves another contract at that path, is used only without an
+    /// alternative.
     fn cost(&self, contract: usize, side: Side, (from, to): (usize, usize), round: u16) -> usize {
         let bound = (side == Side::Exporter).then(|| self.path_bound(contract, (from, to), round)).flatten();
         match bound {
@@ -199,8 +199,8 @@ impl<'a> Telling<'a> {
         )
     }
 
-    /// A path served by `to` that rules let `from` bind, if `from` has the namespace by then; one that is served under
-    /// the contract, where there is such a one.
+    /// Returns a path served by `to` that rules let `from` bind, if `from` has the namespace by then; preferably one
+    /// served under the contract.
     fn path_bound(&self, contract: usize, (from, to): (usize, usize), round: u16) -> Option<(&'a str, Serves)> {
         let (namespace, directory) = (self.world.namespace?, self.world.directory?);
         self.flows.links[directory].found_in(from, namespace).filter(|&found| found <= round)?;
@@ -222,7 +222,7 @@ impl<'a> Telling<'a> {
         slots.find(|slot| self.flows.comes_to(slot.contract, slot.state)).map(|slot| slot.name.as_str())
     }
 
-    /// The channel over which the end goes, found as early as possible, and the message.
+    /// Returns the earliest channel that carries the end, and the message.
     fn carrier(&self, moved: Move) -> Option<(usize, (usize, usize), &'a str)> {
         let mut best: Option<(u16, usize, (usize, usize), &'a str)> = None;
         for (over, protocol) in self.world.protocols.iter().enumerate() {

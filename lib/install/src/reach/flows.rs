@@ -1,10 +1,10 @@
-//! The least set of channels that can come about: which holders may come to have the two ends of one.
+//! The least set of channels that can come about, as pairs of holders that can obtain their two ends.
 //!
-//! The two ends of a channel move independently, so the set is made of two relations for each contract: from which
-//! holder to which the importing end may pass, and the exporting end. What starts at two holders can come to all that
-//! those relations lead to. New channels carry further endpoints, so both relations grow until nothing new comes.
-//! It holds every channel that can come about, and may hold some that never do. Key type: [`Flows`]. Deliberately not
-//! here: what is said over the channels.
+//! The two ends of a channel move independently, so the set is represented by two relations for each contract: holders
+//! between which the importing end may pass, and the exporting end. The ends of a channel created by two holders can
+//! pass to every holder reachable by those relations. New channels carry further endpoints, so both relations grow up
+//! to a fixed point. The set contains every channel that can come about, and may contain some that never do. Key type:
+//! [`Flows`]. Deliberately not here: data sent over the channels.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,28 +21,28 @@ use crate::reach::world::{Bound, Origin, Service, World};
 pub struct Flows {
     /// By contract: channels, from the holder of the importing end to that of the exporting end.
     pub links: Vec<Grid>,
-    /// By end and contract: from whom to whom that end may pass, in one step.
+    /// By end and contract: pairs of holders between which that end may pass in one step.
     steps: [Vec<Grid>; 2],
     /// By end: the same for endpoints of any contract.
     any: [Grid; 2],
-    /// By end and contract: from whom to whom it may pass, in any number of steps.
+    /// By end and contract: pairs of holders between which it may pass in any number of steps.
     reach: [Vec<Vec<Set>>; 2],
-    /// By end and contract: who can have that end of some channel.
+    /// By end and contract: holders that can have that end of some channel.
     held: [Vec<Set>; 2],
     /// By contract: the states in which a channel can be.
     states: Vec<Vec<bool>>,
-    /// By holder: what rules let it bind.
+    /// By holder: services that rules let it bind.
     bound: Vec<Vec<Bound>>,
-    /// Whether providers take clients of contracts that they do not serve, and give others back. Followed last, so that
-    /// what comes about without that is told without it.
+    /// Whether providers accept clients of contracts that they do not serve, and return others. Enabled last, so that
+    /// channels that do not need it are explained without it.
     is_collusive: bool,
-    /// Parents and children: what the former asks the namespace for counts as the latter's.
+    /// Pairs of parents and children: requests of the former to the namespace count as the latter's.
     underway: Vec<(usize, usize)>,
     rules: Vec<Rule>,
     round: u16,
 }
 
-/// The place of an end in arrays of two.
+/// Index of an end in arrays of two.
 fn end(side: Side) -> usize {
     match side {
         Side::Importer => 0,
@@ -51,7 +51,7 @@ fn end(side: Side) -> usize {
 }
 
 impl Flows {
-    /// Follows these rules until nothing new comes. Services that come about on the way are added to the world.
+    /// Applies these rules up to a fixed point. Services that come about on the way are added to the world.
     pub fn of(world: &mut World, rules: &[Rule]) -> Flows {
         let (count, contracts) = (world.holders.len(), world.protocols.len());
         let grids = || vec![Grid::empty(count); contracts];
@@ -82,35 +82,35 @@ impl Flows {
         }
     }
 
-    /// Whom an end that the holder has may come to, itself included.
+    /// Returns the holders that an end of the holder may reach, itself included.
     pub fn reached(&self, contract: usize, side: Side, holder: usize) -> &Set {
         &self.reach[end(side)][contract][holder]
     }
 
-    /// The round in which an end was found to pass from one holder to another in one step.
+    /// Returns the round in which an end was found to pass from one holder to another in one step.
     pub fn step_found_in(&self, contract: usize, side: Side, from: usize, to: usize) -> Option<u16> {
         let own = self.steps[end(side)][contract].found_in(from, to);
         let any = self.any[end(side)].found_in(from, to);
         own.into_iter().chain(any).min()
     }
 
-    /// Whether a rule is followed.
+    /// Returns whether a rule is followed.
     pub fn follows(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
     }
 
-    /// Whether a channel of the contract can be in the state.
+    /// Returns whether a channel of the contract can be in the state.
     pub fn comes_to(&self, contract: usize, state: usize) -> bool {
         self.states[contract].get(state).copied().unwrap_or(false)
     }
 
-    /// Whether a message can be sent in some state, as far as states tell.
+    /// Returns whether a message can be sent in some state, according to the states found so far.
     pub fn is_said(&self, world: &World, contract: usize, message: usize) -> bool {
         let protocol = &world.protocols[contract];
         (0..protocol.states()).any(|state| self.comes_to(contract, state) && protocol.next(state, message).is_some())
     }
 
-    /// Whether the holder can have an endpoint that a message carries.
+    /// Returns whether the holder can have an endpoint that a message carries.
     fn has(&self, world: &World, movable: &[Set; 2], holder: usize, argument: &Argument) -> bool {
         match (argument.contract, argument.state) {
             (Wanted::Known(contract), _) => self.has_of(world, holder, contract, argument),
@@ -126,12 +126,12 @@ impl Flows {
         self.holds(holder, contract, argument.side) && self.is_movable(world, contract, argument)
     }
 
-    /// Whether the holder can have that end of some channel.
+    /// Returns whether the holder can have that end of some channel.
     pub fn holds(&self, holder: usize, contract: usize, side: Side) -> bool {
         self.held[end(side)][contract].has(holder)
     }
 
-    /// Whether an end of the contract can be in a state in which it goes with a message: it is its turn to send.
+    /// Returns whether an end of the contract can be in a state in which it is the sender and can move with a message.
     pub fn is_movable(&self, world: &World, contract: usize, argument: &Argument) -> bool {
         let protocol = &world.protocols[contract];
         let fits = |state: usize| argument.state.is_none_or(|wanted| wanted == state);
@@ -139,7 +139,7 @@ impl Flows {
         states.any(|state| protocol.sender(state) == Some(argument.side))
     }
 
-    /// Closes the relations and finds the channels that follow.
+    /// Closes the relations and adds the channels that follow.
     fn connect(&mut self, world: &World) -> bool {
         let mut grew = false;
         let any = [self.any[0].closed_with(None), self.any[1].closed_with(None)];
@@ -170,7 +170,7 @@ impl Flows {
         grew
     }
 
-    /// By end: who can have an endpoint of some contract that can be moved.
+    /// By end: holders of a movable endpoint of some contract.
     fn movable(&self, world: &World) -> [Set; 2] {
         let mut movable = [Set::empty(world.holders.len()), Set::empty(world.holders.len())];
         for side in [Side::Importer, Side::Exporter] {
@@ -182,7 +182,7 @@ impl Flows {
         movable
     }
 
-    /// What goes with messages, and the states that channels come to by them.
+    /// Adds the endpoints carried by messages, and the states that channels enter by them.
     fn send(&mut self, world: &World) -> bool {
         let mut grew = false;
         let movable = self.movable(world);
@@ -201,7 +201,7 @@ impl Flows {
                         || message.arguments.iter().all(|argument| self.has(world, &movable, sender, argument))
                     {
                         is_sent = true;
-                        // The root and the namespace hand on nothing but as the other rules say.
+                        // The root and the namespace pass on endpoints by the other rules only.
                         grew |= !is_trusted && self.carry(contract, message, sender);
                     }
                 }
@@ -247,7 +247,7 @@ impl Flows {
         grew
     }
 
-    /// What parents give children.
+    /// Adds endpoints that parents give children.
     fn start(&mut self, world: &mut World) -> bool {
         let mut grew = false;
         for child in 0..world.holders.len() {
@@ -275,7 +275,8 @@ impl Flows {
         grew
     }
 
-    /// A parent has asked the namespace for something, and its child has the folder when the namespace looks who asks.
+    /// Handles a parent's request to the namespace during which its child gets the folder: the child is taken for the
+    /// requester.
     fn hand_over(&mut self, world: &mut World, parent: usize, child: usize) -> bool {
         let (Some(namespace), Some(directory)) = (world.namespace, world.directory) else { return false };
         if !self.links[directory].has(parent, namespace) {
@@ -308,7 +309,7 @@ impl Flows {
         grew
     }
 
-    /// What the namespace hands to providers, and from them back.
+    /// Adds endpoints that the namespace hands to providers, and those they return.
     fn bind(&mut self, world: &World) -> bool {
         let (Some(namespace), Some(directory)) = (world.namespace, world.directory) else { return false };
         let mut grew = false;
@@ -332,13 +333,14 @@ impl Flows {
         grew
     }
 
-    /// Whether the namespace can have a channel to a provider, or is one itself, or the root is.
+    /// Returns whether the namespace can have a channel to a provider, or either the namespace or the root is the
+    /// provider.
     fn is_registered(&self, world: &World, namespace: usize, provider: usize) -> bool {
         let has_channel = |contract: usize| self.links[contract].has(namespace, provider);
         world.holders[provider].is_trusted || world.provider.is_none_or(has_channel)
     }
 
-    /// The namespace hands a client to a provider of these contracts.
+    /// Lets the namespace hand a client to a provider of these contracts.
     fn hand(&mut self, world: &World, client: usize, provider: usize, contracts: &[usize]) -> bool {
         let mut grew = false;
         for &contract in contracts.iter().filter(|_| self.rules.contains(&Rule::Bind)) {
@@ -353,7 +355,7 @@ impl Flows {
         grew
     }
 
-    /// A provider, and all to whom the end may come at which it is handed clients.
+    /// Returns a provider, and all holders that may get the end at which it is handed clients.
     pub fn successors(&self, world: &World, provider: usize) -> Vec<usize> {
         match world.provider.filter(|_| self.follows(Rule::Succeed)) {
             Some(contract) => self.reached(contract, Side::Exporter, provider).iter().collect(),
@@ -361,7 +363,7 @@ impl Flows {
         }
     }
 
-    /// Whether a holder may bind the service, or ask for it in the name of one that may.
+    /// Returns whether a holder may bind the service, or request it in the name of one that may.
     pub fn binds(&self, world: &World, client: usize, service: &Service) -> bool {
         let (Some(namespace), Some(directory)) = (world.namespace, world.directory) else { return false };
         let asked = self.underway.iter().filter(|(parent, _)| *parent == client).map(|(_, child)| *child);
@@ -370,7 +372,7 @@ impl Flows {
     }
 }
 
-/// Whether a folder is in this state after a request with an endpoint of any contract, or of a provider.
+/// Returns whether a folder is in this state after a request with an endpoint of any contract, or of a provider.
 pub fn is_asked(world: &World, directory: usize, state: usize) -> bool {
     let protocol = &world.protocols[directory];
     let carries = |message: &Message| message.sender == Side::Importer && !message.arguments.is_empty();

@@ -1,26 +1,26 @@
 //! Relations between holders as bit matrices.
 //!
-//! Key types: [`Set`] (some holders), [`Grid`] (pairs of holders, with the round of the search in which each was
-//! found). Deliberately not here: what a pair means.
+//! Key types: [`Set`] (a set of holders), [`Grid`] (pairs of holders, with the round of the search in which each was
+//! found). Deliberately not here: the meaning of a pair.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Some of the holders.
+/// A set of holders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
     words: Vec<u64>,
 }
 
 impl Set {
-    /// None of `count` holders.
+    /// The empty set over `count` holders.
     pub fn empty(count: usize) -> Set {
         Set { words: vec![0; count.div_ceil(WORD_BITS)] }
     }
 
-    /// Whether the holder is one of them.
+    /// Returns whether the holder is a member.
     pub fn has(&self, holder: usize) -> bool {
         bit(&self.words, holder)
     }
@@ -32,7 +32,7 @@ impl Set {
         }
     }
 
-    /// Adds all of another set; says whether there was a new one among them.
+    /// Adds another set; returns whether any member was new.
     pub fn add(&mut self, other: &Set) -> bool {
         merge(&mut self.words, &other.words)
     }
@@ -53,33 +53,33 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// No pair of `count` holders.
+    /// The empty relation over `count` holders.
     pub fn empty(count: usize) -> Grid {
         Grid { count, rows: vec![Set::empty(count); count], found_in: Vec::new() }
     }
 
-    /// Whether the pair is there.
+    /// Returns whether the pair is present.
     pub fn has(&self, from: usize, to: usize) -> bool {
         self.rows.get(from).is_some_and(|row| row.has(to))
     }
 
-    /// All that a holder is paired with.
+    /// Returns the holders paired with `from`.
     pub fn row(&self, from: usize) -> &Set {
         &self.rows[from]
     }
 
-    /// All that are paired with a holder.
+    /// Returns the holders that `to` is paired with.
     pub fn column(&self, to: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.count).filter(move |&from| self.has(from, to))
     }
 
-    /// The round in which the pair was found; `None` where it is not there.
+    /// Returns the round in which the pair was found; `None` if it is absent.
     pub fn found_in(&self, from: usize, to: usize) -> Option<u16> {
         let is_there = self.has(from, to);
         is_there.then(|| self.found_in.get(from * self.count + to).copied().unwrap_or(0))
     }
 
-    /// Adds a pair; says whether it is new.
+    /// Adds a pair; returns whether it was new.
     pub fn insert(&mut self, from: usize, to: usize, round: u16) -> bool {
         if self.has(from, to) {
             return false;
@@ -92,7 +92,7 @@ impl Grid {
         true
     }
 
-    /// Pairs a holder with each of a set; says whether a pair is new.
+    /// Adds pairs of a holder with each member of a set; returns whether any pair was new.
     pub fn insert_all(&mut self, from: usize, to: &Set, round: u16) -> bool {
         let mut is_new = false;
         for at in 0..to.words.len() {
@@ -105,12 +105,12 @@ impl Grid {
         is_new
     }
 
-    /// Whether there is no pair.
+    /// Returns whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.found_in.is_empty()
     }
 
-    /// For each holder, itself and all that a chain of pairs, or of those of another relation, leads to.
+    /// Returns the reflexive transitive closure of the pairs, together with those of another relation.
     pub fn closed_with(&self, other: Option<&[Set]>) -> Vec<Set> {
         let mut reach = self.rows.clone();
         for (holder, row) in reach.iter_mut().enumerate() {
@@ -119,7 +119,7 @@ impl Grid {
                 row.add(more);
             }
         }
-        // Nothing but each holder itself, as with most contracts.
+        // The identity, as for most contracts.
         if self.is_empty() && other.is_none() {
             return reach;
         }

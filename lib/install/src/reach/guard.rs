@@ -1,9 +1,9 @@
-//! Who comes to what is served at a path.
+//! Determines which programs reach the service at a path.
 //!
-//! A program comes to a service if it can have the importing end of a channel whose exporting end
-//! - the service's processes can have, or somebody can bind to the path, wherever it goes then; of the contract that is
-//!   served or of one that its messages give;
-//! - anybody has, if that importing end was handed out, in a message of the service's contracts, by who may have the
+//! A program reaches a service if it can have the importing end of a channel whose exporting end
+//! - can be held by the service's processes, or bound to the path by any holder, wherever it moves then; of the
+//!   contract that is served or of one that its messages give;
+//! - any holder has, if that importing end was given, in a message of the service's contracts, by a holder of the
 //!   service's clients: a provider may pass them on.
 //!
 //! Key type: [`Guard`].
@@ -18,38 +18,38 @@ use crate::reach::protocols::Wanted;
 use crate::reach::rules::Rule;
 use crate::reach::world::{Service, World};
 
-/// A service, and what speaks for it.
+/// A service and the endpoints that act for it.
 pub struct Guard<'a> {
     world: &'a World,
     flows: &'a Flows,
     service: &'a Service,
-    /// Contracts whose channels to the service's processes count, those that are served first; all of a folder's.
+    /// Contracts whose channels to the service's processes count, the served ones first; for a folder, all.
     direct: Vec<usize>,
     /// The contracts that are served, and those that their messages give.
     family: Vec<usize>,
-    /// Who may bind the path.
+    /// Holders that may bind the path.
     binders: Set,
     /// Contracts whose importing ends the service's messages give.
     given: Vec<usize>,
-    /// Who may have clients of the service.
+    /// Holders that may have clients of the service.
     servers: Set,
 }
 
-/// A channel by which a program comes to a service.
+/// A channel by which a program reaches a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its contract.
     pub contract: usize,
-    /// Who has the importing end: the program.
+    /// Holder of the importing end: the program.
     pub importer: usize,
-    /// Who has the exporting end.
+    /// Holder of the exporting end.
     pub exporter: usize,
 }
 
 impl<'a> Guard<'a> {
-    /// What speaks for a service.
+    /// Computes the endpoints that act for a service.
     pub fn of(world: &'a World, flows: &'a Flows, service: &'a Service) -> Guard<'a> {
-        // What lies in a folder is served with it, under whatever contract.
+        // Everything below a folder is served with it, under any contract.
         let is_folder = service.path != "/" && (service.contract.is_none() || service.contract == world.directory);
         let mut served: Vec<usize> = service.contract.into_iter().collect();
         let exports = world.holders[service.holder].exports.iter().filter(|_| is_folder);
@@ -68,7 +68,7 @@ impl<'a> Guard<'a> {
         Guard { world, flows, service, direct, family, binders, given, servers }
     }
 
-    /// A channel by which processes of a program come to the service; none where the program serves it itself.
+    /// Returns a channel by which processes of a program reach the service; `None` if the program serves it itself.
     pub fn found(&self, program: usize) -> Option<Found> {
         if program == self.service.program {
             return None;
@@ -85,7 +85,7 @@ impl<'a> Guard<'a> {
         Some(Found { contract, importer, exporter })
     }
 
-    /// A channel whose exporting end somebody can bind to the path, from where it may go elsewhere.
+    /// Finds a channel whose exporting end can be bound to the path, and may then move on.
     fn bound(&self, importer: usize) -> Option<Found> {
         for &contract in &self.family {
             for seed in &self.world.seeds[contract] {
@@ -102,7 +102,7 @@ impl<'a> Guard<'a> {
         None
     }
 
-    /// An end that was given by who has taken the service's place.
+    /// Finds an end given by a holder that has taken the service's place.
     fn handed(&self, importer: usize) -> Option<Found> {
         let own = self.world.holders[importer].program;
         let others = self.servers.iter().filter(|&server| self.world.holders[server].program != own);
@@ -120,7 +120,7 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// The contracts whose importing ends messages of these give importers, and messages of those, and so on.
+/// Returns the contracts whose importing ends messages of these give importers, transitively.
 pub fn given(world: &World, served: &[usize]) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     let mut open: Vec<usize> = served.to_vec();
@@ -139,7 +139,8 @@ pub fn given(world: &World, served: &[usize]) -> Vec<usize> {
     found
 }
 
-/// Who may have the exporting end of a channel that was the service's, or of one that was given over such a channel.
+/// Returns the holders that may have the exporting end of a channel to the service, or of one given over such a
+/// channel.
 fn servers(world: &World, flows: &Flows, holder: usize, family: &[usize], given: &[usize]) -> Set {
     let mut servers = Set::empty(world.holders.len());
     flows.successors(world, holder).into_iter().for_each(|successor| servers.insert(successor));

@@ -1,9 +1,9 @@
 //! What a program can reach: the closure of the endpoints that it can obtain.
 //!
-//! Key types: [`Map`] (all channels of a system that can come about), [`Reach`] (one program's part of it, for
-//! people), [`Rule`] (the ways in which endpoints move). Every program is taken for hostile, and for one that works
-//! together with all others, but for the root, the namespace and, where they register names, those who may. Deliberately
-//! not here: what a program does for others with what it has. A program that may talk to a service has that service's
+//! Key types: [`Map`] (all channels of a system that can come about), [`Reach`] (one program's part of it,
+//! human-readable), [`Rule`] (the ways in which endpoints move). Every program is assumed to be hostile and to collude
+//! with all others, except the root, the namespace and, for registering names, the permitted programs. Deliberately not
+//! here: services that a program performs for others with its endpoints. A client of a service gets that service's
 //! answers; it has none of the service's endpoints.
 
 mod chain;
@@ -31,7 +31,7 @@ use crate::reach::flows::Flows;
 use crate::reach::guard::{Found, Guard};
 use crate::reach::world::{Service, World};
 
-/// Contracts that lead to something people ask about by a name.
+/// Contracts that give access to common kinds of resources.
 const GROUPS: &[(&str, &[&str])] = &[
     ("the network", &["Tcp", "Udp", "Dns", "NicDevice", "IpConfiguration"]),
     ("files", &["File", "FileSystem", "VolumeManager"]),
@@ -48,50 +48,50 @@ pub struct Map<'a> {
     flows: Flows,
 }
 
-/// What a program can reach, for people.
+/// Reach of a program, human-readable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// The program as a principal, `program.publisher`.
     pub program: String,
-    /// What it can be a client of, and how.
+    /// Services of which it can be a client, and how.
     pub reached: Vec<Reached>,
     /// Programs that can be its clients.
     pub clients: Vec<String>,
-    /// Devices that it opens.
+    /// Devices that it may open.
     pub devices: Vec<String>,
     /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// How many programs it can have started at a time; it can then have each of them do what that one may.
+    /// Maximum child programs at a time; it can make each of them do whatever that one may.
     pub children: u32,
-    /// Whether its commands are run by the shell, which then reaches things for it.
+    /// Whether the shell runs its commands, and so reaches services for it.
     pub is_script: bool,
-    /// What people ask about, and whether it is in reach.
+    /// Common kinds of resources, and whether they are in reach.
     pub groups: Vec<Group>,
 }
 
-/// Something in reach.
+/// A reachable service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// The path, or pattern of paths, under which it is bound; none where the endpoint comes another way.
+    /// Path, or pattern of paths, under which it is bound; `None` if the endpoint is obtained otherwise.
     pub path: Option<String>,
     /// The contract.
     pub contract: String,
     /// The program at the other end.
     pub provider: String,
-    /// The steps by which it comes about, the last one last.
+    /// Steps by which it comes about, in order.
     pub chain: Vec<String>,
-    /// Other programs that take part in that.
+    /// Other programs that take part in this.
     pub helpers: Vec<String>,
 }
 
-/// Whether something that people ask about is in reach.
+/// Whether a common kind of resource is in reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// As people call it.
+    /// Its common name.
     pub name: &'static str,
-    /// Where the system has it, and would have to be asked for it.
+    /// Its paths in the system.
     pub places: Vec<String>,
-    /// The steps by which the program comes to it; none: it does not.
+    /// Steps by which the program reaches it; `None` if it does not.
     pub chain: Option<Vec<String>>,
 }
 
@@ -101,15 +101,15 @@ impl<'a> Map<'a> {
         Map::by(installed, Rule::ALL)
     }
 
-    /// The channels that there would be if endpoints moved in these ways alone. Tests show by it that each is needed.
+    /// Returns the channels that can come about under these rules alone. Tests use it to show that each rule is needed.
     pub fn by(installed: &'a Installed, rules: &[Rule]) -> Map<'a> {
         let mut world = World::of(installed);
         let flows = Flows::of(&mut world, rules);
         Map { installed, world, flows }
     }
 
-    /// Whether processes of a program can have the importing end of a channel of the contract whose exporting end
-    /// processes of the other have. With each program: whether those are meant that the root starts, or all others.
+    /// Returns whether processes of a program can have the importing end of a channel of the contract whose exporting
+    /// end processes of the other have. [`Started`] selects the processes started by the root, or all others.
     pub fn has_channel(&self, importer: (&str, Started), contract: &str, exporter: (&str, Started)) -> bool {
         let holder = |(name, started): (&str, Started)| {
             let program = self.place(name)?;
@@ -123,13 +123,13 @@ impl<'a> Map<'a> {
         self.flows.links[contract].has(importer, exporter)
     }
 
-    /// Whether a path is registered by programs while the system runs.
+    /// Returns whether programs register a path at run time.
     pub(crate) fn is_registered(&self, path: &str) -> bool {
         let mut registered = self.world.services.iter().filter(|service| service.contract.is_none());
         registered.any(|service| paths_meet(&service.path, path))
     }
 
-    /// What a program can reach; nothing if there is no such program.
+    /// Returns the reach of a program; `None` if there is no such program.
     pub fn reach(&self, name: &str) -> Option<Reach> {
         let index = self.place(name)?;
         let manifest = &self.installed.programs[index].manifest;
@@ -148,8 +148,8 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// The steps by which a program comes to what is served at one of the paths that `is_meant` says: by itself, or by a
-    /// program that it can start.
+    /// Returns the steps by which a program reaches a service at one of the paths accepted by `is_meant`: by itself, or
+    /// through a program that it can start.
     pub fn way(&self, program: usize, is_meant: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         let services: Vec<&Service> = self.world.services.iter().filter(|service| is_meant(&service.path)).collect();
         self.way_to(program, &services)
@@ -167,13 +167,13 @@ impl<'a> Map<'a> {
         self.installed.programs.get(program).map_or("", |program| program.manifest.name.as_str())
     }
 
-    /// The contracts that a program says it exports.
+    /// Contracts that a program exports according to its manifest.
     fn exported(&self, program: usize) -> Vec<usize> {
         let mut holders = self.world.holders_of(program);
         holders.next().map(|holder| self.world.holders[holder].exports.clone()).unwrap_or_default()
     }
 
-    /// Programs that can have the importing end of a channel to one that says it exports its contract.
+    /// Programs that can have the importing end of a channel to a declared exporter of its contract.
     fn clients(&self, program: usize) -> impl Iterator<Item = usize> + '_ {
         let exported = self.exported(program);
         self.world.holders_of(program).flat_map(move |exporter| {
@@ -199,7 +199,7 @@ impl<'a> Map<'a> {
                 let is_same =
                     |other: &Reached| (&other.contract, &other.provider) == (&found.contract, &found.provider);
                 match reached.iter_mut().find(|other| is_same(other)) {
-                    // Processes of the same program: the one whose path is known says more.
+                    // Processes of the same program: prefer the one with a known path.
                     Some(other) if other.path.is_none() && found.path.is_some() => *other = found,
                     Some(_) => {}
                     None => reached.push(found),
@@ -256,8 +256,8 @@ impl<'a> Map<'a> {
         Group { name, places, chain: self.way_to_members(program, &services, &members) }
     }
 
-    /// The same for services that are one of a group: their channels of other contracts do not count, and channels to
-    /// others that export a contract of it do.
+    /// As `way_to` for services of one group: their channels of other contracts do not count, and channels to other
+    /// exporters of a contract of it do.
     fn way_to_members(&self, program: usize, services: &[&Service], members: &[usize]) -> Option<Vec<String>> {
         self.way_by(program, |program| {
             let guards = services.iter().filter_map(|service| {
@@ -291,7 +291,7 @@ impl<'a> Map<'a> {
         self.way_by(program, |program| guards.iter().find_map(|guard| guard.found(program)))
     }
 
-    /// The steps to what a program finds by itself, or what one finds that it can start.
+    /// Returns the steps to a service found by a program itself, or by one that it can start.
     fn way_by(&self, program: usize, find: impl Fn(usize) -> Option<Found>) -> Option<Vec<String>> {
         if let Some(found) = find(program) {
             return Some(self.chain(found).steps);
@@ -314,7 +314,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Who starts a process.
+/// Parent of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
     /// The root or the kernel.
@@ -324,7 +324,7 @@ pub enum Started {
 }
 
 impl Reach {
-    /// The paths that it can bind, each once.
+    /// Returns the paths that it can bind, without duplicates.
     pub fn paths(&self) -> Vec<&str> {
         let mut paths: Vec<&str> = self.reached.iter().filter_map(|reached| reached.path.as_deref()).collect();
         paths.dedup();
@@ -336,7 +336,7 @@ impl Reach {
         self.groups.iter().find(|group| group.name == name)
     }
 
-    /// What this one comes to and another does not, a phrase each: endpoints, devices, permissions, programs.
+    /// Returns what is in this reach and not in another, a phrase each: endpoints, devices, permissions, programs.
     pub fn beyond(&self, before: &Reach) -> Vec<String> {
         let mut more = Vec::new();
         for reached in &self.reached {
@@ -357,7 +357,7 @@ impl Reach {
     }
 }
 
-/// What comes to a program by others, of one contract, and by whom.
+/// Describes the endpoints of one contract that a program gets through others, and their providers.
 fn by_others(same: &[&Reached]) -> String {
     let providers: Vec<&str> = same.iter().map(|reached| reached.provider.as_str()).collect();
     let mut helpers: Vec<&str> = same.iter().flat_map(|reached| &reached.helpers).map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Rules and promises as sets: whether two have something in common.
+//! Rules and promises as sets: whether two intersect.
 
 use alloc::string::String;
 use alloc::vec;
@@ -11,9 +11,9 @@ use principal::Pattern;
 enum Letter {
     /// This byte.
     Byte(u8),
-    /// Any run without `/`.
+    /// Any text without `/`.
     Name,
-    /// Any run.
+    /// Any text.
     Anything,
 }
 
@@ -32,11 +32,11 @@ fn letters(pattern: &str) -> Vec<Letter> {
     out
 }
 
-/// Whether some path is matched by both patterns. Takes time in proportion to the product of their lengths.
+/// Returns whether some path matches both patterns. The time is proportional to the product of their lengths.
 pub fn paths_meet(left: &str, right: &str) -> bool {
     let (left, right) = (letters(left), letters(right));
     let width = right.len() + 1;
-    // For each pair of places, whether the rests of both patterns have something in common.
+    // For each pair of positions, whether the rests of both patterns intersect.
     let mut meet = vec![false; (left.len() + 1) * width];
     for at in (0..=left.len()).rev() {
         for other in (0..=right.len()).rev() {
@@ -45,14 +45,14 @@ pub fn paths_meet(left: &str, right: &str) -> bool {
                 (None, None) => true,
                 (None, Some(Letter::Byte(_))) | (Some(Letter::Byte(_)), None) => false,
                 (Some(Letter::Byte(one)), Some(Letter::Byte(two))) => one == two && later(at + 1, other + 1),
-                // A star stands for nothing, or for one more letter of the other.
+                // A star matches nothing, or one more letter of the other.
                 (Some(Letter::Byte(byte)), Some(star)) => {
                     later(at, other + 1) || (stands_for(star, byte) && later(at + 1, other))
                 }
                 (Some(star), Some(Letter::Byte(byte))) => {
                     later(at + 1, other) || (stands_for(star, byte) && later(at, other + 1))
                 }
-                // What two stars stand for together is what one of them stands for.
+                // Two stars together match whatever one of them matches.
                 (Some(_), Some(_)) => later(at + 1, other) || later(at, other + 1),
                 (Some(_), None) => later(at + 1, other),
                 (None, Some(_)) => later(at, other + 1),
@@ -69,26 +69,26 @@ fn stands_for(star: Letter, byte: u8) -> bool {
     star == Letter::Anything || byte != b'/'
 }
 
-/// Who a rule speaks of, read.
+/// Parsed subject of a rule.
 #[derive(Clone, Debug)]
 pub struct Who {
     pattern: Option<Pattern>,
 }
 
 impl Who {
-    /// Reads a pattern of principals. One that cannot be read is taken for everybody: what is shown as out of
-    /// reach must be out of reach.
+    /// Parses a pattern of principals. An invalid one matches every principal: whatever is shown as out of reach must
+    /// be out of reach.
     pub fn read(text: &str) -> Who {
         Who { pattern: Pattern::parse(text).ok() }
     }
 
-    /// Why the text is none, and what to do about it.
+    /// Returns the reason why the text is invalid, and the remedy.
     pub fn problem(text: &str) -> Option<(String, String)> {
         use alloc::string::ToString;
         Pattern::parse(text).err().map(|error| (error.to_string(), error.remedy().to_string()))
     }
 
-    /// Whether it may be meant by some principal whose last link is `program.publisher`, however it was invoked.
+    /// Returns whether it may match some principal whose last link is `program.publisher`, however it was invoked.
     pub fn may_mean(&self, link: &str) -> bool {
         self.pattern.as_ref().is_none_or(|pattern| pattern.may_match_last_link(link))
     }

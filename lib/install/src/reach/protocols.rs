@@ -1,7 +1,7 @@
 //! The contracts of a system as far as they move endpoints.
 //!
 //! Key types: [`Protocol`] (one contract), [`Message`], [`Argument`] (an endpoint in a message). They are read from the
-//! automata in the manifests, which the kernel's monitor enforces. Blocks are left out: only plain data lies in them.
+//! automata in the manifests, which the kernel's monitor enforces. Blocks are omitted: they hold only plain data.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -20,7 +20,7 @@ pub struct Protocol {
     pub messages: Vec<Message>,
     /// By state and message: the next state.
     next: Vec<Vec<Option<usize>>>,
-    /// By state: which end sends.
+    /// By state: the end that sends.
     senders: Vec<Option<Side>>,
 }
 
@@ -40,9 +40,9 @@ pub struct Message {
 pub struct Argument {
     /// Its contract.
     pub contract: Wanted,
-    /// Which end it is.
+    /// Side of the endpoint.
     pub side: Side,
-    /// The state that it is in; `None`: any in which it can be moved.
+    /// Its state; `None`: any in which it can be moved.
     pub state: Option<usize>,
 }
 
@@ -53,13 +53,13 @@ pub enum Wanted {
     Known(usize),
     /// Any.
     Any,
-    /// One that no program of the system lists: nobody can create such a channel, so the message is never sent.
+    /// Not listed by any program of the system: no such channel can be created, so the message is never sent.
     Unlisted,
 }
 
 impl Protocol {
-    /// The contracts that programs of the system list. The first of a name counts: the kernel runs none that lists
-    /// another under that name.
+    /// Returns the contracts that programs of the system list. The first of a name is used: the kernel never has two of
+    /// a name at once.
     pub fn all(installed: &Installed) -> Vec<Protocol> {
         let mut automata: Vec<(String, Option<Automaton>)> = Vec::new();
         for used in installed.programs.iter().flat_map(|program| &program.manifest.contracts) {
@@ -100,22 +100,22 @@ impl Protocol {
         }
     }
 
-    /// How many states it has.
+    /// Returns the number of states.
     pub fn states(&self) -> usize {
         self.next.len()
     }
 
-    /// The state after a message; `None` where it cannot be sent.
+    /// Returns the state after a message; `None` if it cannot be sent.
     pub fn next(&self, state: usize, message: usize) -> Option<usize> {
         *self.next.get(state)?.get(message)?
     }
 
-    /// Which end sends in a state.
+    /// Returns the end that sends in a state.
     pub fn sender(&self, state: usize) -> Option<Side> {
         *self.senders.get(state)?
     }
 
-    /// What its messages give importers: the importing ends of these, directly.
+    /// Returns the contracts whose importing ends its messages give importers, directly.
     pub fn given(&self) -> impl Iterator<Item = Wanted> + '_ {
         let sent = self.messages.iter().filter(|message| message.sender == Side::Exporter);
         let ends = sent.flat_map(|message| &message.arguments).filter(|argument| argument.side == Side::Importer);

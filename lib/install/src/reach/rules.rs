@@ -1,38 +1,38 @@
-//! The ways in which an endpoint comes to another holder, each with the place that allows it.
+//! Rules by which an endpoint moves to another holder, each with its permission.
 
-/// A way in which endpoints move.
+/// A rule by which endpoints move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// A program creates channels of contracts that it lists and has both ends (`channel_create`), whichever ends its
-    /// manifest says that it uses.
+    /// manifest declares.
     Create,
-    /// A message carries an endpoint of a contract, side and state that its contract names (`channel_send`). Whoever
-    /// receives it has it, listed or not: nothing is asked of the receiver.
+    /// A message carries an endpoint of a contract, side and state that its contract names (`channel_send`). The
+    /// receiver obtains it whether it lists the contract or not.
     Message,
-    /// A message carries an endpoint of any contract, of one side. This is so of the contracts of folders and providers
-    /// too, where neither end is the namespace.
+    /// A message carries an endpoint of any contract, of one side. This includes the contracts of folders and providers
+    /// if neither end is the namespace.
     AnyMessage,
-    /// A parent gives a child what it has, whether it created the channel or not, for an endpoint of the child's
-    /// manifest (`process_give_endpoint`): contract, side and state are compared, its source is not. Two children can
-    /// be given the two ends of one channel.
+    /// A parent gives a child an endpoint that it holds, whether it created the channel or not, for an endpoint of the
+    /// child's manifest (`process_give_endpoint`): contract, side and state are compared, its source is not. Two
+    /// children can be given the two ends of one channel.
     Start,
-    /// The namespace hands an exporting end of any contract to the provider of a path, where a rule lets the program
-    /// bind that which has the folder at that moment.
+    /// The namespace hands an exporting end of any contract to the provider of a path, if a rule lets the program that
+    /// has the folder at that moment bind it.
     Bind,
-    /// A provider that does not take a client gives an exporting end back, and the namespace hands it to who asked:
-    /// nobody compares it with the one that was sent.
+    /// A provider that refuses a client returns an exporting end, and the namespace hands it to the requester without
+    /// comparing it with the one that was sent.
     Return,
-    /// A provider passes on the end at which the namespace hands it clients: from then on another has them.
+    /// A provider passes on the end at which the namespace hands it clients: the receiver then gets them.
     Succeed,
-    /// A parent gives a child the folder over which it has just sent a request: the request is the child's, and so is
-    /// the answer.
+    /// A parent gives a child the folder over which it has just sent a request: the request counts as the child's, and
+    /// the child gets the reply.
     Underway,
-    /// The root binds endpoints of instances in its own name, and gives them channels of its own.
+    /// The root binds endpoints of instances in its own name, and gives them ends of channels that it created.
     Root,
 }
 
 impl Rule {
-    /// All there are.
+    /// All rules.
     pub const ALL: &[Rule] = &[
         Rule::Create,
         Rule::Message,

@@ -1,8 +1,8 @@
-//! Who can hold endpoints in a system, and what the namespace leads to.
+//! Holders of endpoints in a system, and the services in its namespace.
 //!
-//! Key types: [`Holder`] (processes of a program that start in one way), [`Service`] (a path and who serves it),
-//! [`World`] (all of them). A program's processes are told apart by who starts them: those that the root starts have
-//! what the system manifest gives them, and serve the system's paths; all others have what some parent gives.
+//! Key types: [`Holder`] (processes of a program that start in one way), [`Service`] (a path and its provider),
+//! [`World`] (all of them). A program's processes are distinguished by their parent: those started by the root get
+//! their endpoints from the system manifest, and serve the system's paths; all others get theirs from some parent.
 //! Deliberately not here: how endpoints move between holders.
 
 use alloc::string::{String, ToString};
@@ -16,23 +16,23 @@ use crate::installed::{Installed, named_programs, parameter_texts};
 use crate::reach::patterns::{Who, paths_meet};
 use crate::reach::protocols::Protocol;
 
-/// What the root program registers for itself; it has no parent to whom its manifest could say so.
+/// Paths that the root program registers for itself; it has no parent to read them from its manifest.
 const OF_ROOT: &str = "/service/manager**";
-/// Where the root binds the standard output of what it starts.
+/// Path to which the root binds the standard output of its children.
 const CONSOLE: &str = "/dev/console";
 /// The contract of folders.
 const DIRECTORY: &str = "Directory";
 /// The contract over which the namespace hands clients to a provider.
 const PROVIDER: &str = "ServiceProvider";
 
-/// The processes of a program that start in the same way.
+/// Processes of a program that start in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The program, by its index in [`Installed::programs`].
     pub program: usize,
     /// Whether the root starts them, or the kernel.
     pub is_boot: bool,
-    /// Whether it does what the system manifest says and nothing else: the root, and the namespace.
+    /// Whether it does exactly what the system manifest specifies: the root, and the namespace.
     pub is_trusted: bool,
     /// Whether it can start programs.
     pub starts: bool,
@@ -40,49 +40,49 @@ pub struct Holder {
     pub slots: Vec<Slot>,
     /// Contracts of which it can create channels.
     pub creates: Vec<usize>,
-    /// Contracts that its manifest says it exports, that of providers left out: nothing but manners, for the kernel does
-    /// not ask.
+    /// Contracts that its manifest exports, except that of providers: purely declarative, as the kernel does not
+    /// enforce it.
     pub exports: Vec<usize>,
-    /// Patterns of the paths that rules let it bind, in whatever way it was invoked.
+    /// Patterns of the paths that rules let it bind, whatever its invocation.
     pub rules: Vec<String>,
 }
 
-/// An endpoint that a program is given at its start.
+/// An endpoint given to a program at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its name.
     pub name: String,
     /// Its contract.
     pub contract: usize,
-    /// Which end.
+    /// Side of the endpoint.
     pub side: Side,
-    /// The state that it must be in.
+    /// Required state.
     pub state: usize,
 }
 
-/// A path of the namespace, and who serves it under which contract.
+/// A path of the namespace, its provider and its contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// A path, or a pattern of them.
     pub path: String,
-    /// Index of the contract; `None`: whatever the program exports.
+    /// Index of the contract; `None`: all that the program exports.
     pub contract: Option<usize>,
-    /// The program that serves it.
+    /// Program that serves it.
     pub program: usize,
-    /// The processes that serve it.
+    /// Processes that serve it.
     pub holder: usize,
 }
 
-/// What a holder may bind.
+/// A service that a holder may bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Who serves it.
+    /// Provider of the service.
     pub provider: usize,
-    /// Under which contracts.
+    /// Its contracts.
     pub contracts: Vec<usize>,
 }
 
-/// How a channel comes to be whose ends move from there.
+/// Origin of a channel whose ends move from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The holder of both ends creates it.
@@ -93,35 +93,35 @@ pub enum Origin {
     GivenByRoot(String),
 }
 
-/// A channel at its beginning.
+/// A channel in its initial state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// Who has the importing end.
+    /// Holder of the importing end.
     pub importer: usize,
-    /// Who has the exporting end.
+    /// Holder of the exporting end.
     pub exporter: usize,
-    /// How it comes to be.
+    /// Origin of the channel.
     pub origin: Origin,
 }
 
-/// The holders of a system, and what is served in its namespace.
+/// Holders of a system, and the services in its namespace.
 #[derive(Clone, Debug)]
 pub struct World {
     /// The contracts.
     pub protocols: Vec<Protocol>,
-    /// Who can hold endpoints.
+    /// Holders of endpoints.
     pub holders: Vec<Holder>,
-    /// What is served.
+    /// Services.
     pub services: Vec<Service>,
-    /// By contract: its channels at their beginning.
+    /// By contract: its channels in their initial state.
     pub seeds: Vec<Vec<Seed>>,
-    /// The contract of folders, if anybody lists it.
+    /// Contract of folders, if any program lists it.
     pub directory: Option<usize>,
-    /// The contract of providers, if anybody lists it.
+    /// Contract of providers, if any program lists it.
     pub provider: Option<usize>,
-    /// The service of the namespace: whoever provides `/`.
+    /// Service of the namespace: the provider of `/`.
     pub namespace: Option<usize>,
-    /// Who may register names while the system runs, and which: holder and pattern of paths.
+    /// Holders that may register names at run time, with patterns of the paths.
     pub registrars: Vec<(usize, String)>,
 }
 
@@ -147,7 +147,7 @@ impl World {
         self.protocols.iter().position(|protocol| protocol.name == name)
     }
 
-    /// The processes of a program: those that the root starts, or those that others start.
+    /// Returns the processes of a program: those started by the root, or those started by others.
     pub fn holder(&self, program: usize, is_boot: bool) -> Option<usize> {
         self.holders.iter().position(|holder| holder.program == program && holder.is_boot == is_boot)
     }
@@ -158,16 +158,16 @@ impl World {
         numbered.filter(move |(_, holder)| holder.program == program).map(|(index, _)| index)
     }
 
-    /// Whether the rules let a holder bind something at the service, or below it.
+    /// Returns whether the rules let a holder bind any path at the service, or below it.
     pub fn may_bind(&self, holder: usize, service: &Service) -> bool {
         let is_folder = service.path != "/" && (service.contract.is_none() || service.contract == self.directory);
-        // What lies below a folder is its provider's to open.
+        // The provider of a folder may open everything below it.
         let below = alloc::format!("{}/**", service.path);
         let met = |rule: &String| paths_meet(rule, &service.path) || (is_folder && paths_meet(rule, &below));
         self.holders[holder].rules.iter().any(met)
     }
 
-    /// What rules let a holder bind, each once.
+    /// Returns the services that rules let a holder bind, without duplicates.
     pub fn bound_by(&self, client: usize) -> Vec<Bound> {
         let mut found: Vec<Bound> = Vec::new();
         for service in self.services.iter().filter(|service| service.holder != client) {
@@ -188,7 +188,7 @@ impl World {
         let binds = installed.system.binds.iter();
         let binds: Vec<(Who, &str)> = binds.map(|bind| (Who::read(&bind.who), bind.path.as_str())).collect();
         for (program, manifest) in installed.programs.iter().map(|program| &program.manifest).enumerate() {
-            // A script is run by the shell, in the shell's own process or another shell.
+            // A script is run by the shell, in this process or another shell.
             if matches!(manifest.code, ProgramCode::Script { .. }) {
                 continue;
             }
@@ -225,7 +225,7 @@ impl World {
         manifest.endpoints.iter().filter_map(read).collect()
     }
 
-    /// The kernel creates channels of contracts that the manifest lists, whichever ends it says that the program uses.
+    /// The kernel creates channels of all contracts that the manifest lists, whichever ends it declares.
     fn creates(&self, manifest: &Manifest) -> Vec<usize> {
         if manifest.quota.channels == 0 {
             return Vec::new();
@@ -265,8 +265,8 @@ impl World {
         self.services.extend(served.collect::<Vec<_>>());
     }
 
-    /// Names that programs register while the system runs: `WHO PATH`, as the service of the namespace is told. Those
-    /// who may do so are trusted to register themselves and what their parameters name, and nothing else.
+    /// Finds names that programs register at run time: `WHO PATH`, as in the namespace's parameter. Permitted programs
+    /// are trusted to register themselves and the programs in their parameters, and nothing else.
     fn find_registered(&mut self, installed: &Installed) {
         let Some(namespace) = self.namespace.map(|namespace| self.holders[namespace].program) else { return };
         let texts = parameter_texts(installed, &installed.programs[namespace].manifest);
@@ -293,7 +293,7 @@ impl World {
     }
 
     fn find_seeds(&mut self, installed: &Installed) {
-        // What the root does not start, somebody has to start that it does.
+        // Other programs need a parent that the root starts.
         let is_started = self.holders.iter().any(|holder| holder.is_boot && holder.starts);
         for index in 0..self.holders.len() {
             if self.holders[index].is_trusted || !(self.holders[index].is_boot || is_started) {
@@ -334,8 +334,8 @@ impl World {
         }
     }
 
-    /// The root creates a channel of a contract that it lists, keeps one end and gives its child the other. What is over
-    /// a channel of a provider it hands to the namespace.
+    /// The root creates a channel of a contract that it lists, keeps one end and gives its child the other. The
+    /// remainder of a provider's channel goes to the namespace.
     fn give_by_root(&mut self, (root, child): (usize, usize), contract: usize, side: Side, slot: &str) {
         if !self.holders[root].creates.contains(&contract) {
             return;
@@ -352,7 +352,7 @@ impl World {
         }
     }
 
-    /// The root binds in its own name: no rule is asked.
+    /// The root binds in its own name, without a rule.
     fn bind_by_root(&mut self, child: usize, contract: usize, path: &str) {
         for service in self.services.clone() {
             let above =

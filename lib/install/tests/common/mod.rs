@@ -1,5 +1,5 @@
-//! A small system with everything that a check looks at: a root, a namespace, a shell, a network stack, a driver, a
-//! file system that registers its names while the system runs, and a plug-in that its parent starts.
+//! A small system that covers every check: a root, a namespace, a shell, a network stack, a driver, a file system that
+//! registers its names at run time, and a plug-in that its parent starts.
 #![allow(dead_code)]
 
 #[path = "../../../image-check/tests/common/elf.rs"]
@@ -21,7 +21,7 @@ pub fn key() -> SecretKey {
     SecretKey::from_bytes(&[7; 32])
 }
 
-/// Endpoints that contracts of the small system hand on: message, who gets it, contract (empty: any), end.
+/// Endpoints in messages of the small system's contracts: message, receiver, contract (empty: any), end.
 fn carried(contract: &str) -> &'static [(&'static str, Direction, &'static str, Side)] {
     match contract {
         "Directory" => &[
@@ -38,7 +38,7 @@ fn carried(contract: &str) -> &'static [(&'static str, Direction, &'static str, 
     }
 }
 
-/// `state READY: one { Say? -> Said! -> READY; }` and a state OVER; endpoints go with further messages.
+/// `state READY: one { Say? -> Said! -> READY; }` and a state OVER; endpoints are carried by further messages.
 pub fn automaton(name: &str) -> Automaton {
     let message = |name: &str, direction, endpoints| MessageShape {
         name: name.into(),
@@ -68,7 +68,7 @@ pub fn automaton(name: &str) -> Automaton {
     Automaton { name: name.into(), queue_to_importer: 1, queue_to_exporter: 1, messages, states }
 }
 
-/// What code that was generated with [`automaton`] says of it.
+/// Fingerprint in code generated with [`automaton`].
 pub fn fingerprint(name: &str) -> [u8; 32] {
     sha256(&automaton(name).encode())
 }
@@ -95,7 +95,7 @@ pub fn parameter(name: &str) -> Parameter {
     Parameter { help: "says something".into(), ..Parameter::plain(name, ParameterKind::Text) }
 }
 
-/// A program that handles these contracts and is given nothing.
+/// A program that lists these contracts and is given no endpoints.
 pub fn program(name: &str, contracts: &[(&str, ContractSide)]) -> Manifest {
     let code = Code::Image { digest: [0; 32] };
     let contracts = contracts.iter().map(|(name, side)| contract(name, *side)).collect();
@@ -238,7 +238,7 @@ pub fn system() -> SystemManifest {
     }
 }
 
-/// The small system, as if all of it were signed.
+/// The small system, treated as completely signed.
 pub fn installed() -> Installed {
     let programs = manifests().into_iter().map(|manifest| Program { manifest, key: key().public() }).collect();
     Installed { system: system(), programs }

@@ -84,7 +84,7 @@ fn scripts_only(issuer: u8, key: u8, may: May) -> Certificate {
     package_build::issue_certificate(&secret(issuer), public(key), grant, 13).expect("a name of a publisher")
 }
 
-/// The small system, which believes ROOT of publishers that begin with `singular`, and its own key.
+/// The small system, which trusts ROOT for publishers that begin with `singular`, and its own key.
 fn trusting(change: impl Fn(&mut Trust)) -> install::Installed {
     let mut system = installed();
     for publishers in ["singularity", "singular-*"] {
@@ -193,7 +193,7 @@ fn trust(deed: Deed) -> Vec<Case> {
     ]
 }
 
-/// A package of an image that is not checked.
+/// A package with an unchecked image.
 fn with_image(deed: Deed, image: &[u8]) -> Vec<u8> {
     package_build::build_unchecked(deed.good(), b"", image, &Signer::root(key())).expect("it is short")
 }
@@ -263,11 +263,11 @@ fn images(deed: Deed) -> Vec<Case> {
     cases
 }
 
-/// A publisher whom the policy does not take.
+/// A publisher that the policy refuses.
 fn allowed(deed: Deed) -> Case {
     let mut system = installed();
     let others = vec!["acme".to_string()];
-    // What is there already has to be taken too, so this one comes under another name.
+    // Installed programs must be accepted too, so this one has another name.
     system.system.trust.policy = Policy::AllowPublisher([others, vec!["singularity".into()]].concat());
     let publisher = "stranger".to_string();
     let package = packed(&Manifest { publisher, ..deed.good() });

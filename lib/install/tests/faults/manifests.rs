@@ -1,4 +1,4 @@
-//! Manifests with one fault, rightly signed.
+//! Manifests with one fault, validly signed.
 
 use install::Code;
 use manifest_model::ContractSide::{Both, Export, Import};

@@ -1,4 +1,4 @@
-//! A disk in memory that counts what is done to it.
+//! An in-memory disk that counts its operations.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,17 +9,17 @@ use install::Medium;
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     files: BTreeMap<String, Vec<u8>>,
-    /// How often something was asked of it.
+    /// Number of operations.
     pub touched: usize,
 }
 
 impl Memory {
-    /// With one file.
+    /// Creates a medium with one file.
     pub fn with(name: &str, bytes: &[u8]) -> Memory {
         Memory { files: BTreeMap::from([(name.to_string(), bytes.to_vec())]), touched: 0 }
     }
 
-    /// What a file has.
+    /// Content of a file.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.get(name).map(Vec::as_slice)
     }

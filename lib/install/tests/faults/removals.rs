@@ -1,7 +1,7 @@
-//! Programs that cannot be taken out, and images that nothing can be taken out of.
+//! Programs that cannot be removed, and images from which nothing can be removed.
 //!
-//! Taking out only takes away: of what others could reach nothing becomes more, nothing of a machine gets a second owner
-//! and no circle closes. So no promise, device or order is broken by it, and no such case is here.
+//! Removal never extends the reach of other programs, adds an owner of a resource or closes a cycle. So it violates no
+//! promise, device or order, and no such case is here.
 
 use install::{Code, Installed, Program};
 use manifest_model::ContractSide::{Both, Export, Import};
@@ -14,17 +14,17 @@ use crate::Deed;
 use crate::common::*;
 use crate::systems::{broken_images, change, requires, with_program};
 
-/// A program that is to be taken out, and must stay.
+/// A removal that must be refused.
 pub struct Removal {
-    /// What is wrong, for people who read a failed test.
+    /// Description of the fault, for failed tests.
     pub fault: &'static str,
-    /// What it must be refused with, and nothing else.
+    /// Complete list of expected codes.
     pub codes: Vec<Code>,
-    /// What is to be taken out.
+    /// Program to remove.
     pub program: String,
-    /// From which system image.
+    /// System image.
     pub image: Vec<u8>,
-    /// Who signs the new one.
+    /// Signing key of the new image.
     pub key: SecretKey,
 }
 
@@ -38,7 +38,7 @@ fn removal(fault: &'static str, codes: &[Code], program: &str, system: &Installe
     Removal { fault, codes: codes.to_vec(), program: program.into(), image: image_of(system), key: key() }
 }
 
-/// Texts that are no names.
+/// Invalid names.
 fn no_names() -> Vec<Removal> {
     let long = "a".repeat(64);
     let page = "cat/".repeat(1024);
@@ -77,7 +77,7 @@ fn no_names() -> Vec<Removal> {
     texts.map(|(fault, text)| removal(fault, &[Code::BadProgramName], text, &system)).into()
 }
 
-/// Names that nobody has.
+/// Names that are not installed.
 fn nobody() -> Vec<Removal> {
     let mut renamed = installed();
     renamed.system.instances[5].name = "mounts".into();
@@ -99,7 +99,7 @@ fn nobody() -> Vec<Removal> {
     cases.map(|(fault, name, system)| removal(fault, &[Code::NotInstalled], name, &system)).into()
 }
 
-/// The small system with a service `clock`, which nobody needs yet.
+/// The small system with a service `clock` without clients.
 fn with_clock() -> Installed {
     let mut system = installed();
     let clock = service("clock", "/service/clock", "Clock", &[]);
@@ -109,7 +109,7 @@ fn with_clock() -> Installed {
     system
 }
 
-/// That, with another program that exports the same.
+/// As `with_clock`, with another program that exports the same.
 fn with_spare_clock() -> Installed {
     with_program(with_clock(), program("spare", &[("Clock", Export)]))
 }
@@ -122,7 +122,7 @@ fn bound_to_clock(name: &str) -> Manifest {
     with_slot(user(name, &[("Clock", Import)]), "time", "Clock", Side::Importer, path("/service/clock"))
 }
 
-/// One program that others need in one way.
+/// A program that other programs need in one way.
 fn needed_by_programs() -> Vec<Removal> {
     let requiring = |name: &str, wanted: &str| Manifest { requires: vec![requires(wanted, 1)], ..user(name, &[]) };
     let script = Manifest {
@@ -137,7 +137,7 @@ fn needed_by_programs() -> Vec<Removal> {
     let family = |children| {
         let mut parent = program("parent", &[("Lonely", Export)]);
         parent.quota.children = children;
-        // What it exports there is another who does, but starts nobody.
+        // It is exported there by another program, which starts none.
         with_program(with_program(installed(), parent), program("other", &[("Lonely", Export)]))
     };
     let two_versions = {
@@ -221,7 +221,7 @@ fn needed_by_programs() -> Vec<Removal> {
     ]
 }
 
-/// One program that instances need in one way.
+/// A program that instances need in one way.
 fn needed_by_instances() -> Vec<Removal> {
     let with = |spoil: &dyn Fn(&mut Installed)| {
         let mut system = with_clock();
@@ -278,7 +278,7 @@ fn needed_by_instances() -> Vec<Removal> {
     ]
 }
 
-/// Programs that others start by their names.
+/// Programs that others start by name.
 fn named() -> Vec<Removal> {
     let starter = |name: &str, default: &str, children| {
         let mut manifest = user(name, &[]);
@@ -317,7 +317,7 @@ fn named() -> Vec<Removal> {
     ]
 }
 
-/// Programs that are needed in several ways: all of them are told.
+/// Programs needed in several ways: all of them are reported.
 fn several() -> Vec<Removal> {
     vec![
         removal("the namespace", &[Code::NoExporter, Code::NoProvider], "directory", &installed()),
@@ -348,7 +348,7 @@ fn several() -> Vec<Removal> {
     ]
 }
 
-/// Images that are not what they were, and signers who may not sign.
+/// Modified images, and signers without permission.
 fn bad_images() -> Vec<Removal> {
     let good = system_image();
     let removal =

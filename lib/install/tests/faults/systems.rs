@@ -1,4 +1,4 @@
-//! Programs that do not fit into the system, and systems that do not hold.
+//! Programs that do not fit into the system, and invalid systems.
 
 use install::{Code, Installed, Program};
 use manifest_model::ContractSide::{Both, Export, Import};
@@ -45,7 +45,7 @@ pub fn change(mut system: Installed, program: &str, change: impl Fn(&mut Manifes
     system
 }
 
-/// What a program can lack in a system, new or newer.
+/// Requirements of a program that a system does not meet, for installs and upgrades.
 pub fn cases(deed: Deed) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut bad = |name: &'static str, code: Code, spoil: &dyn Fn(&mut Manifest)| {
@@ -62,7 +62,7 @@ pub fn cases(deed: Deed) -> Vec<Case> {
     bad("another contract under a name, exported", Code::TwoContracts, &|manifest| {
         manifest.contracts.push(other_contract("TcpConnection", Export));
     });
-    // It would be in the way of a promise about the name: what it imports it exports itself.
+    // A promise about the name would conflict: it exports what it imports.
     bad("another contract under a name, for both ends", Code::TwoContracts, &|manifest| {
         manifest.contracts.push(other_contract("Tcp", Both));
     });
@@ -106,7 +106,7 @@ fn requirement_cycle(deed: Deed) -> Case {
     let mut case = case("programs that require each other", Code::RequirementCycle, &manifest);
     case.system = change(installed(), "shell", |shell| shell.requires.push(requires(&name, 0)));
     if deed == Deed::Install {
-        // What is there requires the new one already; with it the circle closes.
+        // The installed version already requires the new one; the cycle closes with it.
         manifest.requires = vec![requires("cat", 1), requires("fetch", 1)];
         case.package = packed(&manifest);
         case.system = change(installed(), "fetch", |fetch| fetch.requires.push(requires(&name, 0)));
@@ -114,7 +114,7 @@ fn requirement_cycle(deed: Deed) -> Case {
     case
 }
 
-/// A promise that the program stays away from the network.
+/// A promise that the program does not reach the network.
 fn promise(deed: Deed) -> Case {
     let mut manifest = deed.good();
     manifest.quota.children = 1;
@@ -122,7 +122,7 @@ fn promise(deed: Deed) -> Case {
     let who = format!("..{}.singularity", manifest.name);
     case.system.system.denies.push(Deny { who, reach: "/service/*".into() });
     if deed == Deed::Upgrade {
-        // By starting others the older one could already; only the promise is new, and the package keeps it not.
+        // The older version already could by starting others; only the promise is new, and the package violates it.
         case.package = packed(&Manifest {
             contracts: [manifest.contracts, vec![contract("Tcp", Import)]].concat(),
             ..deed.good()
@@ -142,7 +142,7 @@ fn no_shell(deed: Deed) -> Case {
     case
 }
 
-/// What only a new program can lack.
+/// Cases for installs only.
 pub fn installs() -> Vec<Case> {
     let good = Deed::Install.good();
     let at_boot = |case: Case| Case { at_boot: true, ..case };
@@ -186,7 +186,7 @@ pub fn installs() -> Vec<Case> {
     taken_device.devices.push(DeviceNeed::named("disk0"));
     let mut required = service("twin", "/dev/twin", "Disk", &[]);
     required.parameters.push(Parameter { required: true, ..parameter("needed") });
-    // Its endpoint is bound to its own path, so that it waits for itself through another.
+    // Its endpoint is bound to its own path, so that it waits for itself through another program.
     let needy = with_slot(
         service("needy", "/service/needy", "Needy", &[("Stacked", Import)]),
         "below",
@@ -212,7 +212,7 @@ pub fn installs() -> Vec<Case> {
     ]
 }
 
-/// A service that waits for what `needy` provides.
+/// A service that requires a path provided by `needy`.
 fn with_stacked(mut system: Installed) -> Installed {
     let manifest = with_slot(
         service("stacked", "/service/stacked", "Stacked", &[("Needy", Import)]),
@@ -231,7 +231,7 @@ fn with_bad_rule(mut system: Installed) -> Installed {
     system
 }
 
-/// What only a newer version can lack.
+/// Cases for upgrades only.
 pub fn upgrades() -> Vec<Case> {
     let newer = |program: &str, spoil: &dyn Fn(&mut Manifest)| {
         let system = installed();
@@ -309,7 +309,7 @@ pub fn upgrades() -> Vec<Case> {
     ]
 }
 
-/// Nobody has signed the package, and the system takes such.
+/// An unsigned package, in a system that accepts these.
 fn unsigned(name: &'static str, manifest: &Manifest) -> Case {
     let mut case = case(name, Code::SignatureLost, manifest);
     case.package = package_build::build_unsigned(manifest.clone(), b"", &image(manifest).write())
@@ -325,7 +325,7 @@ fn moved(name: &'static str, code: Code, program: &str, set: &dyn Fn(&mut Instan
     case
 }
 
-/// System images that are none, or not those that were signed.
+/// Invalid system images, or modified ones.
 pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
     let good = system_image();
     let changed = |spoil: &dyn Fn(&mut Vec<u8>)| {
@@ -344,7 +344,7 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
         ("a changed signature", Code::SystemSignature, changed(&|bytes| bytes[signature] ^= 1)),
         ("another version of a package", Code::OtherIdentity, other_package()),
         ("a signer that may not", Code::NotASystemSigner, {
-            // The root's right to sign systems is one byte of the head; with it the head is another's.
+            // The root's right to sign systems is one byte of the head; with it the head differs.
             let mut system = installed();
             system.system.trust.roots.push(manifest_model::Root {
                 key: public(9),
@@ -366,7 +366,7 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
     ]
 }
 
-/// The image with the SHA-256 of its head put right.
+/// The image with a corrected SHA-256 of its head.
 fn repaired(mut bytes: Vec<u8>, manifest_end: usize, packages: usize) -> Vec<u8> {
     let end = manifest_end + packages * 36 + 32;
     let measurement = package_check::sha256(&bytes[..end]);
@@ -374,7 +374,7 @@ fn repaired(mut bytes: Vec<u8>, manifest_end: usize, packages: usize) -> Vec<u8>
     bytes
 }
 
-/// An image in which a rightly signed package of the same length takes another's place.
+/// An image in which a validly signed package of the same length replaces another.
 fn other_package() -> Vec<u8> {
     let good = system_image();
     let mut manifest = installed().manifest("cat").expect("it is there").clone();
@@ -388,7 +388,7 @@ fn other_package() -> Vec<u8> {
     bytes
 }
 
-/// Systems that were signed, and are wrong all the same.
+/// Signed systems that are invalid.
 pub fn broken_systems() -> Vec<(&'static str, Code, Installed)> {
     let broken = |spoil: &dyn Fn(&mut Installed)| {
         let mut system = installed();

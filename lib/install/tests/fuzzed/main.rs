@@ -1,6 +1,6 @@
-//! What the fuzz targets `package` and `system_image` do, without a fuzzer.
+//! Runs the fuzz targets `package` and `system_image` without a fuzzer.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p install --test fuzzed` writes the inputs anew that they begin with.
+//! `UPDATE_GOLDEN=1 cargo test -p install --test fuzzed` rewrites their seed inputs.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -17,12 +17,12 @@ use manifest_model::{Category, Code, Manifest, SystemManifest, Trust};
 use package::Package;
 use package_build::Signer;
 
-/// What a fuzzer begins with, its findings among it.
+/// Corpus of a fuzzer, including its findings.
 fn inputs(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs").join(target)
 }
 
-/// Bytes under the number that says as what they are taken.
+/// Prefixes bytes with the number of their kind.
 fn taken_as(kind: u8, bytes: Vec<u8>) -> Vec<u8> {
     [vec![kind], bytes].concat()
 }
@@ -49,7 +49,7 @@ fn package_seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A system of one program, which is a script: no smaller one can be signed.
+/// A system of one program, which is a script: the smallest that can be signed.
 fn min_system() -> Vec<u8> {
     let system = SystemManifest {
         name: "least".into(),
@@ -81,7 +81,7 @@ fn damaged_system_images_do_no_harm() {
     replay::replay(&inputs("system_image"), 300, system_file::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise a fuzzer covers little.
 #[test]
 fn the_seeds_are_good_packages_and_systems() {
     replay::hold_seeds(&inputs("package"), &package_seeds());

@@ -1,5 +1,5 @@
-//! What the fuzz target `package` does with its bytes: they are a package file, an image in one that is rightly
-//! signed, or a rightly signed manifest that is to be installed in the small system.
+//! Body of the fuzz target `package`: its bytes are a package file, an image in a validly signed one, or a validly
+//! signed manifest to install in the small system.
 
 use std::sync::OnceLock;
 
@@ -13,13 +13,13 @@ use package_check::PackageError;
 
 use crate::common;
 
-/// What the first byte says that the others are, but for multiples of [`KINDS`].
+/// Kind of the input given by the first byte, modulo [`KINDS`].
 pub const AS_FILE: u8 = 0;
 pub const AS_IMAGE: u8 = 1;
 pub const AS_MANIFEST: u8 = 2;
 const KINDS: u8 = 3;
 
-/// The small system, made once.
+/// The small system, built once.
 fn system() -> &'static Installed {
     static SMALL: OnceLock<Installed> = OnceLock::new();
     SMALL.get_or_init(common::installed)
@@ -43,7 +43,7 @@ fn file(bytes: &[u8]) {
     judge(&Request::Install { package: bytes, at_boot: false, allow: &[] });
 }
 
-/// What passes by itself passes in a package too, if the manifest lists the contracts in it.
+/// An image accepted alone is accepted in a package too, if the manifest lists its contracts.
 fn image(bytes: &[u8]) {
     let echo = common::contract("Echo", ContractSide::Both);
     let fingerprint = echo.fingerprint;
@@ -69,7 +69,7 @@ fn manifest(bytes: &[u8]) {
     judge(&Request::Upgrade { package: &packed, more: true });
 }
 
-/// Judges a request in the small system, which holds; what is accepted leaves it so.
+/// Checks a request in the small system, which is valid and must stay so if the request is accepted.
 fn judge(request: &Request<'_>) {
     let (report, after) = install::examine(system(), request);
     assert_eq!(report.is_accepted(), after.is_some());
@@ -80,7 +80,7 @@ fn judge(request: &Request<'_>) {
     }
 }
 
-/// Whoever reads it on a terminal sees lines, and nothing moves the cursor.
+/// A report printed on a terminal consists of lines, without control characters.
 fn is_lines(report: &install::Report) {
     let text = report.to_string();
     assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");

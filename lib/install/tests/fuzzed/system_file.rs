@@ -1,5 +1,5 @@
-//! What the fuzz target `system_image` does with its bytes: they are a system image, or the manifest of one that is
-//! rightly signed and has those programs of the small system that it names.
+//! Body of the fuzz target `system_image`: its bytes are a system image, or the manifest of a validly signed one with
+//! those programs of the small system that it names.
 
 use std::sync::OnceLock;
 
@@ -8,12 +8,12 @@ use manifest_model::{Policy, Rights, Root, SystemManifest};
 
 use crate::common;
 
-/// What the first byte says that the others are, but for multiples of [`KINDS`].
+/// Kind of the input given by the first byte, modulo [`KINDS`].
 pub const AS_FILE: u8 = 0;
 pub const AS_MANIFEST: u8 = 1;
 const KINDS: u8 = 2;
 
-/// The programs of the small system with their package files, made once.
+/// The programs of the small system with their package files, built once.
 fn packages() -> &'static [(String, Vec<u8>)] {
     static SMALL: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
     SMALL.get_or_init(|| {

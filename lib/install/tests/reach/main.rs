@@ -1,7 +1,8 @@
-//! What random systems come to when their programs do their worst, against what the closure says they can.
+//! Compares random systems of hostile programs with the closure that bounds their reach.
 //!
-//! `model.rs` states how endpoints move, step by step, from what the kernel and the namespace do; `plan.rs` makes random
-//! systems; `run.rs` runs them and shrinks what it finds. Whatever a run comes to must be in the closure of `src/reach`.
+//! `model.rs` specifies how endpoints move, step by step, following the kernel and the namespace; `plan.rs` generates
+//! random systems; `run.rs` runs them and shrinks counterexamples. Whatever a run reaches must be in the closure of
+//! `src/reach`.
 
 mod model;
 mod plan;
@@ -12,7 +13,7 @@ use install::{Map, Rule};
 use crate::model::{Class, Seen};
 use crate::plan::{DIRECTORY, End, PROVIDER, Plan, Programme, ROOT_PATH, Random, Slot};
 
-/// Looks for a system that comes to what the closure by these rules excludes.
+/// Searches for a system that reaches something excluded by the closure under these rules.
 fn search(seeds: std::ops::Range<u64>, rules: &[Rule]) -> Option<(u64, Plan)> {
     seeds.into_iter().find_map(|seed| {
         let plan = Plan::random(&mut Random::new(seed));
@@ -41,7 +42,7 @@ fn no_run_leaves_the_closure_for_long() {
     expect_none(2_000..102_000);
 }
 
-/// The flaws that a closure may have are rules that it does not follow; each is found.
+/// Mutation test: a closure without one of the rules is refuted.
 #[test]
 fn a_closure_without_a_rule_is_found_out() {
     for left_out in [Rule::Create, Rule::Message, Rule::AnyMessage, Rule::Start, Rule::Bind, Rule::Root] {
@@ -49,7 +50,7 @@ fn a_closure_without_a_rule_is_found_out() {
     }
 }
 
-/// Systems in which little else leads where a rule leads that random systems seldom need.
+/// Systems for rules that random systems seldom need, with few other ways.
 fn expect_needed(rule: Rule, plan: &Plan) {
     let runs = 20_000;
     assert!(run::counterexample(plan, &all_but(rule), 0, runs).is_some(), "no run needs the rule {rule:?}:\n{plan}");
@@ -62,7 +63,7 @@ fn with_names(mut programs: Vec<Programme>) -> Plan {
     plan.paths = 1;
     plan.programs.truncate(1);
     plan.programs.append(&mut programs);
-    // Nothing can be said in it.
+    // It has no messages.
     plan.contracts[2].next.iter_mut().flatten().for_each(|next| *next = None);
     plan.contracts[2].messages[0] = plan::Message { sender: End::Exporter, arguments: Vec::new() };
     plan.contracts[2].next =
@@ -89,7 +90,7 @@ fn server() -> Programme {
     }
 }
 
-/// Two further contracts: over the second, whoever serves path 2 sends its client such an end.
+/// Two further contracts: over the second, the provider of path 2 sends its client such an end.
 fn with_gifts(programs: Vec<Programme>, contract: usize, end: End) -> Plan {
     let mut plan = with_names(programs);
     plan.paths = 2;
@@ -99,12 +100,12 @@ fn with_gifts(programs: Vec<Programme>, contract: usize, end: End) -> Plan {
     plan
 }
 
-/// Serves path 2, with what it gives away.
+/// Serves path 2, and gives away an end.
 fn giver(contract: usize) -> Programme {
     Programme { lists: Vec::from([PROVIDER, contract, 3]), provides: Vec::from([(2, 3)]), ..server() }
 }
 
-/// Is given a channel to the giver, and creates none by which others could send it anything.
+/// Gets a channel to the giver, and creates none by which others could send it anything.
 fn taker(rules: &[usize]) -> Programme {
     let mut taker = client(&[3], rules);
     taker.is_mute = true;
@@ -128,8 +129,8 @@ fn a_provider_lets_another_take_its_place() {
 
 #[test]
 fn a_request_that_is_underway_is_that_of_who_has_the_folder() {
-    // The parent asks to have the giver registered; its child, which may register, has the folder when the namespace
-    // looks who asks.
+    // The parent requests registration of the giver; its child, which may register, has the folder when the namespace
+    // identifies the requester.
     let parent = Programme { starts: true, ..taker(&[]) };
     let slots = Vec::from([Slot { contract: DIRECTORY, end: End::Importer, state: 2 }]);
     let child = Programme { lists: Vec::from([DIRECTORY]), slots, registers: Some(1), ..Programme::default() };
@@ -137,8 +138,8 @@ fn a_request_that_is_underway_is_that_of_who_has_the_folder() {
     expect_needed(Rule::Underway, &with_gifts(programs, PROVIDER, End::Importer));
 }
 
-/// How often the closure says "may reach" for what no run comes to. Runs do not come to all that they could, so this is
-/// the most that it may be.
+/// Rate of false positives: the closure includes reach that no run attains. Runs do not attain everything possible, so
+/// this is an upper bound.
 #[test]
 fn what_no_run_comes_to_is_counted() {
     let (mut said, mut happened) = (0, 0);
@@ -157,7 +158,7 @@ fn what_no_run_comes_to_is_counted() {
     assert!(happened * 100 >= said * 50, "the closure says too much: {said} channels, and {happened} came about");
 }
 
-/// The channels that the closure says may come about, and those of them that did.
+/// Returns the number of channels in the closure, and of those that runs attained.
 fn counted(plan: &Plan, map: &Map<'_>, seen: &Seen) -> (usize, usize) {
     let classes: Vec<Class> = (1..plan.programs.len()).flat_map(|one| [(one, true), (one, false)]).collect();
     let (mut said, mut happened) = (0, 0);

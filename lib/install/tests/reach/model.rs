@@ -1,10 +1,10 @@
-//! The model: how endpoints move, one step at a time, as the kernel, the root and the namespace let them.
+//! The model: how endpoints move, one step at a time, as permitted by the kernel, the root and the namespace.
 //!
-//! Each step names what allows it. It knows nothing of the closure that it is compared with: it reads the [`Plan`] of a
-//! system and not its manifests. Processes, channels, queues and states are those of the kernel; only what a message
-//! says beside its endpoints is left out, but for the path of a request to the namespace. Blocks carry no endpoints.
-//! Processes never end here: an end takes endpoints away and gives none. Every program is hostile and all of them work
-//! together; trusted are the root, which has done its work when the model begins, and the namespace.
+//! Each step names its permission. The model is independent of the closure: it reads the [`Plan`] of a system and not
+//! its manifests. Processes, channels, queues and states are those of the kernel; of messages it has only the
+//! endpoints, and the path of a request to the namespace. Blocks carry no endpoints. Processes never end here: an exit
+//! only takes endpoints away. All programs are hostile and collude; the root, which has finished when the model begins,
+//! and the namespace are trusted.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,7 +18,7 @@ const DONE: usize = 4;
 const CONNECT: usize = 0;
 const NACK: usize = 2;
 
-/// How much there may be at a time beside what the root makes.
+/// Limits besides the root's own objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Limits {
     pub processes: usize,
@@ -33,11 +33,11 @@ pub type EndRef = (usize, End);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// A process has it.
+    /// Owned by a process.
     Owned(usize),
-    /// It is in a message that waits for another end.
+    /// In a message queued at another end.
     Queued(EndRef),
-    /// It is gone.
+    /// Closed.
     Closed,
 }
 
@@ -47,18 +47,18 @@ pub struct Message {
     pub ends: Vec<EndRef>,
     /// For the namespace.
     pub path: usize,
-    /// The program that sent it.
+    /// Sending program.
     pub sender: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Half {
     pub place: Place,
-    /// The contract's state as this end sees it.
+    /// The contract's state seen from this end.
     pub state: usize,
     /// The program of the owner, or of the last owner.
     pub speaker: usize,
-    /// What waits for it.
+    /// Received messages.
     pub queue: VecDeque<Message>,
 }
 
@@ -93,31 +93,31 @@ pub enum Step {
         program: usize,
         given: Vec<Option<EndRef>>,
     },
-    /// The namespace takes a client's request.
+    /// The namespace receives a client's request.
     Serve {
         at: EndRef,
     },
-    /// The namespace takes a provider's answer.
+    /// The namespace receives a provider's answer.
     Answer {
         at: EndRef,
     },
 }
 
-/// What was seen: channels by the classes of their holders, and who came to which path.
+/// Observations: channels by the classes of their holders, and the paths that each program reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub channels: BTreeSet<(Class, usize, Class)>,
     pub reached: BTreeSet<(usize, usize)>,
 }
 
-/// A system that runs.
+/// A running system.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Model {
     pub processes: Vec<Class>,
     pub channels: Vec<Channel>,
     /// By path: the namespace's ends of channels to providers.
     providers: BTreeMap<usize, Vec<EndRef>>,
-    /// By the namespace's end to a provider: whom it asks for.
+    /// By the namespace's end to a provider: the requester.
     pending: BTreeMap<EndRef, EndRef>,
     limits: Limits,
 }
@@ -125,7 +125,7 @@ pub struct Model {
 const NAMESPACE: usize = 0;
 
 impl Model {
-    /// The system when the root has started its instances: `wiring.rs` of the service manager.
+    /// The system after the root has started its instances: `wiring.rs` of the service manager.
     pub fn boot(plan: &Plan, limits: Limits, seen: &mut Seen) -> Model {
         let (processes, channels) = (Vec::new(), Vec::new());
         let (providers, pending) = (BTreeMap::new(), BTreeMap::new());
@@ -187,7 +187,7 @@ impl Model {
         ends.filter(move |&end| self.half(end).place == Place::Owned(process))
     }
 
-    /// Notes who has the ends of a channel.
+    /// Records the holders of a channel's ends.
     fn note(&self, plan: &Plan, channel: usize, seen: &mut Seen) {
         let known = &self.channels[channel];
         let Place::Owned(importer) = known.halves[0].place else { return };
@@ -196,7 +196,7 @@ impl Model {
         if let Place::Owned(exporter) = known.halves[1].place {
             let exporter = self.processes[exporter];
             seen.channels.insert((importer, known.contract, exporter));
-            // A channel to who serves a path at boot counts, however it came about; any to who serves a folder.
+            // A channel to the boot-time provider of a path counts, whatever its origin; for a folder, any channel.
             let served = plan.programs[exporter.0].provides.iter().filter(|_| exporter.1);
             let counts = |contract: usize| contract == DIRECTORY || plan.family(contract).contains(&known.contract);
             let counted = served.filter(|(_, contract)| counts(*contract));
@@ -205,7 +205,7 @@ impl Model {
         seen.reached.extend(services.into_iter().map(|path| (importer.0, path)));
     }
 
-    /// `check_movable`: whether the end may go with a message that wants it so.
+    /// `check_movable`: whether the end may be carried by a message with this argument.
     pub fn is_movable(&self, plan: &Plan, end: EndRef, argument: &crate::plan::Argument) -> bool {
         let (contract, half) = (self.channels[end.0].contract, self.half(end));
         argument.contract.is_none_or(|wanted| wanted == contract)
@@ -215,7 +215,7 @@ impl Model {
             && half.queue.is_empty()
     }
 
-    /// `leads_to`: whether an end waits in a message on its way to another.
+    /// `leads_to`: whether an end is queued in a message on its way to another.
     fn leads_to(&self, from: EndRef, target: EndRef) -> bool {
         let mut at = from;
         loop {
@@ -229,7 +229,7 @@ impl Model {
         }
     }
 
-    /// Whether the kernel allows the step; what it would end the process for is no step.
+    /// Returns whether the kernel permits the step; steps for which it would kill the process are excluded.
     pub fn allows(&self, plan: &Plan, step: &Step) -> bool {
         match step {
             Step::Create { process, contract } => {
@@ -281,7 +281,7 @@ impl Model {
         }
     }
 
-    /// Takes a step that is allowed.
+    /// Takes a permitted step.
     pub fn take(&mut self, plan: &Plan, step: &Step, seen: &mut Seen) {
         match step {
             Step::Create { process, contract } => {
@@ -319,7 +319,7 @@ impl Model {
         let gives = plan.contracts[contract].messages[message.tag].sender == End::Exporter;
         for &end in &message.ends {
             self.half_mut(end).place = Place::Queued(to);
-            // What a service's channel gives its client is the service's.
+            // An endpoint that a service's channel gives its client belongs to the service.
             if gives && end.1 == End::Importer {
                 let services = self.giving(plan, over.0);
                 self.channels[end.0].services.extend(services);
@@ -334,7 +334,7 @@ impl Model {
         self.half_mut(to).queue.push_back(message);
     }
 
-    /// The paths whose service speaks through the exporting end of a channel.
+    /// Returns the paths whose service acts through the exporting end of a channel.
     fn giving(&self, plan: &Plan, channel: usize) -> BTreeSet<usize> {
         let known = &self.channels[channel];
         let mut services = known.services.clone();
@@ -355,7 +355,7 @@ impl Model {
         message
     }
 
-    /// `adopt_endpoint`: whoever receives it has it, and speaks through it.
+    /// `adopt_endpoint`: the receiver owns it, and speaks through it.
     fn adopt(&mut self, plan: &Plan, process: usize, end: EndRef, seen: &mut Seen) {
         let speaker = self.processes[process].0;
         let half = self.half_mut(end);
@@ -368,7 +368,7 @@ impl Model {
     fn serve(&mut self, plan: &Plan, at: EndRef, seen: &mut Seen) {
         let who = self.half((at.0, End::Importer)).speaker;
         if self.channels[at.0].contract != DIRECTORY {
-            // What a bind brought and no folder is: it was given to the provider, or back.
+            // Bound and not a folder: it was given to the provider, or returned.
             return;
         }
         let message = self.receive(plan, at);
@@ -403,8 +403,8 @@ impl Model {
                     _ => None,
                 };
                 let honest = |(program, _): Class| program == who || plan.programs[who].names.contains(&program);
-                // Who may register does so for itself and what its parameters name; a request of another that comes
-                // under its name is not its own.
+                // A permitted program registers itself and those in its parameters only; a request of another program
+                // in its name is not its own.
                 let is_trusted = message.sender != who || exporter.is_some_and(honest);
                 let path = message.path;
                 if plan.programs[who].registers == Some(path) && is_trusted {
@@ -424,7 +424,7 @@ impl Model {
         }
     }
 
-    /// The directory service again: what a provider says of a client.
+    /// The directory service: a provider's answer about a client.
     fn answer(&mut self, plan: &Plan, at: EndRef) {
         let client = self.pending.remove(&at).expect("it is allowed");
         let message = self.receive(plan, at);
@@ -432,7 +432,7 @@ impl Model {
         self.send(plan, client, Message { tag, ends, path: 0, sender: plan.namespace() });
     }
 
-    /// What the namespace can do.
+    /// Returns the possible steps of the namespace.
     pub fn of_namespace(&self) -> Vec<Step> {
         let clients = self.owned(NAMESPACE).filter(|end| end.1 == End::Exporter);
         let clients = clients.filter(|end| self.channels[end.0].contract == DIRECTORY).map(|at| Step::Serve { at });

@@ -1,4 +1,4 @@
-//! Plans of small systems: random ones, smaller ones, and the manifests that a plan stands for.
+//! Plans of small systems: random ones, smaller ones, and their manifests.
 //!
 //! Program 0 is the namespace; the root has no number. Path 0 is `/`, the others are `/s1`, `/s2`, ...
 
@@ -17,7 +17,7 @@ pub const DIRECTORY: usize = 0;
 pub const PROVIDER: usize = 1;
 pub const ROOT_PATH: usize = 0;
 
-/// Which end of a channel.
+/// An end of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum End {
     Importer = 0,
@@ -82,7 +82,7 @@ pub struct Slot {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Programme {
     pub lists: Vec<usize>,
-    /// Contracts of which the manifest says that it exports them.
+    /// Contracts that the manifest exports.
     pub exports: Vec<usize>,
     pub slots: Vec<Slot>,
     pub starts: bool,
@@ -93,9 +93,9 @@ pub struct Programme {
     pub is_instance: bool,
     /// Paths and contracts that it serves at boot.
     pub provides: Vec<(usize, usize)>,
-    /// What the root binds for it at boot.
+    /// Paths that the root binds for it at boot.
     pub bound: Vec<(usize, usize)>,
-    /// The path that it may register, and the programs that its parameters name.
+    /// The path that it may register, and the programs in its parameters.
     pub registers: Option<usize>,
     pub names: Vec<usize>,
 }
@@ -107,7 +107,7 @@ pub struct Plan {
     pub paths: usize,
 }
 
-/// Random numbers of a seed: xorshift.
+/// Random numbers from a seed: xorshift.
 pub struct Random(pub u64);
 
 impl Random {
@@ -148,7 +148,7 @@ impl Plan {
         Plan::random_of(random, own, programs)
     }
 
-    /// A random system with so many contracts of its own and so many programs.
+    /// A random system with `own` contracts of its own and `programs` programs.
     pub fn random_of(random: &mut Random, own: usize, programs: usize) -> Plan {
         let contracts = own + 2;
         let paths = 1 + random.below(3);
@@ -221,7 +221,7 @@ impl Plan {
         program
     }
 
-    /// Sees to it that something is served and may be bound.
+    /// Ensures that at least one path is served and may be bound.
     fn serve(&mut self, random: &mut Random) {
         let count = self.programs.len() - 1;
         let (server, client, child) = (1 + random.below(count), 1 + random.below(count), 1 + random.below(count));
@@ -255,8 +255,8 @@ impl Plan {
         0
     }
 
-    /// The contracts that are served at a path, or what those who register it export, and those that their messages
-    /// give.
+    /// Returns the contracts served at a path, or exported by those that register it, and those given in their
+    /// messages.
     pub fn served(&self, path: usize) -> BTreeSet<usize> {
         let provides = self.programs.iter().flat_map(|program| &program.provides);
         let provided = provides.filter(|(provided, _)| *provided == path).map(|(_, contract)| *contract);
@@ -266,9 +266,9 @@ impl Plan {
         provided.chain(exported.filter(|&contract| contract != PROVIDER)).flat_map(|one| self.family(one)).collect()
     }
 
-    /// A contract, and those whose importing ends its messages give importers, and so on.
+    /// Returns a contract and those whose importing ends its messages give importers, transitively.
     pub fn family(&self, contract: usize) -> BTreeSet<usize> {
-        // There are no channels of what nobody lists.
+        // Contracts that no program lists have no channels.
         let is_listed = |contract: usize| {
             contract <= PROVIDER || self.programs.iter().any(|program| program.lists.contains(&contract))
         };
@@ -285,7 +285,7 @@ impl Plan {
         family
     }
 
-    /// Plans with one thing less.
+    /// Returns plans with one element less.
     pub fn smaller(&self) -> Vec<Plan> {
         let mut out = Vec::new();
         let mut without = |change: &dyn Fn(&mut Plan)| {
@@ -296,7 +296,7 @@ impl Plan {
             }
         };
         for at in 1..self.programs.len() {
-            // An empty program stays, so that numbers stay.
+            // An empty program is kept, so that numbers are stable.
             without(&|plan| plan.programs[at] = Programme::default());
             without(&|plan| plan.programs[at].starts = false);
             without(&|plan| plan.programs[at].registers = None);
@@ -334,7 +334,7 @@ impl Plan {
     }
 }
 
-/// Messages as the model's namespace knows them: Bind, Bound, NotBound, Register, Done, and one that it knows not.
+/// Messages that the model's namespace supports: Bind, Bound, NotBound, Register, Done, and an unknown one.
 fn directory(random: &mut Random, contracts: usize) -> Contract {
     let any = argument(None, End::Exporter, None);
     let other =
@@ -406,7 +406,7 @@ pub fn path_text(path: usize) -> String {
 }
 
 impl Plan {
-    /// The system that the plan stands for.
+    /// Builds the system of the plan.
     pub fn installed(&self) -> Installed {
         let mut root = self.manifest(
             &Programme { lists: Vec::from([DIRECTORY, PROVIDER]), starts: true, ..Programme::default() },
@@ -450,7 +450,7 @@ impl Plan {
         let mut manifest = Manifest::plain(name, "test", Category::Service, code);
         for &contract in &program.lists {
             let automaton = self.automaton(contract).encode();
-            // For what moves it must not matter what it says it uses: the kernel does not ask.
+            // Movement must not depend on the declared side, which the kernel does not enforce.
             let is_exported = program.exports.contains(&contract);
             let side = if is_exported { ContractSide::Both } else { ContractSide::Import };
             let name = contract_name(contract);
@@ -469,7 +469,7 @@ impl Plan {
             optional: true,
         };
         for (number, one) in program.slots.iter().enumerate() {
-            // Not `parent`, which the root would fill where it has the contract.
+            // Not `parent`, which the root would supply if it has the contract.
             manifest.endpoints.push(slot(format!("e{number}"), one, Source::StandardInput));
         }
         for &(contract, path) in &program.bound {
@@ -525,7 +525,7 @@ impl Plan {
     }
 }
 
-/// No state: such an endpoint nobody but the root gives.
+/// No state: only the root gives such an endpoint.
 const UNGIVABLE: usize = 999;
 
 fn shape(argument: &Argument) -> EndpointShape {

@@ -1,4 +1,4 @@
-//! Runs of the model, at random or through every state, and what the closure says of what they saw.
+//! Runs of the model, at random or exhaustive, compared with the closure.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use install::{Installed, Map, Rule, Started};
 use crate::model::{BIND, Class, EndRef, Limits, Model, REGISTER, Seen, Step};
 use crate::plan::{DIRECTORY, End, Plan, Random, contract_name, path_text, program_name};
 
-/// More than a run makes.
+/// More than a run creates.
 const AMPLE: Limits = Limits { processes: 99, channels: 99 };
 
-/// A step that a process could take, picked at random: mostly one that moves an endpoint.
+/// Returns a random possible step of a process: mostly one that moves an endpoint.
 fn pick(plan: &Plan, model: &Model, random: &mut Random) -> Option<Step> {
     if random.in_100(50) {
         let steps = model.of_namespace();
@@ -62,7 +62,7 @@ fn send(plan: &Plan, model: &Model, random: &mut Random, process: usize, owned: 
         let tags = (0..contract.messages.len()).filter(|&tag| contract.next(state, tag).is_some());
         let carries = |tag: &usize| !contract.messages[*tag].arguments.is_empty();
         let tags: Vec<usize> = tags.collect();
-        // Those with endpoints three times.
+        // Messages with endpoints are three times as likely.
         could.extend(tags.iter().chain(tags.iter().filter(|tag| carries(tag))).map(|&tag| (over, tag)));
         could.extend(tags.iter().filter(|tag| carries(tag)).map(|&tag| (over, tag)));
     }
@@ -82,7 +82,7 @@ fn send(plan: &Plan, model: &Model, random: &mut Random, process: usize, owned: 
     Some(Step::Send { process, over, tag, ends, path })
 }
 
-/// A run of so many tries of a step.
+/// Runs `tries` attempts of a step.
 pub fn run(plan: &Plan, random: &mut Random, tries: usize, seen: &mut Seen) -> Vec<Step> {
     let limits = Limits { processes: random.below(7), channels: 30 };
     let mut model = Model::boot(plan, limits, seen);
@@ -99,7 +99,7 @@ pub fn run(plan: &Plan, random: &mut Random, tries: usize, seen: &mut Seen) -> V
     taken
 }
 
-/// What the closure leaves out of what was seen.
+/// Returns an observation that the closure lacks.
 pub fn missing(plan: &Plan, installed: &Installed, map: &Map<'_>, seen: &Seen) -> Option<String> {
     for &(importer, contract, exporter) in &seen.channels {
         let name = contract_name(contract);
@@ -121,7 +121,7 @@ pub fn missing(plan: &Plan, installed: &Installed, map: &Map<'_>, seen: &Seen) -
     None
 }
 
-/// Whether the program may be what serves a path that is registered while the system runs.
+/// Returns whether the program may be the provider of a path that is registered at run time.
 fn serves_registered(plan: &Plan, program: usize, path: usize) -> bool {
     plan.programs.iter().enumerate().any(|(number, registrar)| {
         registrar.registers == Some(path) && (number == program || registrar.names.contains(&program))
@@ -141,7 +141,7 @@ pub fn class_text((program, is_boot): Class) -> String {
     format!("{}{}", program_name(program), if is_boot { " (boot)" } else { "" })
 }
 
-/// A counterexample: what the closure leaves out, by these rules, in runs of this system from this seed on.
+/// Returns a counterexample to the closure under these rules, in runs of this system from this seed on.
 pub fn counterexample(plan: &Plan, rules: &[Rule], seed: u64, runs: u64) -> Option<(String, Vec<Step>)> {
     let installed = plan.installed();
     let map = Map::by(&installed, rules);
@@ -156,7 +156,7 @@ pub fn counterexample(plan: &Plan, rules: &[Rule], seed: u64, runs: u64) -> Opti
     None
 }
 
-/// The smallest system that is found by leaving out one thing after another, with its run.
+/// Returns the smallest system found by removing elements one by one, with its run.
 pub fn shrunk(plan: &Plan, rules: &[Rule], seed: u64) -> String {
     let mut small = plan.clone();
     let mut found = counterexample(&small, rules, seed, 1);
@@ -176,7 +176,7 @@ pub fn shrunk(plan: &Plan, rules: &[Rule], seed: u64) -> String {
     text
 }
 
-/// The steps without those that nothing rests on.
+/// Returns the steps that the counterexample needs.
 fn useful(plan: &Plan, rules: &[Rule], steps: &[Step]) -> Vec<Step> {
     let installed = plan.installed();
     let map = Map::by(&installed, rules);
@@ -203,7 +203,7 @@ fn useful(plan: &Plan, rules: &[Rule], steps: &[Step]) -> Vec<Step> {
     kept
 }
 
-/// The steps without one. What it made is not there, and what is made later has the number before.
+/// Returns the steps without one of them. Objects created by it are gone, and later ones are renumbered.
 fn without(plan: &Plan, steps: &[Step], at: usize) -> Vec<Step> {
     let boot = Model::boot(plan, AMPLE, &mut Seen::default());
     let before = |is_it: fn(&Step) -> bool| steps[..at].iter().filter(|step| is_it(step)).count();
@@ -246,7 +246,7 @@ fn ends_mut(step: &mut Step) -> Vec<&mut EndRef> {
     }
 }
 
-/// Whether the step speaks of processes and channels that there are.
+/// Returns whether the processes and channels of the step exist.
 fn is_sound(model: &Model, step: &Step) -> bool {
     let (process, ends): (usize, Vec<EndRef>) = match step {
         Step::Create { process, .. } => (*process, Vec::new()),

@@ -1,5 +1,5 @@
-//! What the fuzz target `manifest` does with its bytes: a program's manifest and a system's, as people write them.
-//! What is said about them has a place in the text.
+//! Body of the fuzz target `manifest`: its bytes are the source of a program's manifest and of a system's. Every
+//! diagnostic has a place in the text.
 
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ const PROGRAMS: [&str; 6] = [
     include_str!("../fixtures/programs/serial.toml"),
 ];
 
-/// They, read.
+/// Parsed manifests of these programs.
 pub fn programs() -> &'static [Manifest] {
     static READ: OnceLock<Vec<Manifest>> = OnceLock::new();
     READ.get_or_init(|| {
@@ -36,14 +36,14 @@ pub fn run(bytes: &[u8]) {
         Ok(program) => {
             let bytes = program.manifest.encode();
             assert_eq!(Manifest::decode(&bytes).as_ref(), Ok(&program.manifest));
-            // An installer sees other things than the reader, which does not know what else is there.
+            // An installer applies other checks than the reader, which does not see the rest of the system.
             let _ = install::manifest_findings(&program.manifest);
             programs.push(&program.manifest);
         }
         Err(diagnostics) => check(&diagnostics.render(Colours::Never)),
     }
     let file = SystemFile { file: "system.toml".into(), text: text.into() };
-    // The text is its own base, wherever it asks for one.
+    // The text is its own base, under any name.
     let base = |_: &str| Some(file.clone());
     match manifest::system(file.clone(), &base, &programs) {
         Ok(system) => assert_eq!(manifest_model::SystemManifest::decode(&system.encode()).as_ref(), Ok(&system)),
@@ -51,7 +51,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Whoever reads it on a terminal sees lines, and nothing moves the cursor.
+/// Diagnostics printed on a terminal consist of lines, without control characters.
 fn check(rendered: &str) {
     assert!(!rendered.is_empty());
     assert!(!rendered.contains(|letter: char| letter.is_control() && letter != '\n'), "{rendered:?}");

@@ -1,4 +1,4 @@
-//! What the fuzz target `manifest` does, without a fuzzer.
+//! Runs the fuzz target `manifest` without a fuzzer.
 
 mod body;
 #[path = "../known/mod.rs"]
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use known::Known;
 
-/// What a fuzzer begins with, its findings among it.
+/// Corpus of a fuzzer, including its findings.
 fn inputs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs")
 }
@@ -20,7 +20,7 @@ fn damaged_manifests_are_refused_in_words() {
     replay::replay(&inputs(), 200, body::run);
 }
 
-/// Else a fuzzer would see little.
+/// Otherwise a fuzzer covers little.
 #[test]
 fn the_seeds_are_manifests() {
     let text = |name: &str| std::fs::read_to_string(inputs().join(name)).expect("an input can be read");

@@ -1,9 +1,9 @@
-//! Contracts for manifests to speak of.
+//! Contracts for the manifests of the tests.
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, StateRow};
 use manifest::{Contract, Contracts};
 
-/// Five contracts that all say: `START: Ready!`, then `READY: Say? -> Said!`, then over.
+/// Five contracts with the same states: `START: Ready!`, then `READY: Say? -> Said!`, then closed.
 pub struct Known;
 
 const NAMES: [&str; 5] = ["Echo", "Disk", "Directory", "Pipe", "ServiceProvider"];
@@ -18,7 +18,7 @@ impl Contracts for Known {
     }
 }
 
-/// The automaton of each.
+/// Automaton of each contract.
 pub fn automaton(name: &str) -> Automaton {
     let message = |name: &str, direction| MessageShape {
         name: name.into(),

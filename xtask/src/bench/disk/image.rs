@@ -1,5 +1,5 @@
-//! The measured disk: a large file, and many small ones in folders. Content is deterministic; runs remove what they
-//! write.
+//! The measured disk: a large file, and many small ones in folders. Content is deterministic; runs remove the files
+//! that they write.
 
 use std::collections::BTreeMap;
 use std::fs::File as HostFile;

@@ -66,7 +66,7 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// Syncs the image and drops it from the page cache, so that the next reader starts cold with free memory at hand.
+/// Syncs the image and drops it from the page cache, so that the next reader starts cold with free memory available.
 pub fn forget(program: &Path, image: &Path) -> Outcome<()> {
     let status = Command::new(program).arg("forget").arg(image).stdin(Stdio::null()).status();
     match status {

@@ -30,7 +30,7 @@ pub struct Seen {
     pub failed: u64,
 }
 
-/// Whether this host has the client.
+/// Returns whether this host has the client.
 pub fn is_here() -> bool {
     host_tools::find("wrk").is_some()
 }
@@ -73,7 +73,7 @@ pub fn write_script(path: &Path, requests: &[Asked]) -> Outcome<()> {
 /// Runs the client for this many seconds, with one thread on the given processor.
 ///
 /// # Errors
-/// wrk is missing or gives no figures.
+/// wrk is missing or prints no figures.
 pub fn ask(processor: &str, script: &Path, address: &str, seconds: u32) -> Outcome<Seen> {
     let mut command = Command::new("taskset");
     command.args(["-c", processor, "wrk", "-t", "1", "-c", &CONNECTIONS.to_string(), "-d"]);

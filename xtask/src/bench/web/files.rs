@@ -25,7 +25,7 @@ const DYNAMIC_SHARE: u64 = 30;
 const DYNAMIC_SHARES: [u64; 3] = [415, 420, 160];
 /// Number of distinct requests, which the client repeats.
 pub const REQUESTS: usize = 8_192;
-/// Number of visitors in cookies, as known to the application.
+/// Number of visitors in the application's cookies.
 const VISITORS: u64 = 10_000;
 /// Number of advertisements, likewise.
 const ADS: u64 = 360;

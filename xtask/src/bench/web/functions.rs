@@ -71,7 +71,7 @@ impl Watch {
     }
 }
 
-/// Counts lines of the form `ADDRESS FUNCTION (FILE)` by what the function does.
+/// Counts lines of the form `ADDRESS FUNCTION (FILE)` by the function's purpose.
 fn sorted(script: &str) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for name in script.lines().filter_map(kind) {

@@ -14,7 +14,7 @@ use sing::systems::{self, Platform};
 
 /// Environment variable that marks the re-executed command.
 const INSIDE: &str = "SING_BENCH_NETWORK";
-/// What `sing run --web --tap` starts.
+/// System started by `sing run --web --tap`.
 const SYSTEM: &str = "web-tap";
 
 /// Re-executes this command in a temporary network namespace and returns its exit status; `None` inside it.

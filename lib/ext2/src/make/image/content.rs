@@ -1,4 +1,4 @@
-//! Files, folders and links: their inode numbers, then their blocks.
+//! Files, directories and links: their inode numbers, then their blocks.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,9 +12,9 @@ use crate::format::inode::{BLOCK_NUMBERS, DIRECT_BLOCKS, SHORT_TARGET_BYTES, fie
 use crate::format::{directory, write_u16, write_u32};
 use crate::make::{INODE_BYTES, LOST_NAME};
 
-/// The most names that Linux lets an inode have: each folder names its parent once.
+/// Linux's maximum link count: each subdirectory links to its parent.
 const MAX_LINKS: usize = 32_000;
-/// Permission bits, below the kind.
+/// Permission bits of a mode.
 const PERMISSION_BITS: u16 = 0o7777;
 
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// The kind's number in a folder's entry, and its bits in the mode.
+    /// Returns the kind's number in a directory entry, and its bits in the mode.
     fn kind(self) -> (u8, u16) {
         match self {
             Source::File(_) | Source::Foreign(_) => (1, 0o100_000),
@@ -47,22 +47,22 @@ impl<'a> From<&'a Node> for Source<'a> {
     }
 }
 
-/// An inode to be made.
+/// An inode to create.
 struct Item<'a> {
     name: &'a [u8],
     source: Source<'a>,
-    /// The inode number of the folder it is in.
+    /// Inode number of its directory.
     parent: u32,
     /// Positions of a folder's entries among the items.
     children: core::ops::Range<usize>,
 }
 
-/// All inodes to be made, each folder's entries one after the other.
+/// All inodes to create, with each directory's entries contiguous.
 pub(super) struct Plan<'a> {
     items: Vec<Item<'a>>,
 }
 
-/// The inode number of the item at this position: the root first, then from the first free one on.
+/// Returns the inode number of the item at this position: the root, then from the first free one on.
 fn number_of(position: usize) -> u32 {
     // Plan::new checked that the positions fit.
     if position == 0 { ROOT_INODE } else { FIRST_INODE + (position - 1) as u32 }
@@ -101,7 +101,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Inodes from the first to the last in use, the reserved ones included.
+    /// Returns the number of inodes in use, including the reserved ones.
     pub(super) fn used_inodes(&self) -> u32 {
         number_of(self.items.len() - 1)
     }
@@ -166,7 +166,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Makes the last entry of a folder's block reach the block's end.
+/// Extends the last entry of a directory block to the end of the block.
 fn close_block(block: &mut [u8], last: usize) {
     // A block has at most 4096 bytes.
     let bytes = (block.len() - last) as u16;
@@ -213,7 +213,7 @@ fn write_file<S: ImageSink>(
     mapper.finish(writer)
 }
 
-/// Blocks of a foreign file that lie one after the other, in it and in the image.
+/// Contiguous blocks of a foreign file, both in it and in the image.
 struct Run {
     logical: u64,
     block: u32,
@@ -221,7 +221,7 @@ struct Run {
 }
 
 impl Run {
-    /// Whether this block comes next in both.
+    /// Returns whether this block extends both runs.
     fn goes_on_with(&self, logical: u64, block: u32) -> bool {
         self.logical + u64::from(self.count) == logical && self.block.checked_add(self.count) == Some(block)
     }
@@ -252,7 +252,7 @@ fn write_foreign<S: ImageSink>(
             return Err(wrong());
         }
         least = extent.end;
-        // The block in which the extent before ended has been copied whole.
+        // The last block of the previous extent has been copied as a whole.
         for logical in next_logical.max(extent.start / block_bytes)..extent.end.div_ceil(block_bytes) {
             let block = mapper.place(writer, logical)?;
             match &mut run {
@@ -272,7 +272,7 @@ fn write_foreign<S: ImageSink>(
     mapper.finish(writer)
 }
 
-/// Bytes that three levels of indirect blocks reach, and that an inode's count of sectors can hold.
+/// Returns the bytes within reach of three levels of indirect blocks, and of an inode's sector count.
 fn largest_file(block_bytes: u64) -> u64 {
     let numbers = block_bytes / 4;
     let reach = (12 + numbers + numbers * numbers + numbers * numbers * numbers) * block_bytes;
@@ -285,7 +285,7 @@ fn write_link<S: ImageSink>(
     link: &Link,
 ) -> Result<Finished, ImageError<S::Error>> {
     let block_bytes = writer.layout.block_bytes as usize;
-    // Linux reads a target into a block and puts a zero after it.
+    // Linux reads a target into a block and appends a zero.
     if link.target.is_empty() || link.target.len() >= block_bytes || link.target.contains(&0) {
         return Err(ImageError::Target(name.to_vec()));
     }
@@ -301,26 +301,25 @@ fn write_link<S: ImageSink>(
     mapper.finish(writer)
 }
 
-/// The part of an inode that says where its content is.
+/// Size and block numbers of an inode's content.
 struct Finished {
     numbers: [u8; SHORT_TARGET_BYTES],
     sectors: u32,
 }
 
-/// An indirect block that is still being filled.
+/// An indirect block that is being filled.
 struct OpenTable {
-    /// The table's position among all tables of its depth.
+    /// Index of the table among all tables of its depth.
     position: u64,
     block: u32,
     numbers: Vec<u8>,
 }
 
-/// Puts the blocks of one file, in ascending order, into its inode and indirect blocks.
+/// Maps the blocks of one file, in ascending order, in its inode and indirect blocks.
 struct Mapper {
     per_block: u64,
     numbers: [u32; BLOCK_NUMBERS],
-    /// The open tables on the way to the current block, the outermost first, and the slot of the
-    /// inode that the outermost hangs on.
+    /// Open tables on the path to the current block, outermost first, and the inode slot of the outermost.
     open: Vec<OpenTable>,
     slot: usize,
     blocks: u32,
@@ -342,7 +341,7 @@ impl Mapper {
         writer.write_block(block, bytes)
     }
 
-    /// The block that is to hold this position of the file.
+    /// Returns the block for this position of the file.
     fn place<S: ImageSink>(&mut self, writer: &mut Writer<'_, S>, logical: u64) -> Result<u32, ImageError<S::Error>> {
         if logical < DIRECT_BLOCKS as u64 {
             let block = self.allocate(writer)?;
@@ -362,7 +361,7 @@ impl Mapper {
         }
         for level in 0..depth {
             reach /= self.per_block;
-            // Tables of this level are told apart by how many of them come before.
+            // Tables of one level are identified by the number of preceding ones.
             let position = index / (reach * self.per_block);
             if self.open.get(level).is_some_and(|table| table.position != position) {
                 self.close(writer, level)?;

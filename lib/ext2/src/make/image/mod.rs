@@ -1,9 +1,8 @@
-//! Building an image from a description of its content, with no outside tool.
+//! Builds an image from a description of its content, without external tools.
 //!
-//! The result is a volume of revision 1 with the features `filetype`, `sparse_super` and
-//! `large_file`, which Linux mounts and e2fsck finds clean. The blocks of a file lie one after the
-//! other. The image is written once from front to back apart from its metadata; what is not written
-//! is zero, so that a sparse host file stays sparse.
+//! The result is a volume of revision 1 with the features `filetype`, `sparse_super` and `large_file`, which Linux
+//! mounts and e2fsck finds clean. The blocks of a file are contiguous. Apart from its metadata, the image is written
+//! once from front to back; unwritten parts are zero, so that a sparse host file stays sparse.
 //!
 //! Not here: reading host folders (a [`Foreign`] file is only a number here), changing an existing volume.
 
@@ -19,28 +18,28 @@ use core::ops::Range;
 use crate::format::directory::LONGEST_NAME;
 use crate::make::BLOCK_SIZES;
 
-/// Where an image goes. It is all zeros before the first byte is written.
+/// Destination of an image. It is all zeros before the first write.
 pub trait ImageSink {
-    /// What can go wrong.
+    /// Error of the sink.
     type Error;
 
     /// Writes bytes at a byte offset.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error>;
 
-    /// Copies these bytes of the [`Foreign`] file with this key to a byte offset. For a sink that knows no such files
-    /// there is nothing to copy, and they are zero.
+    /// Copies these bytes of the [`Foreign`] file with this key to a byte offset. The default, for a sink without such
+    /// files, leaves zeros.
     fn copy(&mut self, key: usize, from: Range<u64>, offset: u64) -> Result<(), Self::Error> {
         let _ = (key, from, offset);
         Ok(())
     }
 }
 
-/// A vector grows to hold what is written; its end may be short of the image's by zeros.
+/// A vector grows as needed; trailing zeros of the image may be missing.
 impl ImageSink for Vec<u8> {
     type Error = Infallible;
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Infallible> {
-        // An image that is larger than the address space fails as an allocation does.
+        // An image larger than the address space fails like an allocation.
         let start = offset as usize;
         let end = start + bytes.len();
         if self.len() < end {
@@ -51,33 +50,33 @@ impl ImageSink for Vec<u8> {
     }
 }
 
-/// What every file, folder and link has.
+/// Attributes common to files, folders and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// The twelve permission bits.
+    /// Permission bits (12).
     pub permissions: u16,
-    /// The owning user's number.
+    /// User ID of the owner.
     pub owner: u32,
-    /// The owning group's number.
+    /// Group ID of the owner.
     pub group: u32,
     /// Seconds since 1970 of the last change.
     pub modified: u32,
 }
 
-/// Something with a name.
+/// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A folder.
     Folder(Folder),
     /// A file.
     File(File),
-    /// A file whose content the sink fetches.
+    /// A file whose content the sink reads.
     Foreign(Foreign),
     /// A symbolic link.
     Link(Link),
 }
 
-/// A folder and all that is in it, by name.
+/// A folder and its content, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     /// Its attributes.
@@ -93,21 +92,20 @@ pub struct File {
     pub attributes: Attributes,
     /// Its size in bytes.
     pub size: u64,
-    /// Bytes by the offset at which they begin, none reaching into the next; between them, holes.
+    /// Extents by offset, without overlaps; holes between them.
     pub extents: BTreeMap<u64, Vec<u8>>,
 }
 
-/// A file whose content never passes through here: the sink is told which bytes of it go where, so that large ones
-/// take no memory.
+/// A file whose content does not pass through here: the sink copies its extents, so that large files take no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
     /// Its attributes.
     pub attributes: Attributes,
     /// Its size in bytes.
     pub size: u64,
-    /// What the sink knows it by.
+    /// Key of the file in the sink.
     pub key: usize,
-    /// Where it has content, in ascending order; between them, holes.
+    /// Extents with content, in ascending order; holes between them.
     pub extents: Vec<Range<u64>>,
 }
 
@@ -116,17 +114,17 @@ pub struct Foreign {
 pub struct Link {
     /// Its attributes.
     pub attributes: Attributes,
-    /// The path it leads to.
+    /// Target path.
     pub target: Vec<u8>,
 }
 
 impl Attributes {
-    /// Readable by everyone, writable by user 0, who owns it.
+    /// Mode 0644, owned by user 0.
     pub const fn readable(modified: u32) -> Attributes {
         Attributes { permissions: 0o644, owner: 0, group: 0, modified }
     }
 
-    /// Readable and searchable by everyone, writable by user 0, who owns it.
+    /// Mode 0755, owned by user 0.
     pub const fn searchable(modified: u32) -> Attributes {
         Attributes { permissions: 0o755, owner: 0, group: 0, modified }
     }
@@ -139,51 +137,51 @@ impl File {
     }
 }
 
-/// What the volume is to be like.
+/// Parameters of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageOptions {
     /// Bytes of a block: 1024, 2048 or 4096.
     pub block_bytes: u32,
-    /// Bytes of the volume. It may become a little smaller, where its last group would hold nothing.
+    /// Size of the volume in bytes. It may become slightly smaller if its last group would be empty.
     pub volume_bytes: u64,
-    /// Inodes, or `None` for one in 8 KiB. There are always enough for the content.
+    /// Number of inodes, or `None` for one per 8 KiB. There are always enough for the content.
     pub inodes: Option<u32>,
-    /// The volume's name.
+    /// Volume label.
     pub label: [u8; 16],
-    /// The volume's identity.
+    /// UUID of the volume.
     pub uuid: [u8; 16],
-    /// Seconds since 1970 at which it is made.
+    /// Creation time in seconds since 1970.
     pub made: u32,
 }
 
-/// What was built.
+/// Properties of the built image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Bytes of the volume: the image's sink is to be made this long.
+    /// Size of the volume in bytes, to which the sink must be extended.
     pub volume_bytes: u64,
-    /// Blocks that are free.
+    /// Number of free blocks.
     pub free_blocks: u64,
-    /// Inodes in use, the reserved ones included.
+    /// Inodes in use, including the reserved ones.
     pub used_inodes: u32,
 }
 
-/// Why an image was not built.
+/// Errors of building an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageError<E> {
-    /// The block size is none of those supported.
+    /// Unsupported block size.
     BlockSize(u32),
-    /// The volume's size in bytes is outside what the format allows.
+    /// The volume size is outside the limits of the format.
     VolumeSize(u64),
     /// The content does not fit.
     Full,
-    /// The name is empty, too long, has a zero or a slash in it, or is taken (`lost+found`).
+    /// The name is empty, too long, contains a zero or a slash, or is reserved (`lost+found`).
     Name(Vec<u8>),
     /// The content of the file with this name is larger than the format allows, or its extents
     /// overlap or reach past its size.
     Content(Vec<u8>),
     /// The target of the link with this name is empty or longer than a block.
     Target(Vec<u8>),
-    /// The folder with this name has more than 31,997 folders in it.
+    /// The folder with this name has more than 31,997 subfolders.
     TooManyFolders(Vec<u8>),
     /// The sink failed.
     Sink(E),
@@ -215,7 +213,7 @@ impl<E: fmt::Display> fmt::Display for ImageError<E> {
     }
 }
 
-/// Builds a volume with this root folder, and an empty `lost+found` in it.
+/// Builds a volume with this root folder, which also gets an empty `lost+found`.
 pub fn make_image<S: ImageSink>(
     options: &ImageOptions,
     root: &Folder,

@@ -1,4 +1,4 @@
-//! The allocation of blocks, and the metadata that follows from it.
+//! Allocates blocks, and writes the resulting metadata.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,12 +30,12 @@ pub(super) fn plan<E>(options: &ImageOptions, used_inodes: u32) -> Result<Geomet
     })
 }
 
-/// Allocates blocks from front to back and writes them.
+/// Allocates blocks in ascending order and writes them.
 pub(super) struct Writer<'a, S> {
     pub(super) layout: &'a Geometry,
     sink: &'a mut S,
     group: u32,
-    /// What each group holds so far.
+    /// Contents of each group so far.
     used: Vec<GroupUse>,
 }
 
@@ -61,7 +61,7 @@ impl<'a, S: ImageSink> Writer<'a, S> {
         self.write_at(u64::from(block) * u64::from(self.layout.block_bytes), bytes)
     }
 
-    /// Has the sink copy bytes of a foreign file to where this block begins.
+    /// Makes the sink copy bytes of a foreign file to this block.
     pub(super) fn copy(&mut self, key: usize, from: Range<u64>, block: u32) -> Result<(), ImageError<S::Error>> {
         let offset = u64::from(block) * u64::from(self.layout.block_bytes);
         self.sink.copy(key, from, offset).map_err(ImageError::Sink)
@@ -86,7 +86,7 @@ impl<'a, S: ImageSink> Writer<'a, S> {
         let identity = identity(options);
         let metadata = Metadata { geometry: layout, identity: &identity, used_inodes };
         let mut table = vec![0; (layout.descriptor_blocks * layout.block_bytes) as usize];
-        // Fewer than all blocks, whose number has 32 bits.
+        // Less than the number of all blocks, which has 32 bits.
         let mut free_blocks = 0;
         for (group, row) in (0..layout.groups).zip(table.chunks_exact_mut(group::BYTES)) {
             let used = self.used[group as usize];
@@ -108,7 +108,7 @@ impl<'a, S: ImageSink> Writer<'a, S> {
         Ok(Built { volume_bytes, free_blocks: free_blocks.into(), used_inodes })
     }
 
-    /// Writes a block. `fill` gets it full of zeros.
+    /// Writes a block. `fill` is called with a zeroed block.
     fn fill_block(&mut self, block: u32, fill: impl FnOnce(&mut [u8])) -> Result<(), ImageError<S::Error>> {
         let mut bytes = vec![0u8; self.layout.block_bytes as usize];
         fill(&mut bytes);

@@ -1,5 +1,5 @@
-//! Whatever the disk has of the writes since its last flush when it loses power: afterwards there is the state of the
-//! last commit or of the one that was under way, to our own replay and to e2fsck.
+//! Power loss with any subset of the writes since the last flush: afterwards the volume has the state of the last
+//! commit or of the active one, according to our own replay and to e2fsck.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -19,9 +19,9 @@ use crate::source::complete;
 use crate::store::Store;
 use crate::store::tasks::each;
 
-/// Files that the tests grow and cut, by inode: `lost+found` is 11.
+/// Inodes of files that the tests grow and truncate; `lost+found` is 11.
 const FILES: core::ops::Range<u32> = 12..32;
-/// What a file has: the number of the version in all its blocks, and how many.
+/// Content of each file: the version number in all its blocks, and their count.
 type State = BTreeMap<u32, (u32, u32)>;
 
 /// A volume with empty files.
@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// Replaces what a file has: frees its blocks, allocates others, fills them. With direct blocks only.
+/// Replaces a file's content: frees its blocks, allocates others, fills them. With direct blocks only.
 pub(super) async fn replace(store: &Store<RecordingDisk>, number: u32, version: u32, count: u32) -> Result<(), Error> {
     let block_bytes = store.block_bytes();
     let change = store.begin_for(60, count).await?;
@@ -74,7 +74,7 @@ pub(super) async fn replace(store: &Store<RecordingDisk>, number: u32, version: 
 }
 
 fn content(version: u32, bytes: usize) -> Vec<u8> {
-    // Also what looks like a block of the journal's own.
+    // Some blocks look like journal metadata.
     let word = if version.is_multiple_of(5) { 0xc03b_3998u32.to_be_bytes() } else { version.to_le_bytes() };
     (0..bytes).map(|index| if index % 8 < 4 { word[index % 4] } else { version.to_le_bytes()[index % 4] }).collect()
 }
@@ -83,7 +83,7 @@ fn numbers(inode: &[u8]) -> Vec<u32> {
     (0..12).map(|index| read_u32(inode, 40 + index * 4)).collect()
 }
 
-/// What the files have. Panics if a file's blocks are not all of one version.
+/// Contents of the files. Panics if a file's blocks are not all of one version.
 pub(super) fn state(store: &Store<RecordingDisk>) -> State {
     let block_bytes = store.block_bytes();
     FILES
@@ -104,7 +104,7 @@ pub(super) fn state(store: &Store<RecordingDisk>) -> State {
         .collect()
 }
 
-/// Several transactions of random changes, each state marked when it is committed.
+/// Runs several transactions of random changes, marking each committed state.
 fn run(disk: &RecordingDisk, seed: u64) -> Vec<State> {
     let mut random = Random(seed);
     let store = open(disk);
@@ -129,7 +129,7 @@ fn run(disk: &RecordingDisk, seed: u64) -> Vec<State> {
     states
 }
 
-/// The disk after a crash behind so many acts: of the writes since the last flush, those that the filter lets through.
+/// The disk after a crash following this many acts: of the writes since the last flush, those that the filter accepts.
 fn crashed(image: &[u8], acts: &[Act], mut has: impl FnMut() -> bool) -> (Vec<u8>, u64) {
     let flushes = acts.iter().filter_map(|act| if let Act::Flush(before) = act { Some(*before) } else { None });
     let flushed = flushes.max().unwrap_or(0);
@@ -150,14 +150,14 @@ fn check(bytes: Vec<u8>, mark: u64, states: &[State], with_fsck: bool) {
     let allowed = [&states[mark as usize], states.get(mark as usize + 1).unwrap_or(&states[mark as usize])];
     if with_fsck {
         let mended = fsck(&bytes, "-fp", &[0, 1]);
-        // Without the order to check all, only the journal is replayed.
+        // Without `-f`, e2fsck only replays the journal.
         for mended in [mended, fsck(&bytes, "-p", &[0, 1])] {
             fsck(&mended, "-fn", &[0]);
             let found = state(&open(&RecordingDisk::new(mended)));
             assert!(allowed.contains(&&found), "after e2fsck, mark {mark}");
         }
     }
-    // In memory, where the disk cannot be written.
+    // In memory, if the disk is read-only.
     let disk = RecordingDisk::new(bytes.clone());
     disk.set_read_only();
     let in_memory = state(&open(&disk));
@@ -198,9 +198,8 @@ fn every_crash_leaves_a_committed_state() {
     }
 }
 
-/// Changes by several tasks at once while commits go on. A task's changes come one after the other, so that a commit
-/// has for each task's files one of the states that they went through: at least the last one before it began, at most
-/// the one when it ended.
+/// Changes by several concurrent tasks during commits. A task's changes are sequential, so that a commit has for each
+/// task's files one of their states: at least the last one before it started, at most the one when it ended.
 async fn change_beside_commits(store: &Store<RecordingDisk>, seed: u64) -> Vec<Vec<State>> {
     let histories: Vec<RefCell<Vec<State>>> = (0..TASKS).map(|_| RefCell::default()).collect();
     let work = |task: u32| {
@@ -250,7 +249,7 @@ async fn join(first: impl Future<Output = ()>, second: impl Future<Output = ()>)
     .await;
 }
 
-/// Tasks that change files at once; each has every fourth of them.
+/// Concurrent tasks; each changes every fourth file.
 const TASKS: u32 = 4;
 
 #[test]
@@ -276,7 +275,7 @@ fn changes_beside_commits_are_whole_after_every_crash() {
                 let own = found.iter().filter(|(number, _)| (**number - FILES.start) % TASKS == task);
                 let own: State =
                     own.map(|(number, state)| (*number, *state)).filter(|(_, state)| state.1 > 0).collect();
-                // The change that was under way when the commit began may be in it or not.
+                // The change that was active when the commit started may or may not be in it.
                 let least = ((mark >> (task * 8) & 0xff) as usize).saturating_sub(2);
                 let is_own = |state: &State| state.iter().filter(|(_, state)| state.1 > 0).eq(own.iter());
                 assert!(history[least..].iter().any(is_own), "task {task}, mark {mark:#x}: {own:?}");

@@ -1,4 +1,4 @@
-//! A disk that remembers what was done to it.
+//! A disk that records its operations.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -15,13 +15,13 @@ use std::process::Command;
 use crate::error::DiskError;
 use crate::source::{BlockSource, complete};
 
-/// What was done to a disk.
+/// An operation of a disk.
 #[derive(Clone, Debug)]
 pub(in crate::store) enum Act {
     Write(u64, Vec<u8>),
-    /// It makes permanent so many acts before it: what was written before it began.
+    /// Makes the first so many acts durable: those written before it started.
     Flush(usize),
-    /// Something happened that the test wants to find again.
+    /// A mark set by the test.
     Mark(u64),
 }
 
@@ -30,17 +30,17 @@ struct State {
     bytes: RefCell<Vec<u8>>,
     acts: RefCell<Vec<Act>>,
     records: Cell<bool>,
-    /// Writes and flushes that are left until all fail.
+    /// Writes and flushes left until all fail.
     until_failure: Cell<Option<u64>>,
     fails_once: Cell<bool>,
     memory_left: Cell<Option<usize>>,
-    /// With a seed, everything takes a while, and spawned tasks wait until they are polled.
+    /// With a seed, operations are delayed, and spawned tasks wait until they are polled.
     slowness: Cell<Option<u64>>,
     tasks: RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>,
     read_only: Cell<bool>,
 }
 
-/// A disk in memory that remembers what was done to it. Clones are the same disk.
+/// An in-memory disk that records its operations. Clones are the same disk.
 #[derive(Clone, Default)]
 pub(in crate::store) struct RecordingDisk(Rc<State>);
 
@@ -55,7 +55,7 @@ impl RecordingDisk {
         self.0.bytes.borrow().clone()
     }
 
-    /// Records from now on.
+    /// Starts recording.
     pub(in crate::store) fn record(&self) {
         self.0.records.set(true);
     }
@@ -68,24 +68,24 @@ impl RecordingDisk {
         self.0.acts.borrow_mut().push(Act::Mark(mark));
     }
 
-    /// Lets every write and flush fail after so many.
+    /// Makes every write and flush after this many fail.
     pub(in crate::store) fn fail_after(&self, acts: Option<u64>) {
         self.0.fails_once.set(false);
         self.0.until_failure.set(acts);
     }
 
-    /// Lets one write or flush fail after so many.
+    /// Makes one write or flush after this many fail.
     pub(in crate::store) fn fail_once_after(&self, acts: u64) {
         self.0.fails_once.set(true);
         self.0.until_failure.set(Some(acts));
     }
 
-    /// Whether a failure is still to come.
+    /// Returns whether a failure is still pending.
     pub(in crate::store) fn will_fail(&self) -> bool {
         self.0.until_failure.get().is_some()
     }
 
-    /// From now on everything takes a while, differently long by the seed.
+    /// Delays all further operations, by random times from the seed.
     pub(in crate::store) fn slow_down(&self, seed: u64) {
         self.0.slowness.set(Some(seed));
     }
@@ -106,7 +106,7 @@ impl RecordingDisk {
         .await;
     }
 
-    /// Drives a future and the tasks that were spawned.
+    /// Drives a future and the spawned tasks.
     pub(in crate::store) fn run<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());
@@ -206,7 +206,7 @@ impl BlockSource for RecordingDisk {
     }
 }
 
-/// Runs e2fsck over a copy of an image, where it is installed; gives the image afterwards.
+/// Runs e2fsck on a copy of an image, if it is installed; returns the resulting image.
 pub(in crate::store) fn fsck(image: &[u8], options: &str, allowed: &[i32]) -> Vec<u8> {
     let Ok(place) = tempfile::NamedTempFile::new() else { return image.to_vec() };
     std::fs::write(place.path(), image).unwrap();

@@ -1,4 +1,4 @@
-//! Disks that fail, memory that is short, volumes that are full.
+//! Disk failures, memory shortage, full volumes.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::source::complete;
 use crate::store::{Access, MountOptions, Store};
 
-/// Changes and commits until something fails, or a while. What failed, and what was last committed.
+/// Changes and commits until a failure, or for a while. Returns the failure, and the last committed state.
 fn work(store: &Store<RecordingDisk>, seed: u64) -> Result<(), Error> {
     let mut random = Random(seed);
     for version in 1..20 {
@@ -42,7 +42,7 @@ fn after_a_failed_write_the_volume_is_read_and_what_was_committed_is_there() {
             if once && disk.will_fail() {
                 continue;
             }
-            // What is in memory is whole, whatever the disk has.
+            // The state in memory is consistent, whatever is on the disk.
             if result.is_err() {
                 if let Some(reason) = store.read_only_reason() {
                     assert!(matches!(reason, ReadOnlyReason::WriteFailed(..) | ReadOnlyReason::FlushFailed(_)));
@@ -57,8 +57,8 @@ fn after_a_failed_write_the_volume_is_read_and_what_was_committed_is_there() {
             }
             disk.fail_after(None);
             if store.read_only_reason().is_none() {
-                // A failure of file data is told once, and the data is tried again.
-                // One that fails at the end stays unwritten, but the volume is whole.
+                // A failure of file data is reported once, and the write is retried.
+                // Data that fails at the end stays unwritten, but the volume is consistent.
                 if result.is_err() && complete(store.commit()) != Err(Error::ShutDown) {
                     let before = state(&store);
                     complete(store.unmount()).unwrap();
@@ -91,7 +91,7 @@ fn without_memory_requests_fail_and_later_ones_do_not() {
             }
             Err(error) => panic!("{error}"),
         }
-        // A change that failed half way, which this test does not take back, leaves blocks that nobody has.
+        // A change that failed half way, which this test does not roll back, leaks blocks.
         fsck(&fsck(&disk.bytes(), "-fp", &[0, 1]), "-fn", &[0]);
     }
 }

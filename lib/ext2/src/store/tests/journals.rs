@@ -1,4 +1,4 @@
-//! Journals of others, old revisions, and damage.
+//! Journals of other systems, old revisions, and damage.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,13 +15,13 @@ use crate::format::error::{FormatError, JournalProblem};
 use crate::source::complete;
 use crate::store::Store;
 
-/// Runs a program. Its output if it succeeded.
+/// Runs a program. Returns its output on success.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A volume that mke2fs made, where it is installed.
+/// Creates a volume with mke2fs, if it is installed.
 fn made(place: &Path, arguments: &[&str], size: &str) -> Option<Vec<u8>> {
     let image = place.join("image");
     let mut all = vec!["-q", "-F"];
@@ -31,7 +31,7 @@ fn made(place: &Path, arguments: &[&str], size: &str) -> Option<Vec<u8>> {
     std::fs::read(image).ok()
 }
 
-/// Blocks of two images that differ.
+/// Returns the blocks in which two images differ.
 fn differences(left: &[u8], right: &[u8], block_bytes: usize) -> Vec<usize> {
     let blocks = left.chunks(block_bytes).zip(right.chunks(block_bytes)).enumerate();
     blocks.filter(|(_, (left, right))| left != right).map(|(block, _)| block).collect()
@@ -42,8 +42,8 @@ fn reopened(bytes: Vec<u8>) -> Result<RecordingDisk, Error> {
     complete(Store::open(disk.clone(), &options())).map(|_| disk)
 }
 
-/// Transactions that debugfs writes: copies, later copies of the same, revoked ones, and one that looks like a block of
-/// the journal's own.
+/// Transactions written by debugfs: copies, later copies of the same blocks, revoked ones, and one that looks like
+/// journal metadata.
 #[test]
 fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
     let place = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
         };
         let (one, two, three): (String, String, String) =
             (file("one", 1, 3, true), file("two", 2, 2, false), file("three", 3, 200, true));
-        // Blocks in the middle that nobody has: the journal and the tables are elsewhere.
+        // Unused blocks in the middle: the journal and the tables are elsewhere.
         let base = 4000;
         let row = |from: usize, count: usize| {
             let numbers: Vec<String> = (from..from + count).map(|block| format!("{block}")).collect();
@@ -89,7 +89,7 @@ fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
         assert!(with_log[1024 + 96] & 4 != 0, "debugfs left no log");
         let by_others = fsck(&with_log, "-fp", &[0, 1]);
         let by_us = reopened(with_log.clone()).unwrap().bytes();
-        // Superblocks and journals may say when and by whom; what was replayed is the same.
+        // Superblocks and journals may differ in times and creator; the replayed content is the same.
         let touched = differences(&with_log, &image, block_bytes);
         assert!(touched.len() > 200);
         for block in [base, base + 1, base + 2, base + 3, base + 4, base + 10, base + 209, base + 300] {
@@ -100,7 +100,7 @@ fn transactions_revocations_and_escaped_blocks_are_replayed_as_by_e2fsck() {
     }
 }
 
-/// What Linux leaves when it is cut off, where images can be mounted.
+/// The state after Linux is interrupted, if images can be mounted.
 #[test]
 fn what_linux_leaves_is_replayed() {
     let place = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ fn what_linux_leaves_is_replayed() {
             }
             run("sync", &["-f", folder_name]);
         }
-        // As if the power had been lost here: what the loop device has is in the file.
+        // Simulated power loss: the state of the loop device is in the file.
         let cut_off = std::fs::read(&image).unwrap();
         run("umount", &[folder_name]).unwrap();
         assert!(cut_off[1024 + 96] & 4 != 0, "nothing to replay");
@@ -197,13 +197,13 @@ fn damaged_journals_are_refused_by_name_and_never_hang() {
     assert_eq!(patched(head + 12, &[1]), Some(FormatError::Journal(JournalProblem::Field("the block size")).into()));
     assert_eq!(patched(head + 16, &[1]), Some(FormatError::Journal(JournalProblem::Field("the length")).into()));
     assert_eq!(patched(head + 28, &[1]), Some(FormatError::Journal(JournalProblem::Field("the start")).into()));
-    // Without anything to replay, such a volume is read.
+    // With an empty journal, such a volume is readable.
     let mut clean = image.clone();
     clean[1024 + 96] &= !4;
     clean[head] = 0;
     let reason = open(&RecordingDisk::new(clean)).read_only_reason();
     assert_eq!(reason, Some(ReadOnlyReason::Journal(JournalProblem::Magic(0x003b_3998))));
-    // The descriptor names a block that there is not.
+    // The descriptor refers to a block outside the volume.
     assert_eq!(patched(head + 1024 + 12, &[0xff]), None, "the log begins elsewhere");
     let mut random = Random(9);
     for _ in 0..300 {

@@ -1,4 +1,4 @@
-//! The store on disks in memory.
+//! Tests of the store on in-memory disks.
 
 mod crash;
 mod disk;

@@ -1,5 +1,5 @@
-//! The power fails at every write, with any part of what was not flushed on the medium: what was synced is there,
-//! the rest is as after some operation, and nothing is left to mend by hand.
+//! Power loss at every write, with any subset of the unflushed writes on the medium: synced data is intact, the rest is
+//! as after some operation, and no manual repair is needed.
 
 use ext2::CacheLimits;
 
@@ -14,29 +14,29 @@ use crate::adversary::recording::{Luck, Recording};
 use crate::adversary::tools::{self, FORMATS, Format};
 use crate::adversary::volume::{Mounted, small_caches};
 
-/// How thoroughly crashes are looked at.
+/// Thoroughness of crash tests.
 #[derive(Clone, Copy)]
 struct Effort {
-    /// Subsets of what was not flushed, at each moment that has such.
+    /// Subsets of the unflushed writes, at each moment that has any.
     subsets: u64,
-    /// One crash in so many is also mended by e2fsck.
+    /// One crash in this many is also repaired by e2fsck.
     e2fsck_once_in: usize,
-    /// After one crash in so many, the next mount crashes as well.
+    /// After one crash in this many, the next mount crashes as well.
     again_once_in: usize,
 }
 
 const SHORT: Effort = Effort { subsets: 1, e2fsck_once_in: 60, again_once_in: 40 };
-/// Stories have thousands of moments each, on five formats.
+/// Histories have thousands of moments each, on five formats.
 const LONG: Effort = Effort { subsets: 2, e2fsck_once_in: 20, again_once_in: 100 };
 
-/// A disk's story, and what there should have been at each moment of it.
+/// A recorded history of a disk, and the expected content at each moment.
 pub struct Story {
     pub recording: Recording,
     pub history: History,
     pub limits: CacheLimits,
 }
 
-/// Small volumes, on which a journal of 1024 blocks has room.
+/// Small volumes with room for a journal of 1024 blocks.
 const SMALL: [Format; 5] = [
     Format { mebibytes: 8, ..FORMATS[0] },
     Format { mebibytes: 8, ..FORMATS[1] },
@@ -56,7 +56,7 @@ pub const QUIET_LIFE: Life = Life {
     impossible: 0,
 };
 
-/// Records what `next` gives. Operations that are many are done one by one, as each happens as a whole alone.
+/// Records the operations returned by `next`. Compound operations are split, as only each part is atomic.
 fn record(
     format: &Format,
     limits: CacheLimits,
@@ -105,7 +105,7 @@ fn one_by_one(operation: Operation) -> Vec<Operation> {
 }
 
 impl Story {
-    /// Records a life at random.
+    /// Records random operations.
     pub fn at_random(format: &Format, life: Life, seed: u64, operations: usize) -> Result<Story, String> {
         let mut generator = Generator::new(seed, life);
         let mut left = operations;
@@ -118,8 +118,8 @@ impl Story {
         record(format, limits, late, &mut next)
     }
 
-    /// Crashes at every moment: calls `each` with a number from 1 on, the moment, and what is on the disk then, for
-    /// nothing, all and `subsets` times two parts of what was not flushed. Gives how many crashes there were.
+    /// Crashes at every moment: calls `each` with a number from 1 on, the moment, and the content of the disk, for
+    /// none, all and `subsets` times two subsets of the unflushed writes. Returns the number of crashes.
     pub fn for_each_crash(
         &self,
         subsets: u64,
@@ -177,7 +177,7 @@ impl Story {
         Ok(disk.image())
     }
 
-    /// A disk that cannot be written shows the same, though nothing can be mended on it.
+    /// A read-only disk has the same content, though it cannot be repaired.
     fn check_read_only(&self, moment: usize, image: &Image) -> Result<(), String> {
         let disk = TestDisk::new(image.clone());
         disk.set_read_only();
@@ -186,7 +186,7 @@ impl Story {
         mounted.unmount().map(drop).map_err(|error| format!("unmounting: {error:?}"))
     }
 
-    /// The mount that mends the first crash crashes as well, at some moments.
+    /// At some moments, the mount that recovers from the first crash crashes as well.
     fn crash_again(&self, moment: usize, recording: &Recording) -> Result<(), String> {
         let mut crashes = recording.crashes();
         for second in recording.moments().step_by(1 + recording.len() / 12) {
@@ -257,7 +257,7 @@ fn write(slot: usize, offset: u64, bytes: usize) -> Operation {
     Operation::Write { slot, offset, bytes, seed: offset + bytes as u64 }
 }
 
-/// What people do to files that they care about.
+/// Typical operations on files that matter.
 fn scripts() -> Vec<(&'static str, Vec<Operation>)> {
     let unlink = |path: &str| Operation::Unlink { path: name(path) };
     let many = |first, count| Operation::CreateMany { folder: name("d"), first, count, name_bytes: 200 };

@@ -1,8 +1,8 @@
-//! The power fails on volumes that are too small for a journal, whose commits are written in place, in order.
+//! Power loss on volumes that are too small for a journal, whose commits are written in place, in order.
 //!
-//! While no commit is under way, the volume is as after the last one, and what is left to mend is mended without a
-//! question. Within a commit, a full check mends it; names may be lost, but the content of no file that was synced and
-//! not changed since. Until it is mended such a volume is only read.
+//! Between commits, the volume is as after the last one, and preening repairs it. Within a commit, a full check repairs
+//! it; names may be lost, but not the content of a file that was synced and unchanged since. Until the repair such a
+//! volume is read-only.
 
 use ext2::ReadOnlyReason;
 use ext2::check::{CheckOptions, Mode, Outcome as CheckOutcome, check};
@@ -13,7 +13,7 @@ use crate::adversary::generator::Life;
 use crate::adversary::image::Image;
 use crate::adversary::tools::{self, Format};
 
-/// Fewer blocks than any volume with a journal has.
+/// Volumes too small for a journal.
 const TINY: [Format; 4] = [
     Format {
         arguments: &["-b", "1024", "-I", "128", "-N", "512", "-O", "dir_index"],
@@ -32,15 +32,15 @@ const TINY: [Format; 4] = [
 const LIFE: Life = Life { content_bytes: 160 << 10, large_bytes: 50 << 10, remounts: 60, ..QUIET_LIFE };
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// How thoroughly.
+/// Thoroughness of the test.
 #[derive(Clone, Copy)]
 struct Effort {
     subsets: u64,
-    /// One crash in so many is also mended by e2fsck.
+    /// One crash in this many is also repaired by e2fsck.
     e2fsck_once_in: usize,
 }
 
-/// Crashes at every moment; gives how many, and how many of them were within a commit.
+/// Crashes at every moment; returns their number, and the number of those within a commit.
 fn crash(story: &Story, effort: Effort) -> Result<(usize, usize), String> {
     let mut within = 0;
     let count = story.for_each_crash(effort.subsets, |count, moment, image| {
@@ -50,7 +50,7 @@ fn crash(story: &Story, effort: Effort) -> Result<(usize, usize), String> {
     Ok((count, within))
 }
 
-/// What is asked of a volume after a crash.
+/// Checks a volume after a crash.
 fn after(story: &Story, moment: usize, image: &Image, with_e2fsck: bool) -> Result<(), String> {
     look(story, image)?;
     let mended_here = check_here(story.history.is_quiet(moment), image)?;
@@ -59,7 +59,7 @@ fn after(story: &Story, moment: usize, image: &Image, with_e2fsck: bool) -> Resu
         tools::check_clean(&mended_here).map_err(|error| format!("after our check: {error}"))?;
         let by_linux = match story.history.is_quiet(moment) {
             true => tools::preen(image)?,
-            // A name that a split left in two blocks of a folder is nothing that e2fsck looks for.
+            // e2fsck does not search for a name that a split left in two blocks of a directory.
             false => check_here(false, &tools::mend_all(image)?).map_err(|error| format!("after e2fsck: {error}"))?,
         };
         mended(story, moment, &by_linux).map_err(|error| format!("after e2fsck: {error}"))?;
@@ -67,9 +67,9 @@ fn after(story: &Story, moment: usize, image: &Image, with_e2fsck: bool) -> Resu
     Ok(())
 }
 
-/// It can be looked at, and nobody makes it worse.
+/// It can be read, without being damaged further.
 fn look(story: &Story, image: &Image) -> Result<(), String> {
-    // What is in the superblock may be torn, and then it is refused with an error.
+    // A torn superblock is refused with an error.
     let Ok(mounted) = mount(&TestDisk::new(image.clone()), story.limits) else { return Ok(()) };
     match mounted.volume().read_only_reason() {
         None | Some(ReadOnlyReason::NotClean) => {}
@@ -91,7 +91,7 @@ fn check_here(is_quiet: bool, image: &Image) -> Result<Image, String> {
     }
 }
 
-/// What must be there once the volume is mended.
+/// Checks the content of the repaired volume.
 fn mended(story: &Story, moment: usize, image: &Image) -> Result<(), String> {
     let mounted = mount(&TestDisk::new(image.clone()), story.limits)?;
     if let Some(reason) = mounted.volume().read_only_reason() {

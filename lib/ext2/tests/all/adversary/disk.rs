@@ -1,8 +1,7 @@
-//! A disk in memory that tests watch: a recording of what was written, answers that come late and in another
-//! order, and failures at chosen requests.
+//! An instrumented in-memory disk: records writes, delays and reorders completions, and fails chosen requests.
 //!
-//! The disk is also the executor: a task is polled only when it was woken, and a request that waits is answered
-//! only when no task can go on. So a task that forgets to wake another is found, as it would be in a system.
+//! The disk is also the executor: a task is polled only after a wake-up, and a pending request is completed only when
+//! no task can make progress. So a missing wake-up is detected, as it would be in a system.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,10 +18,10 @@ use crate::adversary::image::Image;
 use crate::adversary::noise::Random;
 use crate::adversary::recording::{Event, Recording, Write};
 
-/// Polls that one operation may take: far more than any needs.
+/// Maximum polls of one operation: far more than any needs.
 const MAX_POLLS: u64 = 20_000_000;
 
-/// What a request is.
+/// Kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Read,
@@ -31,13 +30,13 @@ pub enum Request {
     Allocate,
 }
 
-/// A request that fails.
+/// An injected failure.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
     pub request: Request,
-    /// How many such requests succeed before.
+    /// Number of such requests that succeed before.
     pub after: u64,
-    /// Whether all such requests fail from then on.
+    /// Whether all later requests of this kind fail too.
     pub lasting: bool,
 }
 
@@ -73,7 +72,7 @@ struct Waiting {
 struct State {
     image: RefCell<Image>,
     recording: RefCell<Option<Recording>>,
-    /// Answers come late when there are numbers to draw from.
+    /// Completions are delayed if there is a random source.
     late: RefCell<Option<Random>>,
     waiting: RefCell<Vec<Waiting>>,
     answered: RefCell<Vec<u64>>,
@@ -97,7 +96,7 @@ impl TestDisk {
         disk
     }
 
-    /// What is on it, as who reads now would see it.
+    /// Returns its content, as a reader would see it now.
     pub fn image(&self) -> Image {
         self.0.image.borrow().clone()
     }
@@ -106,18 +105,18 @@ impl TestDisk {
         self.0.read_only.set(true);
     }
 
-    /// From now on answers come late, in an order that the seed decides.
+    /// Delays and reorders completions from now on, based on the seed.
     pub fn answer_late(&self, seed: u64) {
         *self.0.late.borrow_mut() = Some(Random::new(seed));
     }
 
-    /// From now on what is written is recorded.
+    /// Starts recording writes.
     pub fn record(&self) {
         let image = self.image();
         *self.0.recording.borrow_mut() = Some(Recording::new(image));
     }
 
-    /// Puts a mark in the recording and gives its place there.
+    /// Adds a mark to the recording and returns its position.
     pub fn mark(&self) -> usize {
         self.0.recording.borrow().as_ref().map_or(0, Recording::len)
     }
@@ -131,18 +130,18 @@ impl TestDisk {
         self.0.struck.set(0);
     }
 
-    /// How many requests failed on purpose.
+    /// Returns the number of injected failures.
     pub fn struck(&self) -> u64 {
         self.0.struck.get()
     }
 
-    /// Lets time pass and gives what it is then, in seconds since 1970.
+    /// Advances the time and returns it, in seconds since 1970.
     pub fn pass_a_second(&self) -> u32 {
         self.0.now_s.set(self.0.now_s.get() + 1);
         self.0.now_s.get()
     }
 
-    /// Runs an operation to its end, and what was spawned as far as it gets by then.
+    /// Runs an operation to completion, and spawned tasks as far as they get by then.
     #[track_caller]
     pub fn run<T>(&self, operation: impl Future<Output = T>) -> T {
         let mut operation = pin!(operation);
@@ -161,7 +160,7 @@ impl TestDisk {
         }
     }
 
-    /// Runs all that was spawned to its end.
+    /// Runs all spawned tasks to completion.
     #[track_caller]
     pub fn settle(&self) {
         while !self.0.tasks.borrow().is_empty() {
@@ -170,7 +169,7 @@ impl TestDisk {
         }
     }
 
-    /// What was spawned is not heard of again, as after the end of a machine.
+    /// Drops spawned tasks, as after the end of a machine.
     pub fn forget_tasks(&self) {
         let tasks = std::mem::take(&mut *self.0.tasks.borrow_mut());
         drop(tasks);
@@ -204,7 +203,7 @@ impl TestDisk {
         true
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the completion of a request.
     async fn wait(&self) {
         if self.0.late.borrow().is_none() {
             return;
@@ -265,7 +264,7 @@ impl BlockSource for TestDisk {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Vec<u8>, DiskError> {
-        // Memory that was used before holds anything.
+        // Reused memory has arbitrary content.
         if self.fails(Request::Allocate) { Err(DiskError::NoMemory) } else { Ok(vec![0xa5; bytes]) }
     }
 
@@ -292,7 +291,7 @@ impl BlockSource for TestDisk {
             .as_mut()
             .map(|recording| recording.begin_write(Write { offset, bytes: Rc::from(&buffer[..bytes]) }));
         self.wait().await;
-        // Of a write that failed, a part may be there.
+        // A failed write may be partially done.
         let written = if fails { bytes / 1024 * 512 } else { bytes };
         self.0.image.borrow_mut().write(offset, &buffer[..written]);
         if fails {

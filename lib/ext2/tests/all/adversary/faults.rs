@@ -1,5 +1,5 @@
-//! Requests that fail, each in turn; and metadata that something damaged. What was synced stays, who asked is told,
-//! and nothing panics, waits for ever or writes where it must not.
+//! Requests that fail, one at a time; and damaged metadata. Synced data stays, errors are reported to the caller, and
+//! there are no panics, hangs or stray writes.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::adversary::volume::Mounted;
 
 const FORMAT: Format = Format { mebibytes: 8, ..FORMATS[0] };
 const OPERATIONS: usize = 50;
-/// Nothing that is done to a damaged volume may take longer.
+/// Timeout of all operations on a damaged volume.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const LIFE: Life = Life {
@@ -33,7 +33,7 @@ const LIFE: Life = Life {
     impossible: 0,
 };
 
-/// Ends the process when something takes too long: a loop that never waits cannot be ended otherwise.
+/// Aborts the process on timeout: a busy loop cannot be stopped otherwise.
 struct Watchdog {
     _alive: mpsc::Sender<()>,
 }
@@ -61,7 +61,7 @@ fn operations(seed: u64) -> Vec<Operation> {
     (0..OPERATIONS).map(draw).collect()
 }
 
-/// Plays until an operation breaks, and checks what is on the disk then. Gives whether the fault struck.
+/// Plays until an operation fails, and checks the disk then. Returns whether the fault was triggered.
 fn play(image: &Image, operations: &[Operation], fault: Fault) -> Result<bool, String> {
     let disk = TestDisk::new(image.clone());
     disk.record();
@@ -80,7 +80,7 @@ fn play(image: &Image, operations: &[Operation], fault: Fault) -> Result<bool, S
                 let synced = *operation == Operation::Sync && outcome == Outcome::Done;
                 history.push(Moment { place: disk.mark(), model: player.model.clone(), synced });
             }
-            // Whether it happened, or a part of it, is not known.
+            // It may have been done completely, partially or not at all.
             Err(error) if error.contains("BROKEN") && disk.struck() > 0 => {
                 model.apply(operation);
                 history.push(Moment { place: disk.mark(), model, synced: false });
@@ -98,7 +98,7 @@ fn play(image: &Image, operations: &[Operation], fault: Fault) -> Result<bool, S
     Ok(struck)
 }
 
-/// The machine ends there; the disk is well again.
+/// The machine ends there; the disk works again.
 fn after(disk: &TestDisk, history: &History) -> Result<(), String> {
     let image = disk.image();
     let mounted = Mounted::mount(TestDisk::new(image), CacheLimits::default());
@@ -107,7 +107,8 @@ fn after(disk: &TestDisk, history: &History) -> Result<(), String> {
     mounted.unmount().map(drop).map_err(|error| format!("unmounting after the fault: {error:?}"))
 }
 
-/// Does the rest on the volume, whatever comes of it. Where memory or reading failed once, all is well again.
+/// Plays the remaining operations on the volume, ignoring errors. After a single failure of memory or reading, the
+/// volume is intact.
 fn poke(player: Player, rest: &[Operation], fault: Fault) -> Result<(), String> {
     let disk = player.mounted.disk().clone();
     for operation in rest {
@@ -120,7 +121,7 @@ fn poke(player: Player, rest: &[Operation], fault: Fault) -> Result<(), String> 
     if passes && created != [Outcome::Done, Outcome::Done] {
         return Err(format!("the fault has passed, but: {created:?}"));
     }
-    // It may be refused where metadata could not be written.
+    // It may be refused if metadata could not be written.
     let unmounted = player.mounted.unmount();
     disk.forget_tasks();
     match unmounted {
@@ -178,7 +179,7 @@ of_each_request! {
     no_memory: Allocate, 2;
 }
 
-/// A volume with a bit of everything, and what it holds.
+/// A volume with varied content, and its model.
 fn lived_in() -> (Image, Model) {
     let format = Format { mebibytes: 5, ..FORMATS[0] };
     let model = Model::fresh(format.largest_file());
@@ -194,7 +195,7 @@ fn lived_in() -> (Image, Model) {
     (player.end().expect("a sound volume"), model)
 }
 
-/// Blocks that hold something else than a file's noise, which has no zeros.
+/// Blocks with other content than a file's noise, which has no zeros.
 fn metadata_blocks(image: &Image) -> Vec<u64> {
     let bytes = image.to_bytes();
     let blocks = bytes.chunks(1024).enumerate();
@@ -202,7 +203,7 @@ fn metadata_blocks(image: &Image) -> Vec<u64> {
     blocks.filter(|(_, block)| is_metadata(block)).map(|(index, _)| index as u64 * 1024).collect()
 }
 
-/// Bytes that damage likes.
+/// Overwrites random metadata bytes, preferably with plausible values.
 fn damage(random: &mut Random, image: &mut Image, blocks: &[u64]) {
     for _ in 0..1 + random.below(8) {
         let Some(block) = random.pick(blocks).copied() else { return };
@@ -219,7 +220,7 @@ fn damage(random: &mut Random, image: &mut Image, blocks: &[u64]) {
     }
 }
 
-/// Tries everything on a damaged volume. Whatever comes of it, it ends.
+/// Tries everything on a damaged volume. It must terminate with any result.
 fn live_with_damage(image: Image, model: &Model, seed: u64, operations: usize) {
     let _watchdog = Watchdog::over(format!("damage of seed {seed}"));
     let disk = TestDisk::new(image);
@@ -235,7 +236,7 @@ fn live_with_damage(image: Image, model: &Model, seed: u64, operations: usize) {
         assert!(!format!("{outcome:?}").is_empty());
         model.apply(&operation);
     }
-    // A difference is what damage makes; that all is looked at, is what counts.
+    // Differences are expected after damage; this only reads everything.
     let _ = mounted.compare(&model);
     let _ = mounted.unmount();
     disk.forget_tasks();
@@ -268,7 +269,7 @@ fn damaged_metadata_is_survived_for_long() {
     damage_at_random(10_000..60_000, 60);
 }
 
-/// Content is found by numbers of inodes: what a damaged folder calls them, or that it does not, makes no difference.
+/// Content is found by inode number, whatever a damaged directory calls it.
 #[test]
 fn damaged_folders_cost_no_other_file_its_content() {
     if !tools::are_there() {
@@ -287,7 +288,7 @@ fn damaged_folders_cost_no_other_file_its_content() {
     assert!(blocks.len() > 3 && folders.len() > 3 && contents.len() > 3, "{blocks:?} {folders:?}");
     for seed in 0..150 {
         let (mut damaged, mut random) = (image.clone(), Random::new(seed));
-        // Behind `.` and `..`, whose numbers are other folders'.
+        // After `.` and `..`, which refer to other folders.
         let block = random.pick(&blocks).copied().unwrap_or(0);
         damaged.write(block + 28 + random.below(900), &noise(seed, 4));
         let disk = TestDisk::new(damaged);
@@ -312,7 +313,7 @@ fn damaged_folders_cost_no_other_file_its_content() {
     }
 }
 
-/// The content of all files, by number of the inode.
+/// Returns the content of all files, by inode number.
 fn contents(image: &Image, model: &Model) -> Vec<(u32, Vec<u8>)> {
     let disk = TestDisk::new(image.clone());
     let mounted = Mounted::mount(disk.clone(), CacheLimits::default()).expect("a sound volume");

@@ -1,4 +1,4 @@
-//! Operations at random, most of which are possible on the volume as it is.
+//! Random operations, most of which are possible on the current volume.
 
 use std::rc::Rc;
 
@@ -6,35 +6,34 @@ use crate::adversary::model::{Content, Kind, Model, below};
 use crate::adversary::noise::{Random, noise};
 use crate::adversary::operation::{Operation, Path, SLOTS, Sort};
 
-/// A file cannot be that large on any volume.
+/// Exceeds the maximum file size of any volume.
 const TOO_LARGE: u64 = 1 << 50;
 const WAYS: u64 = 100;
-/// What there is to choose from is looked at anew after so many operations; what changed since makes for some
-/// operations that are refused.
+/// Operations after which the choices are collected again; changes since then cause some operations to be refused.
 const SCENE_LASTS: u64 = 6;
 
-/// Names of extended attributes, which all fit into a block of 1 KiB, together with values of at most so many bytes.
+/// Names of extended attributes, which all fit into a block of 1 KiB, together with values of at most this many bytes.
 const EXTENDED_NAMES: [&str; 4] = ["a", "singularity.acl", "b", "a name that is somewhat longer"];
 const MAX_EXTENDED: usize = 180;
 
-/// What kind of life a volume has.
+/// Workload of a volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
-    /// Content is kept below this many bytes, about.
+    /// Approximate limit of the total content in bytes.
     pub content_bytes: u64,
-    /// One write in so many is large.
+    /// One write in this many is large.
     pub large_writes: u64,
-    /// How large.
+    /// Size of large writes.
     pub large_bytes: u64,
-    /// Files come in crowds, so that folders grow indexes.
+    /// Whether files are created in bulk, so that directories grow indexes.
     pub crowds: bool,
-    /// One operation in so many is a sync; none if 0.
+    /// One operation in this many is a sync; none if 0.
     pub syncs: u64,
-    /// Likewise for unmounting and mounting.
+    /// One operation in this many is a remount; none if 0.
     pub remounts: u64,
-    /// No file gets larger than this, but by a write that has to fail.
+    /// Maximum file size, except for writes that must fail.
     pub largest_file: u64,
-    /// One change of a size in so many is one that has to fail; none if 0.
+    /// One size change in this many must fail; none if 0.
     pub impossible: u64,
 }
 
@@ -53,11 +52,11 @@ impl Default for Life {
     }
 }
 
-/// Draws operations from a seed.
+/// Generates operations from a seed.
 pub struct Generator {
     random: Random,
     life: Life,
-    /// Files that were made in crowds and may still be there: folder, first number, count, letters of a name.
+    /// Files created in bulk that may still exist: folder, first number, count, length of a name.
     crowds: Vec<(Path, u32, u32, usize)>,
     crowd_number: u32,
     scene: Rc<Scene>,
@@ -76,7 +75,7 @@ impl Generator {
         }
     }
 
-    /// The next operation on what the model holds, at or below `base`.
+    /// Returns the next operation on the model's content, at or below `base`.
     pub fn next(&mut self, model: &Model, base: &Path) -> Operation {
         if self.operations.is_multiple_of(SCENE_LASTS) {
             self.scene = Rc::new(Scene::of(model, base));
@@ -134,19 +133,19 @@ impl Generator {
         self.random.below(0o10000) as u16
     }
 
-    /// Users whose numbers need 16 bits, and some that need more.
+    /// User IDs of 16 bits, and some larger ones.
     fn number_of_someone(&mut self) -> u32 {
         *self.random.pick(&[0, 1, 1000, 65_534, 70_000, 4_000_000_000]).unwrap_or(&0)
     }
 
     fn folder(&mut self, scene: &Scene) -> Path {
-        // Deep folders are as good as others.
+        // Nested folders are equally likely.
         self.random.pick(&scene.folders).cloned().unwrap_or_default()
     }
 
     fn name(&mut self) -> Vec<u8> {
         match self.random.below(10) {
-            // Few names, so that they meet.
+            // Few names, so that they collide.
             0..5 => vec![b'a' + self.random.below(12) as u8],
             5..7 => format!("name-{}", self.random.below(1000)).into_bytes(),
             7 => {
@@ -165,7 +164,7 @@ impl Generator {
         }
     }
 
-    /// A name of any bytes that a name can have.
+    /// Returns a name of arbitrary valid bytes.
     fn bytes_of_name(&mut self, letters: usize) -> Vec<u8> {
         let mut name = noise(self.random.next(), letters);
         name.iter_mut().filter(|byte| **byte == b'/').for_each(|byte| *byte = b'_');
@@ -176,7 +175,7 @@ impl Generator {
         below(&self.folder(scene), self.name())
     }
 
-    /// The path of something of this sort that is there, or of something else, or of nothing.
+    /// Returns the path of an existing node of this kind, of another node, or of none.
     fn old_path(&mut self, scene: &Scene, sort: Sort) -> Path {
         let of_sort: Vec<&Path> =
             scene.others.iter().filter(|(_, found)| *found == sort).map(|(path, _)| path).collect();
@@ -195,7 +194,7 @@ impl Generator {
     }
 
     fn new_link(&mut self, scene: &Scene) -> Operation {
-        // Around the border between links that are kept in the inode and others.
+        // Around the size limit of fast symbolic links.
         let letters = *self.random.pick(&[1, 8, 58, 59, 60, 61, 200, 900]).unwrap_or(&1);
         let target = [&b"missing-"[..], &noise(self.random.next(), letters)].concat();
         let target = target.iter().map(|byte| byte & 0x7f | 0x40).take(letters).collect();
@@ -209,7 +208,7 @@ impl Generator {
             _ => self.any_path(scene),
         };
         let to = match self.random.below(4) {
-            // Into itself, perhaps.
+            // Possibly into itself.
             0 if self.random.once_in(4) => below(&from, self.name()),
             0 => self.any_path(scene),
             _ => self.new_path(scene),
@@ -221,7 +220,7 @@ impl Generator {
         let path = self.any_path(scene);
         let is_link = scene.others.contains(&(path.clone(), Sort::Link));
         let which = self.random.below(16);
-        // Linux has no permissions of links.
+        // Linux has no permissions for links.
         let permissions = (which & 1 != 0 && !is_link).then(|| self.permissions());
         Operation::SetAttributes {
             permissions,
@@ -239,7 +238,7 @@ impl Generator {
         if has_one && self.random.once_in(2) || self.random.once_in(20) {
             return Operation::RemoveExtended { path, name };
         }
-        // Few values, so that nodes have the same ones.
+        // Few values, so that nodes share them.
         let bytes = *self.random.pick(&[0, 1, 30, 31, 32, 100, MAX_EXTENDED]).unwrap_or(&0);
         Operation::SetExtended { path, name, bytes, seed: self.random.below(3) }
     }
@@ -255,7 +254,7 @@ impl Generator {
         }
     }
 
-    /// An offset within the file, at a border, or beyond its end.
+    /// Returns an offset within the file, at a boundary, or beyond its end.
     fn offset(&mut self, content: Option<&Content>) -> u64 {
         let size = content.map_or(0, |content| content.size);
         let offset = match self.random.below(12) {
@@ -263,7 +262,7 @@ impl Generator {
             5 => size / 4096 * 4096,
             6 => size,
             7 => size + self.random.below(20_000),
-            // Around where each level of indirect blocks begins, with blocks of 1 to 4 KiB.
+            // Around the start of each level of indirect blocks, with blocks of 1 to 4 KiB.
             8 => {
                 let borders = [12 << 10, 268 << 10, (65_804 << 10) as u64, 48 << 10, 4144 << 10, 24 << 10, 1048 << 10];
                 let border = self.random.pick(&borders).copied().unwrap_or(0);
@@ -285,7 +284,7 @@ impl Generator {
         let impossible = self.life.impossible > 0 && self.random.once_in(self.life.impossible);
         let offset = if impossible { TOO_LARGE } else { self.offset(Self::content(model, slot)) };
         let bytes = self.bytes();
-        // Whether nothing can be written where nothing can be is a matter of taste.
+        // Whether an empty write at an impossible position fails is unspecified.
         let bytes = if impossible { bytes.max(1) } else { bytes };
         Operation::Write { slot, offset, bytes, seed: self.random.below(1 << 32) }
     }
@@ -320,13 +319,13 @@ impl Generator {
         Operation::CreateMany { folder, first, count, name_bytes }
     }
 
-    /// Something that makes room.
+    /// An operation that frees space.
     fn smaller(&mut self, scene: &Scene, model: &Model) -> Operation {
         match self.random.below(10) {
             0..2 if !self.crowds.is_empty() => {
                 let chosen = self.random.below(self.crowds.len() as u64) as usize;
                 let (folder, first, count, name_bytes) = self.crowds.swap_remove(chosen);
-                // In part at times, so that folders have gaps.
+                // Sometimes partially, so that folders have gaps.
                 let some = 1 + self.random.below(count.into()) as u32;
                 if some < count {
                     self.crowds.push((folder.clone(), first + some, count - some, name_bytes));
@@ -346,7 +345,7 @@ impl Generator {
     }
 }
 
-/// What there is to choose from.
+/// Existing nodes to choose from.
 #[derive(Default)]
 struct Scene {
     folders: Vec<Path>,
@@ -368,7 +367,7 @@ impl Scene {
         scene
     }
 
-    /// The folder that all is in: where there is nothing else, it is what an operation is about, and nothing above it.
+    /// Returns the base folder: operations without another target apply to it, and never to its parents.
     fn base(&self) -> Path {
         self.folders.iter().min_by_key(|path| path.len()).cloned().unwrap_or_default()
     }

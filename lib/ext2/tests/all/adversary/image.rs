@@ -1,4 +1,4 @@
-//! The content of a disk in pages that copies share, so that thousands of copies of a disk cost little.
+//! Content of a disk in copy-on-write pages, so that thousands of copies are cheap.
 
 use std::fs::File;
 use std::io::Write;

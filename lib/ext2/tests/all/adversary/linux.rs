@@ -1,4 +1,4 @@
-//! Operations on a volume that Linux has mounted through a loop device.
+//! Operations on a volume mounted by Linux through a loop device.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,20 +19,20 @@ use crate::adversary::operation::{Extended, Facts, Operation, Outcome, SLOTS, So
 use crate::adversary::tools::{ImageFile, tool};
 use crate::adversary::volume::{same_bytes, same_facts, same_names};
 
-/// More bytes than names or values of extended attributes have in a block.
+/// Exceeds the names or values of extended attributes in a block.
 const LONGEST_EXTENDED: usize = 8192;
-/// How often a command is tried of which others may be in the way.
+/// Maximum attempts of a command that other processes may block.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// An image that Linux has mounted, until this is dropped.
+/// An image mounted by Linux, until this is dropped.
 pub struct LinuxMount {
     file: ImageFile,
     place: TempDir,
     slots: [Option<File>; SLOTS],
 }
 
-/// Whether this process may mount images; says so if not, as the test is then skipped.
+/// Returns whether this process may mount images; prints a message if not, as the test is then skipped.
 pub fn may_mount() -> bool {
     let may =
         crate::adversary::tools::are_there() && LinuxMount::mount(&crate::adversary::tools::FORMATS[0].make()).is_ok();
@@ -42,8 +42,8 @@ pub fn may_mount() -> bool {
     may
 }
 
-/// Runs a command of which others may be in the way for a moment: loop devices are taken by whoever asks first, and a
-/// mount is busy while somebody looks through all of them.
+/// Retries a command that may fail transiently: loop devices race with other processes, and a mount is busy while
+/// another process scans all mounts.
 fn patiently(mut command: Command) -> Result<(), String> {
     let mut said = String::new();
     for _ in 0..ATTEMPTS {
@@ -80,7 +80,7 @@ impl LinuxMount {
         patiently(command).is_ok()
     }
 
-    /// Unmounts, and gives what is in the image then.
+    /// Unmounts, and returns the image.
     pub fn unmount(mut self) -> Image {
         self.slots = Default::default();
         assert!(self.detach(), "Linux unmounts");
@@ -96,7 +96,7 @@ impl LinuxMount {
     }
 
     fn path(&self, path: &[Vec<u8>]) -> io::Result<PathBuf> {
-        // A name that is two, or none, is a name to a file system, but no longer one in a path.
+        // An empty name, or one with a slash, is valid to the file system but not in a path.
         if path.iter().any(|name| name.is_empty() || name.contains(&b'/')) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -162,7 +162,7 @@ impl LinuxMount {
             unix::lchown(&path, *owner, *group)?;
         }
         if !before.is_symlink() {
-            // Linux takes some permissions away with the owner.
+            // Linux clears some permissions when the owner changes.
             let permissions = permissions.map_or(before.mode(), u32::from) & 0o7777;
             fs::set_permissions(&path, Permissions::from_mode(permissions))?;
         }
@@ -232,7 +232,7 @@ impl LinuxMount {
         })
     }
 
-    /// Looks at all that the volume holds; the first difference from the model is the error.
+    /// Reads everything on the volume; the first difference from the model is the error.
     pub fn compare(&self, model: &Model) -> Result<(), String> {
         for (path, number) in model.walk() {
             let shown = path.iter().map(|name| shown_name(name)).collect::<Vec<_>>().join("/");
@@ -267,7 +267,7 @@ impl LinuxMount {
 impl Drop for LinuxMount {
     fn drop(&mut self) {
         self.slots = Default::default();
-        // After `unmount` there is nothing left to do, and after a failed mount neither.
+        // After `unmount`, or a failed mount, there is nothing to do.
         self.detach();
     }
 }
@@ -282,7 +282,7 @@ fn sort(found: &fs::FileType) -> Sort {
     }
 }
 
-/// The attributes `user.` of a file or folder.
+/// Returns the `user.` attributes of a file or folder.
 fn extended(path: &std::path::Path) -> io::Result<Extended> {
     let mut names = vec![0; LONGEST_EXTENDED];
     let bytes = rustix::fs::llistxattr(path, &mut names)?;
@@ -306,7 +306,7 @@ fn own(path: &std::path::Path, permissions: u16, owner: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(permissions.into()))
 }
 
-/// Sets the time of a file, folder or link. Links are left to `touch`, as the standard library follows them.
+/// Sets the time of a file, folder or link. For links `touch` is used, as the standard library follows them.
 fn set_modified(path: &std::path::Path, modified: u32) -> io::Result<()> {
     let time: SystemTime = UNIX_EPOCH + Duration::from_secs(modified.into());
     if !fs::symlink_metadata(path)?.is_symlink() {

@@ -1,9 +1,9 @@
-//! Tests that wish the file system ill: lives at random beside a model and beside Linux, crashes at every write,
-//! disks that fail, and damaged metadata.
+//! Adversarial tests: random operations beside a model and beside Linux, crashes at every write, failing disks, and
+//! damaged metadata.
 //!
-//! The parts: [`disk`] is the disk and the executor, [`recording`] what was written to it; [`operation`] are the
-//! words that the [`model`], a volume mounted here ([`volume`]) and one mounted by Linux ([`linux`]) understand;
-//! [`generator`] draws them from a seed; [`player`] plays them.
+//! Modules: [`disk`] is the disk and the executor, [`recording`] the record of its writes; [`operation`] defines the
+//! operations that the [`model`], a volume mounted here ([`volume`]) and one mounted by Linux ([`linux`]) implement;
+//! [`generator`] derives them from a seed; [`player`] plays them.
 
 mod crash;
 mod crash_in_place;

@@ -1,7 +1,7 @@
-//! What a volume should hold, as plain maps.
+//! Expected content of a volume, as plain maps.
 //!
-//! Nodes and the pages of their content are shared between copies, so that a copy for each moment of a story
-//! costs little.
+//! Nodes and the pages of their content are shared between copies, so that a copy for each moment of a history is
+//! cheap.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use crate::adversary::operation::{Extended, Facts, Operation, Outcome, Path, SLO
 
 const PAGE_BYTES: u64 = 1024;
 pub const ROOT: usize = 0;
-/// What a symbolic link that is kept in its inode may have, and one that is kept in a block of 1 KiB.
+/// Maximum target length of symbolic links, fast ones and those in a block of 1 KiB.
 const LONGEST_TARGET: usize = 1000;
 
-/// A file's bytes; what is in no page is zero.
+/// Content of a file; absent pages are zero.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Content {
     pub size: u64,
@@ -58,7 +58,7 @@ impl Content {
         self.size = size;
     }
 
-    /// Pieces that hold something, as offset and length; neighbours are joined.
+    /// Non-empty pieces, as offset and length; adjacent ones are joined.
     pub fn pieces(&self) -> Vec<(u64, u64)> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
         for page in self.pages.keys() {
@@ -76,7 +76,7 @@ impl Content {
     }
 }
 
-/// What a node is.
+/// Kinds of nodes.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Kind {
     File(Content),
@@ -93,26 +93,26 @@ pub struct Node {
     pub group: u32,
     pub modified: Option<u32>,
     pub extended: Extended,
-    /// Names of a file or link.
+    /// Links of a file or symbolic link.
     pub names: u32,
 }
 
-/// What a volume should hold.
+/// Expected content of a volume.
 #[derive(Clone)]
 pub struct Model {
     pub nodes: BTreeMap<usize, Rc<Node>>,
     next: usize,
     pub slots: [Option<usize>; SLOTS],
-    /// Seconds since 1970 that the next operation happens at.
+    /// Time of the next operation, in seconds since 1970.
     pub now: Option<u32>,
-    /// Bytes that a file can have.
+    /// Maximum file size.
     pub largest_file: u64,
 }
 
 type Step<T> = Result<T, Outcome>;
 
 impl Model {
-    /// A volume as mke2fs makes it.
+    /// A volume as created by mke2fs.
     pub fn fresh(largest_file: u64) -> Model {
         let folder = |entries| Kind::Folder { entries };
         let node = |kind, permissions| Node {
@@ -134,7 +134,7 @@ impl Model {
         &self.nodes[&number]
     }
 
-    /// Bytes of all files' content, about.
+    /// Approximate total bytes of all files' content.
     pub fn content_bytes(&self) -> u64 {
         let bytes = |node: &Rc<Node>| match &node.kind {
             Kind::File(content) => content.bytes() + 256,
@@ -180,7 +180,7 @@ impl Model {
         }
     }
 
-    /// All names with what they lead to, folders before what is in them.
+    /// Returns all names with their nodes, folders before their content.
     pub fn walk(&self) -> Vec<(Path, usize)> {
         let mut found = vec![(Path::new(), ROOT)];
         let mut at = 0;
@@ -194,7 +194,7 @@ impl Model {
         found
     }
 
-    /// Does it here, and gives what should come of it.
+    /// Applies an operation, and returns the expected outcome.
     pub fn apply(&mut self, operation: &Operation) -> Outcome {
         self.try_apply(operation).unwrap_or_else(|refused| refused)
     }
@@ -305,7 +305,7 @@ impl Model {
         }
     }
 
-    /// Puts the first bytes of what should have been written, where that was not possible as a whole.
+    /// Writes the first bytes of a write that was not possible as a whole.
     pub fn write(&mut self, slot: usize, offset: u64, bytes: &[u8]) -> Step<Outcome> {
         self.open_content(slot)?;
         if offset.saturating_add(bytes.len() as u64) > self.largest_file {
@@ -330,7 +330,7 @@ impl Model {
         Rc::make_mut(self.nodes.get_mut(&number).expect("a node that is there"))
     }
 
-    /// The folder that the path's last name is in, and the name.
+    /// Returns the folder of the path's last name, and the name.
     fn parent<'a>(&self, path: &'a [Vec<u8>]) -> Step<(usize, &'a Vec<u8>)> {
         let (name, folder) = path.split_last().ok_or(Outcome::Refused)?;
         let folder = self.find(folder).filter(|number| self.sort(*number) == Sort::Folder).ok_or(Outcome::Refused)?;
@@ -429,7 +429,7 @@ impl Model {
         self.entries_mut(from_folder).remove(from_name);
         self.entries_mut(to_folder).insert(to_name.clone(), number);
         if from_folder != to_folder && self.sort(number) == Sort::Folder {
-            // Its `..` changes, which may count as a change of it or not.
+            // Its `..` changes, which may or may not change its time.
             self.change(number).modified = None;
         }
         Ok(Outcome::Done)
@@ -441,7 +441,7 @@ impl Model {
         }
     }
 
-    /// Takes a file out that has no name and is not open.
+    /// Removes an unlinked file that is not open.
     fn forget(&mut self, number: usize) {
         if self.node(number).names == 0 && !self.slots.contains(&Some(number)) {
             self.nodes.remove(&number);

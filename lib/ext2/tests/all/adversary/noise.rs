@@ -1,6 +1,6 @@
-//! Numbers from seeds.
+//! Pseudo-random numbers.
 
-/// A row of numbers that a seed decides (xorshift64*).
+/// Random numbers from a seed (xorshift64*).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -16,12 +16,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Less than `limit`; 0 if that is 0.
+    /// Returns a number less than `limit`; 0 if that is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// Bytes that differ from place to place and from seed to seed, and are never 0.
+/// Bytes that differ by offset and seed, and are never 0.
 pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut filled = Vec::with_capacity(bytes + 8);

@@ -1,13 +1,13 @@
-//! What can be done to a volume, and what comes of it: the same words for the model, for a volume mounted here
-//! and for one mounted by Linux.
+//! Operations on a volume and their outcomes: the same for the model, for a volume mounted here and for one mounted by
+//! Linux.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Files that can be open at a time.
+/// Maximum open files.
 pub const SLOTS: usize = 6;
 
-/// Names from the root on, none for the root.
+/// Names from the root on; empty for the root.
 pub type Path = Vec<Vec<u8>>;
 
 /// An operation.
@@ -26,7 +26,7 @@ pub enum Operation {
         path: Path,
         target: Vec<u8>,
     },
-    /// One more name for a file.
+    /// Adds a link to a file.
     AddName {
         existing: Path,
         path: Path,
@@ -41,7 +41,7 @@ pub enum Operation {
         from: Path,
         to: Path,
     },
-    /// Makes files with these numbers in their names.
+    /// Creates files with these numbers in their names.
     CreateMany {
         folder: Path,
         first: u32,
@@ -106,11 +106,11 @@ pub enum Operation {
         path: Path,
     },
     Sync,
-    /// Unmounts and mounts again; all files are closed before.
+    /// Unmounts and mounts again, after closing all files.
     Remount,
 }
 
-/// What a name stands for.
+/// Kind of a named node.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
     File,
@@ -118,27 +118,27 @@ pub enum Sort {
     Link,
 }
 
-/// What is known of a name.
+/// Metadata of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub sort: Sort,
-    /// Of a folder nothing is said.
+    /// `None` for a folder.
     pub size: Option<u64>,
     pub permissions: u16,
     pub owner: u32,
     pub group: u32,
     pub links: u32,
-    /// Unknown where it depends on whose clock it was.
+    /// Unknown if it depends on the clock used.
     pub modified: Option<u32>,
     pub target: Option<Vec<u8>>,
-    /// Its extended attributes `user.`.
+    /// Its `user.` extended attributes.
     pub extended: Extended,
 }
 
 /// Extended attributes by their names.
 pub type Extended = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What came of an operation.
+/// Outcome of an operation.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Outcome {
     Done,
@@ -146,15 +146,15 @@ pub enum Outcome {
     AppendedAt(u64),
     Names(BTreeMap<Vec<u8>, Sort>),
     Facts(Facts),
-    /// It is not possible, and nothing was changed.
+    /// The operation is impossible, and nothing was changed.
     Refused,
-    /// The volume is full; so many bytes of a write, or files of many, were done.
+    /// The volume is full; this many bytes of a write, or files of several, were completed.
     NoRoom(usize),
-    /// Something else went wrong.
+    /// Any other error.
     Broken(String),
 }
 
-/// The name of the file with this number among many.
+/// Returns the name of a file created in bulk.
 pub fn many_name(number: u32, name_bytes: usize) -> Vec<u8> {
     let mut name = format!("{number:06}-").into_bytes();
     let letter = b'a' + (number % 26) as u8;
@@ -210,7 +210,7 @@ impl fmt::Debug for Operation {
     }
 }
 
-/// A name, shortened where it is long.
+/// Shortens a long name for display.
 pub fn shown_name(name: &[u8]) -> String {
     if name.len() <= 24 {
         return name.escape_ascii().to_string();

@@ -1,5 +1,4 @@
-//! Plays operations on a volume and on the model side by side, and finds the shortest row of operations that
-//! still goes wrong.
+//! Plays operations on a volume and on the model in parallel, and shrinks a failing sequence.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +16,7 @@ use crate::adversary::operation::{Operation, Outcome, Path};
 use crate::adversary::tools::{self, Format};
 use crate::adversary::volume::Mounted;
 
-/// How long the search for a shorter row may take.
+/// Time limit of shrinking.
 const SHORTENING: Duration = Duration::from_secs(60);
 
 /// A volume beside its model.
@@ -35,14 +34,14 @@ impl Player {
         Ok(Player { mounted, model })
     }
 
-    /// Does it on both sides.
+    /// Applies an operation to both.
     pub fn step(&mut self, operation: &Operation) -> Result<Outcome, String> {
         self.model.now = Some(self.mounted.disk().pass_a_second());
         let outcome = self.mounted.apply(operation);
         follow(&mut self.model, operation, outcome)
     }
 
-    /// Compares all of it, unmounts, has the image checked, and compares it mounted anew.
+    /// Compares everything, unmounts, checks the image, and compares again after a mount.
     pub fn end(self) -> Result<Image, String> {
         self.mounted.compare(&self.model)?;
         let Player { mounted, mut model } = self;
@@ -58,7 +57,7 @@ impl Player {
     }
 }
 
-/// Does on the model what was done on the volume.
+/// Applies to the model what was done on the volume.
 pub fn follow(model: &mut Model, operation: &Operation, outcome: Outcome) -> Result<Outcome, String> {
     if let Outcome::NoRoom(done) = outcome {
         follow_in_part(model, operation, done);
@@ -75,12 +74,12 @@ pub fn follow(model: &mut Model, operation: &Operation, outcome: Outcome) -> Res
     Ok(outcome)
 }
 
-/// Where there was no room, a part was done.
+/// Without room, only a part was done.
 fn follow_in_part(model: &mut Model, operation: &Operation, done: usize) {
     match operation {
         Operation::Write { slot, offset, bytes, seed } if done > 0 => {
             let bytes = noise(*seed, *bytes);
-            // Whether it fits was known before.
+            // Whether it fits was checked before.
             let _ = model.write(*slot, *offset, &bytes[..done]);
         }
         Operation::Append { slot, bytes, seed } if done > 0 => {
@@ -96,7 +95,7 @@ fn follow_in_part(model: &mut Model, operation: &Operation, done: usize) {
     }
 }
 
-/// A life of a volume that a seed decides.
+/// A workload, determined by a seed.
 #[derive(Clone, Copy)]
 pub struct Story {
     pub format: Format,
@@ -104,14 +103,14 @@ pub struct Story {
     pub life: Life,
     pub seed: u64,
     pub operations: usize,
-    /// All is compared after so many operations.
+    /// Operations between full comparisons.
     pub compare_every: usize,
-    /// Whether the disk answers late and in another order.
+    /// Whether the disk delays and reorders completions.
     pub late: bool,
 }
 
 impl Story {
-    /// Plays it; what goes wrong is shortened and shown.
+    /// Plays the sequence; a failure is shrunk and shown.
     #[track_caller]
     pub fn play(&self) {
         let image = self.format.make();
@@ -150,7 +149,7 @@ impl Story {
         player.end().map(drop)
     }
 
-    /// Leaves out what can be left out.
+    /// Removes operations that are not needed for the failure.
     fn shorten(&self, image: &Image, played: Vec<Operation>, error: String) -> (Vec<Operation>, String) {
         let fails = |operations: &[Operation]| {
             quietly(|| self.tell(image, &mut |index, _| operations.get(index).cloned())).err()
@@ -159,7 +158,7 @@ impl Story {
     }
 }
 
-/// Leaves pieces out, large ones first, as long as something still goes wrong.
+/// Removes pieces, large ones first, as long as it still fails.
 pub fn shorten<T: Clone>(
     mut all: Vec<T>,
     mut error: String,
@@ -186,7 +185,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something whose panics are only answers, and not shown.
+/// Runs a closure, converting panics to errors without printing them.
 pub fn quietly(something: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {

@@ -1,8 +1,8 @@
-//! What must be on a volume after a crash.
+//! Required content of a volume after a crash.
 //!
-//! Names, kinds, owners and permissions must be exactly as they were after some operation since the last sync:
-//! each operation happened as a whole or not at all, and none before one that did. A file's size lies between
-//! what it was since, and each byte is one that it was since.
+//! Names, kinds, owners and permissions must be exactly as after some operation since the last sync: each operation is
+//! atomic, and they are ordered. A file's size lies between the sizes it has had since, and each byte is one that it
+//! has had since.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,14 +13,14 @@ use crate::adversary::model::{Content, Kind, Model};
 use crate::adversary::operation::{Extended, Path, Sort, shown_name};
 use crate::adversary::volume::Mounted;
 
-/// What is known of a name that must not be torn.
+/// Metadata of a name that must not be torn.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 struct Mark {
     sort: Sort,
     permissions: u16,
     owner: u32,
     group: u32,
-    /// The first name in order that leads to the same.
+    /// First link to the same node, in order.
     first: Path,
     links: u32,
     target: Option<Vec<u8>>,
@@ -29,16 +29,16 @@ struct Mark {
 
 type Names = BTreeMap<Path, Mark>;
 
-/// A moment of a story: after an operation.
+/// A moment of a history: after an operation.
 pub struct Moment {
-    /// How much had been recorded when the operation had ended.
+    /// Length of the recording at the end of the operation.
     pub place: usize,
     pub model: Model,
-    /// Whether all before is for certain on the medium.
+    /// Whether everything before it is durable.
     pub synced: bool,
 }
 
-/// The moments of a story, the first one before any operation.
+/// Moments of a history, the first one before any operation.
 #[derive(Default)]
 pub struct History {
     moments: Vec<Moment>,
@@ -51,17 +51,17 @@ impl History {
         self.moments.push(moment);
     }
 
-    /// Moments that the volume may show when the power failed at this place of the recording.
+    /// Returns the moments whose state the volume may have after a power loss at this place of the recording.
     fn possible(&self, place: usize) -> std::ops::Range<usize> {
         let is_behind = |moment: &Moment| moment.place > place;
-        // The operation that was under way may be there too.
+        // The active operation may be there too.
         let end = self.moments.iter().position(is_behind).map_or(self.moments.len(), |under_way| under_way + 1);
         let until = self.moments.iter().position(is_behind).unwrap_or(self.moments.len());
         let start = self.moments[..until].iter().rposition(|moment| moment.synced).unwrap_or(0);
         start..end
     }
 
-    /// Whether the volume holds what it must.
+    /// Checks the content of the volume.
     pub fn check(&self, place: usize, mounted: &Mounted) -> Result<(), String> {
         let possible = self.possible(place);
         let found = mounted.disk().run(found_names(mounted))?;
@@ -76,8 +76,8 @@ impl History {
         Err(error.unwrap_or_else(|| self.explain(possible, &found.names)))
     }
 
-    /// Whether no sync was under way at this place: what is on the medium is as after the last one, beside what was
-    /// written in files since.
+    /// Returns whether no sync was active at this place: the medium is as after the last one, apart from file data
+    /// written since.
     pub fn is_quiet(&self, place: usize) -> bool {
         match self.moments.iter().position(|moment| moment.synced && moment.place > place) {
             Some(next) => next.checked_sub(1).is_some_and(|before| self.moments[before].place >= place),
@@ -85,7 +85,7 @@ impl History {
         }
     }
 
-    /// Whether the content of every file is somewhere that was synced and is the same since.
+    /// Checks that the content of every file that was synced and has not changed since still exists.
     pub fn check_survivors(&self, place: usize, mounted: &Mounted) -> Result<(), String> {
         let possible = &self.moments[self.possible(place)];
         let found = mounted.disk().run(found_names(mounted))?;
@@ -102,7 +102,7 @@ impl History {
         }
         for (number, content) in survivors {
             let bytes = content.read(0, content.size as usize);
-            // A check takes away files that have no block.
+            // A check removes files without blocks.
             if bytes.iter().any(|byte| *byte != 0) && !contents.contains(&bytes) {
                 return Err(format!("the content of node {number}, {} bytes, is nowhere", content.size));
             }
@@ -169,7 +169,7 @@ fn shown(path: &Path) -> String {
     format!("/{}", path.iter().map(|name| shown_name(name)).collect::<Vec<_>>().join("/"))
 }
 
-/// Files that have a name, by their nodes.
+/// Returns the linked files, by node.
 fn named_files(model: &Model) -> BTreeMap<usize, &Content> {
     let content = |number: usize| match &model.node(number).kind {
         Kind::File(content) => Some((number, content)),

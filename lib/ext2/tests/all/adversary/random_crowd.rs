@@ -1,4 +1,4 @@
-//! Several clients at once, each in a folder of its own, on a disk that answers late and in another order.
+//! Concurrent clients, each in its own folder, on a disk with late and reordered completions.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -17,7 +17,7 @@ use crate::adversary::volume::{Mounted, small_caches};
 
 const CLIENTS: usize = 5;
 
-/// A client with its own files and its own view of what there should be.
+/// A client with its own files and its own expected content.
 async fn live(
     mounted: &Mounted,
     model: &RefCell<Model>,
@@ -30,7 +30,7 @@ async fn live(
     let mut generator = Generator::new(seed, life);
     for number in 0..operations {
         let operation = generator.next(&model.borrow(), &base);
-        // To be moved or removed is nothing for the folder that the client lives in.
+        // Moving or removing the client's own base folder is excluded.
         let moves_home = match &operation {
             Operation::Rename { from, to } => *from == base || *to == base,
             Operation::RemoveFolder { path } => *path == base,
@@ -46,7 +46,7 @@ async fn live(
     Ok(())
 }
 
-/// All of them at once.
+/// Runs all concurrently.
 async fn together<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let mut futures = futures;
     let mut results: Vec<Option<T>> = futures.iter().map(|_| None).collect();
@@ -76,7 +76,7 @@ fn play(format: &Format, seed: u64, operations: usize) -> Result<(), String> {
             return Err(format!("{operation:?}: {outcome:?}"));
         }
     }
-    // Each client has open files of its own, but all have one volume.
+    // Each client has its own open files, but all share one volume.
     let mounts: Vec<Mounted> = homes.iter().map(|_| first.another_client()).collect();
     let models: Vec<RefCell<Model>> = homes.iter().map(|_| RefCell::new(model.clone())).collect();
     let lives = mounts.iter().zip(&models).zip(&homes).enumerate().map(|(client, ((mounted, model), home))| {

@@ -1,5 +1,4 @@
-//! The same lives on Linux's own ext2: what is possible there is possible here; what was made here, Linux finds, and the
-//! other way round.
+//! The same sequences on Linux's ext2: the same operations succeed, Linux reads volumes written here, and vice versa.
 
 use ext2::CacheLimits;
 
@@ -35,13 +34,13 @@ fn play(format: &Format, seed: u64, operations: usize) -> Result<(), String> {
     }
     linux.compare(&linux_model)?;
     let (mut model, linux_image) = (here.model.clone(), linux.unmount());
-    // What was made here, Linux finds; all times too.
+    // Linux reads the volume written here, including all times.
     let made_here = here.end()?;
     model.apply(&Operation::Remount);
     let linux = LinuxMount::mount(&made_here)?;
     linux.compare(&model)?;
     tools::check_clean(&linux.unmount())?;
-    // What Linux made is found here, and can be lived with.
+    // The volume written by Linux is read and changed here.
     linux_model.apply(&Operation::Remount);
     go_on(linux_image, linux_model, &mut generator, operations / 4)
 }
@@ -54,7 +53,7 @@ fn go_on(
 ) -> Result<(), String> {
     let as_left = Player::new(TestDisk::new(image.clone()), CacheLimits::default(), model.clone())?;
     as_left.mounted.compare(&as_left.model).map_err(|error| format!("what Linux made: {error}"))?;
-    // Where entries tell no kind, Linux leaves anything in its place, which e2fsck calls a fault.
+    // In entries without kinds, Linux leaves the field undefined, which e2fsck reports as a fault.
     let image = if tools::check_clean(&image).is_ok() { image } else { tools::mend_all(&image)? };
     let mut here = Player::new(TestDisk::new(image), CacheLimits::default(), model)?;
     here.mounted.compare(&here.model).map_err(|error| format!("what Linux made, mended: {error}"))?;
@@ -107,7 +106,7 @@ of_each_format_for_long! {
     linux_does_and_finds_the_same_for_long_with_a_journal: 6,
 }
 
-/// Where the model is wrong, all other tests are.
+/// All other tests rely on the model.
 #[test]
 fn linux_does_what_the_model_does() {
     if !may_mount() {
@@ -126,14 +125,14 @@ fn linux_does_what_the_model_does() {
             assert!(same.is_ok(), "{format:?}, operation {number}: {operation:?}: {same:?}");
         }
         assert_eq!(linux.compare(&model), Ok(()));
-        // Where entries tell no kind, Linux leaves anything in its place, which e2fsck calls a fault.
+        // In entries without kinds, Linux leaves the field undefined, which e2fsck reports as a fault.
         let image = linux.unmount();
         let mended = tools::check_clean(&image).or_else(|_| tools::mend_all(&image).map(drop));
         assert_eq!(mended, Ok(()));
     }
 }
 
-/// What the model does not know is not compared.
+/// Values unknown to the model are not compared.
 fn same_outcome(found: &Outcome, expected: &Outcome) -> Result<(), String> {
     match (found, expected) {
         (Outcome::Facts(found), Outcome::Facts(expected)) => crate::adversary::volume::same_facts(found, expected),

@@ -1,4 +1,4 @@
-//! Operations at random on volumes of every format, beside the model.
+//! Random operations on volumes of every format, compared with the model.
 
 use ext2::CacheLimits;
 
@@ -12,7 +12,7 @@ const MANY_OPERATIONS: usize = 100_000;
 
 fn story(format: Format, seed: u64, operations: usize) -> Story {
     let life = Life { largest_file: format.largest_file(), ..Life::default() };
-    // Every other seed with caches that are too small for anything.
+    // Every other seed uses minimal caches.
     let limits = if seed.is_multiple_of(2) { CacheLimits::default() } else { small_caches() };
     let compare_every = operations / 5;
     Story { format, limits, life, seed, operations, compare_every, late: seed % 4 == 1 }
@@ -56,7 +56,7 @@ of_each_format! {
     with_a_journal_of_its_own: 6,
 }
 
-/// A volume that is nearly always full, of room or of inodes.
+/// A volume that is nearly always short of blocks or of inodes.
 #[test]
 fn a_full_volume_refuses_and_goes_on() {
     if !tools::are_there() {

@@ -1,8 +1,8 @@
-//! What a disk was told, in order, and what may be on it when its power fails at some moment.
+//! Records a disk's requests in order, and derives its possible contents after a power loss at some moment.
 //!
-//! A disk keeps what was written in a cache of its own. A write is on the medium for certain when a flush that
-//! began after the write's end has ended; before that, each of its sectors may be there or not. Writes to one
-//! sector never overtake each other, so that choosing a subset in order gives every state there can be.
+//! A disk has a volatile write cache. A write is durable when a flush that began after the write's end has ended;
+//! before that, each of its sectors may or may not be on the medium. Writes to one sector are never reordered, so that
+//! choosing a subset in order gives every possible state.
 
 use std::rc::Rc;
 
@@ -11,26 +11,26 @@ use crate::adversary::noise::Random;
 
 const SECTOR_BYTES: usize = 512;
 
-/// Bytes that were to be written.
+/// A requested write.
 #[derive(Clone)]
 pub struct Write {
     pub offset: u64,
     pub bytes: Rc<[u8]>,
 }
 
-/// What happened, in order.
+/// Events in order.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// The write of this number was begun.
+    /// The write with this number started.
     WriteBegun(usize),
-    /// It ended.
+    /// The write with this number completed.
     WriteDone(usize),
     FlushBegun,
-    /// The flush ended that was begun at this place.
+    /// The flush that started at this place completed.
     FlushDone(usize),
 }
 
-/// How much of what is not for certain on the medium is there after all.
+/// Part of the non-durable writes that is on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Luck {
     /// All: the disk wrote in order, and fast.
@@ -43,7 +43,7 @@ pub enum Luck {
     Sectors(u64),
 }
 
-/// The whole story of a disk.
+/// The complete history of a disk.
 #[derive(Clone)]
 pub struct Recording {
     start: Image,
@@ -64,37 +64,37 @@ impl Recording {
         self.events.push(event);
     }
 
-    /// Gives the number of the write.
+    /// Returns the number of the write.
     pub fn begin_write(&mut self, write: Write) -> usize {
         self.writes.push(write);
         self.events.push(Event::WriteBegun(self.writes.len() - 1));
         self.writes.len() - 1
     }
 
-    /// The places after which a write had just begun: the moments worth a crash.
+    /// Returns the places just after the start of a write: the moments worth a crash.
     pub fn moments(&self) -> impl Iterator<Item = usize> {
         let is_moment = |event: &Event| !matches!(event, Event::FlushBegun);
         self.events.iter().enumerate().filter(move |(_, event)| is_moment(event)).map(|(place, _)| place + 1)
     }
 
-    /// A walk over the moments, which must come in rising order.
+    /// Iterates over the moments, which must be in ascending order.
     pub fn crashes(&self) -> Crashes<'_> {
         Crashes { recording: self, medium: self.start.clone(), place: 0, open: Vec::new() }
     }
 }
 
-/// The states of the medium at rising moments of a recording.
+/// States of the medium at ascending moments of a recording.
 pub struct Crashes<'a> {
     recording: &'a Recording,
-    /// What is there for certain.
+    /// Durable content.
     medium: Image,
     place: usize,
-    /// Writes that were begun and are not on the medium for certain: number, and where each ended.
+    /// Writes that started and are not durable: number, and place of completion.
     open: Vec<(usize, Option<usize>)>,
 }
 
 impl Crashes<'_> {
-    /// The medium if the power fails after the first `moment` events.
+    /// Returns the medium after a power loss following the first `moment` events.
     pub fn at(&mut self, moment: usize, luck: Luck) -> Image {
         self.advance(moment);
         let mut image = self.medium.clone();
@@ -102,7 +102,7 @@ impl Crashes<'_> {
             Luck::Writes(seed) | Luck::Sectors(seed) => Random::new(seed),
             Luck::All | Luck::None => Random::new(0),
         };
-        // Of a crash to the next, most writes land, or few do.
+        // In different crashes, most or few writes reach the medium.
         let share = random.below(4) + 1;
         for (number, _) in &self.open {
             let write = &self.recording.writes[*number];
@@ -123,7 +123,7 @@ impl Crashes<'_> {
         image
     }
 
-    /// How many writes may or may not be there.
+    /// Returns the number of non-durable writes.
     pub fn uncertain(&self) -> usize {
         self.open.len()
     }
@@ -145,7 +145,7 @@ impl Crashes<'_> {
         }
     }
 
-    /// What had ended before the flush began is on the medium now.
+    /// Writes that ended before the flush began are durable now.
     fn settle(&mut self, flush_begun: usize) {
         let is_settled = |write: &(usize, Option<usize>)| write.1.is_some_and(|ended| ended < flush_begun);
         for write in self.open.iter().filter(|write| is_settled(write)) {

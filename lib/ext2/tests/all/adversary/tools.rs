@@ -1,4 +1,4 @@
-//! Linux's own tools for the format: making images and checking them.
+//! Linux's tools for the format: create and check images.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 use crate::adversary::image::Image;
 
-/// How a volume is made.
+/// Parameters of a volume.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// What `mke2fs` is told.
+    /// Arguments of `mke2fs`.
     pub arguments: &'static [&'static str],
     pub mebibytes: u32,
     /// Files of this format are smaller than 2 GiB.
@@ -21,7 +21,7 @@ const fn format(mebibytes: u32, arguments: &'static [&'static str]) -> Format {
     Format { arguments, mebibytes, small_files: false }
 }
 
-/// Each block size, both revisions, with and without indexes of folders, both sizes of inodes.
+/// Each block size, both revisions, with and without directory indexes, both inode sizes.
 pub const FORMATS: [Format; 7] = [
     format(24, &["-b", "1024", "-I", "128", "-O", "dir_index"]),
     Format { small_files: true, ..format(24, &["-b", "1024", "-r", "0", "-O", "none"]) },
@@ -29,11 +29,11 @@ pub const FORMATS: [Format; 7] = [
     format(48, &["-b", "4096", "-I", "256", "-O", "dir_index"]),
     format(24, &["-b", "1024", "-I", "256", "-g", "1024", "-O", "dir_index,^sparse_super,^resize_inode"]),
     Format { small_files: true, ..format(48, &["-b", "4096", "-r", "0", "-O", "none"]) },
-    // What ext3 is: a volume with a journal of its own.
+    // ext3: a volume with an internal journal.
     format(32, &["-b", "1024", "-j", "-J", "size=4"]),
 ];
 
-/// Whether the tools are there; says so if not, as the test is then skipped.
+/// Returns whether the tools are installed; prints a message if not, as the test is then skipped.
 pub fn are_there() -> bool {
     let found = tool("e2fsck").arg("-V").output().is_ok();
     if !found {
@@ -42,7 +42,7 @@ pub fn are_there() -> bool {
     found
 }
 
-/// One of the programs, which lie beside what only root runs.
+/// One of the programs, which are installed in `sbin`.
 pub fn tool(name: &str) -> Command {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(name);
@@ -50,14 +50,14 @@ pub fn tool(name: &str) -> Command {
     command
 }
 
-/// A folder for images; in memory where there is one for that.
+/// Returns a folder for images; in memory if the host has such a file system.
 pub fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
     made.expect("a folder for temporary files")
 }
 
-/// A file that holds an image as long as this lives.
+/// A temporary image file, removed on drop.
 pub struct ImageFile {
     folder: TempDir,
 }
@@ -94,13 +94,13 @@ impl Format {
         Image::load(&path)
     }
 
-    /// No file of the tests is larger.
+    /// Maximum file size in the tests.
     pub fn largest_file(&self) -> u64 {
         if self.small_files { (2 << 30) - 1 } else { 15 << 30 }
     }
 }
 
-/// Has the volume checked, which must have nothing wrong.
+/// Runs a check that must find no faults.
 pub fn check_clean(image: &Image) -> Result<(), String> {
     check_clean_file(&ImageFile::of(image).path())
 }
@@ -113,12 +113,12 @@ pub fn check_clean_file(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Mends what can be mended without asking, as a system does when it starts. It must be all.
+/// Preens the volume, as a system does at boot. That must be sufficient.
 pub fn preen(image: &Image) -> Result<Image, String> {
     mend(image, "-p")
 }
 
-/// Mends everything, as somebody does who answers every question with yes.
+/// Repairs everything, answering yes to every question.
 pub fn mend_all(image: &Image) -> Result<Image, String> {
     mend(image, "-fy")
 }
@@ -137,6 +137,6 @@ fn mend(image: &Image, how: &str) -> Result<Image, String> {
 fn words(output: &Output) -> String {
     let bytes = [&output.stdout[..], &output.stderr[..]].concat();
     let words = String::from_utf8_lossy(&bytes).into_owned();
-    // The first complaint says most.
+    // The first complaint is the most useful.
     words.chars().take(2000).collect()
 }

@@ -1,4 +1,4 @@
-//! Operations on a volume that is mounted here, and the comparison of all it holds with the model.
+//! Operations on a volume mounted here, and comparison of its content with the model.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use crate::adversary::model::{self, Content, Model};
 use crate::adversary::noise::noise;
 use crate::adversary::operation::{Extended, Facts, Operation, Outcome, Path, SLOTS, Sort, many_name, shown_name};
 
-/// Files of at most this many bytes are read whole.
+/// Maximum size of files that are read completely.
 const READ_WHOLE: u64 = 24 << 20;
 const READ_AT_ONCE: u64 = 1 << 20;
 const PAGE: usize = 100;
 
 type Step<T> = Result<T, Outcome>;
 
-/// A mounted volume with the files that are open on it.
+/// A mounted volume with its open files.
 pub struct Mounted {
     disk: TestDisk,
     options: MountOptions,
@@ -29,7 +29,7 @@ pub struct Mounted {
     slots: [RefCell<Option<OpenFile<TestDisk>>>; SLOTS],
 }
 
-/// Small caches, so that what is not in them is tried too.
+/// Small caches, so that misses are tested too.
 pub fn small_caches() -> CacheLimits {
     CacheLimits {
         inode_bytes: 8 << 10,
@@ -40,7 +40,7 @@ pub fn small_caches() -> CacheLimits {
     }
 }
 
-/// What an error means for who asked.
+/// Converts an error to the caller's outcome.
 fn outcome(error: Error) -> Outcome {
     match error {
         Error::NoSpace | Error::NoInodes => Outcome::NoRoom(0),
@@ -67,7 +67,7 @@ impl Mounted {
         Ok(Mounted { disk, options, volume: RefCell::new(Some(volume)), slots: Default::default() })
     }
 
-    /// Another client of the same volume, with files of its own.
+    /// Another client of the same volume, with its own open files.
     pub fn another_client(&self) -> Mounted {
         let volume = RefCell::new(Some(self.volume()));
         Mounted { disk: self.disk.clone(), options: self.options, volume, slots: Default::default() }
@@ -89,7 +89,7 @@ impl Mounted {
         self.volume.borrow().clone().expect("the volume is mounted")
     }
 
-    /// Does it to its end, and all that comes of it in the background.
+    /// Runs an operation to completion, including its background tasks.
     #[track_caller]
     pub fn apply(&self, operation: &Operation) -> Outcome {
         let outcome = self.disk.run(self.apply_async(operation));
@@ -209,7 +209,7 @@ impl Mounted {
     }
 
     async fn apply_to_open_file(&self, operation: &Operation) -> Step<Outcome> {
-        // The slots belong to one client, who does one thing at a time.
+        // The slots belong to one client, whose operations are sequential.
         match operation {
             Operation::Open { path, slot } => {
                 let inode = self.resolve(path).await?;
@@ -270,7 +270,7 @@ impl Mounted {
         Ok(names)
     }
 
-    /// The names in a folder and the numbers of the inodes they lead to.
+    /// Returns the names in a folder and their inode numbers.
     pub async fn numbers(&self, folder: u32) -> Step<BTreeMap<Vec<u8>, u32>> {
         let (mut numbers, mut position) = (BTreeMap::new(), 0);
         loop {
@@ -293,12 +293,12 @@ impl Mounted {
         }
     }
 
-    /// The inode's number of what has this path.
+    /// Returns the inode number of a path.
     pub async fn number(&self, path: &[Vec<u8>]) -> Step<u32> {
         self.resolve(path).await.map(|inode| inode.number)
     }
 
-    /// All of a file.
+    /// Returns the content of a file.
     pub async fn content(&self, number: u32) -> Result<Vec<u8>, String> {
         let file = self.volume().open(number).await.map_err(|error| format!("{error:?}"))?;
         let size = file.inode().await.map_err(|error| format!("{error:?}"))?.size;
@@ -333,13 +333,13 @@ impl Mounted {
         })
     }
 
-    /// Looks at all that the volume holds; the first difference from the model is the error.
+    /// Reads everything on the volume; the first difference from the model is the error.
     #[track_caller]
     pub fn compare(&self, model: &Model) -> Result<(), String> {
         self.compare_below(model, &Path::new())
     }
 
-    /// The same for what lies below a folder.
+    /// The same for the content below a folder.
     #[track_caller]
     pub fn compare_below(&self, model: &Model, base: &Path) -> Result<(), String> {
         let result = self.disk.run(self.compare_async(model, base));
@@ -427,7 +427,7 @@ async fn transfer(file: &OpenFile<TestDisk>, operation: &Operation) -> Step<Outc
     }
 }
 
-/// What is found against what should be; what should be unknown is not compared.
+/// Compares actual and expected metadata; fields that are expected to be unknown are skipped.
 pub fn same_facts(found: &Facts, expected: &Facts) -> Result<(), String> {
     let mut found = found.clone();
     if expected.modified.is_none() {

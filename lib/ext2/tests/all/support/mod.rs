@@ -1,4 +1,4 @@
-//! What the tests share: host files as disks, outside tools, predictable bytes.
+//! Shared test support: host files as disks, external tools, predictable bytes.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs::File;
@@ -20,7 +20,7 @@ impl FileDisk {
         FileDisk { file: File::open(path).unwrap(), read_only: true }
     }
 
-    /// Opens a host file to be written as well.
+    /// Opens a host file for reading and writing.
     pub fn open_to_write(path: &Path) -> FileDisk {
         FileDisk { file: File::options().read(true).write(true).open(path).unwrap(), read_only: false }
     }
@@ -84,7 +84,7 @@ pub fn read<S: BlockSource>(volume: &Volume<S>, file: &Inode, offset: u64, buffe
     complete(async { volume.open(file.number).await?.read(offset, buffer).await })
 }
 
-/// All names of a folder, fetched in pages.
+/// Returns all names of a folder, fetched in pages.
 pub fn names<S: BlockSource>(volume: &Volume<S>, folder: &Inode) -> Vec<(Vec<u8>, u32, Option<Kind>)> {
     let (mut names, mut position) = (Vec::new(), 0);
     loop {
@@ -97,7 +97,7 @@ pub fn names<S: BlockSource>(volume: &Volume<S>, folder: &Inode) -> Vec<(Vec<u8>
     }
 }
 
-/// Whether a program is there; says so if not, as the test is then skipped.
+/// Returns whether a program is installed; prints a message if not, as the test is then skipped.
 pub fn has_tool(name: &str) -> bool {
     let found = Command::new(name).arg("-V").output().is_ok();
     if !found {
@@ -113,7 +113,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// Bytes that differ from place to place and from file to file.
+/// Bytes that differ by offset and file.
 pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = |_| {

@@ -1,8 +1,8 @@
-//! Damage by chance.
+//! Random damage.
 
 use super::image::Image;
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 pub struct Chance(pub u64);
 
 impl Chance {
@@ -18,7 +18,7 @@ impl Chance {
     }
 }
 
-/// A place in a volume where something is that matters.
+/// Returns an offset of metadata in a volume.
 fn place(image: &Image, chance: &mut Chance) -> usize {
     let groups = image.u32(1024 + 4).div_ceil(image.u32(1024 + 32));
     let group = chance.below(groups as usize) as u32;
@@ -42,7 +42,7 @@ fn place(image: &Image, chance: &mut Chance) -> usize {
     }
 }
 
-/// Damages a volume in a few places, seldom in many.
+/// Damages a volume in a few places, rarely in many.
 pub fn damage(image: &mut Image, chance: &mut Chance) {
     let count = if chance.below(8) == 0 { 200 } else { 1 + chance.below(12) };
     let places: Vec<usize> = (0..count).map(|_| place(image, chance)).collect();
@@ -54,7 +54,7 @@ pub fn damage(image: &mut Image, chance: &mut Chance) {
             0 => bytes.fill(0),
             1 => bytes[0] ^= 1 << chance.below(8),
             2 => bytes.iter_mut().for_each(|byte| *byte = chance.next() as u8),
-            // A small number, which is more likely to mean something.
+            // A small number, which is more likely to be valid.
             _ => {
                 bytes.fill(0);
                 bytes[0] = chance.next() as u8;

@@ -1,19 +1,19 @@
-//! Checking a disk in memory.
+//! Checks of an in-memory disk.
 
 use ext2::check::{CheckError, CheckOptions, Finding, Mode, Summary, check};
 use ext2::complete;
 
 use super::Disk;
 
-/// What a check may take.
+/// Memory limit of a check.
 pub const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Checks a disk; what came of it, and what was told.
+/// Checks a disk; returns the result and the findings.
 pub fn checked(disk: &Disk, mode: Mode) -> (Result<Summary, CheckError>, Vec<Finding>) {
     checked_within(disk, mode, MEMORY_BYTES)
 }
 
-/// The same with so much memory.
+/// As `checked`, with this memory limit.
 pub fn checked_within(disk: &Disk, mode: Mode, memory_bytes: u64) -> (Result<Summary, CheckError>, Vec<Finding>) {
     let mut findings = Vec::new();
     let options = CheckOptions { mode, memory_bytes };
@@ -21,7 +21,7 @@ pub fn checked_within(disk: &Disk, mode: Mode, memory_bytes: u64) -> (Result<Sum
     (result, findings)
 }
 
-/// What was told, a line each.
+/// Returns the findings, one per line.
 pub fn lines(findings: &[Finding]) -> String {
     findings.iter().map(|finding| format!("{finding}\n")).collect()
 }

@@ -1,4 +1,4 @@
-//! Damages to folders, and to ways and counts that lead through them.
+//! Damage to folders, and to paths and counts that depend on them.
 
 use super::damages::{Damage, SUPER, lossless, lossy, set8, set16, set32};
 
@@ -97,7 +97,7 @@ pub const FOLDER_DAMAGES: &[Damage] = &[
         set8(image, at, says ^ 3)
     }),
     lossy("a folder below itself", "no way from the root leads to it", |image| {
-        // `folder` gets into `deep`, which is in it.
+        // `folder` becomes an entry of `deep`, which is below it.
         let (root, deep) = (image.entry(2, "folder"), image.find("folder/inner/deep"));
         let (folder, kind) = (image.u32(root), image.bytes[root + 7]);
         let dot_dot = image.block(image.block_of(deep, 0)) + 12;

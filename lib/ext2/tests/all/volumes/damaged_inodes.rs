@@ -1,4 +1,4 @@
-//! Damages to inodes and to what they claim.
+//! Damage to inodes and to the blocks they claim.
 
 use super::damages::{Damage, SUPER, lossless, lossy, set8, set16, set32};
 

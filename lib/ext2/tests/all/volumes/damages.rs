@@ -1,15 +1,14 @@
-//! Volumes with one fault each: what is done to a volume, and what is then to be told. The volume as a whole, its
-//! groups, its journal.
+//! Volumes with one fault each: the damage and the expected findings. The volume as a whole, its groups, its journal.
 
 use super::image::Image;
 
-/// A way to damage a volume, and words that have to be in what is then told.
+/// A way to damage a volume, and words that the findings must contain.
 pub struct Damage {
     pub name: &'static str,
     pub words: &'static str,
-    /// Whether it can be mended without anything being lost.
+    /// Whether it can be repaired without loss.
     pub lossless: bool,
-    /// `false` if this volume cannot be damaged so.
+    /// `false` if this damage is impossible on this volume.
     pub make: fn(&mut Image) -> bool,
 }
 
@@ -21,7 +20,7 @@ pub const fn lossy(name: &'static str, words: &'static str, make: fn(&mut Image)
     Damage { name, words, lossless: false, make }
 }
 
-/// Writes over 32 bits.
+/// Overwrites 32 bits.
 pub fn set32(image: &mut Image, at: usize, value: u32) -> bool {
     image.put32(at, value);
     true

@@ -1,4 +1,4 @@
-//! A volume's bytes, with the offsets of what is to be damaged in them.
+//! A volume's bytes, with the offsets to damage.
 
 /// The bytes of a volume.
 pub struct Image {
@@ -30,17 +30,17 @@ impl Image {
         1024 << self.u32(1024 + 24)
     }
 
-    /// The first byte of a block.
+    /// Returns the offset of a block.
     pub fn block(&self, number: u32) -> usize {
         number as usize * self.block_bytes()
     }
 
-    /// The superblock's copy in a group.
+    /// Returns the offset of the superblock's copy in a group.
     pub fn backup(&self, group: u32) -> usize {
         self.block(self.u32(1024 + 20) + group * self.u32(1024 + 32))
     }
 
-    /// A group's descriptor.
+    /// Returns the offset of a group's descriptor.
     pub fn descriptor(&self, group: u32) -> usize {
         self.block(self.u32(1024 + 20) + 1) + group as usize * 32
     }
@@ -52,12 +52,12 @@ impl Image {
         self.block(table) + ((number - 1) % per_group) as usize * inode_bytes
     }
 
-    /// The offset of the number of one of the inode's first blocks, or of its tables from 12 on.
+    /// Returns the offset of a block number of an inode, or of its tables from 12 on.
     pub fn slot(&self, number: u32, slot: usize) -> usize {
         self.inode(number) + 40 + slot * 4
     }
 
-    /// The number of a block of an inode, direct or in the first table.
+    /// Returns the number of a block of an inode, direct or in the first table.
     pub fn block_of(&self, number: u32, logical: usize) -> u32 {
         if logical < 12 {
             return self.u32(self.slot(number, logical));
@@ -65,7 +65,7 @@ impl Image {
         self.u32(self.block(self.u32(self.slot(number, 12))) + (logical - 12) * 4)
     }
 
-    /// The offset of the entry of this name in a folder.
+    /// Returns the offset of the entry of this name in a folder.
     pub fn entry(&self, folder: u32, name: &str) -> usize {
         let blocks = self.u32(self.inode(folder) + 4) as usize / self.block_bytes();
         for logical in 0..blocks {
@@ -82,7 +82,7 @@ impl Image {
         panic!("{name} is not in folder {folder}")
     }
 
-    /// The inode at a path from the root.
+    /// Returns the inode number at a path from the root.
     pub fn find(&self, path: &str) -> u32 {
         path.split('/').filter(|name| !name.is_empty()).fold(2, |folder, name| self.u32(self.entry(folder, name)))
     }

@@ -1,4 +1,4 @@
-//! What the tests of formatting and checking share: a disk in memory that can be written, and Linux's tools.
+//! Shared support for the tests of formatting and checking: a writable in-memory disk, and Linux's tools.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod chance;
@@ -17,28 +17,28 @@ use std::rc::Rc;
 
 use ext2::{BlockSource, DiskError, complete};
 
-/// Seconds since 1970 at which all tests run.
+/// Time of all tests, in seconds since 1970.
 pub const NOW: u32 = 1_700_000_000;
 
 /// A disk in memory; clones share it.
 #[derive(Clone, Default)]
 pub struct Disk {
     pub bytes: Rc<RefCell<Vec<u8>>>,
-    /// Pieces that were written, and their bytes in all.
+    /// Number of writes, and their total bytes.
     pub writes: Rc<Cell<u64>>,
     pub written: Rc<Cell<u64>>,
-    /// What is left of the writes that the disk carries out before it fails, if it fails.
+    /// Writes left before the disk fails, if it does.
     pub writes_left: Rc<Cell<Option<u64>>>,
-    /// The write that fails, and no other, by how many go before it.
+    /// Number of writes before the only one that fails.
     pub failing_write: Rc<Cell<Option<u64>>>,
-    /// What is left of the buffers that can be allocated, if that is bounded.
+    /// Buffers left to allocate, if bounded.
     pub buffers_left: Rc<Cell<Option<u64>>>,
-    /// What was done to the disk, if that is recorded.
+    /// Operations on the disk, if they are recorded.
     pub record: Rc<RefCell<Option<Vec<Event>>>>,
     pub read_only: bool,
 }
 
-/// What was done to a disk.
+/// An operation on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Write { offset: usize, bytes: Vec<u8> },
@@ -50,7 +50,7 @@ impl Disk {
         Disk { bytes: Rc::new(RefCell::new(bytes)), ..Disk::default() }
     }
 
-    /// A disk that holds what was there before.
+    /// A disk with old content.
     pub fn used(bytes: usize) -> Disk {
         Disk::new(vec![0xa5; bytes])
     }
@@ -130,7 +130,7 @@ impl BlockSource for Disk {
     }
 }
 
-/// Whether Linux's tools are there; says so if not, as the test is then skipped.
+/// Returns whether Linux's tools are installed; prints a message if not, as the test is then skipped.
 pub fn has_tools() -> bool {
     let found =
         ["mke2fs", "e2fsck", "debugfs", "dumpe2fs"].iter().all(|name| Command::new(name).arg("-V").output().is_ok());
@@ -140,14 +140,14 @@ pub fn has_tools() -> bool {
     found
 }
 
-/// Runs a program; its output, and whether it was content.
+/// Runs a program; returns its output, and whether it succeeded.
 pub fn run(program: &str, arguments: &[&str]) -> (String, bool) {
     let output = Command::new(program).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (text, output.status.success())
 }
 
-/// What `e2fsck -fn` says, if it is not content.
+/// Returns the output of `e2fsck -fn`, if it finds faults.
 pub fn e2fsck(image: &Path) -> Result<(), String> {
     match run("e2fsck", &["-fn", image.to_str().unwrap()]) {
         (_, true) => Ok(()),

@@ -1,4 +1,4 @@
-//! Sound volumes with one of everything.
+//! Intact volumes with every kind of node.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use ext2::make::{MakeOptions, Style, make_empty};
 
 use super::{Disk, e2fsck, run};
 
-/// A volume with one of everything, made by Linux's tools.
+/// A volume with every kind of node, created by Linux's tools.
 pub struct Sample {
     pub name: String,
     pub image: Vec<u8>,
@@ -34,7 +34,7 @@ fn content(folder: &Path) {
     }
 }
 
-/// Things that mke2fs does not copy.
+/// Nodes that mke2fs does not copy.
 const MORE: &str = "mknod pipe p\nmknod device c 1 3\nea_set file user.name value\nea_set other user.one ";
 
 pub fn debugfs(image: &Path, commands: &str) {
@@ -46,7 +46,7 @@ pub fn debugfs(image: &Path, commands: &str) {
     }
 }
 
-/// All of them, of a size with a few groups.
+/// All samples, with a few groups each.
 pub fn samples(place: &Path) -> Vec<Sample> {
     made(
         place,
@@ -62,7 +62,7 @@ pub fn samples(place: &Path) -> Vec<Sample> {
     )
 }
 
-/// Small ones, of which many can be tried.
+/// Small samples, of which many can be tested.
 pub fn small_samples(place: &Path) -> Vec<Sample> {
     made(
         place,
@@ -94,7 +94,7 @@ fn made(place: &Path, size: &str, styles: &[(&str, &[&str])]) -> Vec<Sample> {
         }
         let attributes = if name.contains("plain") { String::new() } else { format!("{}{}", MORE, "v".repeat(300)) };
         debugfs(&image, &attributes);
-        // Makes indexes.
+        // Creates indexes.
         let status = Command::new("e2fsck").args(["-fyD", image.to_str().unwrap()]).output().unwrap().status;
         assert!(matches!(status.code(), Some(0 | 1)), "{name}");
         e2fsck(&image).unwrap();
@@ -104,7 +104,7 @@ fn made(place: &Path, size: &str, styles: &[(&str, &[&str])]) -> Vec<Sample> {
     samples
 }
 
-/// A volume that was formatted here and filled by Linux's debugger.
+/// Creates a volume that was formatted here and filled by Linux's debugger.
 fn make_own(image: &Path, name: &str, folder: &Path) {
     let disk = Disk::used(20 << 20);
     let style = if name == "own" { Style::Usual } else { Style::Plain };
