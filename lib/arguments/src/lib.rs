@@ -109,7 +109,7 @@ fn place(parameter: &Parameter, before: &str) -> String {
     format!("{before}{}", parameter.name.to_ascii_uppercase())
 }
 
-/// Whether the word, as the only one, asks for help: `-?`, `--help`, or `-h` unless it is a flag of the program.
+/// Whether the word, as the only one, requests help: `-?`, `--help`, or `-h` unless it is a flag of the program.
 pub fn asks_for_help(manifest: &Manifest, word: &str) -> bool {
     matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flags(manifest, word).is_empty())
 }

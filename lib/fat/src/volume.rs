@@ -4,7 +4,7 @@
 //! split, and others run in between. Written data is durable after [`Volume::sync`]; until then it may be in the cache,
 //! and the volume is marked dirty on the disk.
 //!
-//! What FAT cannot express is refused: links, owners, names that differ only in case. Deliberately not here:
+//! Unsupported by FAT, hence refused: links, owners, names that differ only in case. Deliberately not here:
 //! permissions; the read-only attribute is stored and shown, but not enforced.
 
 use alloc::rc::Rc;
@@ -188,7 +188,7 @@ impl<S: BlockSource> Core<S> {
             match next {
                 None => return Ok(held),
                 Some(Release::Folder(node)) => mounted.release(node),
-                // An error here has no recipient: who cares about errors closes the file.
+                // An error here has no recipient: a client that cares about errors closes the file.
                 Some(Release::File(node)) => drop(mounted.close(node).await),
             }
         }
@@ -319,7 +319,7 @@ impl<S: BlockSource> Volume<S> {
     /// Writes everything to the medium, and marks the volume clean until the next change.
     ///
     /// # Errors
-    /// The disk failed; what was not written stays dirty for the next sync.
+    /// The disk failed; unwritten data stays dirty for the next sync.
     pub async fn sync(&self) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;

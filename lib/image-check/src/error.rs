@@ -1,4 +1,4 @@
-//! Why an image is rejected. Each message says what, where and what to do.
+//! Why an image is rejected. Each message has the problem, its location and a remedy.
 
 use alloc::string::String;
 use core::fmt;

@@ -65,7 +65,7 @@ impl Buffer {
         }
         self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
-        // A blank ends the step, so that an undo takes back a word, not the whole line.
+        // A blank ends the undo step, so that undo removes a word, not the whole line.
         self.last = if text == " " { Last::Other } else { Last::Insert };
     }
 

@@ -10,9 +10,9 @@ use crate::layout::text_width;
 pub struct Candidate {
     /// Replaces the part that was typed; quoted as the line needs it.
     pub text: String,
-    /// What the list of candidates shows.
+    /// Text in the list of candidates.
     pub label: String,
-    /// What follows when this is the only candidate: a blank after a whole word, nothing after a folder.
+    /// Suffix for a sole candidate: a blank after a whole word, nothing after a folder.
     pub suffix: &'static str,
 }
 

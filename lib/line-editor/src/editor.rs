@@ -16,8 +16,8 @@ const COLUMNS_MIN: usize = 8;
 /// Maximum lines of the history.
 const HISTORY_LINES: usize = 1000;
 
-/// What the owner has to act on. After all but [`Event::CompletionWanted`] the editor is idle until
-/// the next [`Editor::begin`].
+/// Events for the owner. After all but [`Event::CompletionWanted`] the editor is idle until the next
+/// [`Editor::begin`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The line was entered.
@@ -41,7 +41,7 @@ struct Search {
     query: String,
     /// Index of the line found.
     found: Option<usize>,
-    /// Whether the last step found nothing.
+    /// Whether the last search step found nothing.
     failed: bool,
     /// The line before the search.
     before: String,
@@ -64,7 +64,7 @@ pub struct Editor {
     draft: String,
     /// Row of the cursor below the row in which the prompt begins.
     cursor_row: usize,
-    /// Whether the screen is out of date: many keys that arrive at once are drawn once.
+    /// Whether the screen is out of date: keys that arrive together are drawn once.
     stale: bool,
 }
 
@@ -93,13 +93,13 @@ impl Editor {
         self.columns = columns.max(COLUMNS_MIN);
     }
 
-    /// Turns colours on, with a highlighter for the line if there is one.
+    /// Enables colours, with an optional highlighter for the line.
     pub fn set_colours(&mut self, highlighter: Option<Highlighter>) {
         self.colours = true;
         self.highlighter = highlighter;
     }
 
-    /// Turns colours off, the initial state.
+    /// Disables colours; the initial state.
     pub fn set_plain(&mut self) {
         self.colours = false;
         self.highlighter = None;
@@ -128,7 +128,7 @@ impl Editor {
         self.draw(out);
     }
 
-    /// Clears what is shown of the line, so that other output can go there; [`Editor::show`] follows.
+    /// Erases the line from the screen, to make room for other output; [`Editor::show`] redraws it.
     pub fn hide(&mut self, out: &mut Vec<u8>) {
         let mut painter = Painter::new(out);
         painter.up(self.cursor_row);
@@ -144,7 +144,7 @@ impl Editor {
         self.draw(out);
     }
 
-    /// Processes bytes from the terminal, up to and including the first one that makes an event; returns the number
+    /// Processes bytes from the terminal, up to and including the first that triggers an event; returns the number
     /// consumed, and the event. Output is appended to `out`.
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Option<Event>) {
         for (offset, &byte) in input.iter().enumerate() {
@@ -160,8 +160,8 @@ impl Editor {
         (input.len(), None)
     }
 
-    /// Answers [`Event::CompletionWanted`]: `start` is the byte offset in the line where the text of
-    /// the candidates goes in place of what stands between it and the cursor.
+    /// Responds to [`Event::CompletionWanted`]: the candidate replaces the text from byte offset `start` to the
+    /// cursor.
     pub fn complete(&mut self, start: usize, candidates: &[Candidate], out: &mut Vec<u8>) {
         let typed = self.buffer.text().get(start..self.buffer.cursor()).unwrap_or("").to_string();
         match candidates {
@@ -382,7 +382,7 @@ impl Editor {
                 self.stale = true;
                 return Some(self.cancel(out));
             }
-            // Any other key takes the line found and then does what it always does.
+            // Any other key accepts the line found and then has its usual effect.
             _ => {
                 if let Some(found) = search.found {
                     self.position = found;
@@ -425,7 +425,7 @@ impl Editor {
         start.after_text(self.buffer.text().get(..offset).unwrap_or(""), self.columns)
     }
 
-    /// Draws if what the screen shows is stale.
+    /// Redraws if the screen is stale.
     fn refresh(&mut self, out: &mut Vec<u8>) {
         if self.stale {
             self.draw(out);

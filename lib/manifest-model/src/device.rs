@@ -1,6 +1,6 @@
 //! The devices of a manifest.
 //!
-//! Deliberately not here: whether a machine has them, which the kernel asks the machine.
+//! Deliberately not here: whether a machine has them; the kernel queries the machine.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,11 +8,11 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A device that a program opens: one that the machine or a bus names, or fixed registers and interrupts.
+/// A device that a program opens: by its name on the machine or a bus, or as fixed registers and interrupts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceNeed {
-    /// The program's name for it. Unless it is fixed, the machine's device of the same name is meant where
-    /// the system manifest does not say otherwise.
+    /// Name within the program. Unless the device is fixed or the system manifest maps it, it is also the machine's
+    /// name for it.
     pub name: String,
     /// I/O ports that it consists of.
     pub ports: Vec<AddressRange>,
@@ -23,12 +23,12 @@ pub struct DeviceNeed {
 }
 
 impl DeviceNeed {
-    /// One that is found by its name.
+    /// Creates a device that is looked up by name.
     pub fn named(name: &str) -> DeviceNeed {
         DeviceNeed { name: name.into(), ..DeviceNeed::default() }
     }
 
-    /// Whether the manifest says what it consists of, so that no name is looked up.
+    /// Whether the manifest lists its resources, so that no name is looked up.
     pub fn is_fixed(&self) -> bool {
         !(self.ports.is_empty() && self.memory.is_empty() && self.interrupts.is_empty())
     }
@@ -39,7 +39,7 @@ impl DeviceNeed {
 pub struct AddressRange {
     /// The first port or physical address.
     pub base: u64,
-    /// How many; at least 1, and the last one has an address.
+    /// Length; at least 1, and the last byte's address does not overflow.
     pub bytes: u64,
 }
 
@@ -52,12 +52,12 @@ impl AddressRange {
         range.is_within(limit).then_some(range)
     }
 
-    /// Whether it has an address and none from `limit` on.
+    /// Whether it has an address and lies entirely below `limit`.
     pub fn is_within(&self, limit: u64) -> bool {
         self.bytes > 0 && self.base.checked_add(self.bytes).is_some_and(|end| end <= limit)
     }
 
-    /// Whether an address belongs to both.
+    /// Whether the two ranges intersect.
     pub fn overlaps(&self, other: &AddressRange) -> bool {
         self.base < other.base.saturating_add(other.bytes) && other.base < self.base.saturating_add(self.bytes)
     }
@@ -69,7 +69,7 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// How many I/O ports there are.
+/// Number of I/O ports.
 pub const PORTS_END: u64 = 1 << 16;
 /// The first physical address that no machine has.
 pub const MEMORY_END: u64 = 1 << 52;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use smoltcp::wire::{IpAddress, IpCidr, Ipv4Address, Ipv6Address};
 
-/// How an address was configured.
+/// Origin of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Statically.
@@ -22,7 +22,7 @@ pub enum Origin {
 pub struct Address {
     /// The address and its network.
     pub network: IpCidr,
-    /// How it was configured.
+    /// Origin of the address.
     pub origin: Origin,
 }
 

@@ -42,7 +42,7 @@ pub enum Failure {
     BadAddress,
     /// Another socket is bound to that port.
     AddressInUse,
-    /// Nobody listens at the remote end.
+    /// No listener at the remote end.
     Refused,
     /// The peer reset the connection.
     Reset,

@@ -175,7 +175,7 @@ impl<B: Buffer> Output<B> {
         [of_version, self.paths.mtu(destination, self.now_ns)].into_iter().flatten().fold(self.mtu, usize::min)
     }
 
-    /// Lowers a path MTU after an ICMP error; false if it was known.
+    /// Lowers a path MTU after an ICMP error; returns false if nothing changed.
     pub(crate) fn update_path_mtu(&mut self, error: &Error) -> bool {
         match error.kind {
             ErrorKind::TooLong { mtu } => self.paths.lower(error.header.destination, error.length, mtu, self.now_ns),
@@ -386,7 +386,7 @@ impl<B: Buffer> Output<B> {
             return;
         }
         let is_for_us = self.addresses.has(&target_protocol_addr.into());
-        // The requester is about to talk to this machine: learn its address (RFC 826).
+        // The requester is about to send to this machine: learn its address (RFC 826).
         self.learn(sender, source_hardware_addr, is_for_us);
         if is_for_us && operation == ArpOperation::Request {
             let (to, own) = (source_hardware_addr, target_protocol_addr);
@@ -435,7 +435,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Retries neighbour resolution. Returns the first bytes of packets whose next hop is given up.
+    /// Retries neighbour resolution. Returns the first bytes of packets whose next hop did not answer.
     pub(crate) fn serve(&mut self) -> Vec<Vec<u8>> {
         let (solicit, mut dropped) = self.neighbours.due(self.now_ns);
         let beginning = |packet: &mut Outgoing<B>| {

@@ -1,4 +1,4 @@
-//! Packet views: what connection lookup must know of a packet before a state machine sees it.
+//! Packet views: header fields needed for connection lookup.
 //!
 //! Deliberately not here: anything beyond the Ethernet, IP, TCP and UDP headers.
 

@@ -109,7 +109,7 @@ impl<B: Buffer> Stack<B> {
         let names = self.names.next_time_ns();
         let dhcp = self.dhcp.as_ref().and_then(Dhcp::next_time_ns).map(|time_ns| match self.output.has_room() {
             true => time_ns,
-            // Nothing can be sent before a buffer comes back.
+            // Nothing can be sent until a buffer is returned.
             false => time_ns.max(now_ns + 10_000_000),
         });
         let discovery = self.discovery.next_time_ns(&self.output);
@@ -122,7 +122,7 @@ impl<B: Buffer> Stack<B> {
         self.tcp.set_worker(worker);
     }
 
-    /// Does what is due.
+    /// Runs expired timers, and processes loopback packets.
     pub fn serve(&mut self) {
         for packet in self.output.serve() {
             // Tasks that wait for a reply to it need not wait any longer.
@@ -140,8 +140,8 @@ impl<B: Buffer> Stack<B> {
         self.output.counters.parts_lost += self.fragments.serve(self.output.now_ns);
         self.names.serve(&mut self.tcp, &mut self.output);
         self.tcp.serve(&mut self.output);
-        // Loopback packets are processed at once, since no interface has use for them meanwhile; what they bring
-        // about waits for the next call, or two local sockets could keep each other busy for ever.
+        // Loopback packets are processed immediately; the packets that they cause wait for the next call, or two local
+        // sockets could loop forever.
         let mut left = MAX_LOOPBACK_AT_ONCE;
         while let Some(packet) = self.output.take_loopback() {
             self.receive_ip(&packet, Checked::Yes);
@@ -248,7 +248,7 @@ impl<B: Buffer> Stack<B> {
         self.discovery.is_on()
     }
 
-    /// Gives up autoconfigured addresses and what was learnt from routers.
+    /// Drops autoconfigured addresses and state learnt from routers.
     fn forget_own_addresses(&mut self) {
         self.discovery.stop();
         let is_own = |address: &&Address| matches!(address.origin, Origin::Link | Origin::Router);
@@ -372,10 +372,11 @@ impl<B: Buffer> Stack<B> {
         listeners.chain(self.tcp.all()).chain(datagrams).collect()
     }
 
-    /// Gives the interface one more address. One of IPv6 is used a second later, unless somebody else has it.
+    /// Adds an address to the interface. An IPv6 address is used a second later, after duplicate address detection.
     ///
     /// # Errors
-    /// It is no address of one host, it is there already, or there are as many as there may be.
+    ///
+    /// Not a unicast address, a duplicate, or the limit is reached.
     pub fn add_address(&mut self, address: Address) -> Result<(), Failure> {
         let own = address.network.address();
         let is_of_many = !addresses::is_one_host(&own) || addresses::is_whole_network(&address.network);
@@ -428,7 +429,7 @@ impl<B: Buffer> Stack<B> {
         self.output.routes.all()
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.output.counters
     }
@@ -504,7 +505,7 @@ impl<B: Buffer> Stack<B> {
         self.tcp.poll_connected(id, waker)
     }
 
-    /// Returns the number of bytes that can be read at once.
+    /// Returns the number of bytes that can be read without blocking.
     pub fn readable(&self, id: ConnectionId) -> usize {
         self.tcp.readable(id)
     }
@@ -538,7 +539,7 @@ impl<B: Buffer> Stack<B> {
         self.tcp.release(id, self.output.now_ns);
     }
 
-    /// Sets whether small segments are sent at once (no Nagle), and the keep-alive interval in seconds (0: none).
+    /// Sets TCP_NODELAY, and the keep-alive interval in seconds (0: none).
     ///
     /// # Errors
     /// The connection is gone.
@@ -552,5 +553,5 @@ impl<B: Buffer> Stack<B> {
     }
 }
 
-/// Maximum loopback packets processed before others have their turn.
+/// Maximum loopback packets processed per call.
 const MAX_LOOPBACK_AT_ONCE: usize = 64;

@@ -1,7 +1,7 @@
 //! Two stacks over a hostile wire with random clients, checked against a model of what was written and read.
 //!
-//! Each byte of a connection follows from its number, direction and offset. What is read is a prefix of what was
-//! written, and all of it where both ends finished and neither aborted. In the end no socket and no buffer is left.
+//! Each byte of a connection is a function of its number, direction and offset. The bytes read are a prefix of those
+//! written, and all of them if both ends closed and neither aborted. In the end no socket and no buffer is left.
 
 mod wire;
 
@@ -108,7 +108,7 @@ impl Model {
         self.made += 1;
     }
 
-    /// Accepts connections, and finds who opened them.
+    /// Accepts connections, and identifies their clients.
     fn accept(&mut self) {
         for host in 0..2 {
             while let Poll::Ready(Ok(id)) = self.network.stacks[host].poll_accept(self.listeners[host], Waker::noop()) {
@@ -120,7 +120,7 @@ impl Model {
                 });
                 match made_it {
                     Some(pair) => pair.halves[1].id = Some(id),
-                    // The client has given it up meanwhile.
+                    // The client has already closed it.
                     None => self.network.stacks[host].release(id),
                 }
             }
@@ -149,7 +149,7 @@ impl Model {
                 assert!(!own.has_finished, "written after the finish");
                 own.written += written;
             }
-            // Nothing can be written before the connection is established, which is harmless.
+            // Nothing can be written before the connection is established; harmless.
             Poll::Ready(Err(Failure::Closed)) | Poll::Pending => {}
             Poll::Ready(Err(failure)) => own.fail(failure),
         }
@@ -234,7 +234,7 @@ impl Model {
         }
     }
 
-    /// The wire becomes reliable, everybody finishes, all that was written is read, and nothing is left.
+    /// The wire becomes reliable, all ends close, everything written is read, and nothing leaks.
     fn end(mut self) {
         self.network.faults = Faults::default();
         for _ in 0..3000 {
@@ -301,7 +301,7 @@ fn random_clients_read_what_was_written() {
     run(0, 40);
     // A window that closed and reopened stopped all of smoltcp's timers while data was in flight.
     run(1_000_574, 1);
-    // Both ends retransmitted at once, and acknowledged with numbers that the peer had long passed.
+    // Both ends retransmitted simultaneously, and acknowledged numbers that the peer had long passed.
     run(1_000_583, 1);
     // Repeated acknowledgments of all but the FIN stopped all timers.
     run(1_000_600, 1);
@@ -310,9 +310,9 @@ fn random_clients_read_what_was_written() {
     // A window was taken from a segment that smoltcp only answers, so the FIN was sent while it knew of no window,
     // and never retransmitted.
     run(1_001_909, 1);
-    // A FIN behind more data than the window had room for was taken to follow right behind what was accepted.
+    // A FIN behind more data than fitted the window was placed right after the accepted data.
     run(2_002_507, 1);
-    // Data that one connection had sent was taken for another's and retransmitted there.
+    // Data sent by one connection was attributed to another and retransmitted there.
     run(2_019_681, 1);
     // All neighbour solicitations were lost during a handshake.
     run(1_000_194, 1);

@@ -1,4 +1,4 @@
-//! Hashes: SHA-256 for what is signed, BLAKE3 for images and bills of materials.
+//! Hashes: SHA-256 for signed data, BLAKE3 for images and bills of materials.
 
 use manifest_model::Digest;
 use sha2::{Digest as _, Sha256};

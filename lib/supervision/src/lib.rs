@@ -1,6 +1,6 @@
-//! When a program that ended is started again.
+//! Restart policy for programs that ended.
 //!
-//! Key type: [`Backoff`]: pure arithmetic on what the program's manifest says. Users: the service manager and the
+//! Key type: [`Backoff`]: pure arithmetic on the manifest's restart settings. Users: the service manager and the
 //! volume managers. Deliberately not here: clocks, and starting anything.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -17,13 +17,13 @@ pub enum End {
     Success,
     /// It ended by itself in any other way.
     Failure,
-    /// Someone else ended it, so its end says nothing of its health.
+    /// Killed from outside, which is no evidence of its health.
     Stopped,
-    /// It said that it cannot serve what it was given; another try would end the same way.
+    /// It reported that its configuration cannot be served; a restart would end the same way.
     Hopeless,
 }
 
-/// What to do after an end.
+/// Reaction to an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Start it again after this many milliseconds.
@@ -31,7 +31,7 @@ pub enum Next {
         /// Milliseconds to wait.
         after_ms: u64,
     },
-    /// Leave it: it did what it was to do.
+    /// No restart: it completed its work.
     Rest,
     /// Leave it: it failed too often or for good.
     GiveUp,

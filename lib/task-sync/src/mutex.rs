@@ -54,7 +54,7 @@ impl Drop for Lock<'_> {
 /// The lock of a [`Mutex`], until it is dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard<'a, T> {
-    /// Dropped before the lock, so that whoever is woken can borrow.
+    /// Dropped before the lock, so that the woken task can borrow.
     value: RefMut<'a, T>,
     _lock: Lock<'a>,
 }

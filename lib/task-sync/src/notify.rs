@@ -6,10 +6,10 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Notifications for tasks that wait, of one of them or of all.
+/// Notifies one waiting task, or all.
 ///
-/// A notification of one is kept if no task waits. A notification of all reaches every [`Notified`] that was created
-/// before, polled or not; so a task that creates one, finds its condition false and awaits it misses nothing.
+/// `notify_one` stores a permit if no task waits. `notify_all` reaches every [`Notified`] created before, polled or
+/// not; so a task that creates one, finds its condition false and awaits it misses nothing.
 #[derive(Default)]
 pub struct Notify(RefCell<State>);
 
@@ -37,12 +37,12 @@ impl State {
 }
 
 impl Notify {
-    /// Creates one without a kept notification.
+    /// Creates one without a stored permit.
     pub const fn new() -> Notify {
         Notify(RefCell::new(State { is_kept: false, rounds: 0, next_ticket: 0, queue: VecDeque::new() }))
     }
 
-    /// Notifies the task that has waited longest, or else the next one that waits.
+    /// Notifies the longest-waiting task, or else the next one that waits.
     pub fn notify_one(&self) {
         let waker = {
             let mut state = self.0.borrow_mut();
@@ -64,7 +64,7 @@ impl Notify {
             // Looked up anew each time, because a waker may drop waiters or add some.
             let waiter = {
                 let mut state = self.0.borrow_mut();
-                // Those with a notification of one still have it, to use or to pass on.
+                // Waiters notified by `notify_one` still hold the permit, to consume or pass on.
                 let position = state.queue.iter().position(|waiter| waiter.waker.is_some());
                 let position = position.filter(|&position| state.queue[position].ticket < end);
                 position.and_then(|position| state.queue.remove(position))
@@ -81,7 +81,7 @@ impl Notify {
         Notified { notify: self, rounds: self.0.borrow().rounds, ticket: None }
     }
 
-    /// Waits until the condition holds. It is evaluated at once and after each notification.
+    /// Waits until the condition holds. It is evaluated first and after each notification.
     pub async fn until(&self, mut condition: impl FnMut() -> bool) {
         loop {
             let notified = self.notified();
@@ -93,8 +93,7 @@ impl Notify {
     }
 }
 
-/// The wait for a notification, see [`Notify::notified`]. If it is dropped with a notification of one, the next waiter
-/// gets that.
+/// Future of [`Notify::notified`]. If it is dropped while holding the permit of `notify_one`, the next waiter gets it.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Notified<'a> {
     notify: &'a Notify,

@@ -11,7 +11,7 @@ use crate::permits::Permits;
 /// Values of which each is used by one task at a time, such as endpoints of one server. A task that does not put its
 /// value back, because it is of no more use, makes the pool smaller.
 pub struct Pool<T> {
-    /// As many as there are values.
+    /// One permit per value.
     permits: Permits,
     values: RefCell<Vec<T>>,
     is_closed: Cell<bool>,

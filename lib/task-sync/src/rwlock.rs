@@ -8,7 +8,7 @@ use crate::permits::Permits;
 /// Readers hold one permit each, a writer all of them.
 const ALL: usize = usize::MAX;
 
-/// How an [`RwLock`] is held.
+/// Lock mode of an [`RwLock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Together with other readers.
@@ -26,8 +26,8 @@ impl Mode {
     }
 }
 
-/// A lock without a value: what it protects lies elsewhere, such as on a disk. Clones are the same lock. A waiting
-/// writer holds up later readers, so that a stream of readers cannot starve it.
+/// A lock without a value: the protected data is elsewhere, such as on a disk. Clones share the lock. A waiting writer
+/// blocks later readers, so that a stream of readers cannot starve it.
 #[derive(Clone)]
 pub struct RwLock(Rc<Inner>);
 
@@ -53,8 +53,8 @@ impl RwLock {
         self.0.permits.try_take(mode.permits()).then(|| self.guard(mode))
     }
 
-    /// Returns how many times it was held exclusively. What a task learned while it held the lock is still true as
-    /// long as this is unchanged.
+    /// Returns the number of exclusive holds so far. State observed under the lock is still valid while this is
+    /// unchanged.
     pub fn exclusive_holds(&self) -> u64 {
         self.0.exclusive_holds.get()
     }

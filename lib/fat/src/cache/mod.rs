@@ -36,14 +36,14 @@ pub use limits::{CacheCounters, CacheLimits};
 pub(crate) use page::SECTOR_BYTES;
 use page::{Page, Place, sector_bits};
 
-/// Maximum pages requested by one read, and pages written at once.
+/// Maximum pages per read, and per write-back batch.
 const MAX_BATCH: usize = 8;
 /// Maximum pages read ahead of a sequential reader.
 const MAX_READ_AHEAD: usize = 16;
 /// Maximum pages at the disk; the part for reads is kept free of read-ahead.
 const MAX_IN_FLIGHT: usize = MAX_BATCH + MAX_READ_AHEAD + MAX_BATCH;
 
-/// Where sequential reading was last detected.
+/// Position at which sequential reading was last detected.
 #[derive(Default)]
 struct Sequence {
     expected: u64,
@@ -256,7 +256,7 @@ impl<S: BlockSource> Cache<S> {
     pub(crate) async fn make(self: Rc<Cache<S>>, offset: u64) -> Result<(), DiskError> {
         let page = self.page_of(offset);
         if let Flight::Read(latch) | Flight::Write(latch) = self.flight_of(page) {
-            // It is overwritten, whatever the outcome.
+            // The page is overwritten in any case.
             return latch.wait().await.or(Ok(()));
         }
         let buffer = self.take_buffer().await?;
@@ -309,14 +309,14 @@ impl<S: BlockSource> Cache<S> {
         loop {
             let next = self.pages.borrow().values().find_map(Page::latch);
             match next {
-                // The outcome concerns whoever waits for it.
+                // The outcome is reported to its waiters.
                 Some(latch) => drop(latch.wait().await),
                 None => return,
             }
         }
     }
 
-    /// Whether so many pages are dirty that a write-back is due.
+    /// Whether enough pages are dirty for a write-back to be due.
     pub(crate) fn is_full_of_changes(&self) -> bool {
         let dirty = self.pages.borrow().values().filter(|page| page.dirty != 0).count();
         dirty > self.max_pages / 4 * 3

@@ -1,4 +1,4 @@
-//! A cache page: an aligned piece of the disk, and the place of its buffer.
+//! A cache page: an aligned piece of the disk, and the state of its buffer.
 
 use crate::latch::Latch;
 
@@ -52,7 +52,7 @@ impl<B> Page<B> {
         }
     }
 
-    /// Whether it can be evicted: it is here and clean.
+    /// Whether it can be evicted: resident and clean.
     pub(super) fn is_evictable(&self) -> bool {
         self.dirty == 0 && matches!(self.place, Place::Here(_))
     }

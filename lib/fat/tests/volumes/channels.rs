@@ -1,4 +1,4 @@
-//! Many clients, few channels to the disk: no deadlock, in whatever order the disk replies.
+//! Many clients, few channels to the disk: no deadlock in any order of replies.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -140,7 +140,7 @@ fn a_check_finishes_with_any_cluster_size() {
     }
 }
 
-/// A dropped operation leaves no request behind that keeps others from the disk.
+/// A dropped operation leaves no pending request that blocks the disk for others.
 #[test]
 fn an_operation_that_is_dropped_halfway_harms_nobody() {
     let bytes = filled(512);
@@ -150,7 +150,7 @@ fn an_operation_that_is_dropped_halfway_harms_nobody() {
         for number in 0..FILES {
             let mut abandoned = Box::pin(read_whole(volume.clone(), number));
             machine.run_one(async move {
-                // One poll, after which anything to be read has been requested.
+                // After one poll, everything to be read has been requested.
                 poll_fn(|context| Poll::Ready(abandoned.as_mut().poll(context).is_ready())).await;
             });
             machine.run_one(read_whole(volume.clone(), (number + 1) % FILES));

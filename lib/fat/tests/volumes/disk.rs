@@ -297,7 +297,7 @@ impl BlockSource for MemoryDisk {
     }
 }
 
-/// A clock that stands still: 2024-05-06 07:08:10.
+/// A fixed clock: 2024-05-06 07:08:10.
 pub struct TestClock;
 
 pub const TEST_TIME_S: i64 = 1_714_979_290;

@@ -1,8 +1,8 @@
 //! DNS stub resolver (RFC 1035).
 //!
-//! Each query goes to the servers in turn, over UDP; after a truncated response it is repeated over TCP. A response
-//! is believed only if it matches the query and comes from a server that was asked, to the port and with the
-//! identifier that only it can know. Neighbours: `message` (wire format), `cache`, `stream` (TCP).
+//! Each query tries the servers round-robin over UDP; after a truncated response it is repeated over TCP. A response
+//! is accepted only if it matches the query and comes from a queried server, to the query's source port and with its
+//! identifier. Neighbours: `message` (wire format), `cache`, `stream` (TCP).
 
 mod cache;
 mod message;
@@ -50,12 +50,12 @@ enum State {
 }
 
 struct Question {
-    /// The name asked for, and the one queried now: there may be a CNAME between them.
+    /// The requested name, and the one queried now: they differ after a CNAME.
     wanted: Vec<u8>,
     name: Vec<u8>,
     kind: Kind,
     aliases: usize,
-    /// TTL of what is known so far, in seconds.
+    /// Minimum TTL so far, in seconds.
     seconds: u32,
     id: u16,
     port: u16,
@@ -168,12 +168,12 @@ impl Names {
         }
     }
 
-    /// Returns whether responses to a query come to this port.
+    /// Returns whether a query uses this source port.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.queries.values().any(|question| question.port == port)
     }
 
-    /// Starts a query. Its responses come to a port that no socket is bound to, which would receive them instead.
+    /// Starts a query, from a port without a bound socket, which would otherwise receive the responses.
     pub(crate) fn ask(
         &mut self,
         tcp: &mut Tcp,

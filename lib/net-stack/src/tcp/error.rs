@@ -37,7 +37,7 @@ impl Tcp {
         };
         // On a lossy link a neighbour's answers may be lost three times and the next one arrive.
         if connection.state() == State::SynSent && error.kind != ErrorKind::Silent {
-            // Nothing is lost by trying another address at once (RFC 5461).
+            // Trying another address right away loses nothing (RFC 5461).
             connection.failure = Some(failure);
             connection.abort(memory);
             self.mark_dirty(id);

@@ -42,7 +42,7 @@ pub struct Limits {
     pub max_window_bytes: usize,
     /// Maximum half-open connections of all listeners.
     pub half_open: usize,
-    /// How long unacknowledged data is retransmitted, in milliseconds.
+    /// User timeout in milliseconds: how long unacknowledged data is retransmitted.
     pub timeout_ms: u64,
 }
 
@@ -76,13 +76,13 @@ pub struct ListenerId {
 /// Holder of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
-    /// A listener: the handshake is under way.
+    /// A listener: the handshake is not complete.
     HalfOpen(ListenerId),
     /// A listener: established and waiting to be accepted.
     Waiting(ListenerId),
     /// A client.
     Client,
-    /// Nobody, since then (orphaned): written data is still being sent.
+    /// None, since then (orphaned): written data is still being sent.
     Nobody { since_ns: u64 },
 }
 
@@ -365,7 +365,7 @@ impl Tcp {
                 self.promote(output, id, listener);
             }
             (State::FinWait1 | State::FinWait2, Holder::Nobody { .. }) if connection.machine.readable() > 0 => {
-                // Nobody will ever read it, so the peer gets a reset (RFC 9293, 3.6.1).
+                // No one will ever read it, so the peer gets a reset (RFC 9293, 3.6.1).
                 connection.abort(memory);
                 self.mark_dirty(id);
             }
@@ -422,7 +422,7 @@ impl Tcp {
         self.settle(output, id);
     }
 
-    /// Ends a connection whose peer does not answer, or that is orphaned and gets no FIN.
+    /// Ends a connection whose peer does not answer, or an orphaned one that receives no FIN.
     fn give_up(&mut self, now_ns: u64, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = find(slots, id) else { return };
@@ -463,7 +463,7 @@ impl Tcp {
         [timer, self.time_wait.next_time_ns()].into_iter().flatten().min()
     }
 
-    /// Handles the removal of an address: connections from it end, without a word to the peer.
+    /// Handles the removal of an address: its connections are dropped silently.
     pub(crate) fn address_gone<B: Buffer>(&mut self, output: &Output<B>) {
         let all: Vec<u32> = self.by_ends.values().copied().collect();
         for slot in all {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// The choices of one run.
 pub struct Choices {
-    /// Those of the run before up to where this one differs, then those made here, each with the number of options.
+    /// Choices of the previous run up to the first difference, then new ones, each with the number of options.
     path: Vec<(usize, usize)>,
     made: usize,
     random: Option<u64>,

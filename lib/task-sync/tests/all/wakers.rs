@@ -1,4 +1,4 @@
-//! Wakers that use what wakes them, as an executor that polls at once would.
+//! Wakers that reenter the primitive, as an executor that polls inline would.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -16,7 +16,7 @@ thread_local! {
     static WORK: RefCell<Vec<Work>> = RefCell::default();
 }
 
-/// Does what is in `WORK`, from within the call of the waker.
+/// Runs the operations in `WORK` inside the waker call.
 struct Inline(ThreadId, Shared<u32>);
 
 impl Wake for Inline {

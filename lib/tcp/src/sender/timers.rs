@@ -2,7 +2,7 @@
 
 use super::{MS, Phase, Sender, Timers, Undo};
 
-/// Added to two RTTs for the tail loss probe timeout; `DELAYED_ACK_NS` takes its place while a single segment is in
+/// Added to two RTTs for the tail loss probe timeout; replaced by `DELAYED_ACK_NS` while a single segment is in
 /// flight, whose ACK may be delayed.
 const PROBE_SLACK_NS: u64 = 2 * MS;
 const DELAYED_ACK_NS: u64 = 50 * MS;
@@ -93,7 +93,7 @@ impl Sender {
         }
         self.phase = Phase::Loss { to: self.next };
         self.board.lose_all();
-        // Everything is retransmitted, though not all of it was lost.
+        // Everything is retransmitted, although some of it may not be lost.
         self.board.take_newly_lost();
         self.cubic.collapse(mss);
         self.rtt.back_off();
