@@ -36,7 +36,7 @@ pub fn main(startup: Startup) -> i32 {
         let name = String::from_utf8_lossy(&path);
         let line = format!("{:<10}  {}\n", word(change), if name.is_empty() { "." } else { &name });
         left -= 1;
-        // Flushes each line at once.
+        // Flushes after each line.
         if output.write(line.as_bytes()).and_then(|()| output.flush()).is_err() {
             return 1;
         }

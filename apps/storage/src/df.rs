@@ -20,7 +20,7 @@ struct Volume {
     statistics: VolumeStatistics,
 }
 
-/// Prints a line for each volume, or for the one that holds the path.
+/// Prints a line for each volume, or for the one that contains the path.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let only = match &startup.path {

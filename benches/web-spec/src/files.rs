@@ -252,7 +252,7 @@ impl OpenFile<'_> {
                 _ => {
                     let again = files.open_anew(&path).await?;
                     if again.bytes != bytes {
-                        // The file was replaced; its data would not fit what was read before.
+                        // The file was replaced; its data would not match the part already read.
                         return Err(AccessError::ServerEnded);
                     }
                     (channel, bytes, since_ns) = (again.channel, again.bytes, again.since_ns);

@@ -1,4 +1,4 @@
-//! A client of a contract of its own: sends knocks and measures how long an answer takes.
+//! A client of a contract of its own: sends knocks and measures the response time.
 #![no_std]
 #![forbid(unsafe_code)]
 

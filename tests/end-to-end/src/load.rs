@@ -1,7 +1,7 @@
-//! Load generator: clients of a web server that record when they received a correct answer.
+//! Load generator: clients of a web server that record the times of correct responses.
 //!
-//! Each client has one connection and sends the next request as soon as it has the answer; a broken connection is
-//! replaced. An answer with unexpected content is an error, whatever happened to the server.
+//! Each client has one connection and sends the next request as soon as it has the response; a broken connection is
+//! replaced. A response with unexpected content is an error, regardless of server failures.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -50,7 +50,7 @@ struct Seen {
     good: Vec<Instant>,
     statuses: BTreeMap<u16, u64>,
     broken: u64,
-    /// Errors: what must never happen.
+    /// First incorrect result.
     wrong: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use crate::web::WebClient;
 
 /// Timeout for the machine to start serving.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Timeout for the release of resources: what is kept for the next request is released after a while.
+/// Timeout for the release of resources: caches for the next request are released after a while.
 const SETTLED: Duration = Duration::from_secs(40);
 /// Counters that must return to their baseline when the server is idle.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
@@ -77,7 +77,7 @@ impl Site {
     /// Like [`serve`](Self::serve), with further arguments.
     #[track_caller]
     pub fn serve_with(what: &Path, words: &[&str]) -> Site {
-        // Builds first what the tool would build, so that it does not count against the timeout.
+        // Builds in advance, so that the tool's build does not count against the timeout.
         built_system("web");
         let port = free_port();
         let mut command = Command::new(sing());

@@ -102,7 +102,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Reports what is wrong with a link on the page `page`, which has the text `text`.
+/// Returns the problem of a link on the page `page`, which has the text `text`.
 fn dead(root: &Path, page: &str, text: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

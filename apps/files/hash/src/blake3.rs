@@ -32,7 +32,7 @@ fn mix(state: &mut [u32; 16], [a, b, c, d]: [usize; 4], x: u32, y: u32) {
     state[b] = (state[b] ^ state[c]).rotate_right(7);
 }
 
-/// Input of the last compression of a chunk or parent, which gives either its chaining value or the root output.
+/// Input of the last compression of a chunk or parent, which yields either its chaining value or the root output.
 struct Node {
     chaining: [u32; 8],
     block: [u32; 16],

@@ -217,7 +217,7 @@ impl To {
     }
 }
 
-/// Refuses a disk whose volume is mounted, or that shares a partition with a mounted one: it belongs to its file
+/// Refuses a disk whose volume is mounted, or that shares a partition with a mounted one: it is owned by its file
 /// system.
 fn refuse_mounted(namespace: &mut Namespace, asked: &str, full: &str) -> Result<(), Error> {
     let failed = || Error::Access { path: asked.to_string(), error: NameError::Unavailable.into() };

@@ -1,7 +1,7 @@
-//! Makes the line by which `login` knows a person: `people alice admin >> /fs/disk0/etc/people`.
+//! Makes a line of `login`'s user list: `people alice admin >> /fs/disk0/etc/people`.
 //!
 //! The passphrase is read twice from the console without echo; the line goes to standard output. Deliberately not
-//! here: where the lines are stored.
+//! here: storage of the lines.
 #![no_std]
 #![forbid(unsafe_code)]
 

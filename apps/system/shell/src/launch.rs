@@ -74,7 +74,7 @@ impl Call {
         })
     }
 
-    /// A script cannot be a process of its own, so in a pipe or in the background another shell runs it.
+    /// A script cannot be a process, so in a pipe or in the background another shell runs it.
     pub fn in_own_process(self, programs: &Programs) -> Result<Call, Error> {
         let Some(script) = script_of(&self.manifest) else { return Ok(self) };
         let name = &self.manifest.name;
@@ -90,8 +90,8 @@ impl Call {
         Call::new(shell, &words)
     }
 
-    /// Whether standard input is to be fed from a file, or from the console if the program has nothing else to work
-    /// on. A program that can do without and opens the console itself, such as a shell, is not fed.
+    /// Whether standard input is fed from a file, or from the console if the program has no other input. A program
+    /// with optional input that opens the console itself, such as a shell, is not fed.
     fn takes_input(&self, command: &Command, ends: Ends) -> bool {
         if command.input.is_some() {
             return true;
@@ -265,7 +265,7 @@ impl Shell {
         let failed = |status: sip::Status| Error::new(format!("{}: cannot start: {}", manifest.name, status.text()));
         let mut child = process::create(&manifest.name)
             .map_err(|error| Error::new(format!("{}: cannot start: {error}", manifest.name)))?;
-        // Requests of the child are made for the person at this shell; set before the child gets anything.
+        // The child's requests act on behalf of this shell's user; set before the child gets any endpoint.
         child = child.invoke().map_err(|status| match status {
             sip::Status::TooLarge => Error::new(format!(
                 "{}: cannot start: too many programs have started one another; leave one of the shells with `exit`",

@@ -85,7 +85,7 @@ pub fn writes_output(manifest: &Manifest) -> bool {
     manifest.endpoints.iter().any(|slot| slot.source == Source::StandardOutput)
 }
 
-/// Whether the program's last positional was given: then it has its input and needs no standard input.
+/// Whether the program's last positional was given: it has its input and needs no standard input.
 pub fn has_last_position(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> bool {
     let position = |index: usize| manifest.parameters.get(index).and_then(|parameter| parameter.position);
     let last = manifest.parameters.iter().filter_map(|parameter| parameter.position).max();

@@ -35,11 +35,11 @@ pub const STATUS_NOT_FOUND: i32 = 127;
 /// Maximum attempts to reopen the console.
 const CONSOLE_ATTEMPTS: usize = 5;
 
-/// Why a command did not run: a sentence for people, and the status.
+/// Why a command did not run: a message for users, and the status.
 pub struct Error {
     /// Exit status of the command.
     pub status: i32,
-    /// What is wrong and what to do about it.
+    /// The problem and a remedy.
     pub message: String,
 }
 
@@ -252,7 +252,7 @@ impl Shell {
         self.sinks.iter().rev().nth(1).cloned().unwrap_or(Sink::Console)
     }
 
-    /// Whether the shell's output is the console: then its programs may read from there, too.
+    /// Whether the shell's output is the console, so that its programs may also read from it.
     pub fn has_console(&self) -> bool {
         matches!(self.sinks.first(), Some(Sink::Console))
     }

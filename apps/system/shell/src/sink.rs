@@ -135,7 +135,7 @@ impl Sink {
         }
     }
 
-    /// Returns false once nobody accepts the output.
+    /// Returns false once the output is no longer accepted.
     fn put(&self, bytes: ExVec<u8>) -> bool {
         match self {
             Sink::Console => false,

@@ -1,4 +1,4 @@
-//! The console: a person, or a byte stream in place of one.
+//! The console: an interactive terminal, or a byte stream.
 
 use alloc::string::String;
 use alloc::sync::Arc;

@@ -63,7 +63,7 @@ impl Document {
         }
     }
 
-    /// Whether the file differs from what was last read or written.
+    /// Whether the file differs from the last read or written content.
     pub fn is_changed_by_others(&self, namespace: &mut Namespace) -> bool {
         let now = namespace.open_file(&self.full).and_then(|mut file| stamp_of(&mut file));
         match (self.stamp, now) {

@@ -12,7 +12,7 @@ pub struct Editor {
     /// The text.
     pub text: Text,
     cursor: Place,
-    /// Column that vertical movement keeps.
+    /// Target column of vertical movement.
     column: Option<usize>,
     /// First visible line and column.
     top: usize,
@@ -21,7 +21,7 @@ pub struct Editor {
     columns: usize,
     /// Lines that were cut.
     cut: String,
-    /// Whether the last key cut a line as well, so that the next cut is appended.
+    /// Whether the last key also cut a line, so that the next cut is appended.
     cuts: bool,
 }
 

@@ -30,11 +30,11 @@ enum Question {
     SaveAs,
     /// Whether to save before quitting.
     Quit,
-    /// Whether to overwrite what another program wrote.
+    /// Whether to overwrite another program's changes.
     Overwrite(Then),
 }
 
-/// What follows after saving.
+/// Action after saving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Stay,

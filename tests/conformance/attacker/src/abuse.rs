@@ -17,7 +17,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
 
 const CALLS: u64 = 3000;
 
-/// A source of numbers that look random and are the same each time.
+/// A seeded pseudo-random generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -95,7 +95,7 @@ fn repeat(number: usize) -> ! {
 fn good(function: &Function, name: &str, round: u64, made: &mut Vec<(Kind, u64)>) -> u64 {
     if let Some(kind) = kind_of(function, name) {
         let handle = make(kind).unwrap_or(0);
-        // A child that runs and whose handle is given up would outlive the test.
+        // A child that runs and whose handle is closed would outlive the test.
         if kind == Kind::Child && round.is_multiple_of(2) && function.name != "process_release" {
             let _ = abi("process_start", &[handle]);
         }
@@ -123,7 +123,7 @@ fn good(function: &Function, name: &str, round: u64, made: &mut Vec<(Kind, u64)>
     }
 }
 
-/// Gives back what a round made, so that no quota ends the game.
+/// Releases objects created in a round, so that no quota ends the run.
 fn give_up(function: &Function, answer: Option<u64>, made: &[(Kind, u64)]) {
     let mut all = made.to_vec();
     let given = match function.value {

@@ -1,4 +1,4 @@
-//! Acts that claim what is not so: addresses, lengths, indices, roles.
+//! Acts with false claims: addresses, lengths, indices, roles.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,8 +39,8 @@ fn thread_entries() -> i32 {
     0
 }
 
-/// Of two threads that join a third, each gets its end or is told that the handle is gone; a thread that
-/// takes the third one's place meanwhile is nobody's business.
+/// Of two threads that join a third, each gets its exit or an error that the handle is closed; a thread that reuses
+/// its slot meanwhile is not affected.
 fn double_join() -> i32 {
     for round in 0..300u64 {
         let target = thread_at(if round % 2 == 0 { end_thread } else { yielding_thread }).expect("a thread");
@@ -133,7 +133,7 @@ fn mutex_of_dead_thread() -> i32 {
     refused("mutex_try_acquire", &[mutex], &[Status::WouldBlock, Status::Deadlock]);
     refused("mutex_acquire", &[mutex, Deadline::after_ms(2).as_ns()], &[Status::TimedOut, Status::Deadlock]);
     for _ in 0..20 {
-        // One of these has the dead thread's place.
+        // One of these reuses the dead thread's slot.
         let another = thread::spawn(move || refused("mutex_release", &[mutex], &[Status::WrongState]));
         another.expect("a thread").join().expect("it ends");
     }
@@ -152,7 +152,7 @@ fn wait_set_strangers() -> i32 {
         must("wait_set_add", &[set, exporter, key as u64]);
     }
     for _ in 0..5 {
-        // Whether that is refused or does nothing is all the same.
+        // Refused or without effect: both are fine.
         let _ = abi("wait_set_remove", &[set, stranger]);
     }
     let (importer, exporter) = channel("Errand");
@@ -191,7 +191,7 @@ fn wait_set_closed_full() -> i32 {
     must("wait_set_add", &[next, ends[1].1, 8]);
     assert_eq!(abi("wait_set_wait", &[next, 0]), Ok(8), "it announces itself to its new set");
     must("channel_close", &[ends[2].1]);
-    // Waiting for an empty channel again, whose set is gone.
+    // Waiting for an empty channel again, whose set is closed.
     let (importer, exporter) = channel("Errand");
     must("wait_set_add", &[next, exporter, 2]);
     must("wait_set_close", &[next]);
@@ -225,7 +225,7 @@ fn wait_set_alerts() -> i32 {
     0
 }
 
-/// Of several threads that wait for one set, with deadlines and beside other things, each key comes to one.
+/// If several threads wait for one set, with deadlines and beside other objects, each key is delivered to exactly one.
 fn wait_set_many_waiters() -> i32 {
     const CHANNELS: usize = 6;
     const ROUNDS: usize = 400;
@@ -290,7 +290,7 @@ fn wait_set_many_waiters() -> i32 {
     0
 }
 
-/// How often an endpoint that has something can be added to a set.
+/// Number of times that a ready endpoint can be added to a set.
 fn room(set: u64) -> u64 {
     let (importer, exporter) = channel("Errand");
     send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
@@ -388,7 +388,7 @@ fn children() -> i32 {
     handles_given_up_by_another_thread()
 }
 
-/// One thread waits for a child whose handle another thread gives up, while more children come and go.
+/// One thread waits for a child whose handle another thread closes, while more children are created and released.
 fn handles_given_up_by_another_thread() -> i32 {
     let over = Arc::new(AtomicBool::new(false));
     for _ in 0..20 {

@@ -91,7 +91,7 @@ fn divide_by_zero() -> i32 {
     quotient as i32
 }
 
-/// Whoever looks at the fault must not use the stack pointer it happened with.
+/// The fault handler must not use the stack pointer of the fault.
 fn fault_without_stack() -> i32 {
     // SAFETY: none; it does not come back.
     unsafe { asm!("mov rsp, 16", "mov rax, [rax]", in("rax") 24, options(noreturn)) }

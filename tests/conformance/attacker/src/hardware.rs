@@ -1,4 +1,4 @@
-//! Attacks on what a device reaches, by a driver that has one.
+//! Attacks on a device's reach, by a driver that owns one.
 
 use sip::Status;
 

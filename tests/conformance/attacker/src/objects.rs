@@ -1,4 +1,4 @@
-//! One object of each kind, to pass where it belongs and where it does not.
+//! One object of each kind, to pass where it is valid and where it is not.
 
 use sip::Status;
 use sip::abi::{Function, name_tag, type_tag};
@@ -59,7 +59,7 @@ pub(crate) fn block(bytes: u64) -> u64 {
     must("heap_allocate", &[bytes, type_tag("byte")])
 }
 
-/// Code for a thread that ends at once.
+/// Code for a thread that exits immediately.
 pub(crate) extern "C" fn end_thread(_: u64) -> ! {
     loop {
         let _ = abi("thread_exit", &[]);

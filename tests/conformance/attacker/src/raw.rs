@@ -68,8 +68,8 @@ pub(crate) fn entry_address(number: usize) -> usize {
 pub(crate) fn call(number: usize, arguments: &[u64]) -> Result<u64, Status> {
     let mut all = [0; MAX_ARGUMENTS];
     all[..arguments.len()].copy_from_slice(arguments);
-    // SAFETY: every function of the table takes at most these arguments, all in registers, and ignores
-    // further ones. What it does to this process's memory is what the attack is about.
+    // SAFETY: every function of the table takes at most these arguments, all in registers, and ignores further ones.
+    // Its effect on this process's memory is the purpose of the attack.
     let entry: Entry = unsafe { core::mem::transmute(entry_address(number)) };
     entry(all[0], all[1], all[2], all[3], all[4], all[5]).into_result()
 }

@@ -1,4 +1,4 @@
-//! Acts that want the processor for themselves.
+//! Acts that try to monopolize the processor.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub(crate) fn spin_in_kernel() -> ! {
 
 /// Maximum blocks of a chain, unless the quota is smaller.
 const CHAIN: usize = 200_000;
-/// How often a chain is freed.
+/// Number of times a chain is freed.
 const ROUNDS: usize = 12;
 
 fn chain() -> ExBox<[u64; 8]> {
@@ -56,7 +56,7 @@ pub(crate) fn free_chains() -> i32 {
     }
     done.store(true, Ordering::Relaxed);
     spinner.expect("a thread").join().expect("it ends");
-    // Where freeing takes less than a quantum it is not always interrupted.
+    // If freeing takes less than a quantum it is not always preempted.
     assert!(shared > 1, "another thread ran while {shared} of {ROUNDS} chains were freed");
     0
 }

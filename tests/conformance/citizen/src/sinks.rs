@@ -1,4 +1,4 @@
-//! Acts of debug sinks: whose text comes, in which order, what is lost, and where it goes without one.
+//! Acts of debug sinks: whose text arrives, in which order, losses, and the destination without a sink.
 
 use alloc::format;
 use alloc::string::String;
@@ -76,8 +76,8 @@ fn all_of(sink: &Sink, child: &Child) -> (Vec<(u64, String)>, u64) {
     }
 }
 
-/// Text of a child and of its child comes with the names of both; a panic's message comes as well; a reader that waits
-/// loses nothing, and one that does not is told what it lost.
+/// Text of a child and of its child arrives with the names of both, as does a panic's message; a reader that keeps up
+/// loses nothing, and one that does not gets the amount lost.
 pub(crate) fn debug_sink(_: Stage) -> i32 {
     let sink = Sink::new().expect("a sink");
     assert_eq!(sink.read(), None, "nothing was written");
@@ -117,7 +117,7 @@ fn flooded(sink: &Sink) {
     assert!(matches!(&texts[..], [(_, text)] if text == "line 000000\n") && lost == 0, "{texts:?}, {lost} lost");
 }
 
-/// What a child writes whose sink is gone goes to the machine, and to no other sink.
+/// Output of a child whose sink is closed goes to the machine, and to no other sink.
 fn closed() {
     let sink = Sink::new().expect("a sink");
     let (importer, exporter) = conformance_contract::errand::new_channel().expect("a channel");

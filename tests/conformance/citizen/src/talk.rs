@@ -8,7 +8,7 @@ use sip::exheap::{ExVec, Lent};
 
 use crate::Stage;
 
-/// A block whose bytes tell whether they arrived: each is `seed` plus its place.
+/// A block whose bytes prove their integrity: each is `seed` plus its index.
 pub(crate) fn patterned(bytes: usize, seed: u8) -> ExVec<u8> {
     let mut block = ExVec::new(bytes).expect("room for a block");
     for (place, byte) in block.iter_mut().enumerate() {
@@ -90,7 +90,7 @@ pub(crate) fn send_block(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Never receives, leaves a message of its own in flight, and ends on request.
+/// Never receives, leaves a message of its own in flight, and exits on request.
 pub(crate) fn receive_nothing(mut stage: Stage) -> i32 {
     let _server = stage.server();
     let _client = stage.client().give(patterned(70_000, 1));
@@ -123,8 +123,7 @@ pub(crate) fn drop_loan(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Borrows a block, lends it on, and returns it when it comes back. What it does when the next
-/// borrower ends is the same: the block comes back all the same.
+/// Borrows a block, lends it on, and returns it when it comes back, which it does even if the next borrower exits.
 pub(crate) fn lend_on(mut stage: Stage) -> i32 {
     let ExpReady::Lend { mut data, next } = stage.server().receive() else { panic!("no loan came") };
     data[0] = data[0].wrapping_add(1);
@@ -148,7 +147,7 @@ pub(crate) fn lend_and_end(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Sends an end of a channel, keeps the other, and ends.
+/// Sends an end of a channel, keeps the other, and exits.
 pub(crate) fn pass_and_end(mut stage: Stage) -> i32 {
     let (importer, _exporter) = errand::new_channel().expect("a channel");
     let _sent = stage.client().pass(importer);
@@ -162,7 +161,7 @@ pub(crate) fn keep_passed(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Asks its server `number` questions, one after the other; without a number, for ever.
+/// Sends its server `number` requests in sequence; without a number, forever.
 pub(crate) fn ask_often(mut stage: Stage) -> i32 {
     let mut client = stage.client();
     let mut asked = 0;

@@ -11,7 +11,7 @@ use sip::{Deadline, Status};
 
 use crate::{Stage, devices, register, sleep_forever};
 
-/// What a device fills memory with here.
+/// Byte with which a device fills memory here.
 const FILLED: u8 = 0x5a;
 
 fn open() -> (Hardware, Registers) {
@@ -148,7 +148,7 @@ pub(crate) fn dma(_: Stage) -> i32 {
     0
 }
 
-/// Pins a block of its own and one on loan, tells its client so, and waits to be ended.
+/// Pins a block of its own and one on loan, notifies its client, and waits to be killed.
 pub(crate) fn hold_dma(mut stage: Stage) -> i32 {
     let (hardware, registers) = open();
     let ExpReady::Lend { data, next: _next } = stage.server().receive() else { panic!("no loan came") };

@@ -1,7 +1,7 @@
 //! Drives the simulated hardware of the hosted machine: as the driver of its bus, and as that of a device.
 //!
-//! One act a process, as with the other programs of the suite. Deliberately not here: raw calls, which are
-//! the attacker's.
+//! One act per process, as with the other programs of the suite. Deliberately not here: raw calls, which are the
+//! attacker's.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use sip::Deadline;
 
 sip::startup!();
 
-/// What an act has at hand.
+/// Resources of an act.
 pub(crate) struct Stage {
     number: u64,
     client: Option<errand::Imp<errand::states::Ready>>,
@@ -69,7 +69,7 @@ const ACTS: &[(&str, Act)] = &[
     ("wall-clock", claims::wall_clock),
 ];
 
-/// Performs the act that the parent asks for.
+/// Performs the requested act.
 pub fn main(startup: Startup) -> i32 {
     let Some((_, act)) = ACTS.iter().find(|(name, _)| *name == startup.act) else {
         panic!("there is no act `{}`", startup.act);

@@ -26,7 +26,7 @@ pub(crate) fn tests() -> Vec<Test> {
     garbage.chain(killed).collect()
 }
 
-/// Thousands of calls with garbage: at worst the caller ends, and by no crash of its own.
+/// Thousands of calls with garbage: at worst the caller ends, and not by a crash of its own.
 fn garbage(number: usize) -> Outcome {
     for seed in 0..2u64 {
         let child = attacker("garbage").number(number as u64 | seed << 32).start()?;

@@ -1,5 +1,5 @@
-//! Tests that start one program and look how it ends: checks that the program makes itself, and each
-//! way to fail that the kernel has to see.
+//! Tests that start one program and check its exit: assertions of the program itself, and each kind of failure that
+//! the kernel must detect.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -82,7 +82,7 @@ fn never_started(_: &Settings) -> Outcome {
     let child = citizen("serve").server(exporter).create()?;
     check!(child.wait_until(Deadline::after_ms(1)) == Err(Status::TimedOut), "a child that has not started");
     drop(child);
-    // What it had been given is closed.
+    // The endpoints given to it are closed.
     let ImpReadyAfterCall::ChannelClosed(_) = importer.call(1).receive() else {
         return Err("the endpoint of a child that was given up is open".into());
     };

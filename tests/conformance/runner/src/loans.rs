@@ -1,4 +1,4 @@
-//! Loans: whatever the borrower does, the block comes home.
+//! Loans: regardless of the borrower, the block is returned.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ fn block() -> Result<ExVec<u8>, alloc::string::String> {
     Ok(block)
 }
 
-/// Whether it is the block that was lent, after `changes` borrowers added one to its first byte.
+/// Checks that it is the block that was lent, with its first byte incremented by `changes` borrowers.
 fn check_home(data: &ExVec<u8>, changes: u8) -> Outcome {
     check!(data.len() == BYTES, "{} bytes came home", data.len());
     check!(data[0] == changes, "the first byte is {}, not {changes}: who changed it?", data[0]);

@@ -45,7 +45,7 @@ pub(crate) fn finish(child: &sip::process::Child, ending: &str) -> Outcome {
     }
 }
 
-/// Whether a block is what `patterned` of the citizen makes.
+/// Whether a block equals the citizen's `patterned`.
 pub(crate) fn is_patterned(block: &[u8], seed: u8) -> bool {
     block.iter().enumerate().all(|(place, &byte)| byte == seed.wrapping_add(place as u8))
 }

@@ -1,4 +1,4 @@
-//! Counts of what the system has in use, to be the same after a test as before it.
+//! Counts of the system's resources in use, to be equal before and after a test.
 
 use alloc::format;
 use alloc::string::String;
@@ -20,7 +20,7 @@ const COUNTED: [&str; 10] = [
     "stacks",
 ];
 
-/// How long the last thread of a test may take to be buried.
+/// Timeout for the cleanup of a test's last thread.
 const TIMEOUT_MS: u64 = 20_000;
 
 /// One count.
@@ -41,7 +41,7 @@ impl Count {
         COUNTED.iter().map(|name| value(name)).collect::<Result<_, String>>().map(Count)
     }
 
-    /// Waits until everything is as it was at this count; else says what is not.
+    /// Waits until all counters are back at this count; the error lists the differences.
     pub(crate) fn wait_until_back(&self) -> Result<(), String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {

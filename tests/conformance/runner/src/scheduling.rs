@@ -39,7 +39,7 @@ fn endless_loops(_: &Settings) -> Outcome {
     Ok(())
 }
 
-/// How many questions a pair of processes gets through in 300 ms.
+/// Number of calls between a pair of processes in 300 ms.
 fn pair_beside_hogs(_: &Settings) -> Outcome {
     for act in ["spin", "spin-in-kernel"] {
         let hogs = hogs(act)?;

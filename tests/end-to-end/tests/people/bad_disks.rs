@@ -118,8 +118,8 @@ fn noise_anywhere_in_the_metadata_never_harms_the_system() {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            // Superblock, descriptors, bitmaps and inodes of the first group lie in the first 300 KiB. The magic number is kept,
-            // so that most of these disks are recognised as ext2.
+            // Superblock, descriptors, bitmaps and inodes of the first group are in the first 300 KiB. The magic
+            // number is preserved, so that most of these disks are recognised as ext2.
             let offset = 1024 + 58 + state % 300_000;
             file.write_all_at(&state.to_be_bytes()[..1 + round % 4], offset).expect("the image can be written");
         }

@@ -74,7 +74,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // One that has ended needs no end.
+        // It may have exited already.
         let _ = self.tool.kill();
         let _ = self.tool.wait();
     }

@@ -1,4 +1,4 @@
-//! Compiled kernel entries: what they push on a caller's stack before they check it.
+//! Compiled kernel entries: pushes on a caller's stack before the stack check.
 
 use std::path::Path;
 

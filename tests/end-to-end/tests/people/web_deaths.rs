@@ -40,7 +40,7 @@ const INTO: [Duration; 3] = [Duration::ZERO, Duration::from_millis(2), Duration:
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Counters that must return to their baseline.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
-/// Maximum additional cached blocks: as many as were in use at once.
+/// Maximum additional cached blocks: as many as were in use simultaneously.
 const MAX_KEPT_BLOCKS: u64 = 8;
 
 /// How a client closes its connection.
@@ -50,7 +50,7 @@ enum Leave {
     Close,
     /// By a reset.
     Reset,
-    /// Half-closed: it keeps reading for a while.
+    /// Half-closed: it continues to read for a while.
     Half,
 }
 

@@ -1,6 +1,6 @@
-//! Each part of a web server is killed under continuous load: service resumes at once, no other process ends, synced
-//! data survives, and nothing leaks. Over the host's sockets, and with the system's own network stack and driver in a
-//! network namespace.
+//! Each part of a web server is killed under continuous load: service resumes immediately, no other process ends,
+//! synced data survives, and nothing leaks. Over the host's sockets, and with the system's own network stack and
+//! driver in a network namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -253,10 +253,10 @@ impl Site {
 
 /// Counters that must return to their baseline.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
-/// Maximum additional blocks cached by server and file system: as many as were in use at once.
+/// Maximum additional blocks cached by server and file system: as many as were in use simultaneously.
 const MAX_KEPT_BLOCKS: u64 = 32;
 
-/// Kills each part this many times in turn.
+/// Kills each part this many times, round-robin.
 #[track_caller]
 fn each_part_is_killed(times: usize, between: &'static Between) {
     let mut site = Site::start(between);

@@ -1,4 +1,4 @@
-//! One attempt: a hostile program with what it is given, and how it must end.
+//! One attempt: a hostile program, its resources, and its required exit.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,29 +22,29 @@ const LIMIT_MS: u64 = 180_000;
 pub(crate) struct Attempt {
     pub(crate) program: &'static str,
     pub(crate) number: u64,
-    /// What it tries, in a few words.
+    /// Short description of the attack.
     pub(crate) tries: &'static str,
     pub(crate) given: Given,
     pub(crate) end: End,
     pub(crate) machine: Machine,
 }
 
-/// What a hostile program holds at its start.
+/// Resources of a hostile program at start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
     Nothing,
     /// A conversation with the victim.
     Victim,
-    /// That, and the namespace.
+    /// The same, and the namespace.
     VictimAndNames,
 }
 
-/// How a hostile program must end.
+/// Required exit of a hostile program.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
     /// With exit status 0: it found that its attack did nothing.
     Repelled,
-    /// Ended by the system or its own panic, with an epitaph that says all of this.
+    /// Ended by the system or its own panic, with an epitaph that contains all of these texts.
     Ended(EpitaphKind, &'static [&'static str]),
     /// It runs until it is stopped after this time.
     StoppedAfter { milliseconds: u64 },
@@ -53,7 +53,7 @@ pub(crate) enum End {
 /// On which machines an attempt is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Machine {
-    /// On the one that all others run on, too.
+    /// On the machine shared by the other attempts.
     Any,
     /// On machines of several sizes of memory, made for it.
     OfEachSize,

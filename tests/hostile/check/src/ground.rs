@@ -1,4 +1,4 @@
-//! What is attacked, and what must still work afterwards.
+//! Targets of attacks, and services that must still work afterwards.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,23 +19,23 @@ use crate::{Outcome, check};
 
 const VICTIM: &str = "hostile-victim";
 const GUARD_SLOT: usize = 0;
-/// What hostile programs and what they start are called.
+/// Prefix of hostile programs and their children.
 const OURS: &str = "hostile-";
 const DISK: &str = "/dev/ram0";
 const VOLUME: &str = "/fs/vault";
 const FILE: &str = "/fs/vault/ledger";
 const FILE_BYTES: usize = 20_000;
-/// What suits the disk.
+/// Default format options.
 const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
 /// Timeout for the victim's reply.
 const LIMIT_MS: u64 = 60_000;
 
-/// Everything that is attacked.
+/// All targets.
 pub(crate) struct Ground {
     namespace: Namespace,
     victim: Victim,
-    /// The epitaphs that have been looked at.
+    /// Epitaphs already checked.
     epitaphs: String,
 }
 
@@ -79,7 +79,7 @@ impl Ground {
         names.into_endpoint().ok_or_else(|| String::from("the namespace has ended"))
     }
 
-    /// Puts another victim in the place of one that was harmed.
+    /// Replaces a damaged victim.
     pub(crate) fn renew_victim(&mut self) -> Outcome {
         let _ = self.victim.process.stop(StopReason::Requested);
         self.victim = Victim::start()?;

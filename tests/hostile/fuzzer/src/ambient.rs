@@ -28,7 +28,7 @@ pub(crate) fn step(world: &Rc<World>) {
     }
 }
 
-/// Text that looks like a block's or endpoint's words in the message buffer.
+/// Text that imitates a block's or endpoint's words in the message buffer.
 fn text(world: &World) -> String {
     let numbers = &world.numbers;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Blocks of every type: made, split, attached, given types, and checked whenever they are touched.
+//! Blocks of every type: creation, splitting, attachment, typing, and a check at every access.
 
 use alloc::rc::Rc;
 
@@ -10,8 +10,8 @@ use crate::world::{World, finding};
 /// Most bytes of a new block.
 const MAX_BYTES: usize = 20_000;
 
-/// A block that this program owns or has on loan. All but `Untyped` are sealed: their contents follow from their first
-/// word.
+/// A block that this program owns or has on loan. All but `Untyped` are sealed: their contents are a function of their
+/// first word.
 pub(crate) enum Block {
     Bytes(ExVec<u8>),
     Words(ExVec<u64>),
@@ -21,7 +21,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// Its contents are those that it was given.
+    /// Checks that its contents are unchanged.
     pub(crate) fn check(&mut self) {
         match self {
             Block::Bytes(bytes) => check_bytes(bytes),
@@ -34,7 +34,7 @@ impl Block {
         }
     }
 
-    /// Gives it new contents.
+    /// Fills it with new contents.
     pub(crate) fn seal(&mut self, seed: u64) {
         match self {
             Block::Bytes(bytes) => seal_bytes(bytes, seed),
@@ -51,7 +51,7 @@ impl Block {
     }
 
     fn into_untyped(self, world: &World) -> Option<ExBlock> {
-        // Attaching and detaching is how a program gets at a block without its type.
+        // Attaching and detaching gives access to a block without its type.
         let mut holder = ExVec::<u8>::new(64).ok()?;
         let attached = match self {
             Block::Bytes(bytes) => holder.attach(bytes),
@@ -192,7 +192,7 @@ fn attach(world: &World) {
     }
 }
 
-/// Gives a block a type, which it has or has not.
+/// Casts a block to a type, right or wrong.
 fn give_a_type(world: &World) {
     let Some(block) = world.take(&world.blocks) else { return };
     let Some(block) = block.into_untyped(world) else { return };
@@ -213,7 +213,7 @@ fn give_a_type(world: &World) {
 /// Puts a block where other threads find it, or takes one of theirs.
 fn through_the_pool(world: &World) {
     let block = world.take(&world.blocks);
-    // Nothing is called while the pool is held.
+    // No calls while the pool is locked.
     let other = world.pool.lock().pop();
     world.pool.lock().extend(block);
     if let Some(mut other) = other {

@@ -16,12 +16,12 @@ use crate::messages::{self, Channel, Received, State};
 use crate::numbers::Numbers;
 use crate::world::World;
 
-/// An endpoint that makes calls when it is asked for, and now and then shows another one.
+/// An endpoint that makes calls when its handle is requested, and sometimes returns another one.
 pub(crate) struct Hostile {
     world: Option<Rc<World>>,
     endpoint: RawEndpoint,
     decoy: Option<RawEndpoint>,
-    /// What is known of the channel, for afterwards.
+    /// Properties of the channel, for later checks.
     pub(crate) is_importer: bool,
     pub(crate) state: Option<State>,
 }
@@ -38,7 +38,7 @@ impl Hostile {
         }
     }
 
-    /// One that shows no other.
+    /// One that always returns its own handle.
     pub(crate) fn honest(world: &Rc<World>, channel: Channel) -> Hostile {
         Hostile { decoy: None, ..Hostile::new(world, channel) }
     }
@@ -136,7 +136,7 @@ impl ParameterValue for HostileValue {
     }
 }
 
-/// A waker that makes calls when it is woken, on whichever thread.
+/// A waker that makes calls when woken, on any thread.
 pub(crate) struct HostileWaker {
     pub(crate) seed: u64,
 }

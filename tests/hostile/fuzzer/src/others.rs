@@ -64,7 +64,7 @@ fn start_thread(world: &Rc<World>) {
     }
 }
 
-/// Takes over what the thread had.
+/// Joins the thread and takes over its values.
 pub(crate) fn join(world: &Rc<World>, thread: JoinHandle<Vec<Block>>) {
     let Ok(blocks) = thread.join() else { return };
     for mut block in blocks {

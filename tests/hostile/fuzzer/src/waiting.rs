@@ -35,7 +35,7 @@ fn soon(world: &World) -> Deadline {
     if world.numbers.once_in(2) { Deadline::PASSED } else { Deadline::after_ns(world.numbers.next() % 40_000) }
 }
 
-/// One whose turn it is to receive.
+/// One that receives next.
 fn receiving(world: &World) -> Option<Channel> {
     let channel = world.take(&world.channels)?;
     if channel.sends_next() || channel.loan.is_some() {
@@ -56,7 +56,7 @@ fn insert(world: &Rc<World>) {
 fn wait(world: &Rc<World>) {
     let Some((mut set, keys)) = world.take(&world.sets) else { return };
     let event = set.wait(soon(world));
-    // A message that lies in the buffer is taken first, or is lost by what comes.
+    // A message in the buffer is taken first, or the following calls overwrite it.
     if let Some((_, (channel, what))) = event {
         messages::received(world, channel, what);
     }
@@ -79,7 +79,7 @@ fn remove(world: &Rc<World>) {
     world.add(&world.sets, (set, keys));
 }
 
-/// With endpoints that show others it would wait for ever by its own fault: it receives from one that was ready.
+/// With endpoints that return foreign handles it would wait forever by its own fault: it receives from a ready one.
 fn wait_for_either(world: &Rc<World>) {
     let (Some(first), Some(second)) = (receiving(world), receiving(world)) else { return };
     let got = match either(Hostile::honest(world, first), Hostile::honest(world, second), soon(world)) {

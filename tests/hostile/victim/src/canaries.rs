@@ -25,7 +25,7 @@ const BLOCK_SEED: u64 = 3000;
 const ATTACHED_SEED: u64 = 4000;
 const QUEUED_SEED: u64 = 5000;
 
-/// What was found instead of a canary.
+/// Content found instead of a canary.
 pub(crate) struct Damage {
     pub(crate) place: Place,
     pub(crate) index: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Places {
     pub(crate) bytes: u64,
 }
 
-/// Everything that is guarded but for the stack.
+/// All canaries but the stack's.
 pub(crate) struct Canaries {
     heap: Vec<Vec<u64>>,
     blocks: Vec<ExVec<u64>>,

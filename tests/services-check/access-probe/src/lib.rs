@@ -1,7 +1,8 @@
-//! Test SIP: tries each thing that access control lists speak of in one folder.
+//! Test SIP: tries every operation governed by access control lists in one folder.
 //!
-//! The exit status has a bit for each that was permitted, by its place in [`OF_NAMES`], or [`OF_FILES`] in a volume; it is
-//! negative where one of them failed for another reason. Deliberately not here: what should be permitted; the runner knows.
+//! The exit status has a bit for each permitted operation, by its index in [`OF_NAMES`], or [`OF_FILES`] in a volume;
+//! it is negative if one of them failed for another reason. Deliberately not here: the expected result; that is in the
+//! runner.
 #![no_std]
 #![forbid(unsafe_code)]
 

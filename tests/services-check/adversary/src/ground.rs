@@ -21,17 +21,17 @@ use crate::{Outcome, check};
 pub(crate) const PORT: u16 = 7301;
 /// Its diary.
 pub(crate) const DIARY: &str = "/fs/vault/own/diary";
-/// What it says.
+/// Its content.
 const SECRET: &[u8] = b"nobody else reads this";
-/// Who may read it.
+/// Its access control list.
 const OWN_LIST: &str = "allow all adversary-check.singularity\n";
 const DISK: &str = "/dev/ram0";
-/// Where its volume is.
+/// Mount point of its volume.
 pub(crate) const VAULT: &str = "/fs/vault";
-/// What it has for all to read, in a folder for all to write.
+/// Its world-readable file, in a world-writable folder.
 pub(crate) const LETTER: &str = "/fs/vault/open/letter";
 const LETTER_LIST: &str = "allow all adversary-check.singularity\nallow read **\n";
-/// What suits the disk.
+/// Default format options.
 const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
 const TIMEOUT_MS: u64 = 10_000;

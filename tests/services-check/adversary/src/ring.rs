@@ -7,12 +7,12 @@ use client::namespace::Namespace;
 
 use crate::{Outcome, check, ground};
 
-/// Where it is.
+/// Path of the audit ring.
 const PATH: &str = "/status/audit";
-/// What stands between a line and how often it was noted.
+/// Separator between a line and its count.
 const TIMES: &str = ", ";
 
-/// The lines at a moment, without times and names of those who noted them, and how often each was noted.
+/// Snapshot of the lines, without times and reporters, with the count of each.
 pub(crate) struct Ring(Vec<(String, u64)>);
 
 impl Ring {

@@ -1,5 +1,5 @@
-//! Test SIP: sends one request of each kind to a folder and a file whose server does not answer, all at once, and says
-//! which ended with what, and after how many seconds.
+//! Test SIP: sends one request of each kind to a folder and a file whose server does not reply, all concurrently, and
+//! prints the result of each with its duration in seconds.
 //!
 //! Deliberately not here: disks and interfaces, which have programs of their own.
 #![no_std]

@@ -1,4 +1,4 @@
-//! What `Directory` promises.
+//! Checks of the contract `Directory`.
 
 use alloc::format;
 use alloc::string::String;
@@ -24,10 +24,11 @@ fn file(error: FileError) -> Done {
     Err(AccessError::File(error))
 }
 
-/// Asks everything, and leaves the folder empty.
+/// Runs all checks, and leaves the folder empty.
 ///
 /// # Errors
-/// What is needed for a check could not be made.
+///
+/// The setup of a check failed.
 pub fn check(suite: &mut Suite) -> Done {
     makes(suite)?;
     opens(suite);

@@ -3,12 +3,12 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What is kept or lost as one.
+/// Unit that is kept or lost as a whole.
 const SECTOR_BYTES: usize = 512;
 
 /// A write that is not on the medium.
 pub struct Write {
-    /// Where it begins.
+    /// Start offset.
     pub offset: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -50,7 +50,7 @@ impl Cache {
         self.bytes
     }
 
-    /// Puts what was written last over bytes that were read from the medium, from `offset` on.
+    /// Overlays the latest writes on bytes read from the medium, from `offset` on.
     pub fn cover(&self, offset: u64, target: &mut [u8]) {
         let end = offset + target.len() as u64;
         for write in &self.writes {
@@ -64,7 +64,7 @@ impl Cache {
         }
     }
 
-    /// Keeps what a loss of power leaves: 0 all, 1 nothing, each other seed a choice of sectors.
+    /// Simulates a power loss: seed 0 keeps all, 1 nothing, each other one a subset of the sectors.
     pub fn lose(&mut self, seed: u64) {
         match seed {
             0 => {}
@@ -75,7 +75,7 @@ impl Cache {
                 for write in writes {
                     for (number, sector) in write.bytes.chunks(SECTOR_BYTES).enumerate() {
                         if next(&mut random) & 1 == 1 {
-                            // Without memory for a choice, less is kept, which is a choice as well.
+                            // Without memory, fewer sectors are kept, which is a valid subset as well.
                             let _ = self.push(write.offset + (number * SECTOR_BYTES) as u64, sector);
                         }
                     }

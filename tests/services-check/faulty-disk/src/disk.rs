@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::medium::Bytes;
 use crate::plan::{Asked, Fate, Progress};
 
-/// What the cache holds at most; the oldest writes go to the medium.
+/// Maximum size of the cache; beyond it the oldest writes go to the medium.
 const CACHE_BYTES: usize = 64 << 20;
 
 /// A disk that fails by plan.
@@ -71,12 +71,12 @@ impl FaultyDisk {
         self.cut_now(seed).await
     }
 
-    /// Gives the power back.
+    /// Restores power.
     pub fn power_on(&self) {
         self.progress.borrow_mut().counts.is_off = 0;
     }
 
-    /// What was done since the last plan.
+    /// Events since the last plan.
     pub fn counts(&self) -> FaultCounts {
         let counts = self.progress.borrow().counts;
         FaultCounts { unflushed_writes: self.cache.borrow().count() as u64, ..counts }

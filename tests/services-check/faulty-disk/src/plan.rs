@@ -2,7 +2,7 @@
 
 use faulty_contract::faulty_disk::{FaultCounts, FaultPlan};
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is done.
@@ -26,11 +26,11 @@ pub enum Asked {
     Flush,
 }
 
-/// A plan, and what was done since it was made.
+/// A plan, and the events since it was set.
 #[derive(Clone, Copy)]
 pub struct Progress {
     plan: FaultPlan,
-    /// The counts; how many writes are not on the medium is not known here.
+    /// The counts; the number of unflushed writes is tracked elsewhere.
     pub counts: FaultCounts,
 }
 
@@ -55,7 +55,7 @@ impl Progress {
         &self.plan
     }
 
-    /// Counts a request, and says what becomes of it.
+    /// Counts a request, and returns its outcome.
     pub fn ask(&mut self, asked: Asked) -> Fate {
         let (plan, counts) = (&self.plan, &mut self.counts);
         let is_off = counts.is_off != 0;

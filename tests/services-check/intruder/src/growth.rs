@@ -17,7 +17,7 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("install", install),
 ];
 
-/// Each permission that its manifest does not ask for.
+/// Uses each permission that its manifest does not request.
 fn use_permissions(_: &mut Intruder) -> Outcome {
     let status = |result: Result<(), Status>| result.err();
     for (what, result) in [

@@ -1,4 +1,4 @@
-//! Reaching a name that it was not given, and taking one that is another's.
+//! Reaching names that it was not given, and taking over foreign ones.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,7 +22,7 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
 /// The service that the system manifest lets it start and stop.
 const ALLOWED: &str = "answer";
 
-/// Binds as a folder; the question whether one may comes before the one what is there.
+/// Binds as a folder; permission is checked before existence.
 fn bind(namespace: &mut Namespace, path: &str) -> Result<(), AccessError> {
     let (_importer, exporter) = directory::new_channel()?;
     namespace.bind(path, exporter)
@@ -45,7 +45,7 @@ fn reach(intruder: &mut Intruder) -> Outcome {
     is_refused(&format!("{target} as a file"), read)
 }
 
-/// By the folder above, opened before; by a folder and back; by a link of its own.
+/// By the parent folder, opened before; by a folder and back; by a link of its own.
 fn reach_by_detours(intruder: &mut Intruder) -> Outcome {
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;
@@ -65,7 +65,7 @@ fn reach_by_detours(intruder: &mut Intruder) -> Outcome {
     result
 }
 
-/// What is in a folder that it may not bind to: its names, its attributes, and where a link leads.
+/// Inspects a folder that it may not bind to: names, attributes, and link targets.
 fn look_inside(intruder: &mut Intruder) -> Outcome {
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;

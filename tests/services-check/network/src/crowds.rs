@@ -15,8 +15,8 @@ use crate::{Outcome, Test, answer, check};
 /// Sockets that the machine has at most, and more.
 const MOST: usize = 2000;
 const WATCHED_MS: u64 = 500;
-/// Cycles in that time of who does not spin, who would take more than twice as many: looking again now and then takes
-/// few, but a host that is busy counts also those in which it did something else.
+/// Maximum cycles in that time without busy waiting, which takes more than twice as many: periodic polling takes few,
+/// but a busy host also counts cycles of other work.
 const MAX_CYCLES: u64 = 250_000_000;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -78,7 +78,7 @@ fn quiet_listener(namespace: &mut Namespace) -> Outcome {
     };
     let used = cycles()? - before;
     check!(used < MAX_CYCLES, "{used} cycles in {WATCHED_MS} ms of waiting");
-    // Each one that goes makes room for one that waits; they are served.
+    // Each closed connection makes room for a waiting one; those are served.
     let mut listener = None;
     for round in 0..20 {
         drop(open.pop());

@@ -8,8 +8,7 @@ use client::namespace::Namespace;
 use network::ip::IpStack;
 use sip::{Deadline, diagnostics, thread};
 
-/// The counters that a test must leave as it found them. Pages are not among them: the heaps of services keep what
-/// they grew to.
+/// Counters that a test must restore. Pages are not among them: the heaps of services never shrink.
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
 /// Timeout for the stack to release a test's resources.
 const TIMEOUT_MS: u64 = 5000;
@@ -48,7 +47,7 @@ impl Count {
         }
     }
 
-    /// Waits until everything is as it was at this count; else says what is not.
+    /// Waits until all counters are back at this count; the error lists the differences.
     pub(crate) fn wait_until_back(&self, namespace: &mut Namespace) -> Result<(), String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {

@@ -166,7 +166,7 @@ fn went_down(binding: Binding, importer: knock_answer::Imp<knock_answer::states:
 fn death_while_binding(namespace: &mut Namespace) -> Outcome {
     let provider = Provider::start(namespace, "hold-client", "/check/h", ProviderScope::Name)?;
     let (binding, importer) = begin(namespace, "/check/h")?;
-    // These wait for their turn, and are not lost with it.
+    // These are queued, and survive it.
     let (second, second_importer) = begin(namespace, "/check/h")?;
     let (third, third_importer) = begin(namespace, "/check/h")?;
     sip::thread::sleep(Deadline::after_ms(20));

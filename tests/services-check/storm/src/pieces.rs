@@ -1,4 +1,4 @@
-//! What the file holds, and what it may hold after a crash.
+//! Content of the file, and allowed content after a crash.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,24 +9,24 @@ pub const PIECE_BYTES: usize = 1024;
 /// Pieces of the file.
 pub const PIECES: usize = 256;
 
-/// For each piece the version that was last synced, and the one that was last written; 0 is nothing at all.
+/// Last synced and last written version of each piece; 0 means none.
 pub struct Versions {
     synced: Vec<u32>,
     written: Vec<u32>,
 }
 
 impl Versions {
-    /// Nothing is written.
+    /// Creates versions for an empty file.
     pub fn new(pieces: usize) -> Versions {
         Versions { synced: alloc::vec![0; pieces], written: alloc::vec![0; pieces] }
     }
 
-    /// What the piece holds while the file system lives.
+    /// Returns the expected content of the piece while the file system lives.
     pub fn written(&self, piece: usize) -> u32 {
         self.written[piece]
     }
 
-    /// Whether the piece need not be there.
+    /// Whether the piece may be absent.
     pub fn is_unwritten(&self, piece: usize) -> bool {
         self.synced[piece] == 0
     }
@@ -66,7 +66,7 @@ pub fn fill(piece: &mut [u8], client: u32, number: usize, version: u32) {
     }
 }
 
-/// The version that a piece is of: 0 for zeros or nothing, `None` for what no client wrote there.
+/// Returns the version of a piece: 0 for zeros or absence, `None` for content that no client wrote there.
 pub fn version_of(piece: &[u8], client: u32, number: usize) -> Option<u32> {
     if piece.iter().all(|&byte| byte == 0) {
         return Some(0);
@@ -77,7 +77,7 @@ pub fn version_of(piece: &[u8], client: u32, number: usize) -> Option<u32> {
     (piece == expected).then_some(version)
 }
 
-/// Numbers that look random, the same for the same seed.
+/// A seeded pseudo-random generator.
 pub struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Joins two children by one channel, of which it keeps no end: one opens a file, the other may not and reads it.
+//! Connects two children by one channel, of which it keeps no end: one opens a file, the other may not and reads it.
 #![no_std]
 #![forbid(unsafe_code)]
 

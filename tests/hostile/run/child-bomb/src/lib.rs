@@ -16,7 +16,7 @@ sip::startup!();
 
 const OWN_NAME: &str = "hostile-child-bomb";
 const NUMBER_PARAMETER: usize = 0;
-/// What the manifest allows.
+/// Limit in the manifest.
 const CHILDREN: usize = 4;
 /// Numbers from here on are a depth: that many generations follow.
 const RELEASED: i64 = 100;
@@ -31,7 +31,7 @@ pub fn main(startup: Startup) -> i32 {
             0
         }
         depth => {
-            // Whatever ends is started again.
+            // Every child that ends is restarted.
             let mut held = children(depth, HELD);
             loop {
                 held.retain(|child| child.wait_until(Deadline::PASSED).is_err());
@@ -42,7 +42,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// As many children as there may be, one generation less deep.
+/// Creates as many children as possible, one generation less deep.
 fn children(depth: i64, least: i64) -> Vec<Child> {
     if depth == least {
         return Vec::new();

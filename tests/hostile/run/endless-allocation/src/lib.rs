@@ -1,6 +1,6 @@
-//! Allocates without end, and asks for more than there can be.
+//! Allocates without end, and requests impossible sizes.
 //!
-//! Sizes that overflow a computation must be refused, not rounded to something small.
+//! Sizes that overflow a computation must be refused, not truncated to something small.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -21,7 +21,7 @@ use sip::{Deadline, thread};
 
 sip::startup!();
 
-/// Makes the attempt, and sees that executors still work.
+/// Makes the attempt, and checks that executors still work.
 pub fn main(startup: Startup) -> i32 {
     for _ in 0..20 {
         match startup.attempt {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Operations of the probe.
 const COUNT: usize = 12;
 
-/// A table, and what the probe tries for it, in the probe's order.
+/// A table, and the probe's operations for it, in the probe's order.
 pub(super) struct Table {
     text: &'static str,
     pub(super) operations: [&'static str; COUNT],
@@ -30,10 +30,10 @@ pub(super) const FILES: Table = Table {
     ],
 };
 
-/// Who tries.
+/// Principal of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Principal {
-    /// The probe, started by nobody's invocation.
+    /// The probe, started without an invocation.
     Plain,
     /// The probe, invoked by the suite.
     Invoked,
@@ -43,7 +43,7 @@ pub(super) enum Principal {
     Editor,
     /// Another program, invoked by the suite.
     Stranger,
-    /// One of which no rule of the system speaks, invoked by the suite.
+    /// A program that no rule of the system covers, invoked by the suite.
     Outsider,
 }
 
