@@ -51,7 +51,7 @@ pub fn main(startup: Startup) -> i32 {
     1
 }
 
-/// Subscribes at the server of the folder, or for a file at the server of the folder that holds it.
+/// Subscribes at the server of the folder, or for a file at that of its parent folder.
 fn subscribe(namespace: &mut Namespace, full: &str) -> Result<Imp<states::Ready>, AccessError> {
     let full = end_of_links(namespace, full)?;
     match namespace.attributes(&full)?.0 {

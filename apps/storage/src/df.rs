@@ -57,7 +57,7 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(status))
 }
 
-/// Returns the statistics of all volumes, or of the one mounted there. Volumes that have none at present are
+/// Returns the statistics of all volumes, or of the one mounted there. Volumes without statistics at present are
 /// reported.
 fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Result<Vec<Volume>, VolumeManagerError> {
     let mut volumes = Vec::new();

@@ -21,7 +21,7 @@ use words::{Names, seconds};
 
 sip::startup!("log/manifest.toml");
 
-/// The end of a process.
+/// A process's exit.
 struct End<'a> {
     id: u64,
     time_ns: u64,

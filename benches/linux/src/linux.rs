@@ -9,7 +9,7 @@ pub fn cycles() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Makes the cheapest system call that does anything.
+/// Makes the cheapest system call with any effect.
 pub fn getppid() {
     // SAFETY: takes no argument and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_getppid) };
@@ -55,7 +55,7 @@ pub fn have_memory_at_hand(bytes: usize) {
     }
 }
 
-/// Pins this thread, and those it creates, to the first processor it may use.
+/// Pins this thread, and those it creates, to the first allowed processor.
 pub fn pin_to_one_processor() -> Option<()> {
     let bytes = size_of::<libc::cpu_set_t>();
     // SAFETY: an all-zero set is the empty set, and both calls get its true size.
@@ -219,7 +219,7 @@ impl WaitSet {
         (result == 0).then_some(set)
     }
 
-    /// Waits until there is something to read.
+    /// Waits until input is readable.
     pub fn wait(&self) -> bool {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: there is room for the one event that may be written.

@@ -24,7 +24,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Number of threads that a yield is measured with, one after the other.
+/// Number of threads that a yield is measured with, in sequence.
 const YIELD_PARTNERS: usize = 9;
 
 const HUNG_UP: Failure = Failure("the other SIP hung up");

@@ -25,7 +25,7 @@ use task_sync::Mutex;
 /// Maximum bytes per read.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
-/// Lifetime of an open file in nanoseconds: its name may refer to another file since.
+/// Lifetime of an open file in nanoseconds: its name may refer to another file meanwhile.
 const OPEN_NS: u64 = 1_000_000_000;
 
 /// Interval in nanoseconds at which expired files are closed.

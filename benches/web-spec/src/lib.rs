@@ -267,7 +267,7 @@ async fn read_first<'a>(state: &'a State, path: &str) -> Result<(OpenFile<'a>, E
         let opened = state.files.open(path).await?;
         let most = room(&opened);
         let (opened, first, count) = opened.read(0, most).await?;
-        // A cached open file may have become shorter since.
+        // A cached open file may have been truncated meanwhile.
         if count as u64 == opened.bytes().min(most as u64) {
             return Ok((opened, first, count));
         }
@@ -295,7 +295,7 @@ async fn send_rest(
         }
         match opened.read(sent, PIECE_BYTES).await {
             Ok((next, data, read)) if read > 0 => (opened, piece, count) = (next, data, read),
-            // It became shorter, or cannot be read: the client must not mistake this for its end.
+            // It was truncated, or cannot be read: the client must not mistake this for its end.
             Ok(_) | Err(_) => return Err(answer.cut_off()),
         }
     }

@@ -32,7 +32,7 @@ fn play(namespace: &mut Namespace, rounds: u32) -> Result<String, AccessError> {
         ImpStart::Success { next } => Ok(next),
         ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
     })?;
-    // The same block goes back and forth: nothing is copied.
+    // The same block is passed back and forth: nothing is copied.
     let mut text = block("knock")?;
     let (start_ns, start_cycles) = (sip::time::monotonic(), sip::debug::cycles());
     for number in 0..rounds {

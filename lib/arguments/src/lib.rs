@@ -39,8 +39,8 @@ impl fmt::Display for ArgumentError {
 
 impl core::error::Error for ArgumentError {}
 
-/// Index of a parameter and its value as `process_give_parameter` takes it: text; for a repeated parameter, values
-/// terminated by a zero byte each.
+/// Index of a parameter and its value in the format of `process_give_parameter`: text; for a repeated parameter,
+/// values terminated by a zero byte each.
 pub type Assignment = (usize, Vec<u8>);
 
 /// Assigns the words after the program's name to its parameters. A flag sets its parameter: a boolean to true, any

@@ -89,8 +89,8 @@ pub trait BlockSource: 'static {
     /// Makes all writes that completed before this call durable.
     fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
 
-    /// Spawns a task, which runs to its end even if the caller is dropped. A source that never waits may run it at
-    /// once.
+    /// Spawns a task, which runs to completion even if the caller is dropped. A source that never waits may run it
+    /// inline.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 
     /// Current time, in seconds since 1970.

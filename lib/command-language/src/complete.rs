@@ -49,7 +49,7 @@ pub fn completion_context(text: &str) -> CompletionContext {
         };
         match token.kind {
             TokenKind::End => break,
-            // A path comes next, not a command.
+            // A path follows, not a command.
             TokenKind::Sign(sign) if takes_path(sign) => {
                 before.extend(last.take().filter(|_| kind == WordKind::Plain).map(|(_, _, text)| text));
                 kind = WordKind::File;

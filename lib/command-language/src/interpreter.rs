@@ -109,8 +109,8 @@ pub trait Host {
     fn end_capture(&mut self) -> Result<String, String>;
     /// Redirects output to a file. Nests. An error is a phrase.
     fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String>;
-    /// Ends the last `begin_output`; background commands go on writing. Returns whether all output so far was written;
-    /// failures were reported.
+    /// Ends the last `begin_output`; background commands continue to write. Returns whether all output so far was
+    /// written; failures were reported.
     fn end_output(&mut self) -> bool;
     /// Redirects errors; [`Errors::OutputBefore`] is the target before the last `begin_output`. Nests. An error is a
     /// phrase.

@@ -189,7 +189,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Lexes an expansion. A `$` that begins none is literal.
+    /// Lexes an expansion. A `$` that starts none is literal.
     fn dollar(&mut self, quoted: bool) -> Result<WordPart, ScriptError> {
         let start = self.at;
         self.next();

@@ -27,9 +27,9 @@ use crate::{BlockSource, DiskError};
 
 /// Maximum referenced nodes.
 const MAX_NODES: usize = 100_000;
-/// Remembered positions in cluster chains, so that random access does not follow chains from the start.
+/// Cached positions in cluster chains, so that random access does not follow chains from the start.
 const CHAIN_POSITIONS: usize = 512;
-/// Remembered names of one folder.
+/// Cached names of one folder.
 const DIRECTORY_NAMES: usize = 512;
 /// Maximum bytes of a transfer between other operations.
 pub(crate) const PIECE_BYTES: usize = 256 * 1024;
@@ -80,7 +80,7 @@ pub struct Node {
     pub accessed_s: i64,
     /// Creation time.
     pub created_s: i64,
-    /// Unix permission bits, which follow from the read-only attribute.
+    /// Unix permission bits, derived from the read-only attribute.
     pub permissions: u32,
 }
 
@@ -91,7 +91,7 @@ pub struct AttributeChanges {
     pub permissions: Option<u32>,
     /// New modification time, in seconds since 1970. FAT stores even seconds from 1980 to 2107.
     pub modified_s: Option<i64>,
-    /// New access time, of which FAT stores the day.
+    /// New access time, of which FAT stores only the day.
     pub accessed_s: Option<i64>,
 }
 
@@ -419,11 +419,12 @@ impl<S: BlockSource> Folder<S> {
         found
     }
 
-    /// Lists at most `limit` names of the folder at a path, from `position` on, which begins at 0. Positions stay valid
-    /// while names are added and removed: a name that exists throughout is listed once.
+    /// Lists at most `limit` names of the folder at a path, from `position` on, which starts at 0. Positions stay
+    /// valid while names are added and removed: a name that exists throughout is listed once.
+    ///
+    /// # Errors
     ///
     /// No such folder.
-    /// There is no such folder.
     pub async fn list(&self, path: &str, position: u64, limit: usize) -> Result<Listing, Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;

@@ -399,8 +399,8 @@ fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
     (version.len() >= FORM.len()).then_some(reject(505, "the version of HTTP is not 1.0 or 1.1"))
 }
 
-/// RFC 6585, section 5, unless a line before the first excess field ends wrong: that would have been detected if the
-/// head had come line by line.
+/// RFC 6585, section 5, unless a line before the first excess field is malformed: that would have been detected if the
+/// head had arrived line by line.
 fn too_many_fields(bytes: &[u8]) -> Rejection {
     let start = empty_lines(bytes);
     let feeds = bytes[start..].iter().enumerate().filter(|(_, byte)| **byte == b'\n');

@@ -42,9 +42,9 @@ enum Shape {
     Escape,
     /// ModRM whose reg field selects the operation; a bit per allowed one.
     Group(u8),
-    /// Likewise, with an 8-bit immediate.
+    /// The same, with an 8-bit immediate.
     GroupByte(u8),
-    /// Likewise, with a 32-bit immediate.
+    /// The same, with a 32-bit immediate.
     GroupDouble(u8),
     /// F6 and F7: only `test` has an immediate, of this many bytes.
     Test(u8),

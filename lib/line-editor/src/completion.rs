@@ -28,7 +28,7 @@ pub fn common_prefix(candidates: &[Candidate]) -> &str {
     &first.text[..length]
 }
 
-/// The labels in as many columns as fit, read downwards; each row without its line end.
+/// Formats the labels in as many columns as fit, read downwards; rows have no line end.
 pub fn rows(candidates: &[Candidate], columns: usize) -> Vec<String> {
     let widest = candidates.iter().map(|candidate| text_width(&candidate.label)).max().unwrap_or(0) + 2;
     let across = (columns.saturating_sub(1) / widest).max(1);

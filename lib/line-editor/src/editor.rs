@@ -62,7 +62,7 @@ pub struct Editor {
     /// Index into the history of the line shown; its length for the line being written.
     position: usize,
     draft: String,
-    /// Row of the cursor below the row in which the prompt begins.
+    /// Row of the cursor, relative to the row in which the prompt begins.
     cursor_row: usize,
     /// Whether the screen is out of date: keys that arrive together are drawn once.
     stale: bool,
@@ -88,7 +88,7 @@ impl Editor {
         }
     }
 
-    /// Sets the terminal's width; takes effect at the next drawing.
+    /// Sets the terminal's width; takes effect at the next redraw.
     pub fn set_columns(&mut self, columns: usize) {
         self.columns = columns.max(COLUMNS_MIN);
     }
@@ -105,7 +105,7 @@ impl Editor {
         self.highlighter = None;
     }
 
-    /// Returns the history. The caller adds lines: not every line belongs there.
+    /// Returns the history. The caller adds lines, since not every line belongs there.
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
@@ -115,7 +115,7 @@ impl Editor {
         &self.history
     }
 
-    /// Starts a line: shows the prompt. The cursor has to be at the start of a row.
+    /// Starts a line: shows the prompt. The cursor must be at the start of a row.
     pub fn begin(&mut self, prompt: &str, out: &mut Vec<u8>) {
         self.prompt = prompt.to_string();
         self.buffer.take();
@@ -138,7 +138,7 @@ impl Editor {
         self.stale = false;
     }
 
-    /// Shows the line again. The cursor has to be at the start of a row.
+    /// Redraws the line. The cursor must be at the start of a row.
     pub fn show(&mut self, out: &mut Vec<u8>) {
         self.cursor_row = 0;
         self.draw(out);
@@ -276,7 +276,7 @@ impl Editor {
             Key::Char(character) => self.buffer.insert(character.encode_utf8(&mut [0; 4])),
             Key::Enter => self.buffer.insert("\n"),
             Key::Tab => self.buffer.insert("\t"),
-            // Anything else in a paste is not text; to act on it would let a web page press keys.
+            // Any other key in a paste is ignored; otherwise a web page could press keys.
             _ => {}
         }
     }
@@ -286,7 +286,7 @@ impl Editor {
         let before = self.place_of(self.buffer.text().len());
         self.buffer.insert(character.encode_utf8(&mut [0; 4]));
         let after = before.after(character, self.columns);
-        // The common case needs no redrawing: one more character behind the others.
+        // Fast path without redraw: one character appended at the end.
         if at_end && !self.stale && !self.colours && after.row == before.row && after.column < self.columns {
             Painter::new(out).text(character.encode_utf8(&mut [0; 4]));
         } else {
@@ -310,7 +310,7 @@ impl Editor {
         Event::Cancelled
     }
 
-    /// Leaves the line as it is and moves to the row below it.
+    /// Leaves the line as is and moves to the row below it.
     fn leave(&mut self, out: &mut Vec<u8>) {
         self.stale |= self.search.take().is_some();
         self.go_to_end(out);
@@ -463,7 +463,7 @@ impl Editor {
         self.cursor_row = target.row;
     }
 
-    /// Moves the terminal's cursor behind the line.
+    /// Moves the terminal's cursor after the line.
     fn go_to_end(&mut self, out: &mut Vec<u8>) {
         self.refresh(out);
         let end = self.place_of(self.buffer.text().len()).settled(self.columns);

@@ -74,7 +74,7 @@ enum State {
     },
 }
 
-/// Decodes keys. A byte can end at most one key and begin another, hence the pair in [`Decoder::push`].
+/// Decodes keys. A byte can end at most one key and start another, hence the pair in [`Decoder::push`].
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -152,7 +152,7 @@ impl Decoder {
 
     fn in_sequence(&mut self, byte: u8, mut bytes: [u8; SEQUENCE_BYTES], length: usize) -> Option<Key> {
         match byte {
-            // The Linux console's function keys, `ESC [ [ A`, have one more byte to come.
+            // The Linux console's function keys, `ESC [ [ A`, have one more byte.
             b'[' if length == 0 => {
                 self.state = State::SingleShift;
                 None

@@ -71,7 +71,7 @@ impl<'a> Painter<'a> {
         for character in text.chars() {
             match character {
                 '\n' => self.new_row(),
-                // Unicode's C1 controls would steer the terminal as escape sequences do.
+                // Unicode's C1 controls would control the terminal as escape sequences do.
                 '\0'..='\x1f' => {
                     self.out.push(b'^');
                     self.out.push(character as u8 + 0x40);

@@ -33,7 +33,7 @@ impl SystemManifest {
         encode(SYSTEM_MAGIC, self)
     }
 
-    /// Reads the binary form.
+    /// Decodes the binary form.
     pub fn decode(bytes: &[u8]) -> Result<SystemManifest, DecodeError> {
         decode(SYSTEM_MAGIC, bytes)
     }

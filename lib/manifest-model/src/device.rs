@@ -44,8 +44,8 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// Reads `base+bytes`, each decimal or hexadecimal: `0x3f8+8`. `limit` is the first address that there
-    /// is not.
+    /// Parses `base+bytes`, each decimal or hexadecimal: `0x3f8+8`. `limit` is the end of the address space,
+    /// exclusive.
     pub fn parse(text: &str, limit: u64) -> Option<AddressRange> {
         let (base, bytes) = text.split_once('+')?;
         let range = AddressRange { base: number(base)?, bytes: number(bytes)? };

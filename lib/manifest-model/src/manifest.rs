@@ -43,13 +43,13 @@ pub struct Manifest {
     pub provides: Vec<Provide>,
     /// Devices it opens, by index.
     pub devices: Vec<DeviceNeed>,
-    /// Programs that it cannot do without.
+    /// Required programs.
     pub requires: Vec<Requirement>,
     /// Resource limits.
     pub quota: Quota,
     /// Restart policy.
     pub supervision: Supervision,
-    /// Powers beyond its endpoints.
+    /// Permissions beyond its endpoints.
     pub permissions: Vec<Permission>,
     /// Protection domain.
     pub domain: Domain,
@@ -112,16 +112,16 @@ impl Manifest {
 /// `major.minor.patch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
-    /// Raised when something was taken away or changed its meaning.
+    /// Incremented for breaking changes.
     pub major: u32,
-    /// Raised when something was added.
+    /// Incremented for additions.
     pub minor: u32,
-    /// Raised for any other change.
+    /// Incremented for any other change.
     pub patch: u32,
 }
 
 impl Version {
-    /// Reads `major.minor.patch`, all decimal without leading zeros.
+    /// Parses `major.minor.patch`, all decimal without leading zeros.
     pub fn parse(text: &str) -> Option<Version> {
         let mut parts = text.split('.').map(|part| {
             let plain = part.bytes().all(|byte| byte.is_ascii_digit()) && (part.len() == 1 || !part.starts_with('0'));
@@ -172,13 +172,13 @@ words! {
         Console = "console",
         /// It owns a device.
         Driver = "driver",
-        /// It serves others.
+        /// A service.
         Service = "service",
         /// It answers a web server's requests, as a plug-in of it.
         WebApplication = "web-application",
         /// It tests the system.
         Test = "test",
-        /// It shows how something is done.
+        /// An example.
         Example = "example",
     }
 }
@@ -201,9 +201,9 @@ pub enum Code {
 words! {
     /// Channel ends of a contract that a program handles.
     ContractSide {
-        /// It talks to exporters.
+        /// Importing ends: it is a client of exporters.
         Import = "import",
-        /// It serves importers.
+        /// Exporting ends: it serves importers.
         Export = "export",
         /// Both.
         Both = "both",
@@ -243,7 +243,7 @@ pub struct EndpointSlot {
     pub contract: u16,
     /// Side that the program gets.
     pub side: Side,
-    /// Number of the state it is in.
+    /// State of the endpoint, by number.
     pub state: u16,
     /// Name of that state.
     pub state_name: String,
@@ -359,7 +359,7 @@ fn milliseconds(text: &str) -> Option<u64> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000)];
     let unit = units.iter().find_map(|&(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
     let (digits, factor) = unit.unwrap_or((text, 1));
-    // `+5` reads as a number, but is no way to write a duration.
+    // `+5` parses as a number, but is no valid duration.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -444,7 +444,7 @@ impl Parameter {
 pub struct Provide {
     /// Path of the registration.
     pub path: String,
-    /// Index into [`Manifest::contracts`]: the contract that clients talk.
+    /// Index into [`Manifest::contracts`]: the contract of its clients.
     pub contract: u16,
 }
 
@@ -508,7 +508,7 @@ words! {
     Restart {
         /// Whenever it ends.
         Always = "always",
-        /// When it ends in any way but an exit with status 0.
+        /// On any exit other than status 0.
         OnFailure = "on-failure",
         /// Never.
         Never = "never",
@@ -538,23 +538,23 @@ impl Default for Supervision {
 }
 
 words! {
-    /// Powers beyond a program's endpoints.
+    /// Permissions beyond a program's endpoints.
     Permission {
-        /// To read the system's records of processes, channels and counters.
+        /// Read the system's records of processes, channels and counters.
         Diagnostics = "diagnostics",
         /// To stop a process that is not its child.
         StopAny = "stop-any",
         /// To end the machine.
         Power = "power",
-        /// To read the system manifest.
+        /// Read the system manifest.
         SystemManifest = "system-manifest",
-        /// To offer the devices found on a bus to drivers.
+        /// Offer the devices found on a bus to drivers.
         Bus = "bus",
         /// To set the time of day.
         WallClock = "wall-clock",
         /// To invoke a program in a role.
         AssignRole = "assign-role",
-        /// To note a refusal in the audit ring.
+        /// Add refusals to the audit ring.
         Audit = "audit",
         /// To install programs into the running system and to uninstall them.
         Install = "install",

@@ -12,7 +12,7 @@ use crate::Version;
 pub struct Requirement {
     /// Name of the program.
     pub program: String,
-    /// The oldest version that will do.
+    /// Minimum version.
     pub least: Version,
 }
 

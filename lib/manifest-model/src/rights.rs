@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A set of rights of a publisher's key.
 ///
-/// In a certificate it is one byte, with a bit for each right; a byte with any other bit is not a set of rights.
+/// In a certificate it is one byte, with a bit for each right; unknown bits make it invalid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Rights(u8);
@@ -20,7 +20,7 @@ impl Rights {
     /// Native code for the software domain. Only the publisher's compiler and builder keep such code out of the memory
     /// of other programs and the kernel, so this right is for the makers of the system.
     pub const NATIVE: Rights = Rights(1);
-    /// Every right there is.
+    /// All rights.
     pub const ALL: Rights = Rights::NATIVE;
 
     /// Returns whether the set includes every right of `other`.
@@ -39,7 +39,7 @@ impl Rights {
         self.0
     }
 
-    /// Reads the byte of a certificate.
+    /// Decodes the byte of a certificate.
     pub const fn from_byte(byte: u8) -> Option<Rights> {
         if byte & !Rights::ALL.0 == 0 { Some(Rights(byte)) } else { None }
     }

@@ -14,13 +14,13 @@ use crate::{Manifest, Trust, pattern};
 pub struct SystemManifest {
     /// Name of the system.
     pub name: String,
-    /// The program that the kernel starts and that starts all others.
+    /// The root program, which the kernel starts and which starts all others.
     pub root: String,
     /// The instance whose exit ends the system; its exit status becomes the system's.
     pub primary: Option<String>,
     /// Instances in the order of the file. The crate `boot-order` computes the start order.
     pub instances: Vec<Instance>,
-    /// Programs that are there to be started by others, by name.
+    /// Programs that can be started by name.
     pub installed: Vec<String>,
     /// Bind rules. A bind that no rule allows is denied.
     pub binds: Vec<Bind>,
@@ -60,7 +60,7 @@ impl SystemManifest {
 /// A program that runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Its name, of no other instance.
+    /// Unique name.
     pub name: String,
     /// The program.
     pub program: String,
@@ -71,13 +71,13 @@ pub struct Instance {
     pub parameters: Vec<ParameterSetting>,
     /// For each device of its manifest, by index: the machine's name for it.
     pub devices: Vec<String>,
-    /// For each provided path of its manifest, by index: where it is registered.
+    /// Registration path of each provided path of its manifest, by index.
     pub provides: Vec<String>,
     /// For each endpoint slot of its manifest, by index: the path to bind to, if the slot's source is one.
     pub endpoints: Vec<Option<String>>,
     /// Names of instances that must have been started before it, beside those that its endpoints need.
     pub requires: Vec<String>,
-    /// Names of instances that are started before it where they run at all, but that it can do without.
+    /// Optional dependencies: instances that start before it if they run at all.
     pub after: Vec<String>,
 }
 

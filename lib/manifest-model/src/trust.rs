@@ -26,7 +26,7 @@ impl PublicKey {
     /// Placeholder for the key in an unsigned package.
     pub const NONE: PublicKey = PublicKey([0; 32]);
 
-    /// Reads the 64 hexadecimal digits of `Display`.
+    /// Parses the 64 hexadecimal digits of `Display`.
     pub fn parse(text: &str) -> Option<PublicKey> {
         let mut key = [0; 32];
         if text.len() != 64 {
@@ -82,7 +82,7 @@ pub enum Revoked {
 }
 
 impl Revoked {
-    /// Reads the 16 digits of a serial number or the 64 of a key, all hexadecimal.
+    /// Parses the 16 digits of a serial number or the 64 of a key, all hexadecimal.
     pub fn parse(text: &str) -> Option<Revoked> {
         let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match text.len() {
@@ -195,7 +195,7 @@ pub fn is_within(inner: &str, outer: &str) -> bool {
     if outer == "*" || inner == outer {
         return true;
     }
-    // Of `acme-*` the hyphen stays: `acmeevil` does not begin with it.
+    // The prefix includes the hyphen of `acme-*`: `acmeevil` does not match.
     let Some(prefix) = outer.strip_suffix('*') else { return false };
     let inner = inner.strip_suffix('*').unwrap_or(inner);
     inner.len() > prefix.len() && inner.starts_with(prefix)

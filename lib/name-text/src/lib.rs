@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes from which names with escapes, parts of escapes and invalid UTF-8 are made.
+    /// Bytes to build names with escapes, parts of escapes and invalid UTF-8.
     fn tricky_names() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             4 => Just(b'\\'),

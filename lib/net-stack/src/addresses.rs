@@ -65,7 +65,7 @@ impl Addresses {
         self.table.iter().any(|own| own.network.address() == *address)
     }
 
-    /// Returns whether traffic to an address stays in this machine.
+    /// Returns whether traffic to an address stays on this machine.
     pub(crate) fn is_local(&self, address: &IpAddress) -> bool {
         is_loopback(address) || self.has(address)
     }

@@ -1,7 +1,7 @@
 //! The neighbour cache: link-layer addresses, and packets that wait for resolution.
 //!
-//! An entry is used for a while after it was confirmed; near the end of that time it is probed while packets still go
-//! to it. Deliberately not here: ARP and neighbour discovery messages.
+//! An entry is used for some time after its confirmation; near its expiry it is probed while packets are still sent to
+//! it. Deliberately not here: ARP and neighbour discovery messages.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

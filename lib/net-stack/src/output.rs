@@ -62,7 +62,7 @@ pub(crate) const MAX_TSO_PAYLOAD_BYTES: usize = 42 * 1460;
 
 /// Maximum packets in the loopback queue; more are dropped.
 const MAX_LOOPBACK_PACKETS: usize = 1024;
-/// Packets that may wait for neighbour resolution however few buffers are left.
+/// Minimum number of packets that may wait for neighbour resolution, regardless of free buffers.
 const MIN_WAITING: usize = 8;
 /// Bytes of a packet that identify its owner: IP header and ports.
 const MAX_QUOTED: usize = 64;
@@ -262,7 +262,7 @@ impl<B: Buffer> Output<B> {
     }
 
     fn queue(&mut self, next: &IpAddress, packet: Outgoing<B>) {
-        // At most as many wait as are left for others, so that dead neighbours do not hold all buffers.
+        // At most as many packets wait as buffers are free, so that dead neighbours do not hold all of them.
         let dropped = self.neighbours.queue(next, packet, self.free.len().max(MIN_WAITING));
         self.take_back(dropped);
     }

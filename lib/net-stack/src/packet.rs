@@ -220,7 +220,7 @@ impl IpHeader {
         matches!(self.source, IpAddress::Ipv4(_))
     }
 
-    /// Returns source and destination, as they lie in the packet.
+    /// Returns source and destination, as encoded in the packet.
     pub(crate) fn addresses<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         if self.is_version_4() { &packet[12..20] } else { &packet[8..40] }
     }

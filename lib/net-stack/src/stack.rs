@@ -98,7 +98,7 @@ impl<B: Buffer> Stack<B> {
         self.output.has_ready()
     }
 
-    /// Returns whether [`Stack::serve`] has something to do now, and room to do it.
+    /// Returns whether [`Stack::serve`] has pending work, and room to do it.
     pub fn has_work(&self) -> bool {
         self.output.has_loopback() || self.tcp.is_dirty() && self.output.has_room()
     }
@@ -190,15 +190,14 @@ impl<B: Buffer> Stack<B> {
             if !is_same {
                 self.remove_address(&old.network.address());
             }
-            // Name servers of a network that this machine may have left are of no use, unless others were set
-            // meanwhile.
+            // The old lease's name servers may be unreachable from the new network; kept if others were set meanwhile.
             if self.names.servers() == old.name_servers {
                 self.names.set_servers(&[]);
             }
         }
         let Some(lease) = new else { return };
         if !is_same {
-            // A statically configured one is as good.
+            // A static route does as well.
             let _ = self.add_address(Address { network: lease.network, origin: Origin::Dhcp });
         }
         if let Some(gateway) = lease.gateway {
@@ -276,9 +275,10 @@ impl<B: Buffer> Stack<B> {
         self.names.set_servers(servers);
     }
 
-    /// Starts to resolve a name to addresses of one version of IP. The query must be polled to its end or forgotten.
+    /// Starts to resolve a name to addresses of one version of IP. The query must be polled to completion or released.
     ///
     /// # Errors
+    ///
     /// The name is invalid, or there are too many queries.
     pub fn resolve(&mut self, name: &str, is_version_6: bool) -> Result<NameQuery, Failure> {
         let query = self.names.ask(&mut self.tcp, &self.udp, self.output.now_ns, name, is_version_6);
@@ -332,9 +332,10 @@ impl<B: Buffer> Stack<B> {
         self.udp.close(id);
     }
 
-    /// Sends an echo request. It must be forgotten in the end.
+    /// Sends an echo request. It must be released in the end.
     ///
     /// # Errors
+    ///
     /// There is no route, or it is too long for one packet.
     pub fn echo(&mut self, to: IpAddress, bytes: usize, sequence: u16) -> Result<EchoId, Failure> {
         let query = self.echoes.ask(&mut self.output, to, bytes, sequence);
@@ -398,7 +399,7 @@ impl<B: Buffer> Stack<B> {
         Ok(())
     }
 
-    /// Takes an address away. Connections from it end; false: it was not there.
+    /// Removes an address and drops its connections; returns false if it was not assigned.
     pub fn remove_address(&mut self, own: &IpAddress) -> bool {
         let was_tried = self.discovery.forget(own);
         if !self.output.addresses.has(own) {
@@ -419,7 +420,7 @@ impl<B: Buffer> Stack<B> {
         self.output.routes.add(route)
     }
 
-    /// Takes a route away; false: it was not there.
+    /// Removes a route; returns false if there was none.
     pub fn remove_route(&mut self, route: &Route) -> bool {
         self.output.routes.remove(route)
     }
@@ -453,7 +454,7 @@ impl<B: Buffer> Stack<B> {
         self.output.hardware = hardware;
         self.output.mtu = mtu;
         self.output.features = features;
-        // On the same interface the lease stays valid, and connections from its address go on.
+        // On the same interface the lease stays valid, and connections from its address continue.
         if let Some(dhcp) = self.dhcp.as_mut().filter(|_| is_other || self.lease.is_none()) {
             dhcp.begin_again(hardware);
         }
@@ -510,7 +511,7 @@ impl<B: Buffer> Stack<B> {
         self.tcp.readable(id)
     }
 
-    /// Reads received data; 0 bytes: the peer has finished. `into` must not be empty.
+    /// Reads received data; 0 bytes mean end of stream. `into` must not be empty.
     pub fn poll_read(&mut self, id: ConnectionId, into: &mut [u8], waker: &Waker) -> Poll<Result<usize, Failure>> {
         self.tcp.poll_read(id, into, waker)
     }

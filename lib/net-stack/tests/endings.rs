@@ -11,7 +11,7 @@ use wire::{Network, address, bytes};
 /// Send buffer of an end in bytes; its receive buffer is 64 KiB.
 const SEND_BYTES: usize = 42 * 1460;
 
-/// Reads all there is; returns whether the end was reached.
+/// Reads all available data; returns whether the end was reached.
 fn read_all(network: &mut Network, host: usize, id: ConnectionId, into: &mut Vec<u8>) -> bool {
     loop {
         match network.try_read(host, id, 5000) {
@@ -86,7 +86,7 @@ fn what_a_slow_reader_has_room_for_gets_through_after_both_have_finished() {
         let (server, client) = network.pair(80);
         network.stacks[1].finish(client).expect("finish");
         network.pass_ms(5);
-        // More than the other end has room for, less than this end has.
+        // More than the other end's window, less than this end's.
         let data = bytes((64 << 10) + SEND_BYTES - 1000);
         let mut sent = 0;
         for _ in 0..10 {
@@ -184,7 +184,7 @@ fn a_peer_that_has_forgotten_the_connection_can_begin_again() {
     let first = peer.connect(PORTS, 1000);
     let server = peer.network.accept(0, listener);
     peer.take();
-    // The peer restarted and happens to take the same port: the challenge ACK makes it answer with a reset.
+    // The peer restarted and happens to reuse the port: the challenge ACK makes it answer with a reset.
     peer.send(PORTS, 77_000, 0, SYN, &[]);
     let challenge = peer.one();
     assert_eq!((challenge.flags, challenge.sequence, challenge.acknowledged), (ACK, first, 1001));

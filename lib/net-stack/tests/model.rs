@@ -171,7 +171,7 @@ impl Model {
         let mut into = vec![0; most];
         match self.network.stacks[own.host].poll_read(id, &mut into, Waker::noop()) {
             Poll::Ready(Ok(0)) => {
-                // Releasing after the peer's FIN finishes too.
+                // Releasing after the peer's FIN closes too.
                 assert!(other.has_finished || own.is_spoiled, "the end was read before it was written");
                 assert_eq!(own.read, other.written, "connection {number}, what end {half} read");
                 own.is_over = true;
@@ -280,7 +280,7 @@ impl Model {
 
 impl Half {
     fn fail(&mut self, failure: Failure) {
-        // An end that was read to its FIN is finished all the same.
+        // An end that was read to its FIN is closed all the same.
         assert!(self.is_over || self.is_spoiled, "{failure:?} though nobody did any harm");
     }
 }
@@ -307,7 +307,7 @@ fn random_clients_read_what_was_written() {
     run(1_000_600, 1);
     // More was sent than the window allowed, so nothing was left for a zero-window probe.
     run(1_004_074, 1);
-    // A window was taken from a segment that smoltcp only answers, so the FIN was sent while it knew of no window,
+    // A window was taken from a segment that smoltcp only answers, so the FIN was sent before any window was known,
     // and never retransmitted.
     run(1_001_909, 1);
     // A FIN behind more data than fitted the window was placed right after the accepted data.

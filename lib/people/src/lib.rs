@@ -115,7 +115,7 @@ impl Person {
         &self.name
     }
 
-    /// The role for a login: the requested one, if the person may take it; the first one by default.
+    /// Returns the role for a login: the requested one, if the person may take it; the first one by default.
     pub fn role(&self, asked: Option<&str>) -> Option<&str> {
         let mut roles = self.roles().filter(|role| asked.is_none_or(|asked| asked == *role));
         roles.next()

@@ -7,7 +7,7 @@
 
 use manifest_model::{Restart, Supervision};
 
-/// A run of this length counts as healthy: the back-off begins anew after it.
+/// A run of this length counts as healthy and resets the back-off.
 pub const HEALTHY_NS: u64 = 5_000_000_000;
 
 /// How a run ended.
@@ -15,7 +15,7 @@ pub const HEALTHY_NS: u64 = 5_000_000_000;
 pub enum End {
     /// It exited with status 0.
     Success,
-    /// It ended by itself in any other way.
+    /// It exited in any other way.
     Failure,
     /// Killed from outside, which is no evidence of its health.
     Stopped,
@@ -33,7 +33,7 @@ pub enum Next {
     },
     /// No restart: it completed its work.
     Rest,
-    /// Leave it: it failed too often or for good.
+    /// No restart: it failed too often or permanently.
     GiveUp,
 }
 
@@ -50,7 +50,7 @@ impl Backoff {
         Backoff { supervision, restarts_in_a_row: 0 }
     }
 
-    /// Decides after a run that took `ran_ns`.
+    /// Decides after a run of `ran_ns`.
     pub fn after(&mut self, end: End, ran_ns: u64) -> Next {
         let again = match (self.supervision.restart, end) {
             (_, End::Hopeless) => return Next::GiveUp,
@@ -73,7 +73,7 @@ impl Backoff {
         Next::Restart { after_ms: doubled.min(u64::from(self.supervision.backoff_max_ms)) }
     }
 
-    /// Takes the last failure back: its cause lay elsewhere.
+    /// Withdraws the last failure: its cause was external.
     pub fn forgive(&mut self) {
         self.restarts_in_a_row = self.restarts_in_a_row.saturating_sub(1);
     }

@@ -15,7 +15,7 @@ pub struct Notify(RefCell<State>);
 
 #[derive(Default)]
 struct State {
-    /// A notification of one for which no task waited.
+    /// A stored permit of `notify_one`.
     is_kept: bool,
     /// Number of notifications of all.
     rounds: u64,
@@ -26,7 +26,7 @@ struct State {
 
 struct Waiter {
     ticket: u64,
-    /// Absent after a notification of one.
+    /// Absent after a `notify_one`.
     waker: Option<Waker>,
 }
 
@@ -134,7 +134,7 @@ impl Future for Notified<'_> {
                 self.ticket = None;
                 Poll::Ready(())
             }
-            // A notification of all took it out.
+            // Removed by a `notify_all`.
             None => Poll::Ready(()),
         }
     }

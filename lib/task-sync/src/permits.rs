@@ -44,7 +44,7 @@ impl Permits {
         Permits(RefCell::new(State { free, next_ticket: 0, queue: VecDeque::new() }))
     }
 
-    /// Takes permits unless that would mean to wait or to overtake a waiter.
+    /// Takes permits unless that would wait or overtake a waiter.
     pub(crate) fn try_take(&self, wanted: usize) -> bool {
         let mut state = self.0.borrow_mut();
         let is_free = state.queue.is_empty() && state.free >= wanted;

@@ -11,7 +11,7 @@ const ALL: usize = usize::MAX;
 /// Lock mode of an [`RwLock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Together with other readers.
+    /// Shared with other readers.
     Shared,
     /// Alone.
     Exclusive,
@@ -48,7 +48,7 @@ impl RwLock {
         self.guard(mode)
     }
 
-    /// Takes the lock unless that would mean to wait or to overtake a waiter.
+    /// Takes the lock unless that would wait or overtake a waiter.
     pub fn try_acquire(&self, mode: Mode) -> Option<RwLockGuard> {
         self.0.permits.try_take(mode.permits()).then(|| self.guard(mode))
     }

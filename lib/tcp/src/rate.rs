@@ -10,7 +10,7 @@
 const ROUNDS: usize = 10;
 /// Round trips without 25 % of growth after which the path counts as full (as in BBR).
 const FULL_ROUNDS: u8 = 3;
-/// Loss of more than one byte in this many is heavy, if it is also at least this many segments.
+/// Heavy loss: more than one byte in this many, and at least this many segments.
 const HEAVY_LOSS: u64 = 5;
 const HEAVY_LOSS_SEGMENTS: u64 = 4;
 

@@ -18,7 +18,7 @@ macro_rules! needs {
 
 macro_rules! define {
     ($($(#[$doc:meta])* $need:ident,)*) => {
-        /// A program of the host, or a right, without which a test cannot run.
+        /// A program of the host, or a right, required by a test.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Need {
             $($(#[$doc])* $need,)*

@@ -77,7 +77,7 @@ pub mod cause {
     pub const RECEIVED: u8 = 2;
     /// Receiver line status.
     pub const LINE_STATUS: u8 = 3;
-    /// Character timeout: fewer than the trigger level, and none for a while.
+    /// Character timeout: data below the trigger level, and no more for some time.
     pub const RECEIVED_SOME: u8 = 6;
 }
 

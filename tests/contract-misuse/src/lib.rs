@@ -15,7 +15,7 @@ pub fn size(store: store::Imp<store::states::Ready>) -> Option<(u64, store::Imp<
     }
 }
 
-/// A client that lends a block; it comes home whether or not the server could fill it.
+/// A client that lends a block, which is returned whether or not the server could fill it.
 pub fn read(store: store::Imp<store::states::Ready>, data: ExVec<u8>) -> Option<ExVec<u8>> {
     match store.read(data, 0).receive() {
         store::ImpReadyAfterRead::ReadDone { data, .. } | store::ImpReadyAfterRead::ReadFailed { data, .. } => {

@@ -151,7 +151,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // After a failed test nothing else ends it; after `end` there is nothing to end.
+        // After a failed test nothing else ends it; after `end` it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

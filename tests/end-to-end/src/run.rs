@@ -125,7 +125,7 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
             Ok(Some(_)) => return true,
             Ok(None) if begin.elapsed() < limit => thread::sleep(Duration::from_millis(2)),
             _ => {
-                // It may end at this very moment; either way it has ended afterwards.
+                // It may exit at this very moment; either way it has exited afterwards.
                 let _ = child.kill();
                 return false;
             }

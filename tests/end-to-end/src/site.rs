@@ -1,4 +1,4 @@
-//! A site as people serve it: `sing run --web FOLDER --port N`.
+//! A site served as users do: `sing run --web FOLDER --port N`.
 
 use std::fs;
 use std::net::TcpStream;
@@ -41,7 +41,7 @@ pub struct Site {
     _images: Images,
 }
 
-/// Images that the tool made for a run and that nothing else will use.
+/// Images made by the tool for a run and used by nothing else.
 struct Images(Vec<PathBuf>);
 
 impl Images {
@@ -60,7 +60,7 @@ impl Images {
 impl Drop for Images {
     fn drop(&mut self) {
         for path in &self.0 {
-            // Left-overs take room and do no harm.
+            // Leftovers take space and do no harm.
             let _ = fs::remove_file(path);
             let _ = fs::remove_file(path.with_extension("kept"));
         }

@@ -149,7 +149,7 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // Left-overs take room and do no harm.
+        // Leftovers take space and do no harm.
         let _ = fs::remove_file(self.log());
     }
 }
@@ -170,7 +170,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.tool.kill();
         let _ = self.tool.wait();
     }

@@ -173,7 +173,7 @@ fn derived(attributes: &[Attribute], module: &str, name: &str, lines: &mut Vec<S
 
 fn signature(signature: &Signature) -> String {
     let mut shown = signature.clone();
-    // The name of a parameter means nothing to a caller.
+    // Parameter names are irrelevant to callers.
     for input in &mut shown.inputs {
         if let syn::FnArg::Receiver(receiver) = input {
             receiver.mutability = None;

@@ -45,7 +45,7 @@ fn words(identifier: &str) -> Vec<String> {
     words
 }
 
-/// The replacement of an identifier, if it is refused.
+/// Returns the replacement of an identifier, if it is refused.
 fn better(identifier: &str) -> Option<&'static str> {
     let constant = REFUSED_CONSTANTS.iter().find(|(beginning, _)| identifier.starts_with(beginning));
     let is_name = identifier.contains('_') || identifier.contains(|letter: char| letter.is_uppercase());

@@ -110,8 +110,7 @@ impl Chunk {
         }
     }
 
-    /// Absorbs bytes that fit into the chunk. The last block is held back, because only the end shows that it is the
-    /// last.
+    /// Absorbs bytes that fit into the chunk. The last block is held back, since it is flagged only at the end.
     fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.filled == BLOCK_BYTES {

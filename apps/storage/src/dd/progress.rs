@@ -45,7 +45,7 @@ impl Progress {
         let line = format!("{} in {} blocks", so_much(self.bytes, elapsed), count(blocks));
         self.tell(&line);
         if let Some(output) = self.output {
-            // The copy is done even if the report cannot be written.
+            // The copy is complete even if the report cannot be written.
             let _ = output.finish();
         }
     }

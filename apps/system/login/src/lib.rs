@@ -18,7 +18,7 @@ use crate::prompt::{Prompt, Sources};
 
 sip::startup!();
 
-/// Runs one session after the other until the input ends; returns the exit status of the last shell.
+/// Runs sessions in sequence until the input ends; returns the exit status of the last shell.
 pub fn main(startup: Startup) -> i32 {
     let sources = Sources { file: startup.people, lines: startup.person };
     let mut prompt = Prompt::new(Namespace::new(startup.namespace), startup.console, sources);

@@ -41,7 +41,7 @@ pub struct Sources {
 pub struct Entered {
     /// The person's name.
     pub name: String,
-    /// The role taken.
+    /// The requested role.
     pub role: String,
 }
 
@@ -53,7 +53,7 @@ pub enum Asked {
     Again,
     /// The input ended.
     EndOfInput,
-    /// No login can ever succeed, for this reason.
+    /// Login is impossible, for this reason.
     Hopeless(String),
 }
 

@@ -58,7 +58,7 @@ fn make(namespace: &mut Namespace, name: &str, roles: Vec<String>) -> Result<Per
     Person::new(name, roles, &first, salt, Cost::USUAL).map_err(|error| error.to_string())
 }
 
-/// Returns a salt. It must be unique, not secret: on a machine without a source of random bytes the time will do.
+/// Returns a salt. It must be unique, not secret: on a machine without a source of random bytes the time suffices.
 fn salt(namespace: &mut Namespace) -> [u8; SALT_BYTES] {
     random_salt(namespace).unwrap_or_else(|_| {
         let moment = sip::time::wall().to_le_bytes();

@@ -183,7 +183,7 @@ impl Shell {
     pub fn error(&mut self, message: &str) {
         let Some(sink) = self.errors.last().cloned() else { return self.report(message) };
         let text: String = message.lines().map(|line| format!("{SHELL}: {line}\n")).collect();
-        // A file that accepts no more reports it when it is finished.
+        // A file that accepts no more data reports it when it is finished.
         if sink.write(&mut self.namespace, text.as_bytes()).is_err() {
             self.report(message);
         }

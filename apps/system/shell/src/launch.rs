@@ -81,7 +81,7 @@ impl Call {
         let shell = programs.find(SHELL).ok_or_else(|| {
             Error::new(format!("{name} is a script, which a `{SHELL}` would have to run, and that is not installed"))
         })?;
-        // On the script's first line, so that its line numbers stay the same.
+        // Inserted into the script's first line, so that its line numbers stay the same.
         let variables = script_variables(&self.manifest, &self.assigned);
         let mut text: String = variables.iter().map(|(name, value)| format!("{name}={}; ", quote(value))).collect();
         text.push_str(script);
@@ -103,7 +103,7 @@ impl Call {
         reads_input(&self.manifest) && !asks_itself && !has_work && ends == Ends::Foreground
     }
 
-    /// Makes the call of a shell that runs a block or a function of this one.
+    /// Creates the call of a shell that runs a block or a function of this one.
     fn subshell(subshell: &Subshell, programs: &Programs) -> Result<Call, Error> {
         let shell = programs.find(SHELL).ok_or_else(|| {
             Error::new(format!("a `{SHELL}` would have to run this beside the others, and that is not installed"))

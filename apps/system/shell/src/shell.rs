@@ -119,8 +119,7 @@ impl Shell {
         self.starting = true;
     }
 
-    /// Waits for the end of the boot, so that a command finds everything that it would find later; Ctrl-C ends the
-    /// wait.
+    /// Waits for the end of the boot, so that a command finds the complete system; Ctrl-C ends the wait.
     pub fn await_start(&mut self) {
         if !self.starting {
             return;
@@ -314,7 +313,7 @@ impl Shell {
         let _ = Sink::Console.write(&mut self.namespace, text.as_bytes());
     }
 
-    /// Reads a line from the console that is not a command.
+    /// Reads a line other than a command from the console.
     pub fn read_line(&mut self, kind: LineKind, prompt: &str) -> Answer {
         self.terminal.read_line(&mut self.namespace, kind, prompt, |_, _, cursor| (cursor, Vec::new()))
     }
@@ -404,7 +403,7 @@ fn status_of(flow: Flow) -> i32 {
 
 impl Host for Shell {
     fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow {
-        // The command may have been installed by the one before.
+        // The previous command may have installed it.
         self.programs.refresh();
         let flow = self.try_run(scope, commands, ends).unwrap_or_else(|error| {
             self.error(&error.message);

@@ -50,7 +50,7 @@ pub enum Names {
     Hidden,
 }
 
-/// A search through files one after the other.
+/// A search through files in sequence.
 pub struct Search {
     matcher: Matcher,
     shown: Shown,

@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Takes newly read text.
+    /// Appends newly read text.
     fn take(&mut self, source: &Source) {
         if self.state != State::Reading {
             return;

@@ -196,7 +196,7 @@ impl<S: BlockSource> Cache<S> {
                 self.start_more(first, last);
                 return latch.wait().await;
             }
-            // A write error is the concern of its write-back.
+            // A write error is handled by its write-back.
             Flight::Write(latch) => return latch.wait().await.or(Ok(())),
         }
         if self.pages.borrow().contains_key(&first) {
@@ -222,7 +222,7 @@ impl<S: BlockSource> Cache<S> {
     }
 
     /// Starts reading the pages after `first` up to `last`, as far as that evicts only clean pages that were not used
-    /// recently, and not those just brought.
+    /// recently or just read.
     fn start_more(self: &Rc<Self>, first: u64, last: u64) {
         let dirty = self.pages.borrow().values().filter(|page| page.dirty != 0).count();
         let most = (self.max_pages.saturating_sub(dirty) / 2).max(1) as u64;
@@ -270,8 +270,8 @@ impl<S: BlockSource> Cache<S> {
         offset.is_multiple_of(self.page_bytes as u64) && bytes >= self.bytes_of(self.page_of(offset))
     }
 
-    /// A buffer for one more page. In a full cache it is that of the least recently used clean page, after a write-back
-    /// if all are dirty.
+    /// Returns a buffer for one more page. In a full cache it is that of the least recently used clean page, after a
+    /// write-back if all are dirty.
     async fn take_buffer(self: &Rc<Self>) -> Result<S::Buffer, DiskError> {
         if let Ok(buffer) = self.spare_buffer() {
             return Ok(buffer);

@@ -19,7 +19,7 @@ pub(super) struct Page<B> {
     pub(super) place: Place<B>,
     /// Dirty sectors, a bit each.
     pub(super) dirty: u64,
-    /// Sectors that could not be read, a bit each.
+    /// Bitmap of unreadable sectors.
     pub(super) unreadable: u64,
     /// Last use, in ticks of the cache's clock.
     pub(super) used: u64,

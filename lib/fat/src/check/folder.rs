@@ -130,7 +130,7 @@ impl<S: BlockSource> Checker<S> {
                 }
                 Slot::Free => self.check_orphans(folder, &mut names).await?,
                 Slot::Long(part) => {
-                    // The first slot of a long name ends the one before.
+                    // The first slot of a long name ends the previous one.
                     if part.sequence() & hadris_fat_raw::LFN_LAST_ENTRY != 0 {
                         self.check_orphans(folder, &mut names).await?;
                     }

@@ -16,7 +16,7 @@ fn content(number: u8) -> Vec<u8> {
     (0..FILE_BYTES).map(|index| (index as u8).wrapping_mul(13) ^ number ^ (index >> 8) as u8).collect()
 }
 
-/// A volume of files of two pages each, in sequence, so that reading one reads others ahead.
+/// A volume of files of two pages each, in sequence, so that reading one reads ahead into others.
 fn filled(cluster_bytes: u32) -> Vec<u8> {
     // FAT16 needs many clusters, FAT12 few.
     let bytes = if cluster_bytes <= 4096 { 17 * MIB } else { 8 * MIB };

@@ -220,7 +220,7 @@ fn a_sector_that_cannot_be_read_harms_only_its_file() {
     assert_eq!(run(one.read(0, &mut buffer[..1024])), Ok(1024));
     let two = run(root.open("two")).expect("open");
     assert_eq!(run(two.read(0, &mut buffer)), Ok(5_000));
-    // Overwritten, it is good again.
+    // Overwriting makes it readable again.
     run(one.write(1024, &[b'o'; 512])).expect("written");
     assert_eq!(run(one.read(0, &mut buffer)), Ok(5_000));
     assert!(buffer.iter().all(|byte| *byte == b'o'));

@@ -338,7 +338,7 @@ impl Discovery {
         changes
     }
 
-    /// Returns the source for router solicitations, as long as any are to be sent.
+    /// Returns the source for router solicitations, while any are to be sent.
     fn solicits_routers_from<B: Buffer>(&self, output: &Output<B>) -> Option<Ipv6Address> {
         if !self.is_on || self.solicitations == 0 {
             return None;

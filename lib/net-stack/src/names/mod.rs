@@ -39,7 +39,7 @@ const MIN_TIMEOUT_NS: u64 = 300_000_000;
 /// Retry interval when no buffer is free, in nanoseconds.
 const RETRY_NS: u64 = 10_000_000;
 
-/// A query, until it is forgotten.
+/// A query, until it is released.
 #[must_use]
 pub struct NameQuery(u64);
 
@@ -245,7 +245,7 @@ impl Names {
         let Some(question) = asked.filter(|_| servers.contains(&server)) else { return false };
         let reply = data.and_then(|data| message::read(data, question.id, &question.name, question.kind));
         if let Some(reply) = reply {
-            // A late response from another server is as good, unless it reports failure.
+            // A late response from another server is accepted too, unless it reports failure.
             let is_late = question.server(servers) != Some(server);
             if !(is_late && reply == Reply::Failed) {
                 question.take(server, reply, cache, now_ns);
@@ -261,7 +261,7 @@ impl Names {
         let asked = queries.values_mut().find(|question| port == PORT && question.is_sent_from(own_port));
         let Some(question) = asked.filter(|question| question.server(servers) == Some(server)) else { return false };
         if !matches!(error.kind, ErrorKind::TooLong { .. }) {
-            // It may be forged; the others are queried, and this one again later all the same.
+            // It may be forged; the others are queried, and this one again later.
             question.next_ns = now_ns;
         }
         true

@@ -81,7 +81,7 @@ impl Tcp {
         self.get(id).map_or(0, |connection| connection.machine.readable())
     }
 
-    /// Reads received data; 0 bytes: the peer has finished.
+    /// Reads received data; 0 bytes mean end of stream.
     pub(crate) fn poll_read(
         &mut self,
         id: ConnectionId,
@@ -116,7 +116,7 @@ impl Tcp {
         }
         match connection.machine.write(memory, data) {
             0 if data.is_empty() => Poll::Ready(Ok(0)),
-            // Memory is exhausted, and none of it will be freed by this connection.
+            // Memory is exhausted, and this connection will free none of it.
             0 if connection.machine.send_queued() == 0 => Poll::Ready(Err(Failure::Exhausted)),
             0 => {
                 connection.writer = Some(waker.clone());

@@ -25,7 +25,7 @@ pub(super) struct Connection {
     pub(super) scheduled_ns: Option<u64>,
     /// Cause of the failure.
     pub(super) failure: Option<Failure>,
-    /// A possible reason why the peer does not answer.
+    /// A possible reason for the peer's silence.
     pub(super) hint: Option<Failure>,
     /// Whether it is in the connection table.
     pub(super) is_listed: bool,
@@ -109,7 +109,7 @@ impl Connection {
         self.wake(memory);
     }
 
-    /// Sends everything it may while there are buffers.
+    /// Sends as much as permitted while there are buffers.
     pub(super) fn send_all<B: Buffer>(&mut self, output: &mut Output<B>) {
         let path = emit::path(output, &self.remote.address);
         while output.has_room() {

@@ -300,7 +300,7 @@ impl Tcp {
         self.settle(output, id);
     }
 
-    /// Processes a segment that matches no connection: it begins one, or is refused.
+    /// Processes a segment that matches no connection: it opens one, or is refused.
     fn receive_unmatched<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
@@ -373,7 +373,7 @@ impl Tcp {
         }
     }
 
-    /// Lets dirty connections send, as long as there is room, and runs the timers that are due.
+    /// Lets dirty connections send, while there is room, and runs expired timers.
     pub(crate) fn serve<B: Buffer>(&mut self, output: &mut Output<B>) {
         self.time_wait.serve(output.now_ns);
         while let Some(Reverse((time_ns, id))) = self.timers.peek().copied() {
@@ -400,7 +400,7 @@ impl Tcp {
         }
     }
 
-    /// Lets a connection send everything it may.
+    /// Lets a connection send as much as permitted.
     fn send<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId) {
         self.give_up(output.now_ns, id);
         let Some(connection) = self.get_mut(id) else { return };

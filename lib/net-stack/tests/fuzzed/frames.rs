@@ -1,6 +1,6 @@
 //! Interprets bytes as events of a stack: arbitrary frames, segments of established connections, SYNs with any
-//! options, messages of all protocols, client calls, time, and a lack of buffers. Nothing panics or leaks, and in the
-//! end all is as at the beginning.
+//! options, messages of all protocols, client calls, time, and a lack of buffers. Nothing panics or leaks, and the
+//! final state is the initial one.
 
 use std::task::{Poll, Waker};
 

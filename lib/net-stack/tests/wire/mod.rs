@@ -283,7 +283,7 @@ impl Network {
     }
 }
 
-/// Pseudo-random bytes, no two ranges of which are alike.
+/// Pseudo-random bytes without repetitions.
 pub fn bytes(count: usize) -> Vec<u8> {
     let mut numbers = Numbers::new(7);
     (0..count).map(|_| numbers.next() as u8).collect()

@@ -1,4 +1,4 @@
-//! Runs a scenario once for every sequence of choices that it can make, or for random ones.
+//! Runs a scenario once for every possible sequence of choices, or for random ones.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -77,7 +77,7 @@ fn scenario(choices: &mut Choices, takes: &[usize], mut closes: usize, mut puts:
                 State::Waiting(_) => &[Action::Poll, Action::Drop],
                 State::Holding(_) => &[Action::PutBack, Action::Keep],
             };
-            // A poll without a wake is one too many to try in every state.
+            // Spurious polls in every state would take too long.
             let is_asleep = matches!(state, State::Waiting(task) if !task.is_woken());
             let possible = possible.iter().filter(|action| !(is_asleep && matches!(action, Action::Poll)));
             actions.extend(possible.map(|action| (index, *action)));

@@ -55,10 +55,10 @@ fn garbage(number: usize, seed: u64) -> i32 {
 fn argument(function: &Function, name: &str, pool: &[u64], numbers: &mut Numbers) -> u64 {
     let chosen = numbers.next();
     match (name, chosen >> 61) {
-        // It is to come back.
+        // The handle is needed again.
         ("deadline", 0..4) => 0,
         ("deadline", _) => Deadline::after_ns(20_000).as_ns(),
-        // Any other code is the process's own harm.
+        // Any other code harms only the process itself.
         ("entry", 0) => end_thread as extern "C" fn(u64) -> ! as usize as u64,
         // Text to the debug output is for people.
         ("length", _) if function.name == "debug_write" => 513 | chosen << 10,
@@ -68,8 +68,8 @@ fn argument(function: &Function, name: &str, pool: &[u64], numbers: &mut Numbers
     }
 }
 
-/// Calls a function for ever, on two threads, with arguments that are good; those that wait do so for
-/// ever now and then. Somebody will stop this process.
+/// Calls a function forever, on two threads, with valid arguments; some of the waiting calls have no deadline. The
+/// test stops this process.
 fn call_for_ever(number: usize) -> i32 {
     drop(thread::spawn(move || repeat(number)));
     repeat(number)

@@ -18,7 +18,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[("account", account)];
 enum Calls {
     /// A dedicated sequence.
     Own(fn()),
-    /// Again and again, with good objects of the kinds that its arguments name and zero for the rest.
+    /// Repeated calls, with valid objects of the kinds that its arguments name and zero for the rest.
     Plain,
     /// None: it does not return, or would change something that is not this program's.
     Never,
@@ -145,7 +145,7 @@ const ROWS: &[(&str, Calls)] = &[
     ("debug_sink_close", Plain),
 ];
 
-/// Makes the calls of the function with this number between two questions of the suite.
+/// Makes the calls of the function with this number between two readings by the suite.
 fn account(number: u64) -> i32 {
     let function = &FUNCTIONS[number as usize];
     for (name, _) in ROWS {

@@ -72,7 +72,7 @@ fn parts_are_whole() -> i32 {
     0
 }
 
-/// Freeing a loan sends it home; its lender has it together with the end of the channel.
+/// Freeing a loan returns it; its lender has it together with the closure of the channel.
 fn free_loan() -> i32 {
     let (importer, exporter, lent) = loan();
     must("heap_describe", &[lent]);

@@ -111,7 +111,7 @@ fn mutex() -> i32 {
                 assert_eq!(order.fetch_add(1, Ordering::SeqCst), place, "the order of arrival");
                 must("mutex_release", &[mutex]);
             });
-            // Each has arrived before the next is made.
+            // Each has arrived before the next is created.
             thread::sleep(Deadline::after_ms(3));
             waiter.expect("a thread")
         })
@@ -140,7 +140,7 @@ fn mutex_of_dead_thread() -> i32 {
     0
 }
 
-/// Taking endpoints out of a set that they are not in changes nothing in it.
+/// Removing endpoints from a set that they are not in changes nothing in it.
 fn wait_set_strangers() -> i32 {
     let set = must("wait_set_create", &[]);
     let (stranger, _) = channel("Errand");
@@ -162,7 +162,7 @@ fn wait_set_strangers() -> i32 {
         assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(key), "each is announced once, in order");
     }
     refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
-    // An endpoint with a message, added for ever, costs the kernel no more than the quota.
+    // Adding an endpoint with a message forever costs the kernel no more than the quota.
     let mut added = 0;
     while abi("wait_set_add", &[set, exporter, 7]).is_ok() {
         added += 1;
@@ -244,7 +244,7 @@ fn wait_set_many_waiters() -> i32 {
                 turn += 1;
                 let deadline = || Deadline::at(sip::time::monotonic() + turn * 7_919 % 300_000).as_ns();
                 set_words(&[set]);
-                // A thread that waits for several objects finds it ready, and takes it unless another was faster.
+                // A thread that waits for several objects finds it ready, and receives it unless another was faster.
                 let until = match turn % 3 {
                     0 if abi("wait_any", &[1, deadline()]).is_ok() => 0,
                     _ => deadline(),
@@ -300,7 +300,7 @@ fn room(set: u64) -> u64 {
     added as u64
 }
 
-/// An endpoint is received from or added, never both and never neither.
+/// An endpoint is received from or added: exactly one of the two.
 fn receive_or_add() -> i32 {
     let set = must("wait_set_create", &[]);
     let (importer, exporter) = channel("Errand");
@@ -318,7 +318,7 @@ fn receive_or_add() -> i32 {
     assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(2), "the second time it was not added");
     refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
     assert_eq!(receive(exporter), Ok(CALL));
-    // The end of a channel is something to receive.
+    // The closure of a channel is a message to receive.
     let (importer, exporter) = channel("Errand");
     must("channel_close", &[importer]);
     refused("channel_receive_or_add", &[exporter, set, 6], &[Status::Closed]);

@@ -1,6 +1,6 @@
-//! System calls of the host, as a program makes them that broke out of a machine which is a process.
+//! Host system calls, as a program would make them that escaped from a machine that is a process.
 //!
-//! The instruction is hidden in a number: no image with the instruction itself is loaded.
+//! The instruction is hidden in an immediate: no image with the instruction itself is loaded.
 
 use core::arch::asm;
 
@@ -73,7 +73,7 @@ fn host_call(which: u64) -> i32 {
 fn call(number: u64, arguments: [u64; 4]) -> i64 {
     let [first, second, third, fourth] = arguments;
     let answer: i64;
-    // SAFETY: none; the machine has to refuse it. `mov eax, 0x00c3050f` is entered at its second byte, where it reads
+    // SAFETY: none; the machine must refuse it. `mov eax, 0x00c3050f` is entered at its second byte, which decodes as
     // `syscall; ret`.
     unsafe {
         asm!(

@@ -84,7 +84,7 @@ fn send_twice() -> i32 {
     attempt(endpoint, CALL, (1, 0, 0), &[2])
 }
 
-/// The runner has the other end.
+/// The runner holds the other end.
 fn send_then_violate() -> i32 {
     let client = must("endpoint_take", &[0]);
     send(client, CALL, (1, 0, 0), &[12]).expect("the first is allowed");

@@ -31,7 +31,7 @@ pub(crate) const KINDS: [Kind; 9] = [
     Kind::Sink,
 ];
 
-/// The kind of object that an argument of a function names, if it names one.
+/// Returns the kind of object that an argument of a function names, if any.
 pub(crate) fn kind_of(function: &Function, argument: &str) -> Option<Kind> {
     Some(match argument {
         "endpoint" => Kind::Endpoint,
@@ -66,7 +66,7 @@ pub(crate) extern "C" fn end_thread(_: u64) -> ! {
     }
 }
 
-/// Code for a thread that sleeps for ever.
+/// Code for a thread that sleeps forever.
 pub(crate) extern "C" fn sleep_thread(_: u64) -> ! {
     crate::sleep_forever()
 }
@@ -76,7 +76,7 @@ pub(crate) fn thread_at(code: extern "C" fn(u64) -> !) -> Result<u64, Status> {
     abi("thread_create", &[code as usize as u64, 0])
 }
 
-/// A child that will sleep once it is started.
+/// A child that sleeps once it is started.
 pub(crate) fn child() -> Result<u64, Status> {
     let child = abi("process_create", &[put_text("conformance-attacker")])?;
     abi("process_give_parameter", &[child, 0, put_text("sleep")])?;
@@ -98,7 +98,7 @@ pub(crate) fn make(kind: Kind) -> Result<u64, Status> {
     }
 }
 
-/// A handle of this kind that was good once.
+/// A handle of this kind that was valid once.
 pub(crate) fn make_stale(kind: Kind) -> u64 {
     let handle = match kind {
         Kind::Thread => thread_at(end_thread).expect("a thread"),

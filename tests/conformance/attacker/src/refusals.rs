@@ -188,7 +188,7 @@ fn changed(own: &Own) -> u64 {
     states.iter().filter(|as_it_was| !**as_it_was).count() as u64
 }
 
-/// Functions that a manifest has to permit, with arguments that are good otherwise.
+/// Functions that require a permission in the manifest, with otherwise valid arguments.
 fn without_permission() -> i32 {
     let block = make(Kind::Block).expect("a block");
     let child = child().expect("a child");

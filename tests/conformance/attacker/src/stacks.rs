@@ -41,7 +41,7 @@ fn big_frame() -> i32 {
 fn call_at_stack_end() -> i32 {
     let stack = slot() + 20 * 1024;
     let entry = entry_address(number_of("process_id"));
-    // SAFETY: the stack below the present frame is unused; it does not come back.
+    // SAFETY: the stack below the present frame is unused; it does not return.
     unsafe {
         asm!("mov rsp, {stack}", "call {entry}", "ud2", stack = in(reg) stack, entry = in(reg) entry, options(noreturn))
     }

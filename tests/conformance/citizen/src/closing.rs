@@ -1,4 +1,4 @@
-//! Acts about ends: of a process that holds everything, and of a channel with messages in it.
+//! Acts about closure: of a process that holds everything, and of a channel with messages in it.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use sip::sync::{Event, Mutex};
 use crate::Stage;
 use crate::talk::patterned;
 
-/// Ends while it holds endpoints, blocks, locks, threads, pages, a loan and messages both ways.
+/// Exits while it holds endpoints, blocks, locks, threads, pages, a loan and messages both ways.
 pub(crate) fn hold_everything(mut stage: Stage) -> i32 {
     let mut channels = Vec::new();
     let mut sent = Vec::new();

@@ -63,7 +63,7 @@ pub(crate) fn blocks(_: Stage) -> i32 {
     0
 }
 
-/// A block that is attached to another one still counts.
+/// A block attached to another one still counts.
 pub(crate) fn attached_blocks(_: Stage) -> i32 {
     let mut parent = ExBox::new([0u64; 8]).expect("a block");
     let mut attached = 0;

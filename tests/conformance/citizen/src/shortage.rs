@@ -18,9 +18,9 @@ const TIMEOUT_MS: u64 = 90_000;
 /// Time limit of a short sleep with a little work while memory runs out: a hang, not a delay, is a failure.
 const RESPONSE_MS: u64 = 20_000;
 
-/// Starts the hoarder with this number; it has to be ended because memory ran out, and this program hardly
-/// feels it. From [`AMONG_OTHERS`] on there are others at the same time, and a hoarder may find so little that
-/// it cannot even begin: then it is started again.
+/// Starts the hoarder with this number; it must be ended because memory ran out, with little effect on this program.
+/// From [`AMONG_OTHERS`] on others run concurrently, and a hoarder may not even get enough memory to start: then it is
+/// restarted.
 pub(crate) fn launch(stage: Stage) -> i32 {
     let (number, among_others) = (stage.number % AMONG_OTHERS, stage.number >= AMONG_OTHERS);
     let act = ["hoard-memory", "hoard-blocks", "hoard-channels", "hoard-children"][number as usize];
@@ -67,7 +67,7 @@ fn start(act: &str) -> Result<Child, sip::Status> {
     process::create(SELF).map_err(|error| error.status)?.parameter(ACT, act)?.start()
 }
 
-/// A little later there may be more of it.
+/// More memory may be free a little later.
 fn pause() {
     thread::sleep(Deadline::after_ms(1));
 }
@@ -110,7 +110,7 @@ pub(crate) fn channels(_: Stage) -> i32 {
     }
 }
 
-/// Starts programs that do the same, and lets go of them.
+/// Starts programs that do the same, and closes their handles.
 pub(crate) fn children(_: Stage) -> i32 {
     let mut started = 0;
     // Memory may be short because some is still being freed: a refusal is not counted.

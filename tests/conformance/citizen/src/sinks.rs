@@ -27,7 +27,7 @@ pub(crate) fn log(stage: Stage) -> i32 {
     0
 }
 
-/// Has a child that does so, and writes a line itself when that has ended.
+/// Has a child that does so, and writes a line itself after the child's end.
 pub(crate) fn log_below(stage: Stage) -> i32 {
     let child = made("log", stage.number).and_then(Child::start).expect("a child");
     child.wait().expect("it ends");
@@ -52,7 +52,7 @@ fn started(act: &str, number: u64, sink: &Sink) -> Child {
     made(act, number).and_then(|child| child.debug_sink(sink)).and_then(Child::start).expect("a child")
 }
 
-/// All that comes until the child has ended; and how many bytes were lost.
+/// Returns all text until the child has ended, and the number of lost bytes.
 fn all_of(sink: &Sink, child: &Child) -> (Vec<(u64, String)>, u64) {
     let (mut texts, mut all_lost) = (Vec::<(u64, String)>::new(), 0);
     loop {
@@ -111,7 +111,7 @@ fn flooded(sink: &Sink) {
     assert!(text.len() > DEBUG_SINK_BYTES - LINE_BYTES && lost > 0, "{} bytes came, {lost} were lost", text.len());
     let is_in_order = |(number, line): (usize, &str)| line == format!("line {number:06}");
     assert!(text.lines().enumerate().all(is_in_order), "what fits in is what was written first");
-    // After that it is as good as new.
+    // Afterwards it works as before.
     let child = started("log", 1, sink);
     let (texts, lost) = all_of(sink, &child);
     assert!(matches!(&texts[..], [(_, text)] if text == "line 000000\n") && lost == 0, "{texts:?}, {lost} lost");

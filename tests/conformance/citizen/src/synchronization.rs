@@ -94,7 +94,7 @@ pub(crate) fn join(_: Stage) -> i32 {
         7
     });
     assert_eq!(slow.expect("a thread").join(), Ok(7), "the value of a thread that slept");
-    // Dropping the handle lets the thread go on.
+    // Dropping the handle detaches the thread.
     let flag = Arc::new(Event::manual().expect("an event"));
     let other = Arc::clone(&flag);
     drop(thread::spawn(move || other.set()).expect("a thread"));
@@ -153,7 +153,7 @@ pub(crate) fn yield_order(_: Stage) -> i32 {
     let turns = turns.lock();
     assert_eq!(turns.len(), 600, "every turn was taken");
     if thread::processor_count() == 1 {
-        // Preemption may let one go twice now and then, nothing else may.
+        // Preemption may occasionally let one run twice, nothing else may.
         let again = turns.windows(2).filter(|pair| pair[0] == pair[1]).count();
         assert!(again < 60, "a thread went on after its yield {again} times of 600");
     }

@@ -1,4 +1,4 @@
-//! Acts that talk: servers, borrowers, senders that end in the middle of something.
+//! Acts of communication: servers, borrowers, senders that exit midway.
 
 use alloc::vec::Vec;
 
@@ -70,7 +70,7 @@ fn serve_welcome(server: welcome::Exp<welcome::states::Start>) {
     }
 }
 
-/// Makes `number` channels, then serves with both ends of each in hand.
+/// Creates `number` channels, then serves while holding both ends of each.
 pub(crate) fn hold_channels(mut stage: Stage) -> i32 {
     let held: Vec<_> = (0..stage.number).map(|_| errand::new_channel().expect("a channel")).collect();
     answer_until_closed(stage.server());
@@ -141,7 +141,7 @@ pub(crate) fn lend_on(mut stage: Stage) -> i32 {
     0
 }
 
-/// Lends a block out and ends while it is away.
+/// Lends a block and exits while it is on loan.
 pub(crate) fn lend_and_end(mut stage: Stage) -> i32 {
     let _sent = stage.client().lend(patterned(4096, 9));
     stage.end()
@@ -154,7 +154,7 @@ pub(crate) fn pass_and_end(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Takes an endpoint out of a message, sends over it, and ends with it in hand.
+/// Receives an endpoint, sends over it, and exits while holding it.
 pub(crate) fn keep_passed(mut stage: Stage) -> i32 {
     let ExpReady::Pass { end, next: _next } = stage.server().receive() else { panic!("no endpoint came") };
     let _end = end.call(41);

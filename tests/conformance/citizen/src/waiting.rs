@@ -1,4 +1,4 @@
-//! Acts that wait for several things, or not for ever.
+//! Acts that wait for several objects, or with a deadline.
 
 use alloc::vec::Vec;
 

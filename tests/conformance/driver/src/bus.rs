@@ -103,7 +103,7 @@ pub(crate) fn rules(_: Stage) -> i32 {
     0
 }
 
-/// A device is there from the moment when it is opened to drivers.
+/// A device exists from the moment when it is opened to drivers.
 fn open_early(publication: Publication) {
     let number = publication.number();
     assert_eq!(publication.open(), Ok(number));

@@ -53,7 +53,7 @@ pub(crate) fn registers(_: Stage) -> i32 {
     }
     drop(registers);
     drop(hardware);
-    // Closed, and not silenced yet.
+    // Closed, but not silenced yet.
     assert_eq!(sip::device::Device::open(devices::DEVICE as usize).err(), Some(Status::Busy));
     0
 }
@@ -63,7 +63,7 @@ fn interrupt(hardware: &Hardware) -> Interrupt {
     hardware.interrupt(0).expect("its interrupt")
 }
 
-/// Interrupts that came before the wait, during it, and not at all.
+/// Interrupts before the wait, during it, and none.
 pub(crate) fn interrupts(stage: Stage) -> i32 {
     let (hardware, registers) = open();
     let (interrupt, line) = (interrupt(&hardware), stage.number as u32);
@@ -78,7 +78,7 @@ pub(crate) fn interrupts(stage: Stage) -> i32 {
         registers.write32(register::FIRE_LATER, line | (round % 4) << 16).expect("a register");
         assert_eq!(interrupt.wait(Deadline::after_ms(10_000)), Ok(1), "round {round}");
     }
-    // Beside other things.
+    // Together with other objects.
     for round in 0..3 {
         registers.write32(register::FIRE_LATER, line | round << 16).expect("a register");
         assert_eq!(wait_any(&[&hardware], Deadline::after_ms(10_000)), Some(0), "any, round {round}");
@@ -95,13 +95,13 @@ pub(crate) fn interrupts(stage: Stage) -> i32 {
         registers.write32(register::FIRE_LATER, line | (round % 4) << 16).expect("a register");
         assert_eq!(interrupt.wait(Deadline::after_ms(10_000)), Ok(1), "busy, round {round}");
     }
-    // The line of another device fires: it is not this one's.
+    // Another device's interrupt is not delivered to this one.
     registers.write32(register::FIRE, (line ^ 1) | 1 << 16).expect("a register");
     assert_eq!(interrupt.wait(Deadline::after_ms(20)), Err(Status::TimedOut));
     sip::process::exit(0)
 }
 
-/// Waits until it is ended.
+/// Waits until it is killed.
 pub(crate) fn interrupt_killed(mut stage: Stage) -> i32 {
     let (hardware, _registers) = open();
     let _told = stage.client().call(1);

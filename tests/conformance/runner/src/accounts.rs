@@ -36,7 +36,7 @@ fn in_use() -> Result<u64, String> {
     Ok(value("arena bytes")? + value("kernel heap bytes")?)
 }
 
-/// The same when it no longer changes: services may still be starting.
+/// The same, once it no longer changes: services may still be starting.
 fn settled_in_use() -> Result<u64, String> {
     let deadline = Deadline::after_ms(SETTLED_WITHIN_MS);
     let mut before = in_use()?;

@@ -30,7 +30,7 @@ pub(crate) fn tests() -> Vec<Test> {
 fn garbage(number: usize) -> Outcome {
     for seed in 0..2u64 {
         let child = attacker("garbage").number(number as u64 | seed << 32).start()?;
-        // It may wait for ever in a function that waits: that is no mistake.
+        // It may wait forever in a blocking function: that is no error.
         let epitaph = match child.wait_until(Deadline::after_ms(200)) {
             Ok(epitaph) => epitaph,
             Err(_) => stop(&child)?,
@@ -45,7 +45,7 @@ fn garbage(number: usize) -> Outcome {
     citizen("join").succeed()
 }
 
-/// Processes that call a function for ever, with two threads, are stopped at odd moments.
+/// Processes that call a function forever, with two threads, are stopped at arbitrary moments.
 fn killed(number: usize) -> Outcome {
     for round in 0..KILLED {
         let child = attacker("call-for-ever").number(number as u64).start()?;

@@ -1,4 +1,4 @@
-//! Hardware: the reach of drivers, and ownership after the end of a driver or a bus.
+//! Hardware: the reach of drivers, and ownership after the exit of a driver or a bus.
 //!
 //! The hardware is the hosted machine's simulated bus; on a machine without it there are no such tests.
 
@@ -191,7 +191,7 @@ fn still_away(lender: Lender) -> Result<Lender, String> {
     }
 }
 
-/// The block comes home; its first byte is this.
+/// Waits for the block's return; its first byte must be this.
 fn come_home(lender: Lender, first: u8) -> Outcome {
     let Ok(ImpReadyAfterLend::ChannelClosed(mut closed)) = lender.receive_by(Deadline::after_ms(5000)) else {
         return Err("the block does not come home".into());

@@ -35,7 +35,7 @@ pub(crate) fn tests() -> alloc::vec::Vec<Test> {
     alloc::vec![function("host: a program that broke out can open no file and start no program", break_out)]
 }
 
-/// System calls that the machine's process may make, 0 for all; none where there is no host.
+/// System calls that the machine's process may make, 0 for all; none without a host.
 fn calls_allowed() -> Result<Option<u64>, alloc::string::String> {
     let counters = counters().map_err(|status| format!("no counters: {}", status.text()))?;
     Ok(counters.iter().find(|counter| name(&counter.name) == "host calls allowed").map(|counter| counter.value))

@@ -32,7 +32,7 @@ const REFUSED: [(&str, &[u8], &str); 8] = [
     ("no package", b"SINGPKG3", "cut short"),
 ];
 
-/// The tests of this module. The last takes a program away that the others need.
+/// The tests of this module. The last one removes a program that the others need.
 pub(crate) fn tests() -> alloc::vec::Vec<Test> {
     alloc::vec![
         function("install: a guest comes and goes", comes_and_goes),

@@ -75,7 +75,7 @@ impl Job {
         Job { server: Some(server), ..self }
     }
 
-    /// The device that it is to open.
+    /// Sets the device to open.
     pub(crate) fn device(self, name: &'static str) -> Job {
         Job { device: Some(name), ..self }
     }

@@ -71,7 +71,7 @@ pub(crate) struct Settings {
 pub fn main(startup: Startup) -> i32 {
     let settings = Settings { long: startup.long };
     let (mut passed, mut failed) = (0, 0);
-    // The first start of each program maps its image and registers its contracts, which stay.
+    // The first start of each program maps its image and registers its contracts, which persist.
     endings::load_programs();
     let all = [
         endings::tests(),

@@ -93,7 +93,7 @@ fn in_role(_: &Settings) -> Outcome {
     for role in ["tester", "a", "web-admin-2", &longest] {
         says(&format!("{SUITE}@{role} + {CITIZEN}"), |child| child.invoke_in_role(role))?;
     }
-    // The role was put on that child's principal alone.
+    // Only that child's principal got the role.
     check!(principal::own() == SUITE, "the suite is `{}`", principal::own());
     says(&format!("{SUITE} + {CITIZEN}"), Child::invoke)
 }
@@ -233,7 +233,7 @@ fn relay(act: &str, ending: &'static str) -> Result<Relay, String> {
     Ok(Relay { child, into, out })
 }
 
-/// Sends an endpoint through a citizen and takes it back.
+/// Sends an endpoint through a citizen and receives it back.
 fn through(
     act: &str,
     ending: &'static str,
@@ -282,7 +282,7 @@ fn delegated_to_oneself(_: &Settings) -> Outcome {
     let ExpReady::Pass { end, next } = arrival.receive() else { return Err("the endpoint is lost".into()) };
     peer_is(&stays, SUITE)?;
     drop((carrier, next));
-    // The mark went with that move.
+    // The move cleared the mark.
     called_by(end, stays, CITIZEN)
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use sip::{Deadline, diagnostics, memory, thread};
 
-/// The counters that a test must leave as it found them.
+/// Counters that a test must restore.
 const COUNTED: [&str; 10] = [
     "processes",
     "threads",
@@ -35,7 +35,7 @@ impl Count {
         let value = |name: &str| {
             let record = counters.iter().find(|record| diagnostics::name(&record.name) == name);
             let value = record.map(|record| record.value).ok_or_else(|| format!("there is no counter `{name}`"))?;
-            // The runner's own heap may grow while it works.
+            // The runner's own heap may grow meanwhile.
             Ok(if name == "pages" { value - own_pages } else { value })
         };
         COUNTED.iter().map(|name| value(name)).collect::<Result<_, String>>().map(Count)

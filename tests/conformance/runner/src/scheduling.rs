@@ -51,7 +51,7 @@ fn pair_beside_hogs(_: &Settings) -> Outcome {
         let milliseconds = (time::monotonic() - start) / 1_000_000;
         end_of(&server)?;
         stop_all(&hogs)?;
-        // Each quantum that the pair has holds thousands of questions; one a quantum would take minutes.
+        // Each quantum of the pair fits thousands of calls; one per quantum would take minutes.
         check!(milliseconds < 5000, "20,000 questions beside {act} took {milliseconds} ms");
     }
     Ok(())

@@ -49,7 +49,7 @@ fn succeeds(act: &str, number: u64) -> Outcome {
     Ok(())
 }
 
-/// Starts an act as soon as there is memory for it.
+/// Starts an act once there is memory for it.
 fn started(act: &str, number: u64) -> Result<Child, String> {
     let deadline = Deadline::after_ms(FREED_WITHIN_MS);
     loop {

@@ -16,7 +16,7 @@ fn good() -> Image {
     Image::of(folder.path(), Format { mebibytes: 32, ..Format::default() })
 }
 
-/// The machine runs on without that file system, and `mount` refuses it, too.
+/// The machine keeps running without that file system, and `mount` refuses it, too.
 #[track_caller]
 fn not_mounted(image: &Image, parts: &[&str]) {
     let machine = Machine::new().disk(image.path());
@@ -157,7 +157,7 @@ fn nothing_is_written_to_a_volume_that_is_mounted_to_be_read() {
     machine.run(&format!("{again}; echo new > /fs/disk0/new")).refused(&["/fs/disk0/new", "read only"]);
     machine.run(&format!("{again}; rm /fs/disk0/empty")).refused(&["/fs/disk0/empty", "read only"]);
     machine.run(&format!("{again}; tree /fs/disk0 | hash")).succeeded();
-    // A read-only disk is not changed, however it is mounted.
+    // A read-only disk is not changed, regardless of the mount options.
     machine.run("tree /fs/disk0 | hash").succeeded();
     assert!(std::fs::read(image.path()).expect("the image can be read") == before, "the image was changed");
 }

@@ -117,7 +117,7 @@ fn files_arrive(serving: &Serving) {
 }
 
 fn many_ask_at_once(serving: &Serving) {
-    // QEMU's backlog is short, so connections are made one by one.
+    // QEMU's backlog is short, so connections are opened one by one.
     let connect = |client: usize| {
         let mut connection = serving.connect().expect("the server takes connections");
         let answer = ask(&mut connection, "/length-1", "");

@@ -35,7 +35,7 @@ fn a_file_system_that_failed_too_often_is_given_up_with_a_report() {
     for part in ["/fs/ram0: unreliable-fs exited", "failed too often", "`umount /fs/ram0`", "`check /dev/ram0`"] {
         assert!(run.errors.contains(part), "`{part}` is missing:\n{run}");
     }
-    // The disk stays taken until a person lets it go.
+    // The disk stays in use until a user releases it.
     assert!(after.starts_with("busy\n") && after.contains("\ntext\n"), "{run}");
     assert_eq!(mounted(after, "/fs/ram0")[2], "ext2", "{run}");
 }

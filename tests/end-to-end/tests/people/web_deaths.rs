@@ -102,7 +102,7 @@ impl Trial {
         }
     }
 
-    /// Waits until resource usage is back at the baseline; caches expire after a while.
+    /// Waits until resource usage is back at the baseline; caches expire after some time.
     #[track_caller]
     fn steady(&mut self, before: &BTreeMap<String, u64>, after: &str) {
         let begin = Instant::now();

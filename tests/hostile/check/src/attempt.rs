@@ -9,7 +9,7 @@ use sip::process::{Child, Epitaph, EpitaphKind, StopReason, create};
 use crate::ground::Ground;
 use crate::{Outcome, check};
 
-/// The parameter of every hostile program: which of its attempts it makes.
+/// The parameter of every hostile program: number of the attempt.
 const NUMBER_PARAMETER: usize = 0;
 /// Its endpoint to the victim, if it declares one.
 const VICTIM_SLOT: usize = 0;
@@ -42,25 +42,25 @@ pub(crate) enum Given {
 /// Required exit of a hostile program.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
-    /// With exit status 0: it found that its attack did nothing.
+    /// With exit status 0: its attack had no effect.
     Repelled,
     /// Ended by the system or its own panic, with an epitaph that contains all of these texts.
     Ended(EpitaphKind, &'static [&'static str]),
-    /// It runs until it is stopped after this time.
+    /// It runs until it is killed after this time.
     StoppedAfter { milliseconds: u64 },
 }
 
-/// On which machines an attempt is made.
+/// Machines on which an attempt is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Machine {
     /// On the machine shared by the other attempts.
     Any,
-    /// On machines of several sizes of memory, made for it.
+    /// On dedicated machines with several memory sizes.
     OfEachSize,
 }
 
 impl Attempt {
-    /// An attack that its own program finds to have done nothing.
+    /// An attack reported as ineffective by its own program.
     pub(crate) const fn repelled(program: &'static str, number: u64, tries: &'static str) -> Attempt {
         Attempt { program, number, tries, given: Given::Nothing, end: End::Repelled, machine: Machine::Any }
     }
@@ -70,7 +70,7 @@ impl Attempt {
         Attempt { end: End::Ended(kind, says), ..self }
     }
 
-    /// An attack that runs until it is stopped.
+    /// An attack that runs until it is killed.
     pub(crate) const fn stopped_after(self, milliseconds: u64) -> Attempt {
         Attempt { end: End::StoppedAfter { milliseconds }, ..self }
     }
@@ -85,7 +85,7 @@ impl Attempt {
         Attempt { machine: Machine::OfEachSize, ..self }
     }
 
-    /// The name under which it is reported.
+    /// The name in reports.
     pub(crate) fn name(&self) -> String {
         format!("{} {}: {}", self.program, self.number, self.tries)
     }

@@ -132,7 +132,7 @@ fn pair(seed: u64, steps: u64, ground: &mut Ground) -> Result<u64, String> {
     Ok(early)
 }
 
-/// A fuzzer may be refused something, and be ended for that; it may not fault.
+/// A fuzzer may be refused a request, and be ended for it; it must not fault.
 fn judge(epitaph: &Epitaph) -> Outcome {
     match epitaph.kind {
         EpitaphKind::Exited => check!(epitaph.status == 0, "a fuzzer found something; it says what above"),

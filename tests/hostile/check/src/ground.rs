@@ -60,7 +60,7 @@ impl Ground {
         let mut file = namespace.create_file(FILE, 0o644, CreateMode::New).map_err(said(FILE))?;
         file.write_at(block, 0, FILE_BYTES).and_then(|written| written.all()).map_err(said(FILE))?;
         drop(file);
-        // The disk in memory takes blocks as it is written, which is to be over when resources are counted.
+        // The memory disk allocates blocks as it is written, which must be over before resources are counted.
         namespace.open_directory(VOLUME).and_then(|mut volume| volume.sync()).map_err(said(VOLUME))?;
         let mut ground = Ground { namespace, victim: Victim::start()?, epitaphs: String::new() };
         ground.serves()?;
@@ -92,7 +92,7 @@ impl Ground {
         self.victim.is_unharmed()
     }
 
-    /// The machine still does its work: the victim answers, a file is read, a process is created and talks.
+    /// Checks that the machine still works: the victim replies, a file is read, a process is created and communicates.
     pub(crate) fn serves(&mut self) -> Outcome {
         self.victim.answers()?;
         check!(self.read()? == content(), "{FILE} says something else");

@@ -99,7 +99,7 @@ pub(crate) fn check_bytes(bytes: &[u8]) {
     }
 }
 
-/// Does something with blocks.
+/// Performs an operation on blocks.
 pub(crate) fn step(world: &Rc<World>) {
     let numbers = &world.numbers;
     match numbers.below(9) {
@@ -148,7 +148,7 @@ fn touch(world: &World) {
     block.check();
     block.seal(world.numbers.next());
     if world.numbers.once_in(40) {
-        // It stays with the program until that ends.
+        // The program keeps it until its end.
         core::mem::forget(block);
     } else {
         world.add_block(block);

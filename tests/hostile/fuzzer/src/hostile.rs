@@ -98,7 +98,7 @@ impl Receiver for Hostile {
     }
 }
 
-/// A scalar that makes calls while it is put into a message or taken out of one.
+/// A scalar that makes calls while it is encoded or decoded.
 #[derive(Clone, Copy)]
 pub(crate) struct HostileScalar<'a> {
     pub(crate) world: Option<&'a Rc<World>>,
@@ -124,7 +124,7 @@ impl Inline for HostileScalar<'_> {
     }
 }
 
-/// A parameter that makes calls while it is read.
+/// A parameter that makes calls while it is parsed.
 pub(crate) struct HostileValue;
 
 impl ParameterValue for HostileValue {
@@ -153,7 +153,7 @@ impl Drop for HostileWaker {
     }
 }
 
-/// Receives over the channel, in one of the ways that there are.
+/// Receives over the channel, by one of the available functions.
 pub(crate) fn receive(world: &Rc<World>, mut channel: Channel) {
     let numbers = &world.numbers;
     let loan = channel.loan.take();

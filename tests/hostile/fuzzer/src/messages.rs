@@ -32,7 +32,7 @@ const PASS_ANY: u64 = 15;
 const FIRST: u64 = 16;
 const SECOND: u64 = 17;
 const THIRD: u64 = 18;
-/// With which the importer may begin.
+/// Messages with which the importer may begin.
 const REQUESTS: [u64; 9] = [LOCATE, CALL, MARK, GIVE, GIVE_MANY, LEND, PASS, PASS_ANY, FIRST];
 
 /// State of a conversation.
@@ -62,7 +62,7 @@ impl Channel {
         }
     }
 
-    /// The message with this number went over it.
+    /// Advances the state by the message with this number.
     fn moves(&mut self, tag: u64) {
         self.state = match tag {
             SUCCESS | LOCATED | ANSWER | MARKED | GIVEN_BACK | GIVEN_RECORD | RETURNED => State::Ready,
@@ -71,7 +71,7 @@ impl Channel {
     }
 }
 
-/// A message that was received and not taken apart yet.
+/// A message that was received but not fully taken apart.
 pub(crate) struct Held {
     incoming: Incoming,
     /// Number of parts already taken.
@@ -108,7 +108,7 @@ fn parts(tag: u64) -> &'static [Part] {
     }
 }
 
-/// Does something with channels.
+/// Performs an operation on channels.
 pub(crate) fn step(world: &Rc<World>) {
     let numbers = &world.numbers;
     match numbers.below(24) {
@@ -149,7 +149,7 @@ fn send(world: &Rc<World>, mut channel: Channel) {
     // All parts are prepared before the message is begun; after that no call may intervene.
     let Some(outgoing) = write(world, tag, &mut channel) else { return world.add_channel(channel) };
     if world.numbers.once_in(30) {
-        // It is sent when something else has used the buffer, or never.
+        // It is sent after something else has used the buffer, or never.
         world.add(&world.outgoing, outgoing);
         return;
     }
@@ -161,7 +161,7 @@ fn send(world: &Rc<World>, mut channel: Channel) {
     world.add_channel(channel);
 }
 
-/// A message with all its parts; none if there are no such parts.
+/// Writes a message with all its parts; `None` if there are no such parts.
 fn write(world: &Rc<World>, tag: u64, channel: &mut Channel) -> Option<Outgoing> {
     let numbers = &world.numbers;
     Some(match tag {
@@ -258,7 +258,7 @@ pub(crate) enum Received {
     Closed(alloc::vec::Vec<sip::exheap::ExBlock>),
 }
 
-/// A message came over the channel, or its end.
+/// A message over the channel, or its closure.
 pub(crate) fn received(world: &Rc<World>, mut channel: Channel, what: Received) {
     let incoming = match what {
         Received::Message(incoming) => incoming,

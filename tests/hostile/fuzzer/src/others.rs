@@ -25,7 +25,7 @@ const THREADS: usize = 4;
 const CHILDREN: usize = 3;
 const LIMIT_MS: u64 = 20_000;
 
-/// Does something with threads or children.
+/// Performs an operation on threads or children.
 pub(crate) fn step(world: &Rc<World>) {
     match world.numbers.below(5) {
         0 | 1 => start_thread(world),

@@ -14,7 +14,7 @@ use crate::messages::{self, Channel};
 use crate::others::OWN_NAME;
 use crate::world::{World, finding};
 
-/// Does something that waits.
+/// Performs a blocking operation.
 pub(crate) fn step(world: &Rc<World>) {
     match world.numbers.below(8) {
         0 => {
@@ -96,7 +96,7 @@ fn wait_for_either(world: &Rc<World>) {
     }
 }
 
-/// Makes a sink, or takes the text out of one, which is of a child: a fuzzer, too.
+/// Creates a sink, or reads the text of one, whose child is a fuzzer, too.
 fn read_sink(world: &Rc<World>) {
     if world.numbers.once_in(2)
         && let Ok(sink) = Sink::new()

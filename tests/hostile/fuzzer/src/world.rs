@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Called from inside the runtime: now and then another call is made there.
+    /// Called from inside the runtime: occasionally makes another call there.
     pub(crate) fn callback(self: &Rc<World>) {
         if self.depth.get() < MAX_DEPTH && self.numbers.once_in(4) {
             self.depth.set(self.depth.get() + 1);
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// Puts a value with the others of its kind.
+    /// Adds a value to the others of its kind.
     pub(crate) fn add<T>(&self, values: &RefCell<Vec<T>>, value: T) {
         let dropped = {
             let mut values = values.borrow_mut();
@@ -116,7 +116,7 @@ impl World {
         drop(dropped);
     }
 
-    /// Takes one of them out.
+    /// Removes one of them.
     pub(crate) fn take<T>(&self, values: &RefCell<Vec<T>>) -> Option<T> {
         let mut values = values.borrow_mut();
         if values.is_empty() {

@@ -83,7 +83,7 @@ impl Canaries {
         }
     }
 
-    /// The first canary that is not as it was made.
+    /// Returns the first damaged canary.
     pub(crate) fn damage(&mut self, on_stack: &[u64]) -> Option<Damage> {
         let heap = (HEAP_SEED..).zip(&self.heap).find_map(|(seed, words)| damage(Place::Heap, words, seed));
         heap.or_else(|| damage(Place::Stack, on_stack, STACK_SEED))
@@ -114,7 +114,7 @@ impl Canaries {
         found
     }
 
-    /// Takes the block out of the queue, and sends it again.
+    /// Receives the block from the queue, and sends it again.
     fn queued_damage(&mut self) -> Option<Damage> {
         let lost = Damage { place: Place::Queued, index: u64::MAX, found: 0 };
         let Some((client, server)) = self.talk.take() else { return Some(lost) };

@@ -18,7 +18,7 @@ pub(crate) struct Attack {
     target: &'static str,
     /// Resources of the intruder.
     given: Given,
-    /// The refusals that must be noted, as `PRINCIPAL refused RIGHT on OBJECT`, or the part of that which matters.
+    /// Required audit lines, as `PRINCIPAL refused RIGHT on OBJECT`, or the relevant part of it.
     pub(crate) lines: &'static [&'static str],
 }
 
@@ -178,7 +178,7 @@ pub(crate) const ALL: &[Attack] = &[
     plain("a line in the name of another", "write-its-own-line", "", &["intruder.singularity refused audit on "]),
 ];
 
-/// Sends an intruder; fails if something that it tried went through.
+/// Sends an intruder; fails if one of its attempts succeeded.
 pub(crate) fn send(attack: &Attack, namespace: &mut Namespace) -> Outcome {
     let target = match attack.given {
         Given::Here(attack) => return attack(),

@@ -17,7 +17,7 @@ use sip::exheap::ExVec;
 
 use crate::{Outcome, check};
 
-/// The port that this program alone may listen at.
+/// The port that only this program may listen on.
 pub(crate) const PORT: u16 = 7301;
 /// Its diary.
 pub(crate) const DIARY: &str = "/fs/vault/own/diary";
@@ -40,7 +40,7 @@ fn said(what: &str) -> impl Fn(AccessError) -> String + use<'_> {
     move |error| format!("{what}: {error}")
 }
 
-/// Makes everything.
+/// Creates all targets.
 pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     for folder in ["/check/closed", "/check/closed/inner", "/check/open", "/check/alone"] {
         match namespace.create_directory(folder) {

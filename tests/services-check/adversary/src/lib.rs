@@ -36,7 +36,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// Runs the attacks; the exit status is 1 if one went through.
+/// Runs the attacks; the exit status is 1 if one succeeded.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     if let Err(why) = ground::prepare(&mut namespace) {

@@ -42,7 +42,7 @@ fn create(folder: &mut Namespace, path: &str, mode: CreateMode) -> Done {
     folder.create_own_file(path, NEW_PERMISSIONS, mode).map(drop)
 }
 
-/// Makes `d`, `d/below`, `f` with five bytes.
+/// Creates `d`, `d/below`, `f` with five bytes.
 fn makes(suite: &mut Suite) -> Done {
     let folder = &mut suite.folder;
     folder.create_directory("d")?;

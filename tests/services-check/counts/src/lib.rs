@@ -19,7 +19,7 @@ const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synch
 /// Timeout for services to release a test's resources.
 const TIMEOUT_MS: u64 = 3000;
 
-/// A count that stays the same for this long is taken as settled.
+/// A count unchanged for this long is settled.
 const SETTLE_MS: u64 = 5;
 
 /// One count.

@@ -22,7 +22,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Takes a write in. `None` if there is no memory for it.
+    /// Adds a write. `None` if out of memory.
     pub fn push(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
         let mut copy = Vec::new();
         copy.try_reserve_exact(bytes.len()).ok()?;
@@ -33,7 +33,7 @@ impl Cache {
         Some(())
     }
 
-    /// Takes the oldest write out.
+    /// Removes the oldest write.
     pub fn pop(&mut self) -> Option<Write> {
         let write = self.writes.pop_front()?;
         self.bytes -= write.bytes.len();

@@ -25,12 +25,12 @@ pub struct FaultyDisk {
     write_through: bool,
     progress: RefCell<Progress>,
     cache: RefCell<Cache>,
-    /// Set while one request uses medium and cache; the others wait in their order.
+    /// Set while one request uses medium and cache; the others wait in order.
     busy: Cell<bool>,
     waiting: RefCell<VecDeque<Waker>>,
 }
 
-/// The right to use medium and cache.
+/// Exclusive access to medium and cache.
 struct Turn<'a>(&'a FaultyDisk);
 
 impl Drop for Turn<'_> {
@@ -57,7 +57,7 @@ impl FaultyDisk {
         }
     }
 
-    /// Makes a plan. The power stays as it is.
+    /// Sets a plan. The power state is unchanged.
     pub fn set_plan(&self, plan: FaultPlan) {
         let is_off = self.progress.borrow().counts.is_off;
         let mut progress = Progress::new(plan);
@@ -65,7 +65,7 @@ impl FaultyDisk {
         *self.progress.borrow_mut() = progress;
     }
 
-    /// Takes the power away.
+    /// Cuts power.
     pub async fn cut(&self, seed: u64) -> Result<(), DiskError> {
         let _turn = self.turn().await;
         self.cut_now(seed).await
@@ -101,7 +101,7 @@ impl FaultyDisk {
         self.settle(0).await
     }
 
-    /// Writes the oldest writes to the medium until the cache holds no more than `bytes`.
+    /// Moves the oldest writes to the medium until the cache holds no more than `bytes`.
     async fn settle(&self, bytes: usize) -> Result<(), DiskError> {
         while self.cache.borrow().bytes() > bytes {
             let Some(write) = self.cache.borrow_mut().pop() else { break };
@@ -124,7 +124,7 @@ impl FaultyDisk {
         Ok(())
     }
 
-    /// Does a request as its fate wills.
+    /// Executes a request according to its fate.
     async fn perform(&self, asked: Asked, data: &mut [u8]) -> Result<(), DiskError> {
         let fate = self.progress.borrow_mut().ask(asked);
         match (fate, asked) {

@@ -11,7 +11,7 @@ use contracts::disk::DiskError;
 use disk_server::{SECTOR_BYTES, Shape};
 use disk_source::{DiskSource, Mark};
 
-/// Any disk of the same size will do when the driver below was started again.
+/// Any disk of the same size will do after a restart of the driver below.
 const ANY_DISK: Mark = Mark { offset: 0, parts: &[] };
 
 /// The bytes of a disk.
@@ -52,7 +52,7 @@ impl Bytes {
         }
     }
 
-    /// Reads from `offset` on. To be called by one at a time, as all that follow.
+    /// Reads from `offset` on. Must not be called concurrently, as all that follow.
     pub async fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), DiskError> {
         match self {
             Bytes::Memory(bytes) => {

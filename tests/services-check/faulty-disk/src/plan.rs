@@ -5,13 +5,13 @@ use faulty_contract::faulty_disk::{FaultCounts, FaultPlan};
 /// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is done.
+    /// It is executed.
     Done,
     /// It fails.
     Fails,
-    /// Half of it is done, and then the process ends.
+    /// Half of it is executed, and then the process exits.
     Ends,
-    /// It is done, and then the power goes, before it is answered.
+    /// It is executed, and then the power fails, before the reply.
     Last,
 }
 
@@ -20,7 +20,7 @@ pub enum Fate {
 pub enum Asked {
     /// A read of this many bytes at an offset.
     Read(u64, usize),
-    /// A write likewise.
+    /// A write of this many bytes at an offset.
     Write(u64, usize),
     /// A flush.
     Flush,
@@ -35,7 +35,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The beginning of a plan.
+    /// The start of a plan.
     pub fn new(plan: FaultPlan) -> Progress {
         let counts = FaultCounts {
             reads: 0,

@@ -21,7 +21,7 @@ const PIECE: usize = 256 * 1024;
 /// Delay after a refusal.
 const PAUSE_MS: u64 = 1;
 
-/// Takes until it is ended.
+/// Allocates until it is killed.
 pub fn main(startup: Startup) -> i32 {
     match startup.what.as_str() {
         "memory" => take(memory),

@@ -35,7 +35,7 @@ fn use_permissions(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// Slots and parameters that the manifest has not got, of itself and of a comrade.
+/// Slots and parameters missing in the manifest, of itself and of a child.
 fn grow_endpoints(_: &mut Intruder) -> Outcome {
     for slot in [2, 3, 64, usize::MAX] {
         let (importer, _exporter) =
@@ -55,7 +55,7 @@ fn grow_endpoints(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// Devices, of which its manifest names none.
+/// Devices, none of which its manifest names.
 fn open_devices(_: &mut Intruder) -> Outcome {
     for index in [0, 1, 7, usize::MAX] {
         let result = sip::device::Device::open(index).map(drop);
@@ -80,7 +80,7 @@ fn write_its_own_line(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// Programs, into the running system and out of it.
+/// Installs and uninstalls programs in the running system.
 fn install(intruder: &mut Intruder) -> Outcome {
     let package = sip::exheap::ExVec::from_slice(b"no package, but who may install is asked first");
     let package = package.map_err(|status| format!("a block: {}", status.text()))?;

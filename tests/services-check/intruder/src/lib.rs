@@ -62,7 +62,7 @@ const ATTACKS: &[&[(&str, Attack)]] =
 /// Its endpoints by index in its manifest, for children that run the same program.
 pub(crate) const NAMESPACE_SLOT: usize = 0;
 pub(crate) const TCP_SLOT: usize = 1;
-/// Its parameters likewise.
+/// Its parameters by index in its manifest.
 const ATTACK_PARAMETER: usize = 0;
 const TARGET_PARAMETER: usize = 1;
 /// Its own name among the installed programs.

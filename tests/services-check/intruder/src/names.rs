@@ -19,7 +19,7 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("control-a-service", control_a_service),
 ];
 
-/// The service that the system manifest lets it start and stop.
+/// The service that it may start and stop according to the system manifest.
 const ALLOWED: &str = "answer";
 
 /// Binds as a folder; permission is checked before existence.

@@ -32,7 +32,7 @@ fn port(intruder: &Intruder) -> Result<u16, String> {
     intruder.target.parse().map_err(|_| format!("`{}` is no port", intruder.target))
 }
 
-/// Tries to listen: how it went, and the stack.
+/// Tries to listen; returns the result and the stack.
 fn listen_at(stack: Stack, address: IpAddr, port: u16) -> Result<(Result<(), TcpError>, Stack), String> {
     match stack.listen(SocketAddress::new(address, port), 1).receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(tcp::ImpReadyAfterListen::Listening { next, .. }) => Ok((Ok(()), next)),

@@ -217,7 +217,7 @@ fn writer(namespace: &mut Namespace) -> Outcome {
     let (_, right) = write(right, b"answer", 0)?;
     let (reading, left) = crate::ends::reading(answer!(asked))?;
     check!(reading == Reading::Data(b"answer".to_vec()), "{reading:?}");
-    // It is finished when it is dropped.
+    // Dropping it closes it.
     drop(writer);
     let (end, right) = read(right, FOR_EVER)?;
     check!(end == Reading::End, "after the writer: {end:?}");
@@ -301,7 +301,7 @@ fn names(namespace: &mut Namespace) -> Outcome {
             _ => return Err(format!("options {no_delay} and {keep_alive_s} were refused")),
         };
     }
-    // Connections stay when their listener goes.
+    // Connections survive their listener.
     drop(listener);
     let (_, left) = write(left, b"still", 0)?;
     let (there, right) = read_all(right, 5)?;

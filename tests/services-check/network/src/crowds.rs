@@ -24,7 +24,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("crowds: a listener without room waits quietly, and goes on", quiet_listener),
 ];
 
-/// Connects until there is no socket left: the connections, and the listener which has not accepted one.
+/// Connects until no socket is left; returns the connections, and the listener, which has accepted none.
 fn crowd(
     namespace: &mut Namespace,
 ) -> Result<(Vec<End>, crate::ends::Listener, contracts::SocketAddress), alloc::string::String> {

@@ -58,7 +58,7 @@ enum Before {
     Quiet,
     /// Write buffers are full: the other end does not read.
     Full,
-    /// There is something to be read.
+    /// There is data to be read.
     Unread,
     /// The other end has finished.
     OtherFinished,
@@ -163,7 +163,7 @@ fn of_connections(namespace: &mut Namespace) -> Outcome {
                         matches!(heard, Reading::End | Reading::Failed(TcpError::Reset))
                     }
                     Before::Reset => matches!(heard, Reading::Failed(TcpError::Closed)),
-                    // Finish may have been done before the client went; then its end is in order.
+                    // Finish may have been processed before the client exited; then its closure is orderly.
                     _ if last == Last::Finish || last == Last::OpenWriter => {
                         matches!(heard, Reading::End | Reading::Failed(TcpError::Reset))
                     }
@@ -265,7 +265,7 @@ fn of_connecting(namespace: &mut Namespace) -> Outcome {
             }
             check!(open.len() < 100, "a listener with a backlog of 1 takes any number of connections");
         };
-        // A host may refuse them instead of letting them wait.
+        // A host may refuse them instead of queueing them.
         check!(matches!(silent, TcpError::TimedOut | TcpError::ConnectionRefused), "{silent:?}");
         let asked = stack(namespace)?.connect(local, 0);
         if taken {
@@ -306,7 +306,7 @@ fn of_others(namespace: &mut Namespace) -> Outcome {
             ip_configuration::ImpStart::Success { next } => Ok(next),
             ip_configuration::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
         });
-        // An address for documents (RFC 5737), from which nothing comes.
+        // A documentation address (RFC 5737), which never replies.
         let mut nobody = loopback(0).address;
         nobody[12..].copy_from_slice(&[192, 0, 2, 1]);
         let asked = ip.map_err(|_| ended())?.ping(nobody, 8, 1, 300);

@@ -31,9 +31,9 @@ pub(crate) type End = tcp_connection::Imp<tcp_connection::states::Ready>;
 pub(crate) enum Reading {
     /// Bytes.
     Data(Vec<u8>),
-    /// None in that time.
+    /// None before the timeout.
     Nothing,
-    /// No more will come.
+    /// End of stream.
     End,
     /// It failed.
     Failed(TcpError),
@@ -78,7 +78,7 @@ pub(crate) fn settle(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// Takes connections.
+/// Accepts connections.
 pub(crate) fn listen(
     namespace: &mut Namespace,
     local: SocketAddress,
@@ -176,7 +176,7 @@ pub(crate) fn write(end: End, bytes: &[u8], timeout_ms: u32) -> Result<(Written,
     }
 }
 
-/// Writes until nothing more is taken because the other end does not read: how many bytes were.
+/// Writes until the buffers are full because the other end does not read; returns the number of bytes.
 pub(crate) fn fill(mut end: End) -> Result<(usize, End), String> {
     let piece = pattern(64 << 10);
     let (mut bytes, mut in_vain) = (0, 0);

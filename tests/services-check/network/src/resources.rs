@@ -12,7 +12,7 @@ use sip::{Deadline, diagnostics, thread};
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
 /// Timeout for the stack to release a test's resources.
 const TIMEOUT_MS: u64 = 5000;
-/// A count that stays the same for this long is taken as settled.
+/// A count unchanged for this long is settled.
 const SETTLE_MS: u64 = 5;
 
 /// One count: the system's counters, and the stack's sockets.

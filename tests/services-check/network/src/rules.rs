@@ -35,7 +35,7 @@ fn noted(from: u64) -> Result<String, String> {
     audit::read(from).map(|(lines, _)| lines).map_err(|status| format!("the audit ring: {}", status.text()))
 }
 
-/// The number of the line that comes next.
+/// Returns the number of the next line.
 fn next_line() -> Result<u64, String> {
     audit::read(u64::MAX).map(|(_, next)| next).map_err(|status| format!("the audit ring: {}", status.text()))
 }

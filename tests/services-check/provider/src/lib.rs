@@ -37,7 +37,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Takes a client without answering, and then ends or waits.
+/// Accepts a client without replying, and then exits or waits.
 fn take_one_client(clients: Clients, dies: bool) -> i32 {
     match clients.receive() {
         ExpReady::Connect { endpoint: _endpoint, next: _next, .. } if dies => panic!("as it was told to"),

@@ -59,7 +59,7 @@ fn matrix(namespace: &mut Namespace) -> Outcome {
         namespace.deregister(&format!("{folder}/service")).map_err(said)?;
         provider.ended()?;
     }
-    // Folders in others come after them.
+    // Parent folders come first.
     for case in cases.iter().rev() {
         namespace.deregister(&format!("{HERE}/{}", case.folder)).map_err(said)?;
     }
@@ -183,7 +183,7 @@ fn bad_list_on_a_volume(namespace: &mut Namespace) -> Outcome {
     mount_anew(namespace)
 }
 
-/// Puts an empty volume onto the disk in memory, mounts it, and uses it once.
+/// Formats the memory disk with an empty volume, mounts it, and uses it once.
 pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     const OPTIONS: FormatOptions =
         FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };

@@ -1,8 +1,8 @@
 //! Checks the directory service and the service manager as their client, through channels alone.
 //!
-//! Before and after each test the system's resources are counted; a test that does not end where it
-//! began has failed. Key modules: `names`, `access`, `providers` (the directory service), `services` (the service
-//! manager). Deliberately not here: the kernel's invariants, which the conformance suite checks.
+//! The system's resources are counted before and after each test; a leak is a failure. Key modules: `names`, `access`,
+//! `providers` (the directory service), `services` (the service manager). Deliberately not here: the kernel's
+//! invariants, which the conformance suite checks.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -150,7 +150,7 @@ fn bad_pages(namespace: &mut Namespace) -> Outcome {
     }
     let (next, filled) = page(folder, u64::MAX, SMALL_PAGE)?;
     check!(filled.is_err(), "a wrong cursor: {filled:?}");
-    // A folder that is taken out while it is open names nothing.
+    // A folder removed while open no longer names anything.
     namespace.deregister("/check/p/one").map_err(said)?;
     namespace.deregister("/check/p").map_err(said)?;
     let (_next, filled) = page(next, 0, SMALL_PAGE)?;

@@ -92,7 +92,7 @@ fn death(namespace: &mut Namespace) -> Outcome {
     let second = Provider::start(namespace, "serve", "/check/d", ProviderScope::Name)?;
     let knocker = connect(namespace, "/check/d").map_err(said)?;
     drop(knock(knocker, 2, "hello").map_err(said)?);
-    // Registered again while the one before lives: it is let go.
+    // Re-registered while the predecessor lives: that is released.
     let third = Provider::start(namespace, "serve", "/check/d", ProviderScope::Subtree)?;
     second.ended()?;
     check!(rest_of(namespace, "/check/d/x")? == "x", "not the new scope");
@@ -139,7 +139,7 @@ fn client_death(namespace: &mut Namespace) -> Outcome {
 
 type Binding = contracts::directory::Imp<contracts::directory::states::ReadyAfterBind>;
 
-/// Begins to bind a new channel to a path.
+/// Starts to bind a new channel to a path.
 fn begin(
     namespace: &mut Namespace,
     path: &str,

@@ -73,7 +73,7 @@ fn wait_restarted(namespace: &mut Namespace, name: &str, before: u64) -> Result<
     }
 }
 
-/// Sends an order that the provider does not survive.
+/// Sends a command that kills the provider.
 fn order_end(namespace: &mut Namespace, path: &str, status: u32, order: &str) -> Outcome {
     let knocker = reconnect(namespace, path)?;
     check!(knock(knocker, status, order).is_err(), "{path} survived `{order}`");
@@ -267,7 +267,7 @@ fn disk(namespace: &mut Namespace) -> Outcome {
         let still = record(namespace, "disk0-fs")?;
         check!(still.process == files.process, "the file system ended with the driver of its disk");
     }
-    // It reaches the driver over as many channels as it has needed since; a new one begins as the first did.
+    // It reaches the driver over as many channels as it has needed since; a new one starts as the first did.
     let files = wait_for(namespace, "disk0-fs", RUNNING)?;
     sip::process::stop_any(files.process, StopReason::Requested).map_err(|status| status.text().to_string())?;
     wait_restarted(namespace, "disk0-fs", files.process)?;

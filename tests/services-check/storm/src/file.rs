@@ -1,4 +1,4 @@
-//! The file over the bare contract, so that the blocks that come home can be counted.
+//! The file over the bare contract, so that returned blocks can be counted.
 
 use alloc::format;
 use alloc::string::String;

@@ -147,7 +147,7 @@ impl Client {
         Ok(())
     }
 
-    /// Opens the file of a file system that may be away.
+    /// Opens the file of a file system that may be down.
     fn open(&mut self) -> Result<StormFile, String> {
         let path = self.path("");
         self.patiently(|namespace| namespace.create_file(&path, PERMISSIONS, CreateMode::OpenExisting).map(drop))?;

@@ -41,7 +41,7 @@ impl Versions {
         self.synced.copy_from_slice(&self.written);
     }
 
-    /// After a crash the piece was found to be of this version; `None` is not a version at all.
+    /// Records the version of a piece after a crash; `None` is no valid version.
     pub fn find(&mut self, piece: usize, found: Option<u32>) -> Result<(), String> {
         let (synced, written) = (self.synced[piece], self.written[piece]);
         match found {
@@ -81,7 +81,7 @@ pub fn version_of(piece: &[u8], client: u32, number: usize) -> Option<u32> {
 pub struct Random(u64);
 
 impl Random {
-    /// Begins with a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

@@ -54,7 +54,7 @@ pub fn main(startup: Startup) -> i32 {
     let was_closed = channel.is_none();
     drop(channel);
     if child.wait_until(Deadline::after_ms(500)).is_err() {
-        // It may have been stopped in the middle of this.
+        // It may have been stopped midway.
         let _ = child.stop(StopReason::Requested);
     }
     let end = child.wait().map_or_else(|status| status.text().to_string(), |end| end.to_string());
@@ -76,7 +76,7 @@ fn start(
     let folder = namespace.open_directory("/")?.into_endpoint().ok_or(Status::Closed)?;
     child = match child.endpoint(NAMESPACE, folder) {
         Ok(child) => child,
-        // It has no such slot; the refusal took the child with it.
+        // It has no such slot; the refusal consumed the child.
         Err(_) => {
             let (again, channel) = start_without_names(program, options)?;
             return ready(again, channel);

@@ -1,4 +1,4 @@
-//! Opens a file, which a rule lets it, and starts a child with it that may not.
+//! Opens a file, which a rule permits, and starts a child with it that may not.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Has no folder and may bind nothing; reads the file that comes over the channel that its parent gave it.
+//! Has no folder and may bind nothing; reads the file received over the channel given by its parent.
 #![no_std]
 #![forbid(unsafe_code)]
 

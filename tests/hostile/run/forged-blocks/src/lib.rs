@@ -61,7 +61,7 @@ fn pair() -> Option<(Importer, Exporter)> {
 /// The ends of a channel, kept so that no kernel call closes them.
 type Ends = (RawEndpoint, talk::Imp<talk::states::ReadyAfterGive>);
 
-/// A message with a block in it, which lies in the buffer.
+/// A message with a block, which stays in the buffer.
 fn received() -> Option<(Incoming, Ends)> {
     let (importer, exporter) = pair()?;
     let waiting = importer.give(ExVec::from_slice(OWN).ok()?);
@@ -87,7 +87,7 @@ fn text_under_a_message() -> Option<bool> {
 
 /// Handles of a wait for many are written over the message, and one of them comes from the program's own code.
 fn handles_under_a_message() -> Option<bool> {
-    // All but the message comes first, because a call of the kernel would end it.
+    // Everything but the message first, because a kernel call would overwrite it.
     let incoming = Rc::new(RefCell::new(None::<Incoming>));
     let taken = Rc::new(RefCell::new(None));
     let (_importer, exporter) = pair()?;
@@ -124,7 +124,7 @@ fn words_under_what_came_home(victim: Importer) -> Option<bool> {
     Some(block.map_or(true, |block| *block != *OWN))
 }
 
-/// Three numbers that the program sends itself, read as a block.
+/// Three numbers that the program sends to itself, decoded as a block.
 fn numbers_for_a_block(victim: Importer) -> Option<bool> {
     let target = located(victim)?;
     let (importer, exporter) = pair()?;

@@ -52,7 +52,7 @@ impl<C: Contract> TypedEndpoint for Claimed<C> {
     }
 }
 
-/// A scalar that begins another message while it is put into one.
+/// A scalar that begins another message while it is encoded.
 #[derive(Clone, Copy)]
 struct Nested;
 
@@ -86,7 +86,7 @@ pub fn main(startup: Startup) -> i32 {
     let (client, server) = talk::new_channel().expect("a channel");
     let server = server.success();
     match startup.attempt {
-        // A channel of a contract that the manifest does not have.
+        // A channel of a contract that the manifest does not list.
         0 => i32::from(sip::channel::create::<Foreign>().is_ok()),
         // An endpoint cast to one of another contract.
         1 => i32::from(AnyEndpoint::from(client).downcast::<Claimed<Foreign>>().is_ok()),

@@ -31,7 +31,7 @@ const STEPS: usize = 2000;
 /// Number of depths to try, and the step in bytes.
 const DEPTHS: usize = 96;
 const DEPTH_BYTES: usize = 16;
-/// Words of the largest frame of which no page is touched, but for the register that is saved above it.
+/// Words of the largest frame without a page probe, less the register saved above it.
 const FRAME_WORDS: usize = 4096 / 8 - 1;
 
 /// Action at the end of the stack; the second argument is the next function to call.
@@ -111,7 +111,7 @@ fn exit_there(_: usize, _: fn(usize)) -> usize {
     sip::process::exit(0)
 }
 
-/// Has a frame between the caller's and the next one's of which nothing is touched before the call.
+/// Has a frame between the caller's and the next one's that is not touched before the call.
 #[inline(never)]
 fn step_over(to: usize, next: fn(usize)) -> usize {
     let mut frame = MaybeUninit::<[u64; FRAME_WORDS]>::uninit();

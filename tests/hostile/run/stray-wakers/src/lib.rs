@@ -117,7 +117,7 @@ fn from_many_threads() {
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// Polled once, so that it is registered with the executor that runs.
+/// Polled once, so that it is registered with the running executor.
 fn begin<T>(mut future: Boxed<T>) -> Boxed<T> {
     let mut begun = None;
     block_on(poll_fn(|context| {
@@ -143,7 +143,7 @@ fn in_another_executor() {
     drop(sent);
 }
 
-/// Waits that are forgotten stay with an executor that has ended.
+/// Leaked waits stay with an executor that has ended.
 fn forgotten_futures() {
     let (client, server) = conversation();
     core::mem::forget(begin(Box::pin(receive_async(server))));

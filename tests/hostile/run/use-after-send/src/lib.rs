@@ -13,7 +13,7 @@ sip::startup!();
 
 /// Number of the contract's message Give.
 const GIVE: u64 = 7;
-/// Longer than the message buffer: a text that does not fit.
+/// Longer than the message buffer.
 const TOO_LONG: usize = 600;
 
 /// Makes the attempt.

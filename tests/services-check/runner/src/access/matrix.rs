@@ -51,9 +51,9 @@ pub(super) enum Principal {
 pub(super) struct Case {
     /// Its path below that of all.
     pub(super) folder: String,
-    /// Its list, without the suite's own entry; empty where it has none.
+    /// Its list, without the suite's own entry; empty if it has none.
     pub(super) list: String,
-    /// A bit for each operation that each principal may do.
+    /// A bit for each operation permitted to each principal.
     pub(super) may: Vec<(Principal, u32)>,
 }
 
@@ -88,7 +88,7 @@ impl Principal {
 }
 
 impl Table {
-    /// The folders of the table, those in others after them.
+    /// The folders of the table, parents first.
     pub(super) fn cases(&self) -> Result<Vec<Case>, String> {
         let mut cases: Vec<Case> = Vec::new();
         let lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
