@@ -240,7 +240,7 @@ impl<S: BlockSource> OpenFile<S> {
     /// Closes the file. A removed file is deleted with its last handle.
     ///
     /// # Errors
-    /// The disk failed; the file is closed all the same.
+    /// The disk failed; the file is closed nevertheless.
     pub async fn close(mut self) -> Result<(), Error> {
         let core = Rc::clone(&self.core);
         let mut held = core.hold().await?;

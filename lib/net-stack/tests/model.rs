@@ -280,7 +280,7 @@ impl Model {
 
 impl Half {
     fn fail(&mut self, failure: Failure) {
-        // An end that was read to its FIN is closed all the same.
+        // An end that was read to its FIN is closed nevertheless.
         assert!(self.is_over || self.is_spoiled, "{failure:?} though nobody did any harm");
     }
 }

@@ -10,7 +10,7 @@ use manifest_model::{Restart, Supervision};
 /// A run of this length counts as healthy and resets the back-off.
 pub const HEALTHY_NS: u64 = 5_000_000_000;
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It exited with status 0.

@@ -2,12 +2,12 @@
 //!
 //! # Page ownership
 //!
-//! A page's buffer is either *here*, where the operation that holds the volume copies from and to it, or *at the disk*:
-//! owned by a task that reads or writes this one page, which then has a latch. All disk requests are made by such tasks
-//! ([`transfer`]), driven by the source's executor ([`BlockSource::spawn`]). An operation makes none: it spawns tasks
-//! and waits for latches. So whatever an operation waits for, and even if it is never polled again or is dropped, the
-//! request that occupies a channel to the disk is polled when its reply arrives, and frees the channel. Read-ahead is
-//! such a task too; nobody need wait for it.
+//! A page's buffer is either *here*, where the operation that holds the volume copies from and to it, or *at the
+//! disk*: owned by a task that reads or writes this one page, which then has a latch. All disk requests are made by
+//! such tasks ([`transfer`]), driven by the source's executor ([`BlockSource::spawn`]). An operation makes none: it
+//! spawns tasks and waits for latches. So even if an operation is never polled again or is dropped, the request that
+//! occupies a channel to the disk is polled when its reply arrives, and frees the channel. Read-ahead is such a task
+//! too, without waiters.
 //!
 //! A task ends in one of three ways, each of which completes the latch:
 //! - success: the page is here, and clean;

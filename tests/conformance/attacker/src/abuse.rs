@@ -29,7 +29,7 @@ impl Numbers {
     }
 }
 
-/// Calls a function with arguments from a pool of numbers that somebody could mistake for something.
+/// Calls a function with arguments from a pool of plausible numbers.
 fn garbage(number: usize, seed: u64) -> i32 {
     let function = &FUNCTIONS[number];
     let mut numbers = Numbers(0x2545_f491_4f6c_dd1d ^ (number as u64) << 8 ^ seed << 40);

@@ -1,4 +1,4 @@
-//! Widening its role: giving one to itself or a comrade, or dropping the names of its invokers.
+//! Widening its role: taking one itself or giving one to a child, or dropping the names of its invokers.
 
 use alloc::format;
 

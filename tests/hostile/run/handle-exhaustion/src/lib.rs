@@ -85,7 +85,7 @@ fn threads() -> bool {
     false
 }
 
-/// A lock for which threads wait, when there is no handle for their wait: one at a time has it all the same.
+/// A contended lock without a handle to wait with still provides mutual exclusion.
 fn a_lock_without_a_handle() -> bool {
     const ROUNDS: u64 = 200;
     let value = Arc::new(Mutex::new((0u64, 0u64)));
