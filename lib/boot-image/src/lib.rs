@@ -32,7 +32,7 @@ const NAME_BYTES_MAX: usize = 1024;
 /// A part of a boot image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Magic, version and the places of the parts.
+    /// Magic, version and the offsets of the parts.
     Header,
     /// Names and values for the first program.
     Parameters,

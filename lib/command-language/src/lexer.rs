@@ -10,7 +10,7 @@ use crate::error::ScriptError;
 use crate::parser;
 use crate::syntax::{Name, Word, WordPart};
 
-/// Words that are special in the position of a command.
+/// Words that are special in command position.
 pub(crate) const KEYWORDS: &[&str] = &[
     "if", "then", "elif", "else", "end", "while", "do", "for", "in", "function", "break", "continue", "return", "not",
     "time",

@@ -575,7 +575,7 @@ proptest! {
     }
 }
 
-/// However scripts end, all redirections have ended.
+/// Regardless of how scripts end, all redirections have ended.
 fn settled(host: &Notes) -> bool {
     host.redirected.is_empty()
         && host.errors.is_empty()

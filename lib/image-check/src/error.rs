@@ -111,7 +111,7 @@ pub enum ImageError {
     },
     /// An instruction that moves the stack pointer down by more than a page, which could skip the guard page.
     StackStep {
-        /// By how many bytes.
+        /// The decrement in bytes.
         bytes: u64,
         /// Its address.
         address: u64,

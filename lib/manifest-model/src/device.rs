@@ -14,11 +14,11 @@ pub struct DeviceNeed {
     /// Name within the program. Unless the device is fixed or the system manifest maps it, it is also the machine's
     /// name for it.
     pub name: String,
-    /// I/O ports that it consists of.
+    /// Its I/O ports.
     pub ports: Vec<AddressRange>,
-    /// Device memory that it consists of.
+    /// Its device memory.
     pub memory: Vec<AddressRange>,
-    /// Interrupt lines that it uses.
+    /// Its interrupt lines.
     pub interrupts: Vec<u32>,
 }
 
@@ -71,10 +71,10 @@ impl fmt::Display for AddressRange {
 
 /// Number of I/O ports.
 pub const PORTS_END: u64 = 1 << 16;
-/// The first physical address that no machine has.
+/// Physical address limit of all machines, exclusive.
 pub const MEMORY_END: u64 = 1 << 52;
 
-/// A number without sign, in decimal or after `0x` in hexadecimal.
+/// Parses a number without sign, in decimal or after `0x` in hexadecimal.
 fn number(text: &str) -> Option<u64> {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     if digits.starts_with('+') { None } else { u64::from_str_radix(digits, radix).ok() }

@@ -33,7 +33,7 @@ pub struct Manifest {
     pub summary: String,
     /// Code that the program runs.
     pub code: Code,
-    /// Every contract the image uses.
+    /// Contracts used by the image.
     pub contracts: Vec<ContractUse>,
     /// Endpoints given at start, by slot.
     pub endpoints: Vec<EndpointSlot>,
@@ -41,7 +41,7 @@ pub struct Manifest {
     pub parameters: Vec<Parameter>,
     /// Providers that it registers in the namespace.
     pub provides: Vec<Provide>,
-    /// Devices it opens, by index.
+    /// Devices that it opens, by index.
     pub devices: Vec<DeviceNeed>,
     /// Required programs.
     pub requires: Vec<Requirement>,
@@ -144,9 +144,9 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         pub enum $name { $($(#[doc = $item_doc])+ $item,)* }
         impl $name {
-            /// All there are, in the order of the documentation.
+            /// All values, in the order of the documentation.
             pub const ALL: &[$name] = &[$($name::$item),*];
-            /// Their words, in the same order.
+            /// Their keywords, in the same order.
             pub const WORDS: &[&str] = &[$($word),*];
             /// Keyword in a manifest.
             pub const fn word(self) -> &'static str {
@@ -168,15 +168,15 @@ macro_rules! words {
 words! {
     /// Category of a program.
     Category {
-        /// A person starts it from the shell.
+        /// A command started by users from the shell.
         Console = "console",
-        /// It owns a device.
+        /// A device driver.
         Driver = "driver",
         /// A service.
         Service = "service",
-        /// It answers a web server's requests, as a plug-in of it.
+        /// A web application: answers a web server's requests.
         WebApplication = "web-application",
-        /// It tests the system.
+        /// A test program.
         Test = "test",
         /// An example.
         Example = "example",
@@ -186,7 +186,7 @@ words! {
 /// Code that a program runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
-    /// A sealed image, which the package carries.
+    /// A sealed image, contained in the package.
     Image {
         /// BLAKE3 of the image file.
         digest: Digest,
@@ -459,9 +459,9 @@ pub struct Quota {
     pub threads: u32,
     /// Handles.
     pub handles: u32,
-    /// Channels it has created.
+    /// Channels created by it.
     pub channels: u32,
-    /// Children at a time.
+    /// Simultaneous children.
     pub children: u32,
 }
 
@@ -504,9 +504,9 @@ impl Quota {
 }
 
 words! {
-    /// When a program is started again.
+    /// When to restart a program.
     Restart {
-        /// Whenever it ends.
+        /// On any exit.
         Always = "always",
         /// On any exit other than status 0.
         OnFailure = "on-failure",
@@ -520,9 +520,9 @@ words! {
 pub struct Supervision {
     /// When to restart it.
     pub restart: Restart,
-    /// Milliseconds before the first restart; doubled for each that follows soon.
+    /// Delay before the first restart, in milliseconds; doubled for each further one in short succession.
     pub backoff_ms: u32,
-    /// The most milliseconds before a restart.
+    /// Maximum delay before a restart, in milliseconds.
     pub backoff_max_ms: u32,
     /// Maximum consecutive restarts without a healthy run; then it is given up.
     pub limit: Option<u32>,
@@ -542,21 +542,21 @@ words! {
     Permission {
         /// Read the system's records of processes, channels and counters.
         Diagnostics = "diagnostics",
-        /// To stop a process that is not its child.
+        /// Stop processes other than its children.
         StopAny = "stop-any",
-        /// To end the machine.
+        /// Shut down the machine.
         Power = "power",
         /// Read the system manifest.
         SystemManifest = "system-manifest",
         /// Offer the devices found on a bus to drivers.
         Bus = "bus",
-        /// To set the time of day.
+        /// Set the time of day.
         WallClock = "wall-clock",
-        /// To invoke a program in a role.
+        /// Invoke a program in a role.
         AssignRole = "assign-role",
         /// Add refusals to the audit ring.
         Audit = "audit",
-        /// To install programs into the running system and to uninstall them.
+        /// Install programs into the running system and uninstall them.
         Install = "install",
     }
 }
@@ -564,7 +564,7 @@ words! {
 words! {
     /// Protection domain of a program.
     Domain {
-        /// In the kernel's domain: isolated by its code's types alone.
+        /// In the kernel's domain: isolated only by the types of its code.
         Kernel = "kernel",
     }
 }

@@ -37,7 +37,7 @@ impl SystemManifest {
         self.instances.iter().find(|instance| instance.name == name)
     }
 
-    /// Every program of the system once: the root, those that run at boot, those only installed.
+    /// Each program of the system once: the root, those started at boot, those only installed.
     pub fn programs(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         let all = self.instances.iter().map(|instance| instance.program.as_str());
@@ -57,7 +57,7 @@ impl SystemManifest {
     }
 }
 
-/// A program that runs.
+/// A program instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
     /// Unique name.
@@ -69,13 +69,13 @@ pub struct Instance {
     pub optional: bool,
     /// Values for parameters of its manifest; the others have their defaults.
     pub parameters: Vec<ParameterSetting>,
-    /// For each device of its manifest, by index: the machine's name for it.
+    /// Machine device names for the devices of its manifest, by index.
     pub devices: Vec<String>,
     /// Registration path of each provided path of its manifest, by index.
     pub provides: Vec<String>,
-    /// For each endpoint slot of its manifest, by index: the path to bind to, if the slot's source is one.
+    /// Paths to bind to for the endpoint slots of its manifest, by index, if the slot's source is a path.
     pub endpoints: Vec<Option<String>>,
-    /// Names of instances that must have been started before it, beside those that its endpoints need.
+    /// Names of instances that must be started before it, besides the providers of its endpoints.
     pub requires: Vec<String>,
     /// Optional dependencies: instances that start before it if they run at all.
     pub after: Vec<String>,

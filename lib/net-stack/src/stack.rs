@@ -348,7 +348,7 @@ impl<B: Buffer> Stack<B> {
         self.echoes.poll(id, waker)
     }
 
-    /// Forgets an echo request.
+    /// Releases an echo request.
     pub fn forget_echo(&mut self, id: EchoId) {
         self.echoes.forget(id);
     }
@@ -415,7 +415,7 @@ impl<B: Buffer> Stack<B> {
         self.output.addresses.all()
     }
 
-    /// Adds a route; false: there is no room.
+    /// Adds a route; returns false if there is no room.
     pub fn add_route(&mut self, route: Route) -> bool {
         self.output.routes.add(route)
     }
@@ -440,8 +440,8 @@ impl<B: Buffer> Stack<B> {
         self.tcp.count()
     }
 
-    /// Replaces or restarts the interface: buffers handed in before are forgotten, and this machine's addresses are
-    /// announced once there are buffers again.
+    /// Replaces or restarts the interface: previous buffers are dropped, and this machine's addresses are announced
+    /// once there are buffers again.
     pub fn renew_link(&mut self, hardware: EthernetAddress, mtu: usize, features: Features) {
         self.output.forget_link();
         let is_other = hardware != self.output.hardware;

@@ -26,7 +26,7 @@ pub enum End {
 /// Reaction to an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Start it again after this many milliseconds.
+    /// Restart after this many milliseconds.
     Restart {
         /// Milliseconds to wait.
         after_ms: u64,
@@ -78,7 +78,7 @@ impl Backoff {
         self.restarts_in_a_row = self.restarts_in_a_row.saturating_sub(1);
     }
 
-    /// The shortest wait before a restart, in milliseconds.
+    /// Minimum delay before a restart, in milliseconds.
     pub fn shortest_ms(&self) -> u64 {
         self.supervision.backoff_ms.into()
     }

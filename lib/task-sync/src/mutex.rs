@@ -1,4 +1,4 @@
-//! A value that one task at a time uses.
+//! A value used by one task at a time.
 
 use core::cell::{RefCell, RefMut};
 use core::fmt;

@@ -17,7 +17,7 @@ pub struct Notify(RefCell<State>);
 struct State {
     /// A stored permit of `notify_one`.
     is_kept: bool,
-    /// Number of notifications of all.
+    /// Number of `notify_all` calls.
     rounds: u64,
     next_ticket: u64,
     /// Sorted by ticket.
@@ -53,7 +53,7 @@ impl Notify {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Notifies all tasks that wait.
+    /// Notifies all waiting tasks.
     pub fn notify_all(&self) {
         let end = {
             let mut state = self.0.borrow_mut();
@@ -97,7 +97,7 @@ impl Notify {
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Notified<'a> {
     notify: &'a Notify,
-    /// Notifications of all before this one was created.
+    /// Number of `notify_all` calls before this one was created.
     rounds: u64,
     ticket: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! A lock for readers and writers.
+//! A reader-writer lock.
 
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -13,7 +13,7 @@ const ALL: usize = usize::MAX;
 pub enum Mode {
     /// Shared with other readers.
     Shared,
-    /// Alone.
+    /// Exclusive.
     Exclusive,
 }
 
@@ -37,7 +37,7 @@ struct Inner {
 }
 
 impl RwLock {
-    /// Creates a lock that is free.
+    /// Creates an unlocked lock.
     pub fn new() -> RwLock {
         RwLock(Rc::new(Inner { permits: Permits::new(ALL), exclusive_holds: Cell::new(0) }))
     }

@@ -191,7 +191,7 @@ fn output_goes_a_fifo_at_a_time() {
     let mut uart = start(&mut model, &mut Vec::new()).unwrap();
     uart.announce_room();
     assert!(uart.serve(&mut Vec::new(), 1).unwrap().room);
-    // Reported once, as it was requested once.
+    // Reported once per request.
     assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
 }
 

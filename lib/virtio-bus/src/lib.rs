@@ -25,7 +25,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Starts from zero.
+    /// Numbering starts at zero.
     pub fn new() -> Names {
         Names::default()
     }

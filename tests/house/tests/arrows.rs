@@ -1,9 +1,9 @@
 //! Allowed dependencies between crates.
 //!
 //! Each line of the table: crates (a folder, or a folder's children with `/*`), and their allowed dependencies. `SIP`
-//! stands for every crate with a manifest.toml beside its Cargo.toml or in folders of its own, `USERLAND` for the libraries over contracts.
-//! Dev-dependencies may also come from `lib/*`, and from `abi` where tests stand in for the kernel, but from nowhere
-//! else. The lines of `lib/` are exact: each crate has one, and every arrow in it is used.
+//! is every crate with a manifest.toml beside its Cargo.toml or in its subfolders, `USERLAND` the libraries over
+//! contracts. Dev-dependencies may also come from `lib/*`, and from `abi` where tests stand in for the kernel, but
+//! from nowhere else. The lines of `lib/` are exact: each crate has one, and every arrow in it is used.
 
 use house::{Crate, Workspace, expect_none};
 

@@ -261,7 +261,7 @@ impl Plan {
         head.into_bytes()
     }
 
-    /// Returns the person to show progress to.
+    /// Returns the user to show progress to.
     fn person(&self, namespace: &mut Namespace) -> Option<Terminal> {
         if self.quiet { None } else { Terminal::find(namespace) }
     }

@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Reports to the person at the machine.
+    /// Reports to the machine's user.
     pub fn to_person() -> Progress {
         let now = sip::time::monotonic();
         Progress { output: None, bytes: 0, started_ns: now, told_ns: now }

@@ -38,7 +38,7 @@ pub enum Sink {
 
 /// A file that receives output.
 pub struct Written {
-    /// Path as the person wrote it.
+    /// Path as typed.
     path: String,
     /// `None` after a failed write, which was reported.
     writer: Option<FileWriter>,

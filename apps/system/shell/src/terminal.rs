@@ -24,7 +24,7 @@ pub type Endpoint = console::Imp<console::states::Ready>;
 pub enum Answer {
     /// A line without its terminator.
     Line(String),
-    /// The person pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
     /// End of input.
     EndOfInput,

@@ -24,7 +24,7 @@ pub struct Stamp {
 
 /// An edited file.
 pub struct Document {
-    /// Name as the person wrote it.
+    /// Name as typed.
     pub name: String,
     full: String,
     /// `None` until the file exists.

@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// Edits until the person quits; returns the exit status.
+    /// Edits until the user quits; returns the exit status.
     pub fn run(mut self, is_new: bool) -> i32 {
         if is_new {
             self.message = "a new file".into();

@@ -123,7 +123,7 @@ impl Question {
         }
     }
 
-    /// Moves on from the server queried last.
+    /// Advances to the server after the one queried last.
     fn ask_next(&mut self, now_ns: u64) {
         self.has_failed = true;
         (self.state, self.next_ns) = (State::Asking, now_ns);

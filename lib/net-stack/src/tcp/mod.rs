@@ -106,7 +106,7 @@ pub(crate) struct Tcp {
     /// Limits challenge ACKs (RFC 5961).
     challenges: ErrorLimit,
     random: Random,
-    /// Woken when there is something to send.
+    /// Woken when there are segments to send.
     worker: Option<Waker>,
 }
 
@@ -255,14 +255,14 @@ impl Tcp {
         self.wake_worker();
     }
 
-    /// Wakes the task that sends.
+    /// Wakes the sending task.
     pub(crate) fn wake_worker(&mut self) {
         if let Some(worker) = self.worker.take() {
             worker.wake();
         }
     }
 
-    /// Sets the task that is woken when there is something to send.
+    /// Sets the task that is woken when there are segments to send.
     pub(crate) fn set_worker(&mut self, worker: &Waker) {
         self.worker = Some(worker.clone());
     }

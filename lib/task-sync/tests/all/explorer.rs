@@ -75,7 +75,7 @@ impl Woken {
     }
 }
 
-/// A future in the hands of a test.
+/// A future polled by a test.
 pub struct Task<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + 'a>>,
     woken: Arc<Woken>,

@@ -15,7 +15,7 @@ trait Lock {
     where
         Self: 'a;
 
-    /// Permits in all.
+    /// Total permits.
     const TOTAL: usize;
 
     fn new() -> Self;

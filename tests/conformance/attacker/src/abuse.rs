@@ -1,4 +1,4 @@
-//! Acts on one function of the table, by its number: garbage, and calls without end.
+//! Acts on one function of the table, by its number: garbage, and endless calls.
 
 use alloc::vec::Vec;
 
@@ -60,7 +60,7 @@ fn argument(function: &Function, name: &str, pool: &[u64], numbers: &mut Numbers
         ("deadline", _) => Deadline::after_ns(20_000).as_ns(),
         // Any other code harms only the process itself.
         ("entry", 0) => end_thread as extern "C" fn(u64) -> ! as usize as u64,
-        // Text to the debug output is for people.
+        // Debug output is for users.
         ("length", _) if function.name == "debug_write" => 513 | chosen << 10,
         ("length", 0..3) => 20,
         (_, 0) => chosen,

@@ -1,4 +1,4 @@
-//! Acts on exchange-heap blocks, their own and borrowed.
+//! Acts on exchange-heap blocks, own and borrowed.
 
 use sip::Status;
 

@@ -38,7 +38,7 @@ fn pinned_block() -> i32 {
     0
 }
 
-/// Ends by this.
+/// Ends the process.
 fn send_pinned() -> i32 {
     let device = must("device_open", &[0]);
     let (client, _server) = channel("Errand");

@@ -9,7 +9,7 @@ use crate::Act;
 /// `host-call` makes the call with its number; the exit status encodes the result.
 pub(crate) const ACTS: &[(&str, Act)] = &[("host-call", host_call)];
 
-/// The host carried it out, or would have but for a name that is not there.
+/// The host executed it, or would have but for a nonexistent name.
 const COULD: i32 = 0;
 const REFUSED: i32 = 1;
 

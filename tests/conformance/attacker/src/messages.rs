@@ -61,7 +61,7 @@ pub(crate) fn send(endpoint: u64, tag: u16, shape: (u16, u8, u8), words: &[u64])
     abi("channel_send", &[endpoint, message_word(tag, shape.0, shape.1, shape.2)])
 }
 
-/// Waits for a message; its tag.
+/// Waits for a message; returns its tag.
 pub(crate) fn receive(endpoint: u64) -> Result<u16, Status> {
     abi("channel_receive", &[endpoint, u64::MAX]).map(|message| message as u16)
 }
@@ -113,7 +113,7 @@ fn block_of_other_type() -> i32 {
     attempt(errand(), GIVE, (0, 1, 0), &[block, 0, 64])
 }
 
-/// A block that this process has lent to itself: the exporting end, which has it, and the block.
+/// A block that this process has lent to itself: the exporting end, which holds it, and the block.
 pub(crate) fn loan() -> (u64, u64, u64) {
     let (importer, exporter) = channel("Errand");
     send(importer, LEND, (0, 1, 0), &[block(256), 0, 256]).expect("a loan is allowed");

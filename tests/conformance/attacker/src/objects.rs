@@ -83,7 +83,7 @@ pub(crate) fn child() -> Result<u64, Status> {
     Ok(child)
 }
 
-/// A new object of a kind; its handle. There is no device to be had.
+/// Creates an object of a kind; returns its handle. Devices are not available.
 pub(crate) fn make(kind: Kind) -> Result<u64, Status> {
     match kind {
         Kind::Endpoint => abi("channel_create", &[name_tag("Errand")]),

@@ -11,7 +11,7 @@ use crate::{Stage, sleep_forever};
 
 const SELF: &str = "conformance-citizen";
 const ACT: usize = 0;
-/// Numbers of hoarders from here on are of some that are not alone.
+/// Hoarder numbers from here on run concurrently with others.
 const AMONG_OTHERS: u64 = 4;
 /// Timeout for a hoarder: many times its usual duration, since the host may be busy.
 const TIMEOUT_MS: u64 = 90_000;

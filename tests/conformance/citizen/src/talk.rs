@@ -17,13 +17,13 @@ pub(crate) fn patterned(bytes: usize, seed: u8) -> ExVec<u8> {
     block
 }
 
-/// Answers everything until the client closes.
+/// Replies to everything until the client closes.
 pub(crate) fn serve(mut stage: Stage) -> i32 {
     answer_until_closed(stage.server());
     0
 }
 
-/// Answers everything: numbers plus one, blocks as they are, endpoints by closing them.
+/// Replies to everything: numbers plus one, blocks unchanged, endpoints by closing them.
 pub(crate) fn answer_until_closed(server: errand::Exp<errand::states::Ready>) {
     let mut server = server;
     loop {
@@ -78,13 +78,13 @@ pub(crate) fn hold_channels(mut stage: Stage) -> i32 {
     0
 }
 
-/// Sends three messages and ends before they are received.
+/// Sends three messages and exits before they are received.
 pub(crate) fn send_three(mut stage: Stage) -> i32 {
     let _sent = stage.client().first(patterned(4096, 7)).second(2).third(3);
     stage.end()
 }
 
-/// Sends a block, and ends.
+/// Sends a block, and exits.
 pub(crate) fn send_block(mut stage: Stage) -> i32 {
     let _sent = stage.client().give(patterned(stage.number as usize, 7));
     stage.end()
@@ -109,14 +109,14 @@ pub(crate) fn return_loan(mut stage: Stage) -> i32 {
     0
 }
 
-/// Borrows a block, changes it, and ends with it in hand.
+/// Borrows a block, changes it, and exits while holding it.
 pub(crate) fn keep_loan(mut stage: Stage) -> i32 {
     let ExpReady::Lend { mut data, next: _next } = stage.server().receive() else { panic!("no loan came") };
     data[0] = data[0].wrapping_add(1);
     stage.end()
 }
 
-/// Borrows a block and drops it without an answer.
+/// Borrows a block and drops it without a reply.
 pub(crate) fn drop_loan(mut stage: Stage) -> i32 {
     let ExpReady::Lend { data, next: _next } = stage.server().receive() else { panic!("no loan came") };
     drop(data);

@@ -32,7 +32,7 @@ pub(crate) fn hold_ports(mut stage: Stage) -> i32 {
     }
 }
 
-/// Opens the device with this number: its exit status is that of the kernel's answer.
+/// Opens the device with this number: its exit status is that of the kernel's reply.
 pub(crate) fn open(stage: Stage) -> i32 {
     Device::open(stage.number as usize).map_or_else(|status| status as i32, |_| 0)
 }

@@ -1,4 +1,4 @@
-//! A device: its registers, its interrupt, the memory that it reaches.
+//! A device: its registers, its interrupt, its DMA memory.
 
 use alloc::vec;
 use core::hint::black_box;
@@ -85,7 +85,7 @@ pub(crate) fn interrupts(stage: Stage) -> i32 {
         assert_eq!(interrupt.wait(Deadline::PASSED), Ok(1));
     }
     assert_eq!(wait_any(&[&hardware], Deadline::after_ms(5)), None);
-    // With every processor at work.
+    // With all processors busy.
     let _busy = sip::thread::spawn(|| {
         loop {
             black_box(0);
@@ -121,7 +121,7 @@ pub(crate) fn storm(stage: Stage) -> i32 {
     0
 }
 
-/// The device writes a block, and the block is an ordinary one again afterwards.
+/// The device writes a block, which is an ordinary one again afterwards.
 pub(crate) fn dma(_: Stage) -> i32 {
     let (hardware, registers) = open();
     for bytes in [1usize, 64, 5000, 100_000] {

@@ -41,7 +41,7 @@ pub(crate) mod register {
     pub(crate) const DMA_BYTES: u64 = 0x50;
     pub(crate) const DMA_FILL: u64 = 0x54;
     pub(crate) const RESET: u64 = 0x5c;
-    /// Bytes from one device to the next.
+    /// Stride of the devices in bytes.
     pub(crate) const DEVICE_BYTES: u64 = 4096;
 }
 

@@ -12,7 +12,7 @@ use crate::{Body, Outcome, Test, check};
 
 /// Uncharged growth: chunks of free slots, the suite's own blocks, stacks of measured threads.
 const SLACK_BYTES: u64 = 400 * 1024;
-/// Tolerance: one in this many bytes.
+/// Tolerance as a fraction of the growth: 1 / this.
 const PART: u64 = 20;
 /// Duration without changes in a settled system, and timeout for that.
 const SETTLED_MS: u64 = 10;

@@ -1,4 +1,4 @@
-//! Attacks on each function of the ABI: garbage for arguments, and being killed in the middle of it.
+//! Attacks on each function of the ABI: garbage arguments, and kills in the middle of it.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -41,7 +41,7 @@ fn garbage(number: usize) -> Outcome {
         let own_panic = epitaph.kind == EpitaphKind::Panicked && epitaph.text.contains("panicked at");
         check!(!own_panic, "{epitaph}");
     }
-    // The system is as it was.
+    // The system is back at its baseline.
     citizen("join").succeed()
 }
 

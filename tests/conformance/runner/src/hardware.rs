@@ -254,7 +254,7 @@ fn bus_ends_first(_: &Settings) -> Outcome {
     let lender = still_away(lender)?;
     bus.silence(A)?.end()?;
     come_home(lender, PATTERN)?;
-    // The driver runs on while the bus restarts.
+    // The driver keeps running while the bus restarts.
     let bus = Bus::start()?;
     let (held, lender) = hold_dma(0)?;
     bus.end()?;

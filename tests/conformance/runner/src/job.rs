@@ -111,7 +111,7 @@ impl Job {
         Ok(child)
     }
 
-    /// Runs it to its end.
+    /// Runs it to completion.
     pub(crate) fn run(self) -> Result<Epitaph, String> {
         end_of(&self.start()?)
     }
@@ -124,7 +124,7 @@ impl Job {
     }
 }
 
-/// A child's end, soon.
+/// Waits for a child's end, which must be soon.
 pub(crate) fn end_of(child: &Child) -> Result<Epitaph, String> {
     match child.wait_until(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(epitaph) => Ok(epitaph),

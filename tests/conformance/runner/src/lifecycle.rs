@@ -1,4 +1,4 @@
-//! Lives of processes: exit statuses, waiting, stopping, giving up, families.
+//! Process lifecycle: exit statuses, waiting, stopping, closing handles, families.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -164,7 +164,7 @@ fn ended_at_every_point(_: &Settings) -> Outcome {
     let child = citizen("exit").create()?.invoke().map_err(text)?;
     stop(&child)?;
     check!(child.invoke().err() == Some(Status::WrongState), "one that ended was invoked");
-    // Stopped soon after.
+    // Stopped shortly after.
     for delay_us in [0, 20, 100, 1000] {
         let (importer, exporter) = channel()?;
         let child = start_invoked(citizen("ask-often"), importer)?;
@@ -194,7 +194,7 @@ fn delegated(_: &Settings) -> Outcome {
     called_by(end, stays, CITIZEN)?;
     let (end, stays) = channel()?;
     principal::delegate(&end).map_err(text)?;
-    // Marked twice is marked.
+    // Marking is idempotent.
     principal::delegate(&end).map_err(text)?;
     called_by(end, stays, &format!("{SUITE} + {CITIZEN}"))
 }
@@ -316,7 +316,7 @@ fn delegator_ends(_: &Settings) -> Outcome {
             return Err("the answer is lost".into());
         };
     }
-    // It ends with the endpoint in hand.
+    // It exits while holding the endpoint.
     let (end, stays) = channel()?;
     principal::delegate(&end).map_err(text)?;
     called_by(end, stays, &format!("{SUITE} + {CITIZEN}"))

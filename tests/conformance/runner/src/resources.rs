@@ -28,7 +28,7 @@ const TIMEOUT_MS: u64 = 20_000;
 pub(crate) struct Count(Vec<u64>);
 
 impl Count {
-    /// Counts.
+    /// Takes a count.
     pub(crate) fn now() -> Result<Count, String> {
         let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
         let own_pages = (memory::usage().used_bytes / 4096) as u64;

@@ -80,7 +80,7 @@ fn hogs_beside_pair(_: &Settings) -> Outcome {
         stop_running(client)?;
         end_of(server)?;
     }
-    // A third of the processors' time would be fair to each; a thirtieth is not starvation.
+    // A third of the processors' time would be fair to each; below a thirtieth is starvation.
     check!(slowest > all / 60, "a hog had {} thousandths of a processor", slowest * 1000 / all);
     Ok(())
 }

@@ -209,8 +209,8 @@ fn is_killed(program: &str) {
         if round == 1 {
             before = trial.counts();
         }
-        // Waiting for the rest of a head is not a state of the application. The first round sets the baseline, for which a
-        // few states are enough.
+        // Waiting for the rest of a head is not a state of the application. The first round sets the baseline, for
+        // which a few states are enough.
         for (state, request) in STATES.into_iter().skip(1).take(if round == 0 { 2 } else { STATES.len() }) {
             let stream = trial.ask(request, INTO[2]);
             trial.live.ask(&format!("kill {program}"));

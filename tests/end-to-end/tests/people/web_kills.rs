@@ -30,8 +30,8 @@ struct Between {
     /// Interface of the namespace, if the system has a network stack of its own.
     tap: Option<&'static str>,
     address: Ipv4Addr,
-    /// Timeout of clients: a restarted network stack has lost its connections, and Linux retransmits lost packets after a
-    /// second.
+    /// Timeout of clients: a restarted network stack has lost its connections, and Linux retransmits lost packets
+    /// after a second.
     patience: Duration,
     /// Programs that hold connections.
     stack: &'static [&'static str],

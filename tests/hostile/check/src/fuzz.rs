@@ -101,7 +101,7 @@ fn seeds(first: u64, end: u64, steps: u64, ground: &mut Ground) -> Result<u64, (
     Ok(early)
 }
 
-/// Runs two fuzzers to their ends: how many were ended early.
+/// Runs two fuzzers to completion; returns how many ended early.
 fn pair(seed: u64, steps: u64, ground: &mut Ground) -> Result<u64, String> {
     let channel = || talk::new_channel().map_err(|status| format!("a channel: {}", status.text()));
     let ((client, server), (other_client, other_server)) = (channel()?, channel()?);

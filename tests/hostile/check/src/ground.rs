@@ -87,7 +87,7 @@ impl Ground {
         Ok(())
     }
 
-    /// The victim's canaries are as they were.
+    /// Checks the victim's canaries.
     pub(crate) fn is_unharmed(&mut self) -> Outcome {
         self.victim.is_unharmed()
     }
@@ -101,7 +101,7 @@ impl Ground {
         other.end()
     }
 
-    /// No program has ended since the last call but hostile ones and their children.
+    /// Checks that no other program than hostile ones and their children has ended since the last call.
     pub(crate) fn nobody_else_ended(&mut self) -> Outcome {
         let now = epitaphs()?;
         let before = core::mem::replace(&mut self.epitaphs, now);
@@ -179,7 +179,7 @@ impl Victim {
         }
     }
 
-    /// It ends by itself when its endpoint closes.
+    /// It exits when its endpoint closes.
     fn end(mut self) -> Outcome {
         self.guard = None;
         let epitaph = self.process.wait_until(Deadline::after_ms(LIMIT_MS));

@@ -17,12 +17,12 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Counts when nothing changes any more.
+    /// Takes a count once nothing changes any more.
     pub(crate) fn settled() -> Result<Count, String> {
         Ok(Count { objects: resource_counts::Count::settled()?, unowned_pages: unowned_pages()? })
     }
 
-    /// Waits until everything is as it was at this count.
+    /// Waits until all counters are back at this count.
     pub(crate) fn wait_until_back(&self) -> Outcome {
         let deadline = Deadline::after_ms(LIMIT_MS);
         loop {

@@ -40,7 +40,7 @@ pub(crate) use check;
 
 /// Selects the attempts that run on machines of several sizes.
 const MEMORY: &str = "memory";
-/// Runs fuzzers instead; which follows.
+/// Prefix of a request to run fuzzers instead.
 const FUZZ: &str = "fuzz ";
 
 /// Runs the attempts; the exit status is 1 if one failed.

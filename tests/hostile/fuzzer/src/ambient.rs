@@ -1,4 +1,4 @@
-//! Calls that need nothing, or only text and memory: many of them use the thread's message buffer.
+//! Calls without arguments, or with text and memory only: many of them use the thread's message buffer.
 
 use alloc::rc::Rc;
 use alloc::string::String;

@@ -7,7 +7,7 @@ use sip::exheap::{ExBlock, ExBox, ExVec, Lent};
 
 use crate::world::{World, finding};
 
-/// Most bytes of a new block.
+/// Maximum bytes of a new block.
 const MAX_BYTES: usize = 20_000;
 
 /// A block that this program owns or has on loan. All but `Untyped` are sealed: their contents are a function of their
@@ -89,7 +89,7 @@ fn seal_bytes(bytes: &mut [u8], seed: u64) {
     }
 }
 
-/// Bytes as they were sealed, by this program or another.
+/// Sealed bytes, by this program or another.
 pub(crate) fn check_bytes(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first_chunk() else { return };
     let seed = u64::from_le_bytes(*first);

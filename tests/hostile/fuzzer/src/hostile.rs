@@ -43,7 +43,7 @@ impl Hostile {
         Hostile { decoy: None, ..Hostile::new(world, channel) }
     }
 
-    /// The channel, as it was.
+    /// Returns the unchanged channel.
     pub(crate) fn into_channel(self) -> Channel {
         let state = self.state.unwrap_or(State::Ready);
         Channel { endpoint: self.endpoint, is_importer: self.is_importer, state, loan: None }

@@ -40,7 +40,7 @@ const REQUESTS: [u64; 9] = [LOCATE, CALL, MARK, GIVE, GIVE_MANY, LEND, PASS, PAS
 pub(crate) enum State {
     Start,
     Ready,
-    /// This was sent last.
+    /// The last message sent.
     After(u64),
 }
 

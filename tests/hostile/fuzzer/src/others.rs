@@ -99,7 +99,7 @@ fn start_child(world: &Rc<World>) {
     world.children.borrow_mut().extend(child);
 }
 
-/// Waits for a child's end, or stops it in the middle of something.
+/// Waits for a child's end, or kills it midway.
 pub(crate) fn end(child: Child) {
     let is_stopped = child.id().is_ok_and(|id| id % 3 == 0);
     if is_stopped {

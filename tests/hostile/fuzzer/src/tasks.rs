@@ -18,7 +18,7 @@ use crate::world::World;
 /// A future that is polled as long as others of its kind.
 type Boxed = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Runs an executor for a moment.
+/// Runs an executor for a short time.
 pub(crate) fn step(world: &Rc<World>) {
     for waker in core::iter::from_fn(|| world.numbers.once_in(3).then(|| world.take(&world.wakers)).flatten()).take(3) {
         if world.numbers.once_in(3) {

@@ -27,7 +27,7 @@ const MAX_OF_A_KIND: usize = 12;
 /// Maximum depth of reentrant runtime calls from the hostile traits.
 const MAX_DEPTH: u32 = 3;
 
-/// Blocks that wander between threads.
+/// Blocks shared between threads.
 pub(crate) type Pool = Arc<Mutex<Vec<Block>>>;
 
 /// Live values of a thread.

@@ -46,7 +46,7 @@ pub(crate) struct Canaries {
     blocks: Vec<ExVec<u64>>,
     /// A block with others attached.
     tree: ExBox<u64>,
-    /// A conversation with itself; between two checks a block waits in its queue.
+    /// A channel to itself; between two checks a block is queued in it.
     talk: Option<(talk::Imp<talk::states::ReadyAfterGive>, talk::Exp<talk::states::Ready>)>,
 }
 

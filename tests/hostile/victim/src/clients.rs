@@ -6,7 +6,7 @@ use hostile_contract::talk::{self, ExpReady, ExpReadyAfterFirst, ExpReadyAfterFi
 
 use crate::canaries::Places;
 
-/// Answers one client until it closes.
+/// Serves one client until it closes.
 pub(crate) async fn serve(client: talk::Exp<talk::states::Start>, places: Rc<Places>) {
     let mut server = client.success();
     loop {

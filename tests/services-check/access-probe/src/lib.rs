@@ -24,7 +24,7 @@ sip::startup!();
 /// One operation in a folder.
 type Operation = fn(&mut Namespace, &str) -> Result<(), AccessError>;
 
-/// Every operation on a file or a folder of a volume, in the order of the runner's words for them.
+/// Every operation on a file or a folder of a volume, in the order of the runner's keywords for them.
 const OF_FILES: &[Operation] = &[
     |namespace, folder| namespace.open_directory(&format!("{folder}/folder")).map(drop),
     |namespace, folder| namespace.names(folder).map(drop),
@@ -43,7 +43,7 @@ const OF_FILES: &[Operation] = &[
     |namespace, folder| namespace.set_acl(&format!("{folder}/folder"), "allow all **"),
 ];
 
-/// Every operation on names, in the order of the runner's words for them.
+/// Every operation on names, in the order of the runner's keywords for them.
 const OF_NAMES: &[Operation] = &[
     |namespace, folder| namespace.open_directory(&format!("{folder}/folder")).map(drop),
     |namespace, folder| namespace.names(folder).map(drop),
@@ -71,7 +71,7 @@ const OF_NAMES: &[Operation] = &[
     |namespace, folder| namespace.set_acl(&format!("{folder}/folder"), "allow all **"),
 ];
 
-/// Tries all.
+/// Tries all operations.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut permitted = 0;

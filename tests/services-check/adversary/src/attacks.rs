@@ -34,7 +34,7 @@ enum Given {
     Here(fn() -> Outcome),
 }
 
-/// The program that tries.
+/// The attacking program.
 const INTRUDER: &str = "intruder";
 /// Its endpoints and parameters by index in its manifest.
 const NAMESPACE_SLOT: usize = 0;

@@ -63,7 +63,7 @@ pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     is_unharmed(namespace)
 }
 
-/// All of a file.
+/// Reads a whole file.
 pub(crate) fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = namespace.open_file(path).and_then(|mut file| {
@@ -81,7 +81,7 @@ pub(crate) fn stack(namespace: &mut Namespace) -> Result<tcp::Imp<tcp::states::R
     network::open_tcp(namespace).map_err(|error| format!("{}: {error}", network::TCP))
 }
 
-/// All is as it was, for this program.
+/// Checks that everything of this program is unchanged.
 pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
     let inside = namespace.names("/check/closed").map_err(said("/check/closed"))?;
     check!(inside.len() == 1, "{} names in /check/closed, where there was one", inside.len());
@@ -99,7 +99,7 @@ pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
     loop {
         stack = match stack.listen(here, 1).receive_by(deadline) {
             Ok(ImpReadyAfterListen::Listening { .. }) => return Ok(()),
-            // A listener ends a little after its client.
+            // A listener is closed slightly after its client.
             Ok(ImpReadyAfterListen::Failed { error: TcpError::AddressInUse, next }) if !deadline.has_passed() => next,
             Ok(ImpReadyAfterListen::Failed { error, .. }) => {
                 return Err(format!("port {PORT} is no longer this program's: {error:?}"));

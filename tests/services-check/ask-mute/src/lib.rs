@@ -44,7 +44,7 @@ const REQUESTS: [Request; 10] = [
     }),
 ];
 
-/// Prints a line for each request. The root folder answers as before when all are over.
+/// Prints a line for each request. Afterwards the root folder must still reply.
 pub fn main(startup: Startup) -> i32 {
     let mut root = Namespace::new(startup.namespace);
     let mut output = Output::new(startup.output);

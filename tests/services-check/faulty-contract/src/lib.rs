@@ -11,7 +11,7 @@ pub fn number(parameter: i64) -> u64 {
     u64::try_from(parameter).unwrap_or(0)
 }
 
-/// The plan in the parameters of a program that has one parameter for each of a plan's numbers.
+/// Reads a plan from the parameters of a program that has one parameter per number of a plan.
 #[macro_export]
 macro_rules! plan_of_parameters {
     ($startup:expr) => {

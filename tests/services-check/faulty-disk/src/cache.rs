@@ -14,7 +14,7 @@ pub struct Write {
     pub bytes: Vec<u8>,
 }
 
-/// Writes that are not on the medium, in their order.
+/// Unflushed writes, in order.
 #[derive(Default)]
 pub struct Cache {
     writes: VecDeque<Write>,
@@ -40,12 +40,12 @@ impl Cache {
         Some(write)
     }
 
-    /// Number of them.
+    /// Number of writes.
     pub fn count(&self) -> usize {
         self.writes.len()
     }
 
-    /// Bytes of all.
+    /// Total bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! Exceeding its manifest after it was started.
+//! Exceeding its manifest after its start.
 
 use alloc::format;
 
@@ -47,7 +47,7 @@ fn grow_endpoints(_: &mut Intruder) -> Outcome {
         let own = sip::config::parameter_bytes(slot);
         check!(!matches!(own, Ok(Some(_))), "a parameter of its own at {slot}: {own:?}");
     }
-    // A contract of another kind in a slot that there is.
+    // A contract of another kind in an existing slot.
     let (importer, _exporter) =
         contracts::udp::new_channel().map_err(|status| format!("a channel: {}", status.text()))?;
     let result = comrade("is-invoked-by", "")?.endpoint(crate::TCP_SLOT, importer).map(drop);
@@ -64,7 +64,7 @@ fn open_devices(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// A process by its number, which it can guess.
+/// Acts on a process by its number, which can be guessed.
 fn end_another(intruder: &mut Intruder) -> Outcome {
     let id = intruder.target.parse().map_err(|_| format!("`{}` is no process", intruder.target))?;
     let result = stop_any(id, StopReason::Requested);

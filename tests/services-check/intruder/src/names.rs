@@ -28,7 +28,7 @@ fn bind(namespace: &mut Namespace, path: &str) -> Result<(), AccessError> {
     namespace.bind(path, exporter)
 }
 
-/// The request was refused because of the principal.
+/// Checks that the request was refused because of the principal.
 pub(crate) fn is_refused(what: &str, result: Result<(), AccessError>) -> Outcome {
     match result {
         Err(AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted)) => Ok(()),
@@ -55,7 +55,7 @@ fn reach_by_detours(intruder: &mut Intruder) -> Outcome {
     let parent = target.strip_suffix(name).unwrap_or_default().to_string();
     for detour in [format!("{parent}./{name}"), format!("{parent}open/../{name}"), format!("{parent}/{name}")] {
         let result = bind(namespace, &detour);
-        // A path that is not one leads nowhere either.
+        // An invalid path leads nowhere either.
         check!(result.is_err(), "{detour}: it may");
     }
     let link = format!("{parent}open/link");

@@ -144,7 +144,7 @@ fn slow_reader(namespace: &mut Namespace) -> Outcome {
     let (rest, right) = read_all(right, sent - found.len())?;
     found.extend_from_slice(&rest);
     check!(found.len() == sent, "{} bytes came of {sent}", found.len());
-    // Pieces were cut where there was no room for them, but for the first and the last one.
+    // Pieces were split where there was no room for them, except for the first and the last one.
     check!(found[..piece.len()] == piece, "the first piece is not what was sent");
     check!(found[sent - piece.len()..] == piece, "the last piece is not what was sent");
     let (reading, right) = read(right, 0)?;
@@ -317,7 +317,7 @@ fn refusals(namespace: &mut Namespace) -> Outcome {
     check!(second.as_ref().err() == Some(&TcpError::AddressInUse), "two listen at {local}");
     drop(listener);
     let mut refused = connect(namespace, local, 1000)?.map(|_| ());
-    // The listener ends a little after its client.
+    // The listener is closed slightly after its client.
     for _ in 0..100 {
         if refused.is_err() {
             break;

@@ -12,7 +12,7 @@ use crate::datagrams;
 use crate::ends::{End, connect, ended, let_it_be_taken, listen, loopback, read_all, write};
 use crate::{Outcome, Test, answer, check};
 
-/// Sockets that the machine has at most, and more.
+/// More than the machine's maximum number of sockets.
 const MOST: usize = 2000;
 const WATCHED_MS: u64 = 500;
 /// Maximum cycles in that time without busy waiting, which takes more than twice as many: periodic polling takes few,
@@ -60,7 +60,7 @@ fn exhausted(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// Cycles that the stack has used.
+/// Cycles used by the stack.
 fn cycles() -> Result<u64, alloc::string::String> {
     let processes = diagnostics::processes().map_err(|status| format!("the processes: {}", status.text()))?;
     let stack = processes.iter().find(|process| diagnostics::name(&process.name) == "host-sockets");

@@ -62,7 +62,7 @@ enum Before {
     Unread,
     /// The other end has finished.
     OtherFinished,
-    /// This end has.
+    /// This end has finished.
     Finished,
     /// The other end was reset.
     Reset,

@@ -1,4 +1,4 @@
-//! Resource counts of the system and its network stack, which a test must leave as they were.
+//! Resource counts of the system and its network stack, which a test must restore.
 
 use alloc::format;
 use alloc::string::String;
@@ -20,7 +20,7 @@ const SETTLE_MS: u64 = 5;
 pub(crate) struct Count(Vec<u64>);
 
 impl Count {
-    /// Counts.
+    /// Takes a count.
     pub(crate) fn now(namespace: &mut Namespace) -> Result<Count, String> {
         let sockets = IpStack::open(namespace).and_then(|mut stack| stack.sockets());
         let sockets = sockets.map_err(|error| format!("the sockets cannot be counted: {error}"))?.len() as u64;
@@ -33,7 +33,7 @@ impl Count {
         counts.map(Count)
     }
 
-    /// Counts when nothing changes any more: the stack closes its ends a little after its clients.
+    /// Takes a count once nothing changes any more: the stack closes its ends slightly after its clients.
     pub(crate) fn settled(namespace: &mut Namespace) -> Result<Count, String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut last = Count::now(namespace)?;

@@ -40,7 +40,7 @@ fn next_line() -> Result<u64, String> {
     audit::read(u64::MAX).map(|(_, next)| next).map_err(|status| format!("the audit ring: {}", status.text()))
 }
 
-/// The ring has this line of a refusal.
+/// Checks that the ring has this refusal.
 fn is_noted(from: u64, refused: &str) -> Outcome {
     let lines = noted(from)?;
     let wanted = format!(": {} refused {refused}", sip::principal::own());

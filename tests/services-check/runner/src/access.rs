@@ -301,7 +301,7 @@ fn told(namespace: &mut Namespace) -> Outcome {
         events = next;
         check!((what, path.as_str()) == wanted, "{what:?} of `{path}`, not {wanted:?}");
     }
-    // The list of a folder above decides here as well.
+    // The list of a parent folder decides here as well.
     for wanted in [(Change::AclChanged, "check/t/open"), (Change::DirectoryCreated, "check/t/open/y")] {
         let (what, path, next) = change(below)?;
         below = next;

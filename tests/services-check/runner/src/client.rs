@@ -17,14 +17,14 @@ pub(crate) const TIMEOUT_MS: u64 = 10_000;
 /// A connected endpoint.
 pub(crate) type Knocker = knock_answer::Imp<states::Ready>;
 
-/// Connects to the provider at a path, without trying again.
+/// Connects to the provider at a path, without retries.
 pub(crate) fn connect(namespace: &mut Namespace, path: &str) -> Result<Knocker, AccessError> {
     let (importer, exporter) = knock_answer::new_channel()?;
     namespace.bind(path, exporter)?;
     opened(importer)
 }
 
-/// Connects, and waits for a provider that is being started again.
+/// Connects, and waits for a provider that is being restarted.
 pub(crate) fn reconnect(namespace: &mut Namespace, path: &str) -> Result<Knocker, String> {
     namespace.open(path, knock_answer::new_channel, opened).map_err(|error| format!("{path}: {error}"))
 }
@@ -107,7 +107,7 @@ impl Provider {
         }
     }
 
-    /// Ends it, and waits until it has ended.
+    /// Kills it, and waits until it has ended.
     pub(crate) fn kill(self) -> Result<(), String> {
         let say = |status: Status| format!("a provider cannot be ended: {}", status.text());
         self.child.stop(StopReason::Requested).map_err(say)?;

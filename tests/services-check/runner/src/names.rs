@@ -17,7 +17,7 @@ use sip::exheap::ExVec;
 use crate::client::{Provider, TIMEOUT_MS, connect, refused, rest_of, same};
 use crate::{Outcome, Test, check};
 
-/// More names than a page of this suite has room for.
+/// More names than fit a page of this suite.
 const MANY: usize = 1000;
 const SMALL_PAGE: usize = 4096;
 

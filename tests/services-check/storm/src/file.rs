@@ -16,7 +16,7 @@ use crate::pieces::{PIECE_BYTES, PIECES, Versions, fill, version_of};
 pub enum Lost {
     /// The file system ended.
     Ended,
-    /// Something is as it must not be.
+    /// An invariant is violated.
     Wrong(String),
 }
 
@@ -30,7 +30,7 @@ impl From<AccessError> for Lost {
 pub struct StormFile(file::Imp<states::Ready>);
 
 impl StormFile {
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub fn open(namespace: &mut Namespace, path: &str) -> Result<StormFile, AccessError> {
         namespace.open(path, file::new_channel, |importer| match importer.receive() {
             file::ImpStart::Success { next } => Ok(StormFile(next)),
@@ -87,7 +87,7 @@ impl StormFile {
         }
     }
 
-    /// Waits until all is on the medium.
+    /// Waits until everything is on the medium.
     pub fn sync(self) -> Result<StormFile, Lost> {
         match self.0.sync().receive() {
             file::ImpReadyAfterSync::Done { next } => Ok(StormFile(next)),

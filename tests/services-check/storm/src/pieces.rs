@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Bytes of a piece: a block of the smallest kind, which the disk writes whole.
+/// Bytes of a piece: a block of the smallest size, which the disk writes atomically.
 pub const PIECE_BYTES: usize = 1024;
 /// Pieces of the file.
 pub const PIECES: usize = 256;
@@ -31,12 +31,12 @@ impl Versions {
         self.synced[piece] == 0
     }
 
-    /// The pieces are about to be written.
+    /// Records that the pieces are about to be written.
     pub fn write(&mut self, first: usize, count: usize, version: u32) {
         self.written[first..first + count].fill(version);
     }
 
-    /// All that was written is synced.
+    /// Records that all writes are synced.
     pub fn sync(&mut self) {
         self.synced.copy_from_slice(&self.written);
     }
@@ -94,12 +94,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// A number smaller than this one.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    /// A row of pieces.
+    /// A range of pieces.
     pub fn range(&mut self, pieces: usize) -> (usize, usize) {
         let first = self.below(pieces);
         (first, 1 + self.below((pieces - first).min(64)))

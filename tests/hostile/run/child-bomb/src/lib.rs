@@ -1,6 +1,6 @@
 //! Starts children that start children.
 //!
-//! Deliberately not here: a bomb that nothing ends; each of these has a depth.
+//! Deliberately not here: an unbounded bomb; each of these has a depth.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ const OWN_NAME: &str = "hostile-child-bomb";
 const NUMBER_PARAMETER: usize = 0;
 /// Limit in the manifest.
 const CHILDREN: usize = 4;
-/// Numbers from here on are a depth: that many generations follow.
+/// Attempt numbers from here on encode a depth: the number of further generations.
 const RELEASED: i64 = 100;
 const HELD: i64 = 200;
 

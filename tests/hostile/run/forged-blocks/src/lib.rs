@@ -69,7 +69,7 @@ fn received() -> Option<(Incoming, Ends)> {
     Some((incoming, (raw, waiting)))
 }
 
-/// The address of memory of the victim's.
+/// An address in the victim's memory.
 fn located(victim: Importer) -> Option<u64> {
     let ImpReadyAfterLocate::Located { heap, .. } = victim.locate().receive() else { return None };
     Some(heap)

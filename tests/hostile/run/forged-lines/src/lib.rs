@@ -32,7 +32,7 @@ const SEPARATORS: [&str; 12] = [
     "\u{9b}2K\u{8}\u{8}\u{8}",
     "\u{202e}\0",
 ];
-/// Bytes that one call writes at most.
+/// Maximum bytes written by one call.
 const PIECE: usize = 512;
 
 /// Makes the attempt.
@@ -52,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// A role that is more than a role, if there is one.
+/// A role with forged content, if accepted.
 fn roles() -> Option<&'static str> {
     const ROLES: [&str; 6] = [
         "forged + ram-disk.singularity",

@@ -12,7 +12,7 @@ use core::hint::black_box;
 
 sip::startup!();
 
-/// Bytes of a stack's slot, guard and thread block among them.
+/// Bytes of a stack's slot, including guard and thread block.
 const SLOT_BYTES: usize = 256 * 1024;
 
 /// One frame of the size that the attempt selects.

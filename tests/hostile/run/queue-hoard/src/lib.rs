@@ -14,9 +14,9 @@ use sip::{Deadline, Status};
 
 sip::startup!();
 
-/// Rounds of making and closing.
+/// Rounds of creating and closing.
 const ROUNDS: usize = 50;
-/// Channels of a round.
+/// Channels per round.
 const CHANNELS: usize = 200;
 
 /// Makes the attempt.

@@ -22,11 +22,11 @@ sip::startup!();
 
 const OWN_NAME: &str = "hostile-stack-edge";
 const NUMBER_PARAMETER: usize = 0;
-/// Numbers from here on are those of children, which call the kernel: a thousand for each of [`ENTRIES`].
+/// Attempt numbers from here on are those of children that call the kernel: a thousand for each of [`ENTRIES`].
 const CALLS: usize = 3000;
 /// Calls without anything in between, of entries that save no register, one, and several before the check.
 const ENTRIES: [Then; 3] = [yield_there, read_clock, exit_there];
-/// Numbers from here on are those of children, which step over the guard.
+/// Attempt numbers from here on are those of children that skip the guard.
 const STEPS: usize = 2000;
 /// Number of depths to try, and the step in bytes.
 const DEPTHS: usize = 96;

@@ -92,7 +92,7 @@ fn after_the_end() {
     let thread = thread::spawn(move || on_thread.iter().for_each(Waker::wake_by_ref)).expect("a thread");
     kept.iter().for_each(Waker::wake_by_ref);
     thread.join().expect("it ends");
-    // In the middle of another executor, and when their own thread has ended.
+    // In the middle of another executor, and after their own thread has ended.
     let of_thread = thread::spawn(wakers).expect("a thread").join().expect("it ends");
     let woken = block_on(async {
         kept.into_iter().chain(of_thread).for_each(Waker::wake);

@@ -49,7 +49,7 @@ pub(super) enum Principal {
 
 /// One folder.
 pub(super) struct Case {
-    /// Its path below that of all.
+    /// Its path, relative to the parent folder of all.
     pub(super) folder: String,
     /// Its list, without the suite's own entry; empty if it has none.
     pub(super) list: String,
@@ -67,7 +67,7 @@ impl Principal {
         (Principal::Outsider, "outsider"),
     ];
 
-    /// The program that tries.
+    /// The program of the principal.
     pub(super) fn program(self) -> &'static str {
         match self {
             Principal::Stranger => "access-stranger",
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// The table as the page shows it. Principals with the same rights share a cell's text, not the cell.
+    /// Formats the table as in the documentation. Principals with the same rights share a cell's text, not the cell.
     fn shown(table: &Table) -> String {
         let words: Vec<&str> = Principal::ALL.iter().map(|(_, word)| *word).collect();
         let mut text =
