@@ -1,9 +1,9 @@
 //! The compiler of the contract language.
 //!
-//! Key types: [`SourceFile`] in, [`Compiled`] out, with a checked [`Unit`] or [`Diagnostic`]s. Three passes: [`syntax`]
-//! never fails, and reports what it skipped; [`check`] contains all semantic rules; [`emit`] cannot fail. Neighbours:
-//! the macro `contracts!` of the SIP runtime and the host tool call this crate; automata are defined in `abi`.
-//! Deliberately not here: anything of the kernel or a running system.
+//! Key types: [`SourceFile`] in, [`Compiled`] out, with a checked [`Unit`] or [`Diagnostic`]s. Three passes:
+//! [`syntax`] never fails, and reports skipped input; [`check`] contains all semantic rules; [`emit`] cannot fail.
+//! Neighbours: the macro `contracts!` of the SIP runtime and the host tool call this crate; automata are defined in
+//! `abi`. Deliberately not here: anything of the kernel or a running system.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -48,7 +48,7 @@ pub fn compile(files: &[SourceFile]) -> Compiled {
     for (index, file) in files.iter().enumerate() {
         items.extend(syntax::parse(index, &file.text, &mut diagnostics));
     }
-    // After syntax errors, every check would report what was skipped.
+    // After syntax errors, the checks would report skipped input as missing.
     let readable = !diagnostics.iter().any(Diagnostic::is_error);
     let unit = if readable { check::check(&items, &mut diagnostics) } else { None };
     diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span));

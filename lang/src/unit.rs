@@ -1,4 +1,4 @@
-//! Checked contracts, the input of the emitters. All invariants hold.
+//! Checked contracts, the input of the emitters, which rely on all invariants.
 
 use abi::{Automaton, Direction};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use abi::{Automaton, NO_TRANSITION};
 use lang::SourceFile;
 
-/// As printed, with what the printing lost, and only elided arguments filled in.
+/// As printed, except for parts lost in print and elided arguments.
 const AS_PRINTED: [&str; 2] =
     [include_str!("fixtures/c102_missing_brace.contract"), include_str!("fixtures/c101_exclamation_arrow.contract")];
 

@@ -11,7 +11,7 @@ use text::printable;
 
 sip::startup!("acl/manifest.toml");
 
-/// What to print of a list.
+/// Output format of a list.
 enum Show<'a> {
     Everything,
     Entries,

@@ -36,7 +36,7 @@ pub fn main(startup: Startup) -> i32 {
         let name = String::from_utf8_lossy(&path);
         let line = format!("{:<10}  {}\n", word(change), if name.is_empty() { "." } else { &name });
         left -= 1;
-        // Flushes each line at once.
+        // Flushes after each line.
         if output.write(line.as_bytes()).and_then(|()| output.flush()).is_err() {
             return 1;
         }
@@ -51,7 +51,7 @@ pub fn main(startup: Startup) -> i32 {
     1
 }
 
-/// Subscribes at the server of the folder, or for a file at the server of the folder that holds it.
+/// Subscribes at the server of the folder, or for a file at that of its parent folder.
 fn subscribe(namespace: &mut Namespace, full: &str) -> Result<Imp<states::Ready>, AccessError> {
     let full = end_of_links(namespace, full)?;
     match namespace.attributes(&full)?.0 {

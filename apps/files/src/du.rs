@@ -67,7 +67,7 @@ impl Usage {
                 return Ok(None);
             }
             let mut folder = namespace.open_directory(full)?;
-            // The folder itself knows more than the folder in which it is mounted.
+            // The mounted folder's own attributes are more complete than those of its mount point.
             let (_, attributes) = folder.own_attributes("")?;
             let walk = Walk::new(folder, String::from(asked), &volume)?;
             self.sums.begin(&volume, &attributes);
@@ -94,7 +94,7 @@ impl Usage {
                         }
                         walk.enter(part, kind)?;
                         if kind == NodeKind::Mount {
-                            // As in `measure`; if the query fails, the known attributes will do.
+                            // As in `measure`; if the query fails, the listed attributes suffice.
                             let itself = walk.here().folder().and_then(|folder| folder.own_attributes(""));
                             attributes = itself.map_or(attributes, |(_, itself)| itself);
                         }

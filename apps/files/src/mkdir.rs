@@ -7,7 +7,7 @@ use file_tools::feed::for_each_path;
 
 sip::startup!("mkdir/manifest.toml");
 
-/// Creates each folder. A failure is reported and the others are created.
+/// Creates each folder. A failure is reported; the others are still created.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     for_each_path(&startup.working_folder, &startup.paths, |_, full| match startup.parents {
@@ -27,7 +27,7 @@ fn make_with_parents(namespace: &mut Namespace, full: &str) -> Result<(), Access
         }
         nothing_yet = true;
         match namespace.make_directory(folder) {
-            // Another program was faster, or it is not a folder, in which case the next step fails.
+            // Created by another program meanwhile, or not a folder, in which case the next step fails.
             Err(AccessError::Name(NameError::AlreadyExists)) => drop(namespace.open_directory(folder)?),
             other => other?,
         }

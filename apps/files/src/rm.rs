@@ -8,7 +8,7 @@ use file_tools::removing::{Folders, RemoveError, remove};
 
 sip::startup!("rm/manifest.toml");
 
-/// Removes each path. A failure is reported and the others are removed.
+/// Removes each path. A failure is reported; the others are still removed.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let folders = if startup.recursive { Folders::Remove } else { Folders::Leave };

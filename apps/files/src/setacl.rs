@@ -94,7 +94,7 @@ fn changed(current: Option<&NameAcl>, change: &Change<'_>) -> Result<Option<Acl>
             let mut list = list_of(entries)?;
             let mut rest: Vec<Entry> = now()?.entries().to_vec();
             if current.is_none() {
-                // Without a list everything was allowed; with one, only what an entry allows is.
+                // Without a list everything was allowed; with one, only explicitly allowed access is.
                 rest.push(Entry::parse("allow all **", 1).map_err(|error| told(&error))?);
             }
             rest.into_iter().try_for_each(|entry| list.push(entry)).map_err(|error| told(&error))?;

@@ -11,7 +11,7 @@ use text::Moment;
 
 sip::startup!("touch/manifest.toml");
 
-/// Touches each path. A failure is reported and the others follow.
+/// Touches each path. A failure is reported; the others are still touched.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let seconds = match startup.time.as_deref().map(|text| (text, Moment::parse(text))) {

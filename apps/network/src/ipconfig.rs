@@ -47,7 +47,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// What failed, and why.
+/// The failed operation, and the cause.
 struct Error {
     what: String,
     why: String,

@@ -26,7 +26,7 @@ sip::startup!("ping/manifest.toml");
 /// Maximum payload in bytes: a packet of maximum size less the IPv6 and ICMP headers.
 const MAX_BYTES: i64 = 65_535 - 40 - 8;
 
-/// Advice if the stack cannot send echo requests: it is then the host's own.
+/// Advice if the stack cannot send echo requests: it is the host's.
 const NO_ECHOES: &str =
     "the host does not permit ping; on Linux, `sysctl net.ipv4.ping_group_range='0 2147483647'` does";
 

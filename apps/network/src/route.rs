@@ -61,7 +61,7 @@ impl<'a> Action<'a> {
     }
 }
 
-/// What failed, and why.
+/// The failed operation, and the cause.
 type Error = (String, String);
 
 /// Attaches the subject to an error.

@@ -1,4 +1,4 @@
-//! Shows what an installed program is and what it can reach.
+//! Shows an installed program and everything it can reach.
 
 use client::installer::{Request, finish};
 use client::namespace::Namespace;

@@ -1,4 +1,4 @@
-//! Checks the file system of an unmounted disk and, on request, mends it.
+//! Checks the file system of an unmounted disk and, on request, repairs it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,7 +12,7 @@ use text::printable;
 
 sip::startup!("check/manifest.toml");
 
-/// Exit status: all faults were mended.
+/// Exit status: all faults were repaired.
 const MENDED: i32 = 1;
 /// Exit status: faults remain.
 const FAULTY: i32 = 4;

@@ -15,7 +15,7 @@ use crate::dd::progress::Progress;
 
 sip::startup!("dd/manifest.toml");
 
-/// Maximum block size in bytes, which is what is lent to a server at once.
+/// Maximum block size in bytes, which is lent to a server in one request.
 const MAX_BLOCK_BYTES: u64 = 16 << 20;
 
 /// The part to copy.

@@ -20,7 +20,7 @@ struct Volume {
     statistics: VolumeStatistics,
 }
 
-/// Prints a line for each volume, or for the one that holds the path.
+/// Prints a line for each volume, or for the one that contains the path.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let only = match &startup.path {
@@ -57,7 +57,7 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(status))
 }
 
-/// Returns the statistics of all volumes, or of the one mounted there. Volumes that have none at present are
+/// Returns the statistics of all volumes, or of the one mounted there. Volumes without statistics at present are
 /// reported.
 fn read(namespace: &mut Namespace, only: Option<&str>, status: &mut i32) -> Result<Vec<Volume>, VolumeManagerError> {
     let mut volumes = Vec::new();

@@ -1,4 +1,4 @@
-//! Lists the partitions of disks as the partition service found them.
+//! Lists the partitions of disks, as reported by the partition service.
 
 use alloc::string::{String, ToString};
 

@@ -15,7 +15,7 @@ sip::startup!("format/manifest.toml");
 /// Maximum length of a volume name in bytes.
 const LABEL_BYTES: usize = 32;
 
-/// Formats the disk; without `--yes`, prints what would be lost.
+/// Formats the disk; without `--yes`, only lists the data that would be lost.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let disk = disk_path(&startup.working_folder, &startup.disk);
@@ -54,7 +54,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Describes what would be lost. The disk's volume may be mounted, which its manager would refuse anyway.
+/// Describes the data that would be lost. The disk's volume may be mounted, which its manager would refuse anyway.
 fn warning(namespace: &mut Namespace, disk: &str) -> String {
     let shown = printable(disk.as_bytes());
     let Ok((folder, name)) = path::split_last(disk).ok_or(()) else {

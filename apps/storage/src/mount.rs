@@ -1,4 +1,4 @@
-//! Mounts a disk, or lists what is mounted.
+//! Mounts a disk, or lists mounted volumes.
 
 use alloc::format;
 use alloc::string::{String, ToString};

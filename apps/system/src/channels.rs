@@ -35,7 +35,7 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
 }
 
-/// Both ends have the same state unless messages are in flight; then each sees its own.
+/// Both ends are in the same state unless messages are in flight; then each has its own.
 fn state(channel: &ChannelRecord) -> String {
     let (importer, exporter) = (name(&channel.importer_state_name), name(&channel.exporter_state_name));
     if importer == exporter { importer } else { format!("{importer} | {exporter}") }

@@ -1,7 +1,6 @@
-//! Ends processes: those below the shell that runs it, and any others for users who may control the machine.
+//! Ends processes: descendants of the shell that runs it, and any others for users who may control the machine.
 //!
-//! The service manager grants that right, as it does for starting and stopping services: it checks who invoked this
-//! program.
+//! The service manager grants that right, as for starting and stopping services: it checks who invoked this program.
 
 use alloc::format;
 use alloc::string::String;
@@ -59,7 +58,7 @@ fn parent_of(processes: &[ProcessRecord], id: u64) -> u64 {
 /// Whether a process is `top` or a descendant of it.
 fn is_below(processes: &[ProcessRecord], id: u64, top: u64) -> bool {
     let mut id = id;
-    // Bounds the loop, whatever the records say.
+    // Bounds the loop, even for inconsistent records.
     for _ in processes {
         if id == top || id == 0 {
             break;

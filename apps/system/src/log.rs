@@ -21,7 +21,7 @@ use words::{Names, seconds};
 
 sip::startup!("log/manifest.toml");
 
-/// The end of a process.
+/// A process's exit.
 struct End<'a> {
     id: u64,
     time_ns: u64,
@@ -45,7 +45,7 @@ struct System<'a> {
     ends: Vec<End<'a>>,
 }
 
-/// Prints the latest ends, or with an argument the details of that instance, program or process.
+/// Prints the latest exits, or with an argument the details of that instance, program or process.
 pub fn main(startup: Startup) -> i32 {
     match tell(startup.process.as_deref(), &mut Namespace::new(startup.namespace)) {
         Ok(text) => {
@@ -70,7 +70,7 @@ fn tell(target: Option<&str>, namespace: &mut Namespace) -> Result<String, Strin
     system.of(target)
 }
 
-/// Formats the latest ends, oldest first.
+/// Formats the latest exits, oldest first.
 fn table(ends: &[End<'_>]) -> String {
     let mut table =
         Table::new(&[("TIME", Align::Right), ("ID", Align::Right), ("PROGRAM", Align::Left), ("END", Align::Left)]);

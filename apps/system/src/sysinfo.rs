@@ -47,12 +47,12 @@ fn table(counters: &[CounterRecord]) -> String {
 /// Formats the total and used memory.
 fn memory(counters: &[CounterRecord]) -> String {
     let Some(total) = value(counters, "memory bytes") else { return String::new() };
-    // Where the host accounts for all memory, only the pages and blocks of the programs count.
+    // If the host accounts for all memory, only the pages and blocks of the programs count.
     let in_use = value(counters, "memory bytes in use").or_else(|| value(counters, "arena bytes")).unwrap_or(0);
     format!("memory  {} in use, {} at most\n", bytes(in_use), bytes(total))
 }
 
-/// Describes what the process of a hosted machine may still do on its host; empty for other machines.
+/// Describes the host access left to the process of a hosted machine; empty for other machines.
 fn confinement(counters: &[CounterRecord]) -> String {
     let limits = (value(counters, "host calls allowed"), value(counters, "host Landlock version"));
     let (Some(calls), Some(landlock)) = limits else { return String::new() };

@@ -1,4 +1,4 @@
-//! Prints the principal that the kernel gave this process, as every service sees it.
+//! Prints the principal of this process, as seen by every service.
 
 use alloc::format;
 use alloc::string::String;

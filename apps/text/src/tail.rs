@@ -1,7 +1,7 @@
 //! Prints the last part of files.
 //!
-//! A file is read backwards from its end to the start of the wanted part; of standard input, only what may still be
-//! the last part is kept.
+//! A file is read backwards from its end to the start of the part; of standard input, only the possible last part is
+//! kept.
 
 mod ending;
 mod follow;
@@ -81,7 +81,7 @@ enum Wanted {
     From(u64),
 }
 
-/// Parses the wanted part; the error is the exit status.
+/// Parses the option; the error is the exit status.
 fn wanted(lines: &str, bytes: Option<&str>) -> Result<Wanted, i32> {
     if let (Some(first), None) = (lines.strip_prefix('+').and_then(|first| first.parse().ok()), bytes) {
         return Ok(Wanted::From(first));

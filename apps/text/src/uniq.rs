@@ -21,7 +21,7 @@ struct Run {
     count: u64,
 }
 
-/// What is printed of a run.
+/// Output for a run of equal lines.
 struct Shown {
     counts: bool,
     repeated: bool,

@@ -47,13 +47,13 @@ impl Figures {
         self.add(name, nanoseconds, &line);
     }
 
-    /// Adds a rate: operations done in a time.
+    /// Adds a rate: operations per time.
     pub fn rate(&mut self, name: &str, what: &str, count: u64, nanoseconds: u64) {
         let rate = count.saturating_mul(1_000_000_000) / nanoseconds.max(1);
         self.add(name, nanoseconds, &format!("{what}: {rate} in a second"));
     }
 
-    /// Adds the latencies of requests, in nanoseconds, in the order in which the requests were made.
+    /// Adds the latencies of requests, in nanoseconds, in request order.
     pub fn latencies(&mut self, name: &str, what: &str, each: &[u64]) {
         if self.form == Form::Figures {
             for (index, nanoseconds) in each.iter().enumerate() {

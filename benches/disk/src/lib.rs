@@ -21,7 +21,7 @@ use crate::tasks::Bench;
 
 sip::startup!();
 
-/// Why a task gave no figure.
+/// Why a task has no result.
 pub enum Error {
     /// Access to this path failed.
     At(String, AccessError),

@@ -35,7 +35,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
     }
 }
 
-/// Memory in bytes that either system's caches need for the largest file, including what moves it.
+/// Memory in bytes that either system's caches need for the largest file, buffers included.
 const MEMORY_BYTES: usize = 1 << 30;
 
 /// Syncs a file and drops it from the page cache, with as much free memory at hand as its next reader needs; returns

@@ -1,8 +1,8 @@
 //! Init process of a Linux guest whose web server is measured: configures the network, starts nginx and its backend,
 //! and waits.
 //!
-//! The layout of the archive is agreed on with `sing bench web`: modules in `/modules`, named in load order; nginx's
-//! configuration; the files in `/files`.
+//! The layout of the archive is defined together with `sing bench web`: modules in `/modules`, named in load order;
+//! nginx's configuration; the files in `/files`.
 
 use std::io;
 use std::net::Ipv4Addr;

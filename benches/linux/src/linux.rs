@@ -9,7 +9,7 @@ pub fn cycles() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Makes the cheapest system call that does anything.
+/// Makes the cheapest system call with any effect.
 pub fn getppid() {
     // SAFETY: takes no argument and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_getppid) };
@@ -34,14 +34,13 @@ pub fn forget(file: &std::fs::File) -> bool {
     unsafe { libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED) == 0 }
 }
 
-/// Makes Linux find this many bytes of memory and frees them, so that the next allocation finds free memory at hand.
-/// A virtual machine with free page reporting to its host gets such memory back slowly, with a page fault of the host
-/// for each piece.
+/// Makes Linux allocate and free this many bytes, so that the next allocation finds free memory. A virtual machine
+/// with free page reporting to its host gets such memory back slowly, with a page fault of the host for each piece.
 pub fn have_memory_at_hand(bytes: usize) {
     const PAGE_BYTES: usize = 4096;
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new anonymous mapping at an address of Linux's choice touches nothing that exists; it is written inside
-    // its bounds alone, and unmapped whole, after which nobody has its address.
+    // SAFETY: a new anonymous mapping at an address chosen by Linux aliases nothing; it is written within its bounds
+    // only, and unmapped whole, after which its address is no longer used.
     unsafe {
         let start = libc::mmap(null_mut(), bytes, protection, flags, -1, 0);
         if start == libc::MAP_FAILED {
@@ -56,7 +55,7 @@ pub fn have_memory_at_hand(bytes: usize) {
     }
 }
 
-/// Pins this thread, and those it creates, to the first processor it may use.
+/// Pins this thread, and those it creates, to the first allowed processor.
 pub fn pin_to_one_processor() -> Option<()> {
     let bytes = size_of::<libc::cpu_set_t>();
     // SAFETY: an all-zero set is the empty set, and both calls get its true size.
@@ -72,7 +71,7 @@ pub fn pin_to_one_processor() -> Option<()> {
     }
 }
 
-/// Creates a thread that ends at once, and joins it.
+/// Creates a thread that exits immediately, and joins it.
 pub fn create_and_join_thread() {
     extern "C" fn end_at_once(_: *mut c_void) -> *mut c_void {
         null_mut()
@@ -116,7 +115,7 @@ impl Socket {
         let mut filled = 0;
         while filled < buffer.len() {
             let rest = &mut buffer[filled..];
-            // SAFETY: pointer and length are those of a live slice that nobody else uses.
+            // SAFETY: pointer and length are those of a live slice that is exclusively borrowed.
             let got = unsafe { libc::read(self.0, rest.as_mut_ptr().cast(), rest.len()) };
             let Some(got) = usize::try_from(got).ok().filter(|&got| got > 0) else { return false };
             filled += got;
@@ -163,7 +162,7 @@ impl Listener {
 
     /// Accepts the next client.
     pub fn accept(&self) -> Option<Socket> {
-        // SAFETY: null pointers ask for no address.
+        // SAFETY: null pointers request no address.
         let socket = unsafe { libc::accept(self.0, null_mut(), null_mut()) };
         (socket >= 0).then_some(Socket(socket))
     }
@@ -189,11 +188,11 @@ pub fn connect(path: &CStr) -> Option<Socket> {
 
 /// Runs a loop of two instructions this many times.
 pub fn loop_of_two_instructions(times: u64) {
-    // SAFETY: counts a register of its own down to zero, and touches nothing else but the flags.
+    // SAFETY: counts a register of its own down to zero, and clobbers only the flags.
     unsafe { core::arch::asm!("2:", "dec {0}", "jnz 2b", inout(reg) times.max(1) => _, options(nomem, nostack)) };
 }
 
-/// Mounts procfs at its usual place; for the init process of a system.
+/// Mounts procfs at its usual path; for the init process of a system.
 pub fn mount_proc() -> bool {
     let (kind, place) = (c"proc".as_ptr(), c"/proc".as_ptr());
     // SAFETY: the strings are zero-terminated, and there is no data.
@@ -220,7 +219,7 @@ impl WaitSet {
         (result == 0).then_some(set)
     }
 
-    /// Waits until there is something to read.
+    /// Waits until input is readable.
     pub fn wait(&self) -> bool {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: there is room for the one event that may be written.
@@ -241,7 +240,7 @@ pub struct Child(libc::pid_t);
 impl Child {
     /// Waits for it to end.
     pub fn wait(&self) {
-        // SAFETY: a null status pointer asks for no status.
+        // SAFETY: a null status pointer requests no status.
         unsafe { libc::waitpid(self.0, null_mut(), 0) };
     }
 
@@ -254,8 +253,8 @@ impl Child {
 
 /// Forks a process that does `work` and exits. Must be called while there is only one thread.
 pub fn fork(work: impl FnOnce()) -> Option<Child> {
-    // SAFETY: this program has one thread wherever it forks, so the child may go on as usual; it leaves
-    // through _exit, which runs nothing that belongs to the parent.
+    // SAFETY: this program is single-threaded whenever it forks, so the child may continue as usual; it exits through
+    // _exit, which runs no handlers of the parent.
     unsafe {
         match libc::fork() {
             -1 => None,

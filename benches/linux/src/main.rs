@@ -27,7 +27,7 @@ use linux::{Socket, cycles};
 const BATCHES: usize = 301;
 /// Number of batches in a virtual machine that counts instructions, where nothing else runs.
 const BATCHES_IN_GUEST: usize = 61;
-/// Iterations of the loop that shows what the counter counts.
+/// Iterations of the loop that calibrates the counter.
 const COUNTED_ROUNDS: u64 = 100_000;
 /// Number of live processes while `message_1_crowded` is measured.
 const CROWD: usize = 10_000;
@@ -137,7 +137,7 @@ fn round_trip(bytes: usize, count: u64) -> Option<u64> {
     let mut buffer = vec![0; bytes];
     let mut whole = true;
     let cycles = median(count, || whole &= here.send_whole(&buffer) && here.receive_whole(&mut buffer));
-    // It holds a copy of this end too, so it would never see it close.
+    // The child holds a copy of this end too, so it would never see it close.
     echo.kill();
     echo.wait();
     whole.then_some(cycles)

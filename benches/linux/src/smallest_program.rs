@@ -1,4 +1,4 @@
-//! The smallest program that Linux can run: an ELF file of one segment whose code exits at once.
+//! The smallest Linux program: an ELF file of one segment whose code exits immediately.
 //!
 //! Layout (System V ABI, chapter 4): file header of 64 bytes, one program header of 56, code.
 

@@ -1,8 +1,8 @@
-//! The dynamic backend of nginx: the counterpart of the web application `web-spec`, in a process of its own that
-//! nginx reaches through a Unix socket with persistent connections. One thread per connection.
+//! The dynamic backend of nginx: the counterpart of the web application `web-spec`, in a separate process that nginx
+//! reaches through a Unix socket with persistent connections. One thread per connection.
 //!
-//! Pages, cookies and log lines are as in `web-spec`, and advertisements are chosen by its own code. `page` builds
-//! the responses. As there, a `cgi` request is answered by a process of its own.
+//! Pages, cookies and log lines are as in `web-spec`, whose code also chooses the advertisements. `page` builds the
+//! responses. As there, a `cgi` request is answered by a separate process.
 
 mod page;
 
@@ -19,7 +19,7 @@ use page::{Answer, Shared};
 /// Maximum size of a form in bytes.
 const MAX_BODY_BYTES: usize = 4 << 10;
 
-/// What was asked.
+/// A parsed request.
 #[derive(Default)]
 struct Request {
     method: String,
@@ -120,7 +120,7 @@ fn answer(shared: &Shared, request: &Request) -> io::Result<Answer> {
     })
 }
 
-/// Has the request answered by a process of its own.
+/// Has the request answered by a separate process.
 fn by_a_process(shared: &Shared, request: &Request) -> io::Result<Answer> {
     let mut command = Command::new("/proc/self/exe");
     command.arg("web-once").arg(&shared.files).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Exits at once, so that only the cost of a process remains.
+//! Exits immediately, so that only the cost of a process remains.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! One half of a pair of SIPs that talk only to each other: calls the other half continuously, and reports the number
-//! of round trips within the given time.
+//! One half of a pair of SIPs that communicate only with each other: calls the other half continuously, and reports
+//! the number of round trips within the given time.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ struct Run {
     round_trips: u64,
 }
 
-/// Makes round trips until this time of the monotonic clock; `None` if the other half is gone.
+/// Makes round trips until this time of the monotonic clock; `None` if the peer is gone.
 fn run_until(mut other: measured::Imp<Ready>, end_ns: u64) -> Option<Run> {
     let mut round_trips = 0;
     while time::monotonic() < end_ns {

@@ -24,12 +24,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Number of threads that a yield is measured with, one after the other.
+/// Number of threads that a yield is measured with, in sequence.
 const YIELD_PARTNERS: usize = 9;
 
 const HUNG_UP: Failure = Failure("the other SIP hung up");
 
-/// A kernel call that answers at once, including the loop around it.
+/// A kernel call that returns immediately, including the loop around it.
 pub fn abi_call(rounds: Rounds) -> u64 {
     rounds.median(100_000, |count| {
         for _ in 0..count {
@@ -71,7 +71,7 @@ fn yield_until_asked(server: measured::Exp<Ready>) {
         server = match server.try_receive() {
             Err(server) => server,
             Ok(ExpReady::Number { value, next }) => {
-                // Only the closure can arrive.
+                // Only the close notification can arrive.
                 let _ = next.number_back(value).receive();
                 return;
             }
@@ -251,7 +251,7 @@ pub fn process_create(rounds: Rounds) -> Result<u64, Failure> {
             let child = process::create("bench-nothing").map_err(|_| Failure("bench-nothing could not be created"))?;
             let child = child.start().map_err(|_| Failure("bench-nothing could not be started"))?;
             let epitaph = child.wait().map_err(|_| Failure("bench-nothing did not end"))?;
-            // A SIP that died early would be cheaper than one that ran.
+            // A SIP that died early would look cheaper than one that ran.
             if !epitaph.is_success() {
                 return Err(Failure("bench-nothing did not run to its end"));
             }

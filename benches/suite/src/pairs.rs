@@ -1,4 +1,5 @@
-//! Pairs of SIPs that talk concurrently, each pair on its own: the throughput of a machine with several processors.
+//! Pairs of SIPs that communicate concurrently, each pair on its own: the throughput of a machine with several
+//! processors.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +10,7 @@ use sip::{Deadline, debug, diagnostics, process, thread, time};
 
 use crate::measures::Failure;
 
-/// Warm-up in nanoseconds after the start, in which all pairs talk and every processor finds work.
+/// Warm-up in nanoseconds after the start, in which all pairs communicate and the load spreads over all processors.
 const LEAD_NS: u64 = 100_000_000;
 /// Measurement window in milliseconds.
 const WINDOW_MS: u64 = 200;
@@ -31,7 +32,7 @@ pub fn measure(pairs: u64, mut report: impl FnMut(&str, u64) -> Result<(), Failu
     Ok(())
 }
 
-/// Two SIPs that talk to each other, and the endpoint at which one of them reports its count.
+/// Two SIPs that communicate with each other, and the endpoint at which one of them reports its count.
 struct Pair {
     caller: process::Child,
     asked: process::Child,

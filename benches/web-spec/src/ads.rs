@@ -2,8 +2,7 @@
 //!
 //! As in SPECweb99: a visitor's *personality* and an advertisement's audience are bit sets in five groups; each group
 //! in which they intersect scores points, and the next advertisement with enough points is shown. The tables are
-//! generated from numbers alone, so that a client can generate the same ones. Deliberately not here: cookies and
-//! pages.
+//! computed from indices alone, so that a client can generate the same ones. Deliberately not here: cookies and pages.
 
 use alloc::vec::Vec;
 
@@ -51,7 +50,7 @@ pub struct Choice {
     pub ad: u32,
     /// Its points.
     pub points: u32,
-    /// Whether it has expired; then it is not shown.
+    /// Whether it has expired and is not shown.
     pub expired: bool,
 }
 
@@ -85,7 +84,7 @@ impl Tables {
         self.personalities.len()
     }
 
-    /// Chooses the next advertisement for this visitor, after the one seen last. `None` if there is no such visitor
+    /// Chooses the next advertisement for this visitor, after the last one shown. `None` if there is no such visitor
     /// or advertisement.
     pub fn choose(&self, visitor: u32, last_ad: u32) -> Option<Choice> {
         let personality = *self.personalities.get(visitor as usize)?;
@@ -135,7 +134,7 @@ impl Numbers {
     }
 
     fn ad(&mut self) -> Ad {
-        // Two bits in each group give an audience that some visitors belong to.
+        // Two bits in each group give an audience that includes some visitors.
         let audience = self.personality() | self.personality();
         let points = GROUPS.iter().fold(0, |points, group| points | (1 + self.below(15)) << group.points_shift);
         Ad { audience, points, needed: 5 + self.below(20), last_day: self.below(100) }

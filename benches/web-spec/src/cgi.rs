@@ -1,7 +1,7 @@
-//! A request answered by a process of its own.
+//! A request answered by a separate process.
 //!
-//! The process is another instance of this program, started as a child. It gets the channel of the request, so that
-//! it answers the web server directly, and ends afterwards.
+//! The process is another instance of this program, started as a child. It gets the channel of the request, so that it
+//! answers the web server directly, and ends afterwards.
 
 use ::web_application::{Answered, Exchange, Gone, Reply};
 use client::access::AccessError;
@@ -29,10 +29,10 @@ pub async fn answer(exchange: Exchange, state: &State) -> Result<Answered, Gone>
     };
     let answered = exchange
         .by_hand(async |head, exchange| {
-            // Whether the child accepts or ends does not matter: the channel of the request went with the message,
-            // and its closure tells the server.
+            // Whether the child accepts or ends does not matter: the channel of the request went with the message, and
+            // its closure notifies the server.
             let served = channel.serve(head, exchange).receive_async().await;
-            // Closing it tells the child that there are no more requests.
+            // Closing it signals the end of requests to the child.
             drop(served);
         })
         .await;

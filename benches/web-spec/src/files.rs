@@ -25,7 +25,7 @@ use task_sync::Mutex;
 /// Maximum bytes per read.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
-/// Lifetime of an open file in nanoseconds: its name may refer to another file since.
+/// Lifetime of an open file in nanoseconds: its name may refer to another file meanwhile.
 const OPEN_NS: u64 = 1_000_000_000;
 
 /// Interval in nanoseconds at which expired files are closed.
@@ -252,7 +252,7 @@ impl OpenFile<'_> {
                 _ => {
                     let again = files.open_anew(&path).await?;
                     if again.bytes != bytes {
-                        // The file was replaced; its data would not fit what was read before.
+                        // The file was replaced; its data would not match the part already read.
                         return Err(AccessError::ServerEnded);
                     }
                     (channel, bytes, since_ns) = (again.channel, again.bytes, again.since_ns);

@@ -1,8 +1,8 @@
 //! A web application with dynamic content as in the benchmark SPECweb99.
 //!
-//! The path of a request selects one of the functions below; `/` lists the paths. [`ads`], [`visitor`], [`record`]
-//! and [`pages`] do their work without channels; [`files`], [`log`] and [`cgi`] talk to other processes. Deliberately
-//! not here: the benchmark's own files, which the measurement creates.
+//! The path of a request selects one of the functions below; `/` lists the paths. [`ads`], [`visitor`], [`record`] and
+//! [`pages`] work without channels; [`files`], [`log`] and [`cgi`] communicate with other processes. Deliberately not
+//! here: the benchmark's own files, which the measurement creates.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -231,7 +231,7 @@ async fn wrapped(
             Err(error) => exchange.reply(Reply::error(status_of(error), error)).await,
         };
     }
-    // A long file is not searched for the place of its advertisement, which goes above the file instead.
+    // A long file is not searched for its advertisement slot; the advertisement goes above the file instead.
     beginning += picture.as_deref().unwrap_or("");
     beginning += pages::BEFORE_FILE;
     let mut head = AnswerHead::of_type(HTML);
@@ -250,7 +250,7 @@ async fn send_file(exchange: Exchange, state: &State, path: &str, kind: &'static
         Err(error) => return exchange.reply(Reply::error(status_of(error), error)).await,
     };
     if count as u64 >= opened.bytes() {
-        // Other requests will want it, too; but the log changes with each line.
+        // Cached for other requests, except for the log, which changes with each line.
         if state.log.path() != Some(path) {
             opened.keep();
         }
@@ -267,7 +267,7 @@ async fn read_first<'a>(state: &'a State, path: &str) -> Result<(OpenFile<'a>, E
         let opened = state.files.open(path).await?;
         let most = room(&opened);
         let (opened, first, count) = opened.read(0, most).await?;
-        // A cached open file may have become shorter since.
+        // A cached open file may have been truncated meanwhile.
         if count as u64 == opened.bytes().min(most as u64) {
             return Ok((opened, first, count));
         }
@@ -295,7 +295,7 @@ async fn send_rest(
         }
         match opened.read(sent, PIECE_BYTES).await {
             Ok((next, data, read)) if read > 0 => (opened, piece, count) = (next, data, read),
-            // It became shorter, or cannot be read: the client must not mistake this for its end.
+            // It was truncated, or cannot be read: the client must not mistake this for its end.
             Ok(_) | Err(_) => return Err(answer.cut_off()),
         }
     }

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use web_application::message::{Escaped, FAVICON, RequestHead};
 
-/// Markers around the place of the advertisement in a file.
+/// Markers around the advertisement slot of a file.
 const AD_BEGINS: &[u8] = b"<!WEB99CAD>";
 const AD_ENDS: &[u8] = b"<!/WEB99CAD>";
 
@@ -43,7 +43,7 @@ pub fn picture(root: &str, path: &str) -> String {
     tag
 }
 
-/// Returns the place of the advertisement in a file, including its markers.
+/// Returns the advertisement slot of a file, including its markers.
 pub fn place_of_ad(file: &[u8]) -> Option<Range<usize>> {
     let start = find(file, AD_BEGINS)?;
     let end = start + AD_BEGINS.len() + find(file.get(start + AD_BEGINS.len()..)?, AD_ENDS)? + AD_ENDS.len();

@@ -15,7 +15,7 @@ const COOKIE: &str = "my_cookie";
 pub struct Visitor {
     /// Number of the visitor.
     pub number: u32,
-    /// Advertisement seen last.
+    /// Last advertisement shown.
     pub last_ad: u32,
 }
 
@@ -43,8 +43,8 @@ fn cookie(head: &RequestHead) -> Result<&str, VisitorError> {
 }
 
 impl Visitor {
-    /// Parses the cookie `user_id=NUMBER&last_ad=NUMBER`. The form that was set by the last response, with `Ad_id` in
-    /// place of `last_ad`, is accepted as well.
+    /// Parses the cookie `user_id=NUMBER&last_ad=NUMBER`. The form set by the last response, with `Ad_id` instead of
+    /// `last_ad`, is accepted as well.
     pub fn parse(head: &RequestHead) -> Result<Visitor, VisitorError> {
         let form = pairs(cookie(head)?.as_bytes()).map_err(|_| VisitorError::Bad)?;
         let field = |name| match form.number(name, u32::MAX.into()) {
@@ -71,7 +71,7 @@ impl Visitor {
 pub fn posting(head: &RequestHead) -> Result<u32, VisitorError> {
     match cookie(head) {
         Ok(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().map_err(|_| VisitorError::Bad),
-        // A client that has seen advertisements has a visitor's cookie.
+        // A client that was shown advertisements has a visitor's cookie.
         Ok(_) => Visitor::parse(head).map(|visitor| visitor.number),
         Err(_) => Ok(0),
     }

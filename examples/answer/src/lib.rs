@@ -1,4 +1,4 @@
-//! A service with a contract of its own: echoes what it is sent.
+//! A service with a contract of its own: echoes received text.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -8,7 +8,7 @@ use extension_contract::extension::ExpReady;
 
 sip::startup!();
 
-/// Converts each text to capital letters; crashes on one particular word.
+/// Converts each text to upper case; crashes on one particular word.
 pub fn main(startup: Startup) -> i32 {
     let mut host = startup.host;
     loop {

@@ -1,6 +1,6 @@
 //! A program that is extended by a child process: a crash of the extension costs its host nothing.
 //!
-//! The word that was lent to the extension comes back when it crashes, and a new extension takes over.
+//! The word lent to the extension is returned when it crashes, and a new extension takes over.
 #![no_std]
 #![forbid(unsafe_code)]
 

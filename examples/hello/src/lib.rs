@@ -1,4 +1,4 @@
-//! The smallest program: a manifest, and a `main` that gets what the manifest declares.
+//! The smallest program: a manifest, and a `main` that receives the resources declared there.
 #![no_std]
 #![forbid(unsafe_code)]
 

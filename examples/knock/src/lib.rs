@@ -1,4 +1,4 @@
-//! A client of a contract of its own: sends knocks and measures how long an answer takes.
+//! A client of a contract of its own: sends knocks and measures the response time.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ fn play(namespace: &mut Namespace, rounds: u32) -> Result<String, AccessError> {
         ImpStart::Success { next } => Ok(next),
         ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
     })?;
-    // The same block goes back and forth: nothing is copied.
+    // The same block is passed back and forth: nothing is copied.
     let mut text = block("knock")?;
     let (start_ns, start_cycles) = (sip::time::monotonic(), sip::debug::cycles());
     for number in 0..rounds {

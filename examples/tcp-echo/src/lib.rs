@@ -1,8 +1,7 @@
-//! A minimal TCP server: echoes to many clients at once what they send, and finishes when a client has finished (RFC
-//! 862).
+//! A minimal TCP server: echoes data to many clients concurrently, and closes after the client's FIN (RFC 862).
 //!
-//! Each connection is a task. Data is sent from the block that it was received in, so nothing is copied; and nothing
-//! is read until that is sent, so a client that does not read makes the server hold one block at most.
+//! Each connection is a task. Data is sent from the block that it was received in, without a copy; and nothing is read
+//! until that is sent, so a client that does not read makes the server hold at most one block.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Which endpoints may be moved in messages.
+//! Rules for endpoints moved in messages.
 //!
 //! An endpoint may be moved only in states in which its own side sends next. Then it has received all messages sent to
 //! it, so its queue is empty and no message is in flight.

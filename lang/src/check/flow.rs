@@ -99,7 +99,7 @@ impl Flow<'_> {
         edges.filter(move |edge| self.graph.directions[edge.message] == Some(direction))
     }
 
-    /// The longest run of messages in one direction. A sender gets its turn again only by a message from its peer,
+    /// Returns the longest run of messages in one direction. A sender can continue only after a message from its peer,
     /// which has received the whole run by then; so no more can be queued.
     fn queue_bound(&self, direction: Direction, reached: &[bool], diagnostics: &mut Vec<Diagnostic>) -> u16 {
         let count = self.graph.nodes.len();

@@ -149,7 +149,7 @@ fn lay_out(unit: &Unit, value: &Value, shape: &mut MessageShape) {
         return;
     }
     for _ in 0..value.length.unwrap_or(1) {
-        // Far beyond the message size, which the size check reports; no need to count on.
+        // Far beyond the message size, which the size check reports; counting can stop.
         if shape.scalar_words as usize > 4 * limits::MESSAGE_WORDS {
             return;
         }

@@ -17,7 +17,7 @@ const MAX_STATES: usize = 4096;
 pub struct Graph {
     /// States; state 0 is the start state.
     pub nodes: Vec<Node>,
-    /// Direction of each message, where it is known.
+    /// Direction of each message, if known.
     pub directions: Vec<Option<Direction>>,
 }
 
@@ -163,7 +163,7 @@ enum After {
     Nothing,
 }
 
-/// How a state inside a sequence is reached, for its name.
+/// Path to a state inside a sequence, for its name.
 struct Path {
     state: usize,
     text: String,
@@ -183,7 +183,7 @@ struct Lowering<'a, 'b> {
     rust_names: HashSet<String>,
 }
 
-/// What a name, with or without a sign, refers to.
+/// Referent of a name, with or without a sign.
 enum Meaning {
     Message(usize),
     State(usize),
@@ -238,7 +238,7 @@ impl Lowering<'_, '_> {
                     return;
                 }
                 let path_after = path.then(&describe_choice(alternatives));
-                // Where all alternatives end in states of their own, nothing need follow.
+                // If all alternatives end in states of their own, no continuation is needed.
                 let joined = if rest.is_empty() {
                     after
                 } else {

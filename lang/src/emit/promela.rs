@@ -1,7 +1,7 @@
 //! Models of contracts, and of systems of SIPs that use them, for `spin`.
 //!
-//! A SIP's model knows its channels but not its code, so it does whatever its contracts allow: it receives on any
-//! channel, and sends whenever it may. With one exception, the source of deadlocks: an importer in a state inside a
+//! A SIP's model has its channels but not its code, so it does anything its contracts allow: it receives on any
+//! channel, and sends whenever permitted. One exception is the source of deadlocks: an importer in a state inside a
 //! sequence (awaiting a reply) waits for that alone. In named states, and at exporting ends, it waits for all its
 //! channels. `spin` then finds circular waits ("invalid end state"), and asserts the queue bounds.
 

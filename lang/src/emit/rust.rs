@@ -37,7 +37,7 @@ impl Out {
         self.text.push('\n');
     }
 
-    /// Appends a line and indents what follows.
+    /// Appends a line and indents the following ones.
     pub fn open(&mut self, line: &str) {
         self.line(line);
         self.depth += 1;

@@ -9,7 +9,7 @@ use crate::Span;
 pub struct Name {
     /// The identifier.
     pub text: String,
-    /// Where.
+    /// Location.
     pub span: Span,
 }
 
@@ -106,7 +106,7 @@ pub struct ValueTree {
 }
 
 impl ValueTree {
-    /// Where the type is named.
+    /// Location of the type's name.
     pub fn span(&self) -> Span {
         let first = self.contract.as_ref().map_or(self.name.span, |contract| contract.span);
         first.to(self.length.map_or(self.name.span, |length| length.span))
@@ -118,7 +118,7 @@ impl ValueTree {
 pub struct Number {
     /// The number.
     pub value: u64,
-    /// Where.
+    /// Location.
     pub span: Span,
 }
 

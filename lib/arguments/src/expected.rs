@@ -1,4 +1,4 @@
-//! Completion: what the next word of a command may be.
+//! Completion: possible next words of a command.
 
 use alloc::vec::Vec;
 
@@ -6,16 +6,16 @@ use manifest_model::{Manifest, Parameter, ParameterKind};
 
 use crate::{Positions, find_flags, is_command};
 
-/// What the next word of a command may be.
+/// Possible next words of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected<'m> {
-    /// Flags that can still be given.
+    /// Flags not given yet.
     pub flags: Vec<&'m str>,
-    /// The positional parameter that the word would be a value of; `None` if there is none left.
+    /// The positional parameter of the word; `None` if there is none left.
     pub value: Option<&'m Parameter>,
 }
 
-/// What may follow these words, which come after the program's name. Invalid words are skipped.
+/// Returns the possible next words after these, which exclude the program's name. Invalid words are skipped.
 pub fn expected<'m>(manifest: &'m Manifest, words: &[&str]) -> Expected<'m> {
     let mut positions = Positions::new(manifest);
     let mut given: Vec<usize> = Vec::new();

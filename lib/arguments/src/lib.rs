@@ -39,8 +39,8 @@ impl fmt::Display for ArgumentError {
 
 impl core::error::Error for ArgumentError {}
 
-/// Index of a parameter and its value as `process_give_parameter` takes it: text; for a repeated parameter, values
-/// terminated by a zero byte each.
+/// Index of a parameter and its value in the format of `process_give_parameter`: text; for a repeated parameter,
+/// values terminated by a zero byte each.
 pub type Assignment = (usize, Vec<u8>);
 
 /// Assigns the words after the program's name to its parameters. A flag sets its parameter: a boolean to true, any
@@ -109,7 +109,7 @@ fn place(parameter: &Parameter, before: &str) -> String {
     format!("{before}{}", parameter.name.to_ascii_uppercase())
 }
 
-/// Whether the word, as the only one, asks for help: `-?`, `--help`, or `-h` unless it is a flag of the program.
+/// Whether the word, as the only one, requests help: `-?`, `--help`, or `-h` unless it is a flag of the program.
 pub fn asks_for_help(manifest: &Manifest, word: &str) -> bool {
     matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flags(manifest, word).is_empty())
 }

@@ -1,4 +1,4 @@
-//! Block device interface: what a file system needs of its disk and its environment.
+//! Block device interface: a file system's disk and environment.
 //!
 //! Key items: [`BlockSource`], [`DiskError`]. Deliberately not here: implementations; the one over a driver is
 //! `userland/disk-source`, those in memory and in files belong to tests.
@@ -44,12 +44,12 @@ impl core::error::Error for DiskError {}
 /// A disk or partition that holds a volume, and services of the environment.
 ///
 /// Transfers are aligned to [`BlockSource::sector_bytes`]. Several can be pending; each holds one of the few channels
-/// to the disk from the poll that sends its request to the poll that receives the reply, and the others wait for a
-/// channel. So the future of a transfer must be polled to its end whenever it is woken: its task awaits nothing else
-/// meanwhile, or it was given to [`BlockSource::spawn`]. A transfer that is kept while its task waits for another one
-/// deadlocks.
+/// to the disk from the poll that sends its request to the poll that receives the reply, while the others wait for a
+/// channel. So the future of a transfer must be polled to completion whenever it is woken: its task awaits nothing
+/// else meanwhile, or it was given to [`BlockSource::spawn`]. A transfer that is kept while its task awaits another
+/// one deadlocks.
 pub trait BlockSource: 'static {
-    /// A buffer type that allows the disk to transfer, and caches to keep, without a copy.
+    /// Buffer type for zero-copy transfers and caching.
     type Buffer: Deref<Target = [u8]> + DerefMut + 'static;
 
     /// Size of the disk in bytes.
@@ -89,8 +89,8 @@ pub trait BlockSource: 'static {
     /// Makes all writes that completed before this call durable.
     fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
 
-    /// Spawns a task, which runs to its end even if the caller is dropped. A source that never waits may run it at
-    /// once.
+    /// Spawns a task, which runs to completion even if the caller is dropped. A source that never waits may run it
+    /// inline.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 
     /// Current time, in seconds since 1970.

@@ -32,7 +32,7 @@ const NAME_BYTES_MAX: usize = 1024;
 /// A part of a boot image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Magic, version and the places of the parts.
+    /// Magic, version and the offsets of the parts.
     Header,
     /// Names and values for the first program.
     Parameters,
@@ -53,7 +53,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why a boot image cannot be used. Each message says what, where and what to do.
+/// Why a boot image is unusable. Each message has the problem, its location and a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootImageError {
     /// The first bytes are not those of a boot image.

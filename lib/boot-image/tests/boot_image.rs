@@ -1,4 +1,4 @@
-//! Boot images: what goes in comes out, and damage is found and named.
+//! Boot images: round trip, and detection of damage.
 
 use boot_image::{BootImage, BootImageError, Part};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn image() -> Vec<u8> {
     BootImage::encode(&parameters(), b"the system", &symbols())
 }
 
-/// Where each part lies, as the header says.
+/// Returns the range of each part according to the header.
 fn range(bytes: &[u8], index: usize) -> core::ops::Range<usize> {
     let number = |offset: usize| u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes")) as usize;
     let entry = 12 + index * 12;
@@ -138,7 +138,7 @@ proptest! {
         prop_assert_eq!(BootImage::parse(&changed).is_err(), is_checked, "byte {}", at);
     }
 
-    /// With a header whose checksum is right over whatever numbers, nothing panics.
+    /// No panic with an arbitrary header whose checksum is right.
     #[test]
     fn whatever_the_header_says_nothing_panics(
         numbers in prop::collection::vec(prop_oneof![0..300u32, any::<u32>()], 9),
@@ -157,7 +157,7 @@ proptest! {
         }
     }
 
-    /// With symbols whose checksum is right over whatever bytes, nothing panics.
+    /// No panic with arbitrary symbols whose checksum is right.
     #[test]
     fn whatever_the_symbols_are_nothing_panics(
         symbols in prop::collection::vec(prop_oneof![0..6u8, any::<u8>()], 0..120),

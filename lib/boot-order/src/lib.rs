@@ -1,8 +1,8 @@
-//! Dependency resolution: which instance provides what another is bound to, and the resulting start order.
+//! Dependency resolution: the provider of each endpoint's binding, and the resulting start order.
 //!
-//! Key functions: [`boot_order`], [`provider_of`], [`can_run`]. Neighbours: the service manager starts a system in this
-//! order; `manifest` and `install` refuse systems without one. Deliberately not here: starting, and what happens when
-//! an instance ends.
+//! Key functions: [`boot_order`], [`provider_of`], [`can_run`]. Neighbours: the service manager starts a system in
+//! this order; `manifest` and `install` refuse systems without one. Deliberately not here: starting, and the handling
+//! of an instance's exit.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -120,7 +120,7 @@ pub fn boot_order<'m>(
     }
     let first = needed_by_primary(system, &needs);
     let mut wish: Vec<usize> = (0..needs.len()).collect();
-    // Stable: equals keep the manifest's order.
+    // Stable sort: ties keep the manifest's order.
     wish.sort_by_key(|&index| !first[index]);
     let mut order = Vec::new();
     let mut started = vec![false; needs.len()];
@@ -194,9 +194,9 @@ fn cycle(needs: &[Vec<Need>], started: &[bool]) -> Vec<usize> {
     path
 }
 
-/// Whether an instance can run on a machine with the devices for which `device` is true, where those for which `absent`
-/// is true are missing. A required instance always runs. An optional one does not if one of its devices, an instance it
-/// requires, or the provider of a required endpoint is missing.
+/// Returns whether an instance can run on a machine with the devices for which `device` is true, without the instances
+/// for which `absent` is true. A required instance always runs. An optional one does not if one of its devices, an
+/// instance it requires, or the provider of a required endpoint is missing.
 pub fn can_run<'m>(
     system: &SystemManifest,
     programs: impl Fn(&str) -> Option<&'m Manifest>,

@@ -1,4 +1,4 @@
-//! Who starts before whom, and who is left out.
+//! Start order, and omitted instances.
 
 use boot_order::{OrderError, Provider, boot_order, can_run, provider_of};
 use manifest_model::{

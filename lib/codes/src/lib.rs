@@ -51,7 +51,7 @@ macro_rules! codes {
             pub const fn text(self) -> &'static str {
                 match self { $($code::$name => $text,)* }
             }
-            /// What it is about, as a phrase.
+            /// Title, a phrase.
             pub const fn title(self) -> &'static str {
                 match self { $($code::$name => $title,)* }
             }

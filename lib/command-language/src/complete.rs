@@ -49,12 +49,12 @@ pub fn completion_context(text: &str) -> CompletionContext {
         };
         match token.kind {
             TokenKind::End => break,
-            // A path comes next, not a command.
+            // A path follows, not a command.
             TokenKind::Sign(sign) if takes_path(sign) => {
                 before.extend(last.take().filter(|_| kind == WordKind::Plain).map(|(_, _, text)| text));
                 kind = WordKind::File;
             }
-            // The command goes on.
+            // The command continues.
             TokenKind::Sign("2>&1") => {
                 before.extend(last.take().filter(|_| kind == WordKind::Plain).map(|(_, _, text)| text));
                 kind = WordKind::Plain;
@@ -150,7 +150,7 @@ pub struct Highlight {
     pub kind: HighlightKind,
 }
 
-/// The spans of a line that are not plain text, in order. Never fails: what cannot be parsed is an error span.
+/// Returns the spans of a line that are not plain text, in order. Never fails: unparsable text is an error span.
 pub fn highlight(line: &str) -> Vec<Highlight> {
     let mut lexer = Lexer { source: line, at: 0, depth: 0 };
     let mut parts = Vec::new();

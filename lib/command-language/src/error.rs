@@ -1,4 +1,4 @@
-//! Script errors: what is wrong, where, and what to do.
+//! Script errors: message, location and remedy.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,9 +7,9 @@ use core::ops::Range;
 /// An error in a script, of syntax or at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    /// What is wrong: the start of a sentence, without a full stop.
+    /// The problem: the start of a sentence, without a full stop.
     pub message: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: String,
     /// Its byte range in the script.
     pub span: Range<usize>,
@@ -26,8 +26,8 @@ impl ScriptError {
         ScriptError { incomplete: true, ..ScriptError::new(source.len()..source.len(), message, remedy) }
     }
 
-    /// Renders the error in up to three lines: `name:line:column: what: what to do`, the script's line, and carets
-    /// below the place. Ends with a newline.
+    /// Renders the error in up to three lines: `name:line:column: problem: remedy`, the script's line, and carets
+    /// below the location. Ends with a newline.
     pub fn render(&self, name: &str, source: &str) -> String {
         let start = floor_boundary(source, self.span.start);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -51,7 +51,7 @@ impl ScriptError {
     }
 }
 
-/// Characters of a long line shown before the place and from it on.
+/// Characters of a long line shown before the location and from it on.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_AFTER: usize = 60;
 

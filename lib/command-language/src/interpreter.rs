@@ -38,7 +38,7 @@ pub struct Command {
     pub subshell: Option<Subshell>,
 }
 
-/// What a subshell runs.
+/// Code that a subshell runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subshell {
     /// Variables and functions that it inherits, and the statement.
@@ -97,7 +97,7 @@ pub enum Flow {
     },
 }
 
-/// What the interpreter needs of the shell.
+/// Interface of the interpreter to the shell.
 pub trait Host {
     /// Runs commands joined by pipes. A single command may be a builtin and change the variables.
     fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow;
@@ -109,8 +109,8 @@ pub trait Host {
     fn end_capture(&mut self) -> Result<String, String>;
     /// Redirects output to a file. Nests. An error is a phrase.
     fn begin_output(&mut self, mode: OutputMode, path: &str) -> Result<(), String>;
-    /// Ends the last `begin_output`; background commands go on writing. Returns whether all output so far was written;
-    /// failures were reported.
+    /// Ends the last `begin_output`; background commands continue to write. Returns whether all output so far was
+    /// written; failures were reported.
     fn end_output(&mut self) -> bool;
     /// Redirects errors; [`Errors::OutputBefore`] is the target before the last `begin_output`. Nests. An error is a
     /// phrase.
@@ -144,7 +144,7 @@ struct Source {
 struct Function {
     body: Rc<Script>,
     source: Source,
-    /// Its place in the source.
+    /// Source range.
     span: Range<usize>,
 }
 
@@ -154,7 +154,7 @@ impl Function {
     }
 }
 
-/// Why execution of statements stops.
+/// Why statement execution stops.
 enum Stop {
     Break,
     Continue,
@@ -178,7 +178,7 @@ pub struct Interpreter {
     source: Source,
 }
 
-/// How a run ended.
+/// Result of a run.
 type Outcome = Result<(), Stop>;
 
 impl Interpreter {

@@ -10,7 +10,7 @@ use crate::error::ScriptError;
 use crate::parser;
 use crate::syntax::{Name, Word, WordPart};
 
-/// Words that are special in the position of a command.
+/// Words that are special in command position.
 pub(crate) const KEYWORDS: &[&str] = &[
     "if", "then", "elif", "else", "end", "while", "do", "for", "in", "function", "break", "continue", "return", "not",
     "time",
@@ -189,7 +189,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Lexes an expansion. A `$` that begins none is literal.
+    /// Lexes an expansion. A `$` that starts none is literal.
     fn dollar(&mut self, quoted: bool) -> Result<WordPart, ScriptError> {
         let start = self.at;
         self.next();

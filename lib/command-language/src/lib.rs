@@ -1,7 +1,7 @@
 //! The shell language: parser and interpreter, independent of processes and files.
 //!
 //! Key types: [`parse`] makes a [`Script`]; an [`Interpreter`] runs it and calls a [`Host`] for all side effects:
-//! running programs, listing folders, printing. [`ScriptError`] says what is wrong, where, and what to do.
+//! running programs, listing folders, printing. [`ScriptError`] has a message, location and remedy.
 //! [`completion_context`] and [`highlight`] serve line editing. Neighbours: the shell is the host; the console
 //! highlights. `LANGUAGE.md` beside this crate's sources documents the language for users. Deliberately not here:
 //! channels, processes and files.

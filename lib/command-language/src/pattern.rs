@@ -59,7 +59,7 @@ impl Pattern {
         self.parts.iter().map(character).collect()
     }
 
-    /// Whether all of `text` matches. A leading `*` or `?` does not match a dot, so hidden names must be asked for.
+    /// Whether all of `text` matches. A leading `*` or `?` does not match a dot, so hidden names need an explicit one.
     pub fn matches(&self, text: &str) -> bool {
         let hidden = text.starts_with('.') && self.parts.first() != Some(&PatternPart::Character('.'));
         !hidden && self.fits(text)

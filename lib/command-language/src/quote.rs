@@ -5,7 +5,7 @@ use alloc::string::String;
 /// Characters that are special outside quotes.
 const SPECIAL: &str = "'\"\\$`;&|<>()*?#=!{}[]~ \t\r\n";
 
-/// The shortest source form of `text` as one word, quoted if necessary. Parsing and expanding it gives `text` again.
+/// Returns the shortest source form of `text` as one word, quoted if necessary. Parsing and expanding it round-trips.
 pub fn quote(text: &str) -> String {
     let plain = !text.is_empty()
         && !text

@@ -90,7 +90,7 @@ pub(crate) enum ErrorRedirect {
 }
 
 impl Redirects {
-    /// Where the last of them ends.
+    /// Offset of the end of the last one.
     pub fn end(&self) -> Option<usize> {
         let errors = self.errors.as_ref().map(|errors| match errors {
             ErrorRedirect::File(_, path) => path.span.end,
@@ -112,7 +112,7 @@ pub enum Errors {
     OutputBefore,
 }
 
-/// How an output file is opened.
+/// Open mode of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputMode {
     /// `> path`: truncated.

@@ -334,7 +334,7 @@ fn errors_go_where_the_line_says() {
     assert_eq!(place("a 2>&1 > f"), "OutputBefore with [\"Replace f\"]");
     assert_eq!(place("a 2> e > f"), "File(Replace, \"e\") with [\"Replace f\"]");
     assert_eq!(place("e=x; a 2> $e.txt"), "File(Replace, \"x.txt\") with []");
-    // A block and a function that run in this shell, and what is in them.
+    // A block and a function that run in this shell, and nested statements.
     assert_eq!(place("for i in 1; do a 2>&1; end 2> f"), "Output with []; File(Replace, \"f\") with []");
     assert_eq!(place("function g; a; end; g 2> f"), "File(Replace, \"f\") with []");
     assert_eq!(place("a 2> f &"), "File(Replace, \"f\") with []");
@@ -575,7 +575,7 @@ proptest! {
     }
 }
 
-/// However scripts end, all redirections have ended.
+/// Regardless of how scripts end, all redirections have ended.
 fn settled(host: &Notes) -> bool {
     host.redirected.is_empty()
         && host.errors.is_empty()

@@ -1,8 +1,8 @@
 //! Contracts drawn as text, from their automata alone.
 //!
 //! [`render`] draws a tree for each named state; states inside sequences are the joints of its branches. Neighbours:
-//! the contract compiler makes automata, the shell displays them. Deliberately not here: colours, and what an automaton
-//! does not contain (argument names, comments).
+//! the contract compiler makes automata, the shell displays them. Deliberately not here: colours, and information not
+//! in an automaton (argument names, comments).
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -93,7 +93,7 @@ impl Drawing<'_> {
         lines
     }
 
-    /// What follows a message: the state's name, or its messages.
+    /// Returns the continuation of a message: the state's name, or its messages.
     fn behind(&mut self, target: usize, depth: usize) -> Vec<String> {
         let Some(row) = self.automaton.states.get(target) else { return vec!["─► ?".to_string()] };
         let follows = self.is_joint(target) && depth < DEPTH && self.automaton.sender_in(target as u16).is_some();

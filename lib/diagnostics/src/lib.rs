@@ -50,7 +50,7 @@ impl Span {
 pub enum Severity {
     /// The source cannot be used.
     Error,
-    /// It can be used, but is probably not what was meant.
+    /// Usable, but probably unintended.
     Warning,
 }
 
@@ -65,10 +65,10 @@ pub trait Code: Copy {
     }
 }
 
-/// A place with a message.
+/// A source location with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The place.
+    /// Location.
     pub span: Span,
     /// A phrase; may be empty.
     pub text: String,
@@ -79,9 +79,9 @@ pub struct Label {
 pub struct Diagnostic<C> {
     /// Its code.
     pub code: C,
-    /// What is wrong: a sentence without its full stop.
+    /// The problem: a sentence without its full stop.
     pub message: String,
-    /// The primary place first, then explanatory ones.
+    /// The primary location first, then explanatory ones.
     pub labels: Vec<Label>,
     /// The remedy.
     pub remedy: String,

@@ -60,8 +60,8 @@ fn render_one<C: Code>(item: &Diagnostic<C>, sources: &[(&str, &str)], renderer:
     text
 }
 
-/// Clamps a byte range to its first line, to the text and to character boundaries. Of a line's indentation only the end
-/// is kept: the renderer cuts it off where the line is long.
+/// Clamps a byte range to its first line, to the text and to character boundaries. Only the end of a line's
+/// indentation is kept: the renderer cuts it off where the line is long.
 fn visible(text: &str, place: Range<usize>) -> Range<usize> {
     let boundary = |place: usize| {
         let mut place = place.min(text.len());

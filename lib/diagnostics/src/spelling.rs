@@ -8,7 +8,7 @@ pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Opti
     let word = word.to_lowercase();
     let near = |known: &'w str| {
         let mistakes = strsim::osa_distance(&word, &known.to_lowercase());
-        // Half of a short word says nothing about the rest.
+        // Half of a short word is no evidence for the rest.
         (mistakes <= MAX_MISTAKES && mistakes * 2 <= known.chars().count()).then_some((mistakes, known))
     };
     known.into_iter().filter_map(near).min().map(|(_, known)| known)

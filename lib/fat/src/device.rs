@@ -18,7 +18,7 @@ const BLOCK: BlockSize = match BlockSize::new(SECTOR_BYTES as u32) {
     None => panic!("a sector has bytes"),
 };
 
-/// A disk behind its cache, in blocks of 512 bytes whatever the disk's own sector size.
+/// A disk behind its cache, in blocks of 512 bytes regardless of the disk's sector size.
 pub(crate) struct Device<S: BlockSource> {
     cache: Rc<Cache<S>>,
     writable: bool,
@@ -38,7 +38,7 @@ impl<S: BlockSource> Device<S> {
         Device { cache, writable }
     }
 
-    /// Polls what the transfer waits for.
+    /// Polls the future that the transfer awaits.
     fn poll_waiting(progress: &mut Progress, context: &mut Context<'_>) -> Poll<Result<(), Error<DiskError>>> {
         let Some(waiting) = &mut progress.waiting else { return Poll::Ready(Ok(())) };
         match waiting.as_mut().poll(context) {

@@ -31,7 +31,7 @@ pub enum Error {
     IntoItself,
     /// Not a valid FAT name.
     BadName,
-    /// Clients may not do that: the root cannot be removed or renamed.
+    /// Not permitted to clients: the root cannot be removed or renamed.
     NotPermitted,
     /// No space left, for content or for a directory entry.
     NoSpace,
@@ -61,7 +61,7 @@ impl From<hadris_io::Error<DiskError>> for Error {
             return Error::from(*disk);
         }
         match error.kind() {
-            // Without a device error it is an access beyond the disk, to which only damage leads.
+            // Without a device error it is an access beyond the disk, which only damage causes.
             ErrorKind::Io => Error::Damaged(error.message()),
             ErrorKind::NotRecognized => Error::NotRecognised,
             ErrorKind::Corrupt => Error::Damaged(error.message()),

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::mounted::{Mounted, is_removed_name};
 use crate::volume::{Core, Folder, Node, PIECE_BYTES, attributes_for, describe, get};
 
-/// What to do if the name exists.
+/// What to do with an existing name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateMode {
     /// Fail.
@@ -23,7 +23,7 @@ pub enum CreateMode {
 pub struct Partial {
     /// Bytes written.
     pub written: usize,
-    /// Why the rest was not.
+    /// Cause of the short write.
     pub error: Error,
 }
 
@@ -140,7 +140,8 @@ impl<S: BlockSource> OpenFile<S> {
     /// Writes `bytes` at `offset`. A gap after the end of the file is filled with zeros.
     ///
     /// # Errors
-    /// How many bytes were written, and why not all.
+    ///
+    /// The number of bytes written, and the cause of the short write.
     pub async fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Partial> {
         let nothing = |error| Partial { written: 0, error };
         if offset.saturating_add(bytes.len() as u64) > u64::from(u32::MAX) {
@@ -239,7 +240,7 @@ impl<S: BlockSource> OpenFile<S> {
     /// Closes the file. A removed file is deleted with its last handle.
     ///
     /// # Errors
-    /// The disk failed; the file is closed all the same.
+    /// The disk failed; the file is closed nevertheless.
     pub async fn close(mut self) -> Result<(), Error> {
         let core = Rc::clone(&self.core);
         let mut held = core.hold().await?;

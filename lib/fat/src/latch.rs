@@ -1,8 +1,7 @@
 //! The outcome of a disk request, for all tasks that wait for it.
 //!
-//! A [`Completion`] belongs to the task that drives the request; [`Latch`]es, in any number, to its waiters. A
-//! completion that is dropped unused completes with [`DiskError::Gone`], so no waiter hangs when a task is dropped
-//! halfway.
+//! A [`Completion`] is owned by the task that drives the request; [`Latch`]es, in any number, by its waiters. A
+//! completion dropped unused completes with [`DiskError::Gone`], so no waiter hangs when a task is dropped halfway.
 
 use alloc::rc::Rc;
 use core::cell::Cell;

@@ -39,7 +39,7 @@ impl<S: BlockSource> Mounted<S> {
         Mounted { fs, holders: BTreeMap::new(), removed: BTreeMap::new(), next_removed: 0 }
     }
 
-    /// Adds a reference; `pin` says whether the caller brings a pin of its own.
+    /// Adds a reference; `pin` states whether the caller transfers a pin with it.
     fn hold(&mut self, node: NodeId, pin: Pin) {
         let holders = self.holders.entry(node).or_insert(0);
         *holders += 1;
@@ -75,8 +75,8 @@ impl<S: BlockSource> Mounted<S> {
         Ok(node)
     }
 
-    /// The name by which a listed node can be looked up. Half of a surrogate pair in a long name is listed as U+FFFD,
-    /// which finds nothing or another node; then it is the short name.
+    /// Returns the name by which a listed node can be looked up. An unpaired surrogate in a long name is listed as
+    /// U+FFFD, which finds nothing or another node; then it is the short name.
     pub(crate) async fn name_that_finds(
         &mut self,
         folder: NodeId,
@@ -271,7 +271,7 @@ impl<S: BlockSource> Mounted<S> {
     }
 }
 
-/// Whether a new reference brings a pin of its own, or relies on the existing one.
+/// Whether a new reference transfers a pin, or relies on the existing one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pin {
     Brought,

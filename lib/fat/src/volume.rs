@@ -4,7 +4,7 @@
 //! split, and others run in between. Written data is durable after [`Volume::sync`]; until then it may be in the cache,
 //! and the volume is marked dirty on the disk.
 //!
-//! What FAT cannot express is refused: links, owners, names that differ only in case. Deliberately not here:
+//! Unsupported by FAT, hence refused: links, owners, names that differ only in case. Deliberately not here:
 //! permissions; the read-only attribute is stored and shown, but not enforced.
 
 use alloc::rc::Rc;
@@ -27,9 +27,9 @@ use crate::{BlockSource, DiskError};
 
 /// Maximum referenced nodes.
 const MAX_NODES: usize = 100_000;
-/// Remembered positions in cluster chains, so that random access does not follow chains from the start.
+/// Cached positions in cluster chains, so that random access does not follow chains from the start.
 const CHAIN_POSITIONS: usize = 512;
-/// Remembered names of one folder.
+/// Cached names of one folder.
 const DIRECTORY_NAMES: usize = 512;
 /// Maximum bytes of a transfer between other operations.
 pub(crate) const PIECE_BYTES: usize = 256 * 1024;
@@ -80,7 +80,7 @@ pub struct Node {
     pub accessed_s: i64,
     /// Creation time.
     pub created_s: i64,
-    /// Unix permission bits, which follow from the read-only attribute.
+    /// Unix permission bits, derived from the read-only attribute.
     pub permissions: u32,
 }
 
@@ -91,7 +91,7 @@ pub struct AttributeChanges {
     pub permissions: Option<u32>,
     /// New modification time, in seconds since 1970. FAT stores even seconds from 1980 to 2107.
     pub modified_s: Option<i64>,
-    /// New access time, of which FAT stores the day.
+    /// New access time, of which FAT stores only the day.
     pub accessed_s: Option<i64>,
 }
 
@@ -188,7 +188,7 @@ impl<S: BlockSource> Core<S> {
             match next {
                 None => return Ok(held),
                 Some(Release::Folder(node)) => mounted.release(node),
-                // An error here has no recipient: who cares about errors closes the file.
+                // An error here has no recipient: a client that cares about errors closes the file.
                 Some(Release::File(node)) => drop(mounted.close(node).await),
             }
         }
@@ -319,7 +319,7 @@ impl<S: BlockSource> Volume<S> {
     /// Writes everything to the medium, and marks the volume clean until the next change.
     ///
     /// # Errors
-    /// The disk failed; what was not written stays dirty for the next sync.
+    /// The disk failed; unwritten data stays dirty for the next sync.
     pub async fn sync(&self) -> Result<(), Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;
@@ -419,11 +419,12 @@ impl<S: BlockSource> Folder<S> {
         found
     }
 
-    /// Lists at most `limit` names of the folder at a path, from `position` on, which begins at 0. Positions stay valid
-    /// while names are added and removed: a name that exists throughout is listed once.
+    /// Lists at most `limit` names of the folder at a path, from `position` on, which starts at 0. Positions stay
+    /// valid while names are added and removed: a name that exists throughout is listed once.
+    ///
+    /// # Errors
     ///
     /// No such folder.
-    /// There is no such folder.
     pub async fn list(&self, path: &str, position: u64, limit: usize) -> Result<Listing, Error> {
         let mut held = self.core.hold().await?;
         let mounted = get(&mut held)?;

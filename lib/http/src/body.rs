@@ -14,7 +14,7 @@ const MAX_TRAILER_BYTES: usize = 8192;
 /// Maximum digits of a chunk size, leading zeros included.
 const MAX_SIZE_DIGITS: u8 = 16;
 
-/// Why the content cannot be decoded. Where the next request begins is then unknown.
+/// Why the content cannot be decoded. The start of the next request is then unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
     /// Its framing is malformed.
@@ -26,9 +26,9 @@ pub enum BodyError {
 /// The result of decoding some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes consumed, those of `data` among them; what follows must be passed in again.
+    /// Bytes consumed, including `data`; the rest must be passed in again.
     pub consumed: usize,
-    /// Which of them are content; may be empty.
+    /// Range of the content among them; may be empty.
     pub data: Range<usize>,
     /// Whether the request ends after the consumed bytes.
     pub ended: bool,
@@ -113,7 +113,7 @@ impl BodyReader {
         self.state == State::Ended
     }
 
-    /// Returns the number of bytes still to come, if the head gives a length.
+    /// Returns the number of remaining bytes, if the head gives a length.
     pub fn left(&self) -> Option<u64> {
         match self.state {
             State::Length(left) => Some(left),
@@ -146,7 +146,7 @@ impl BodyReader {
         }
     }
 
-    /// Returns whether the content, or what follows of it in `bytes`, is malformed.
+    /// Returns whether the content, or its continuation in `bytes`, is malformed.
     pub fn is_malformed(mut self, mut bytes: &[u8]) -> bool {
         loop {
             match self.next(bytes) {

@@ -107,7 +107,7 @@ pub fn range_applies(request: &Request<'_, '_>, there: Validators<'_>, now: i64)
 /// Returns whether any tag in the fields with this name, which together form one list (section 5.3), matches.
 fn any_tag(request: &Request<'_, '_>, name: &str, equals: impl Fn(&[u8]) -> bool) -> bool {
     let mut values = request.headers().filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-    // No tag made here has a comma in it.
+    // No tag generated here contains a comma.
     values.any(|value| value == b"*" || list_members(value).any(&equals))
 }
 

@@ -1,9 +1,9 @@
 //! The request head: request line and header fields (RFC 9112, sections 2 to 6).
 //!
 //! Key types: [`Request`], [`Rejection`]; [`parse`] turns bytes into one of the two. Where RFC 9112 lets a server
-//! choose between repairing and rejecting an ambiguous message, this rejects: request smuggling depends on two
-//! parties that parse a request differently (section 11.2). Deliberately not here: what any header means beyond where
-//! the request ends and whether the connection stays open.
+//! choose between repairing and rejecting an ambiguous message, this rejects: request smuggling depends on two parties
+//! that parse a request differently (section 11.2). Deliberately not here: semantics of headers beyond the request's
+//! length and the connection's persistence.
 
 use core::mem::MaybeUninit;
 
@@ -56,7 +56,7 @@ pub enum Framing {
     Chunked,
 }
 
-/// Why a request is rejected. The connection is closed after the response, since where the next request begins is
+/// Why a request is rejected. The connection is closed after the response, since the start of the next request is
 /// unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
@@ -180,7 +180,7 @@ impl EndFinder {
     }
 }
 
-/// What the header fields say about the request as a whole.
+/// Request properties derived from the header fields.
 struct Fields<'b> {
     host: Option<&'b str>,
     length: Option<u64>,
@@ -206,7 +206,7 @@ impl<'b> Fields<'b> {
             expects_continue: false,
         };
         for header in headers {
-            // The length tells most names apart.
+            // The length distinguishes most names.
             match header.name.len() {
                 4 if header.name.eq_ignore_ascii_case("host") => fields.take_host(header.value)?,
                 6 if header.name.eq_ignore_ascii_case("expect") => fields.take_expectation(header.value)?,
@@ -372,8 +372,8 @@ const fn reject(status: u16, reason: &'static str) -> Rejection {
 
 const BARE_LINE_FEED: Rejection = reject(400, "a line ends without a carriage return");
 
-/// Returns whether there is a line feed without a carriage return. It may be taken for the end of a line (RFC 9112,
-/// section 2.2) or not, so it is ambiguous.
+/// Returns whether there is a bare line feed, which some parsers accept as a line end (RFC 9112, section 2.2) and
+/// others do not.
 fn has_bare_line_feed(bytes: &[u8]) -> bool {
     let mut before = 0;
     bytes.iter().any(|&byte| {
@@ -383,8 +383,8 @@ fn has_bare_line_feed(bytes: &[u8]) -> bool {
     })
 }
 
-/// RFC 9110, section 15.6.6, if it is a version at all; `None` while it may still become one, so that the result does
-/// not depend on how the bytes are split.
+/// Rejects an unsupported version (RFC 9110, section 15.6.6) or none at all; `None` while the bytes are a prefix of a
+/// version, so that the result does not depend on how they are split.
 fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
     const FORM: &[u8; 8] = b"HTTP/0.0";
     let start = empty_lines(bytes);
@@ -399,8 +399,8 @@ fn wrong_version(bytes: &[u8]) -> Option<Rejection> {
     (version.len() >= FORM.len()).then_some(reject(505, "the version of HTTP is not 1.0 or 1.1"))
 }
 
-/// RFC 6585, section 5, unless a line before the first excess field ends wrong: that would have been detected if the
-/// head had come line by line.
+/// RFC 6585, section 5, unless a line before the first excess field is malformed: that would have been detected if the
+/// head had arrived line by line.
 fn too_many_fields(bytes: &[u8]) -> Rejection {
     let start = empty_lines(bytes);
     let feeds = bytes[start..].iter().enumerate().filter(|(_, byte)| **byte == b'\n');

@@ -1,14 +1,14 @@
 //! The response head, as a client parses it (RFC 9112, sections 4 and 6.3).
 //!
 //! Key type: [`Response`]; [`parse`] turns bytes into one. Ambiguous heads are rejected, as in [`crate::request`].
-//! Neighbour: [`crate::body`] decodes what follows. Deliberately not here: what a status means.
+//! Neighbour: [`crate::body`] decodes the content. Deliberately not here: the meaning of a status.
 
 use core::fmt;
 
 use crate::request::{Framing, HeaderSpace};
 use crate::text::list_members;
 
-/// Why a response is rejected. Displayed as the rest of a sentence that begins with the URL.
+/// Why a response is rejected. `Display` continues a sentence that begins with the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseError {
     /// It is not HTTP.
@@ -38,7 +38,7 @@ impl fmt::Display for ResponseError {
 /// How the end of a response's content is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// As in a request.
+    /// As for requests.
     Framed(Framing),
     /// Until the server closes the connection.
     UntilEnd,

@@ -8,9 +8,9 @@ use crate::text::push_percent_encoded;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPath;
 
-/// Decodes a path as sent (RFC 3986, section 2.1) into `into`, which is cleared first: parts separated by one `/`
-/// each, with one in front; without `.` and `..`; with a trailing `/` if it had one, or ended in such a part. A path
-/// that leads above the root, is not UTF-8 or has control characters is rejected. An escaped `/` counts as one.
+/// Decodes a path as sent (RFC 3986, section 2.1) into `into`, which is cleared first: parts separated by single
+/// slashes, with a leading one; without `.` and `..`; with a trailing `/` if it had one, or ended in such a part. A
+/// path above the root, not in UTF-8 or with control characters is rejected. An escaped `/` counts as one.
 pub fn decode(path: &str, into: &mut String) -> Result<(), BadPath> {
     into.clear();
     if !path.starts_with('/') {

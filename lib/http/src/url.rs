@@ -1,6 +1,6 @@
-//! URLs as a client needs them (RFC 3986, RFC 9110 section 4.2): where to connect, and what to request.
+//! URLs for a client (RFC 3986, RFC 9110 section 4.2): server to connect to, and request target.
 //!
-//! Key type: [`Url`]. Deliberately not here: which host names are valid; that is the resolver's.
+//! Key type: [`Url`]. Deliberately not here: validation of host names, which is the resolver's.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use core::fmt;
 /// Maximum length of a URL, in bytes.
 pub const MAX_BYTES: usize = 8192;
 
-/// Why text is no usable URL. Displayed as the rest of a sentence that begins with the text.
+/// Why text is no usable URL. `Display` continues a sentence that begins with the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlError {
     /// The scheme is `https`.
@@ -47,9 +47,10 @@ pub struct Url {
 }
 
 impl Url {
-    /// Parses what a person types: `http://` may be left out.
+    /// Parses user input: `http://` may be omitted.
     ///
     /// # Errors
+    ///
     /// It is no usable URL.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let text = text.trim();
@@ -120,7 +121,7 @@ fn with_scheme(scheme: &str, rest: &str) -> Result<Url, UrlError> {
 fn after_slashes(rest: &str) -> Result<Url, UrlError> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, target) = rest.split_at(end);
-    // A colon without a port stands for the default port (RFC 3986, section 3.2.3).
+    // A colon without a port means the default port (RFC 3986, section 3.2.3).
     let authority = authority.strip_suffix(':').unwrap_or(authority);
     if authority.contains('@') {
         return Err(UrlError::Credentials);

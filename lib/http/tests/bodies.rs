@@ -126,7 +126,7 @@ proptest! {
         prop_assert_eq!(read(Framing::Chunked, &bytes, &pieces), Ok(Some((chunks.concat(), bytes.len()))));
     }
 
-    /// The result does not depend on how the bytes are split.
+    /// The result is independent of how the bytes are split.
     #[test]
     fn splits_do_not_matter(text in "[0-9a-c;: \r\n]{0,40}", pieces in proptest::collection::vec(1usize..9, 1..5)) {
         prop_assert_eq!(chunked(&text), read(Framing::Chunked, text.as_bytes(), &pieces));

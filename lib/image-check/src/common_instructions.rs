@@ -1,8 +1,8 @@
 //! A fast path for the instructions that compilers emit most.
 //!
-//! Nine in ten instructions of an image need nothing of a full decoder but their length and branch target. [`common`]
-//! recognizes those by opcode, without prefixes but REX, in allowed forms only; the rest goes to the full decoder,
-//! which alone rejects. A test over all opcodes checks that both agree. It halves the start time of a bare machine.
+//! For nine in ten instructions only length and branch target matter. [`common`] recognizes those by opcode, without
+//! prefixes but REX, in allowed forms only; the rest goes to the full decoder, which alone rejects. A test over all
+//! opcodes checks that both agree. It halves the boot time of a bare machine.
 
 /// A decoded common instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +13,12 @@ pub(crate) struct Common {
     pub(crate) branch: Option<i32>,
 }
 
-/// What follows an opcode.
+/// Operands after an opcode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// Not common.
     Other,
-    /// Nothing.
+    /// None.
     Plain,
     /// An 8-bit immediate.
     Byte,
@@ -42,9 +42,9 @@ enum Shape {
     Escape,
     /// ModRM whose reg field selects the operation; a bit per allowed one.
     Group(u8),
-    /// Likewise, with an 8-bit immediate.
+    /// The same, with an 8-bit immediate.
     GroupByte(u8),
-    /// Likewise, with a 32-bit immediate.
+    /// The same, with a 32-bit immediate.
     GroupDouble(u8),
     /// F6 and F7: only `test` has an immediate, of this many bytes.
     Test(u8),

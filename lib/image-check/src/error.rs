@@ -1,4 +1,4 @@
-//! Why an image is rejected. Each message says what, where and what to do.
+//! Why an image is rejected. Each message has the problem, its location and a remedy.
 
 use alloc::string::String;
 use core::fmt;
@@ -111,7 +111,7 @@ pub enum ImageError {
     },
     /// An instruction that moves the stack pointer down by more than a page, which could skip the guard page.
     StackStep {
-        /// By how many bytes.
+        /// The decrement in bytes.
         bytes: u64,
         /// Its address.
         address: u64,

@@ -94,7 +94,7 @@ impl<'a> Image<'a> {
         Image::check_in_steps(file, &|| ())
     }
 
-    /// Likewise, calling `pause` regularly so that others can run.
+    /// Like `check`, but calls `pause` regularly so that others can run.
     ///
     /// # Errors
     /// As [`check`](Self::check).

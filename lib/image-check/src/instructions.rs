@@ -1,4 +1,4 @@
-//! The instruction check: what an image's code may consist of.
+//! The instruction check: allowed code of an image.
 //!
 //! Allowed is what a compiler emits for safe Rust on x86-64, listed below. Everything else is rejected: instructions
 //! that enter the kernel or a debugger, access ports, control or segment registers, change a mode on which the kernel
@@ -283,7 +283,7 @@ mod tests {
             CPUID,
             TSC,
         ];
-        // What a decoder of 64-bit mode and baseline encodings can return.
+        // All instructions that a decoder of 64-bit mode and baseline encodings can return.
         let decoded = |code: &Code| code.op_code().mode64() && code.encoding() == EncodingKind::Legacy;
         for code in Code::values().filter(decoded).filter(|&code| allowed(code)) {
             assert!(!code.is_privileged(), "{code:?}");

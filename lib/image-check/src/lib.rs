@@ -1,7 +1,7 @@
 //! Validation of a program's image: position independent, without writable data, made of allowed instructions.
 //!
 //! Key type: [`Image`], the result of the check. Neighbours: `package-check` checks each package's image with it, the
-//! kernel maps the result. Deliberately not here: what the manifest says of the image.
+//! kernel maps the result. Deliberately not here: consistency with the manifest.
 #![no_std]
 #![forbid(unsafe_code)]
 

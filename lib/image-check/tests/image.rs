@@ -19,7 +19,7 @@ fn code(bytes: &[u8]) -> Result<(), ImageError> {
     check(&Elf::with_code(bytes))
 }
 
-/// Returns the error's name, after checking that its message says where and what to do.
+/// Returns the error's name, after checking that its message has a location and a remedy.
 fn refused(result: Result<(), ImageError>) -> ImageError {
     let error = result.expect_err("the image must be refused");
     let text = error.to_string();
@@ -335,7 +335,7 @@ fn branches_out_of_the_code() {
     assert_refused!(code(&forward), ImageError::BranchTarget { address: CODE, target: 0x2005, .. });
     let backward = [0xEB, 0x80];
     assert_refused!(code(&backward), ImageError::BranchTarget { .. });
-    // Into the middle of the `mov`, whose bytes there are a `syscall`.
+    // Into the middle of the `mov`, whose immediate contains a `syscall`.
     let inside = [0xEB, 0x01, 0xB8, 0x0F, 0x05, 0, 0, 0xC3];
     assert_refused!(code(&inside), ImageError::BranchTarget { address: CODE, target, .. } if target == CODE + 3);
     let conditional = [0x0F, 0x84, 0xFF, 0xFF, 0xFF, 0x7F, 0xC3];

@@ -1,10 +1,10 @@
 //! Device registers and binary records, declared once and checked at compile time.
 //!
 //! [`registers`] turns a structure that names registers into a *map*: an object over an [`Access`], with a method for
-//! each register. [`bits`] makes a number with named bits, [`Record`] converts a structure to bytes and back. Overlap,
-//! out-of-bounds places, wrong widths and forbidden accesses do not compile. Generated code consists of constants and
-//! calls into this crate. Neighbours: `reflection` generates it, `sip::hardware` is a driver's access. Deliberately not
-//! here: the meaning of registers and records, and who may access them.
+//! each register. [`bits`] makes a number with named bits, [`Record`] converts a structure to bytes and back.
+//! Overlaps, out-of-bounds offsets, wrong widths and forbidden accesses do not compile. Generated code consists of
+//! constants and calls into this crate. Neighbours: `reflection` generates it, `sip::hardware` is a driver's access.
+//! Deliberately not here: the meaning of registers and records, and access rights.
 //!
 //! ```
 //! /// Line status.

@@ -1,6 +1,6 @@
-//! Mistakes in declarations and misuse of what they declare are compile errors at their place.
+//! Mistakes in declarations and their misuse are compile errors with the right location.
 //!
-//! rustc's messages change with its versions: `TRYBUILD=overwrite cargo test -p layout` rewrites the expected ones.
+//! rustc's messages vary between versions: `TRYBUILD=overwrite cargo test -p layout` regenerates the expected ones.
 
 #[test]
 fn each_misuse_is_refused() {

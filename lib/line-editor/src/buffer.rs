@@ -10,7 +10,7 @@ const KILL_RING: usize = 16;
 /// Maximum undo steps.
 const UNDO_DEPTH: usize = 200;
 
-/// Kind of the last command, for commands that merge with their like.
+/// Kind of the last command, for merging of consecutive commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Insert,
@@ -42,7 +42,7 @@ impl Buffer {
         self.cursor
     }
 
-    /// Takes the text out and forgets the undo steps; the kill ring stays for the next line.
+    /// Takes the text and clears the undo steps; the kill ring is kept for the next line.
     pub fn take(&mut self) -> String {
         self.cursor = 0;
         self.undo.clear();
@@ -65,7 +65,7 @@ impl Buffer {
         }
         self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
-        // A blank ends the step, so that an undo takes back a word, not the whole line.
+        // A blank ends the undo step, so that undo removes a word, not the whole line.
         self.last = if text == " " { Last::Other } else { Last::Insert };
     }
 

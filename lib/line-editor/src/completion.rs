@@ -10,9 +10,9 @@ use crate::layout::text_width;
 pub struct Candidate {
     /// Replaces the part that was typed; quoted as the line needs it.
     pub text: String,
-    /// What the list of candidates shows.
+    /// Text in the list of candidates.
     pub label: String,
-    /// What follows when this is the only candidate: a blank after a whole word, nothing after a folder.
+    /// Suffix for a sole candidate: a blank after a whole word, nothing after a folder.
     pub suffix: &'static str,
 }
 
@@ -28,7 +28,7 @@ pub fn common_prefix(candidates: &[Candidate]) -> &str {
     &first.text[..length]
 }
 
-/// The labels in as many columns as fit, read downwards; each row without its line end.
+/// Formats the labels in as many columns as fit, read downwards; rows have no line end.
 pub fn rows(candidates: &[Candidate], columns: usize) -> Vec<String> {
     let widest = candidates.iter().map(|candidate| text_width(&candidate.label)).max().unwrap_or(0) + 2;
     let across = (columns.saturating_sub(1) / widest).max(1);

@@ -16,8 +16,8 @@ const COLUMNS_MIN: usize = 8;
 /// Maximum lines of the history.
 const HISTORY_LINES: usize = 1000;
 
-/// What the owner has to act on. After all but [`Event::CompletionWanted`] the editor is idle until
-/// the next [`Editor::begin`].
+/// Events for the owner. After all but [`Event::CompletionWanted`] the editor is idle until the next
+/// [`Editor::begin`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The line was entered.
@@ -41,7 +41,7 @@ struct Search {
     query: String,
     /// Index of the line found.
     found: Option<usize>,
-    /// Whether the last step found nothing.
+    /// Whether the last search step found nothing.
     failed: bool,
     /// The line before the search.
     before: String,
@@ -62,9 +62,9 @@ pub struct Editor {
     /// Index into the history of the line shown; its length for the line being written.
     position: usize,
     draft: String,
-    /// Row of the cursor below the row in which the prompt begins.
+    /// Row of the cursor, relative to the row in which the prompt begins.
     cursor_row: usize,
-    /// Whether the screen is out of date: many keys that arrive at once are drawn once.
+    /// Whether the screen is out of date: keys that arrive together are drawn once.
     stale: bool,
 }
 
@@ -88,24 +88,24 @@ impl Editor {
         }
     }
 
-    /// Sets the terminal's width; takes effect at the next drawing.
+    /// Sets the terminal's width; takes effect at the next redraw.
     pub fn set_columns(&mut self, columns: usize) {
         self.columns = columns.max(COLUMNS_MIN);
     }
 
-    /// Turns colours on, with a highlighter for the line if there is one.
+    /// Enables colours, with an optional highlighter for the line.
     pub fn set_colours(&mut self, highlighter: Option<Highlighter>) {
         self.colours = true;
         self.highlighter = highlighter;
     }
 
-    /// Turns colours off, the initial state.
+    /// Disables colours; the initial state.
     pub fn set_plain(&mut self) {
         self.colours = false;
         self.highlighter = None;
     }
 
-    /// Returns the history. The caller adds lines: not every line belongs there.
+    /// Returns the history. The caller adds lines, since not every line belongs there.
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
@@ -115,7 +115,7 @@ impl Editor {
         &self.history
     }
 
-    /// Starts a line: shows the prompt. The cursor has to be at the start of a row.
+    /// Starts a line: shows the prompt. The cursor must be at the start of a row.
     pub fn begin(&mut self, prompt: &str, out: &mut Vec<u8>) {
         self.prompt = prompt.to_string();
         self.buffer.take();
@@ -128,7 +128,7 @@ impl Editor {
         self.draw(out);
     }
 
-    /// Clears what is shown of the line, so that other output can go there; [`Editor::show`] follows.
+    /// Erases the line from the screen, to make room for other output; [`Editor::show`] redraws it.
     pub fn hide(&mut self, out: &mut Vec<u8>) {
         let mut painter = Painter::new(out);
         painter.up(self.cursor_row);
@@ -138,13 +138,13 @@ impl Editor {
         self.stale = false;
     }
 
-    /// Shows the line again. The cursor has to be at the start of a row.
+    /// Redraws the line. The cursor must be at the start of a row.
     pub fn show(&mut self, out: &mut Vec<u8>) {
         self.cursor_row = 0;
         self.draw(out);
     }
 
-    /// Processes bytes from the terminal, up to and including the first one that makes an event; returns the number
+    /// Processes bytes from the terminal, up to and including the first that triggers an event; returns the number
     /// consumed, and the event. Output is appended to `out`.
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Option<Event>) {
         for (offset, &byte) in input.iter().enumerate() {
@@ -160,8 +160,8 @@ impl Editor {
         (input.len(), None)
     }
 
-    /// Answers [`Event::CompletionWanted`]: `start` is the byte offset in the line where the text of
-    /// the candidates goes in place of what stands between it and the cursor.
+    /// Responds to [`Event::CompletionWanted`]: the candidate replaces the text from byte offset `start` to the
+    /// cursor.
     pub fn complete(&mut self, start: usize, candidates: &[Candidate], out: &mut Vec<u8>) {
         let typed = self.buffer.text().get(start..self.buffer.cursor()).unwrap_or("").to_string();
         match candidates {
@@ -276,7 +276,7 @@ impl Editor {
             Key::Char(character) => self.buffer.insert(character.encode_utf8(&mut [0; 4])),
             Key::Enter => self.buffer.insert("\n"),
             Key::Tab => self.buffer.insert("\t"),
-            // Anything else in a paste is not text; to act on it would let a web page press keys.
+            // Any other key in a paste is ignored; otherwise a web page could press keys.
             _ => {}
         }
     }
@@ -286,7 +286,7 @@ impl Editor {
         let before = self.place_of(self.buffer.text().len());
         self.buffer.insert(character.encode_utf8(&mut [0; 4]));
         let after = before.after(character, self.columns);
-        // The common case needs no redrawing: one more character behind the others.
+        // Fast path without redraw: one character appended at the end.
         if at_end && !self.stale && !self.colours && after.row == before.row && after.column < self.columns {
             Painter::new(out).text(character.encode_utf8(&mut [0; 4]));
         } else {
@@ -310,7 +310,7 @@ impl Editor {
         Event::Cancelled
     }
 
-    /// Leaves the line as it is and moves to the row below it.
+    /// Leaves the line as is and moves to the row below it.
     fn leave(&mut self, out: &mut Vec<u8>) {
         self.stale |= self.search.take().is_some();
         self.go_to_end(out);
@@ -382,7 +382,7 @@ impl Editor {
                 self.stale = true;
                 return Some(self.cancel(out));
             }
-            // Any other key takes the line found and then does what it always does.
+            // Any other key accepts the line found and then has its usual effect.
             _ => {
                 if let Some(found) = search.found {
                     self.position = found;
@@ -425,7 +425,7 @@ impl Editor {
         start.after_text(self.buffer.text().get(..offset).unwrap_or(""), self.columns)
     }
 
-    /// Draws if what the screen shows is stale.
+    /// Redraws if the screen is stale.
     fn refresh(&mut self, out: &mut Vec<u8>) {
         if self.stale {
             self.draw(out);
@@ -463,7 +463,7 @@ impl Editor {
         self.cursor_row = target.row;
     }
 
-    /// Moves the terminal's cursor behind the line.
+    /// Moves the terminal's cursor after the line.
     fn go_to_end(&mut self, out: &mut Vec<u8>) {
         self.refresh(out);
         let end = self.place_of(self.buffer.text().len()).settled(self.columns);

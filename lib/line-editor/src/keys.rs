@@ -3,7 +3,7 @@
 //! Understands UTF-8 and the escape sequences of xterm, rxvt, the Linux console and those that
 //! follow them. An unknown sequence is one [`Key::Unknown`], never text in the line.
 
-/// One key, or one piece of a paste.
+/// One key, or one chunk of a paste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A character of text.
@@ -50,7 +50,7 @@ pub enum Key {
     Unknown,
 }
 
-/// Maximum escape sequence kept, in bytes; a longer one is read to its end and is unknown.
+/// Maximum escape sequence kept, in bytes; a longer one is skipped to its end and is unknown.
 const SEQUENCE_BYTES: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +74,7 @@ enum State {
     },
 }
 
-/// Decodes keys. A byte can end at most one key and begin another, hence the pair in [`Decoder::push`].
+/// Decodes keys. A byte can end at most one key and start another, hence the pair in [`Decoder::push`].
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -152,7 +152,7 @@ impl Decoder {
 
     fn in_sequence(&mut self, byte: u8, mut bytes: [u8; SEQUENCE_BYTES], length: usize) -> Option<Key> {
         match byte {
-            // The Linux console's function keys, `ESC [ [ A`, have one more byte to come.
+            // The Linux console's function keys, `ESC [ [ A`, have one more byte.
             b'[' if length == 0 => {
                 self.state = State::SingleShift;
                 None
@@ -183,7 +183,7 @@ fn text_key(character: char, alt: bool) -> Key {
 fn sequence_key(parameters: &[u8], last: u8) -> Key {
     let mut numbers = parameters.split(|&byte| byte == b';').map(number);
     let first = numbers.next().flatten().unwrap_or(1);
-    // xterm: the second number is 1 plus the modifiers; rxvt says `ESC [ 5 D` for the same.
+    // xterm: the second number is 1 plus the modifiers; rxvt sends `ESC [ 5 D` for the same.
     let modifier = numbers.next().flatten().unwrap_or(if last.is_ascii_alphabetic() { first } else { 1 });
     match (last, first) {
         (b'~', 1 | 7) => Key::Home,

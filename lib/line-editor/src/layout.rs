@@ -4,8 +4,8 @@ use unicode_width::UnicodeWidthChar;
 
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 
-/// A cell, counted from where the prompt begins. `column` equals the number of columns when a row is
-/// full and the terminal has not yet gone to the next one.
+/// A cell, relative to the start of the prompt. `column` equals the number of columns when a row is full and the
+/// terminal has not wrapped yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     pub row: usize,

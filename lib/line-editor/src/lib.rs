@@ -1,10 +1,9 @@
 //! Line editing: bytes of a terminal in, an edited line and bytes for the terminal out.
 //!
-//! Key types: [`Editor`] (the state machine), [`Event`] (what it tells its owner), [`Candidate`]
-//! (what its owner answers a completion with), [`History`]; for full-screen programs [`Decoder`] (bytes to keys) and
-//! [`character_width`]. The console driver edits lines with it.
-//! Deliberately not here: any reading, writing or waiting. The owner moves the bytes, so that the
-//! whole of it is tested against a model of a terminal's screen.
+//! Key types: [`Editor`] (the state machine), [`Event`] (its output to the owner), [`Candidate`] (the owner's
+//! completions), [`History`]; for full-screen programs [`Decoder`] (bytes to keys) and [`character_width`]. The
+//! console driver edits lines with it. Deliberately not here: I/O and waiting. The owner moves the bytes, so that all
+//! of it is tested against a model of a terminal's screen.
 #![no_std]
 #![forbid(unsafe_code)]
 

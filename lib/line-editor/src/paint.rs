@@ -12,7 +12,7 @@ pub enum Style {
     Prompt,
     /// The name of a program.
     Command,
-    /// A word of the language.
+    /// A keyword.
     Keyword,
     /// A quoted text.
     Text,
@@ -37,7 +37,7 @@ pub struct Span {
     pub style: Style,
 }
 
-/// Styles of a line: spans in order, without overlap; what lies between is plain.
+/// Styles of a line: spans in order, without overlap; the rest is plain.
 pub type Highlighter = fn(&str) -> Vec<Span>;
 
 impl Style {
@@ -71,7 +71,7 @@ impl<'a> Painter<'a> {
         for character in text.chars() {
             match character {
                 '\n' => self.new_row(),
-                // Unicode's C1 controls would steer the terminal as escape sequences do.
+                // Unicode's C1 controls would control the terminal as escape sequences do.
                 '\0'..='\x1f' => {
                     self.out.push(b'^');
                     self.out.push(character as u8 + 0x40);
@@ -130,7 +130,7 @@ impl<'a> Painter<'a> {
         self.sequence(format_args!("2J"));
     }
 
-    /// Turns bracketed paste on or off, so that a pasted line end does not enter the line.
+    /// Enables or disables bracketed paste, so that a pasted line end does not submit the line.
     pub fn mark_pastes(&mut self, wanted: Pastes) {
         let letter = if wanted == Pastes::Marked { 'h' } else { 'l' };
         self.sequence(format_args!("?2004{letter}"));
@@ -143,7 +143,7 @@ impl<'a> Painter<'a> {
     }
 }
 
-/// Whether bracketed paste is on.
+/// State of bracketed paste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pastes {
     Marked,

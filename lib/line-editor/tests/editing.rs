@@ -221,7 +221,7 @@ fn colours_only_when_asked_for() {
     assert_eq!(session.line(), "ycat x");
 }
 
-/// What the screen must show for a line, computed apart from the editor.
+/// Returns the expected screen for a line, computed independently of the editor.
 fn expected_rows(text: &str, columns: usize) -> Vec<String> {
     let mut screen = Screen::new(columns, 12);
     screen.write(text.as_bytes());

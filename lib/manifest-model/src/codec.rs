@@ -20,8 +20,8 @@ impl Manifest {
         encode(MANIFEST_MAGIC, self)
     }
 
-    /// Reads the binary form. What the kernel gave out is sound; for bytes from elsewhere, lists and
-    /// numbers may disagree with each other until `package-check` has looked.
+    /// Decodes the binary form. Manifests from the kernel are valid; in bytes from elsewhere, lists and numbers may be
+    /// inconsistent until `package-check` has validated them.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, DecodeError> {
         decode(MANIFEST_MAGIC, bytes)
     }
@@ -33,7 +33,7 @@ impl SystemManifest {
         encode(SYSTEM_MAGIC, self)
     }
 
-    /// Reads the binary form.
+    /// Decodes the binary form.
     pub fn decode(bytes: &[u8]) -> Result<SystemManifest, DecodeError> {
         decode(SYSTEM_MAGIC, bytes)
     }
@@ -41,7 +41,7 @@ impl SystemManifest {
 
 fn encode<T: Serialize>(magic: &[u8; 4], value: &T) -> Vec<u8> {
     let mut out = magic.to_vec();
-    // Serializing to a growing buffer fails only for types whose length is not known; these have none.
+    // Serializing to a growing buffer fails only for types of unknown length, of which there are none here.
     if let Ok(body) = postcard::to_allocvec(value) {
         out.extend_from_slice(&body);
     }
@@ -56,8 +56,8 @@ fn decode<T: DeserializeOwned>(magic: &[u8; 4], bytes: &[u8]) -> Result<T, Decod
     }
 }
 
-/// Reads a list of bytes at once. Each by itself, as lists are read, takes a kernel that starts longer than
-/// all the rest of a manifest.
+/// Deserializes a byte list in one step: element by element, as other lists are, it would dominate the kernel's boot
+/// time.
 pub(crate) fn bytes<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<u8>, D::Error> {
     <&[u8]>::deserialize(from).map(<[u8]>::to_vec)
 }

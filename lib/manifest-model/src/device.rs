@@ -1,6 +1,6 @@
 //! The devices of a manifest.
 //!
-//! Deliberately not here: whether a machine has them, which the kernel asks the machine.
+//! Deliberately not here: whether a machine has them; the kernel queries the machine.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,27 +8,27 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A device that a program opens: one that the machine or a bus names, or fixed registers and interrupts.
+/// A device that a program opens: by its name on the machine or a bus, or as fixed registers and interrupts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceNeed {
-    /// The program's name for it. Unless it is fixed, the machine's device of the same name is meant where
-    /// the system manifest does not say otherwise.
+    /// Name within the program. Unless the device is fixed or the system manifest maps it, it is also the machine's
+    /// name for it.
     pub name: String,
-    /// I/O ports that it consists of.
+    /// Its I/O ports.
     pub ports: Vec<AddressRange>,
-    /// Device memory that it consists of.
+    /// Its device memory.
     pub memory: Vec<AddressRange>,
-    /// Interrupt lines that it uses.
+    /// Its interrupt lines.
     pub interrupts: Vec<u32>,
 }
 
 impl DeviceNeed {
-    /// One that is found by its name.
+    /// Creates a device that is looked up by name.
     pub fn named(name: &str) -> DeviceNeed {
         DeviceNeed { name: name.into(), ..DeviceNeed::default() }
     }
 
-    /// Whether the manifest says what it consists of, so that no name is looked up.
+    /// Whether the manifest lists its resources, so that no name is looked up.
     pub fn is_fixed(&self) -> bool {
         !(self.ports.is_empty() && self.memory.is_empty() && self.interrupts.is_empty())
     }
@@ -39,25 +39,25 @@ impl DeviceNeed {
 pub struct AddressRange {
     /// The first port or physical address.
     pub base: u64,
-    /// How many; at least 1, and the last one has an address.
+    /// Length; at least 1, and the last byte's address does not overflow.
     pub bytes: u64,
 }
 
 impl AddressRange {
-    /// Reads `base+bytes`, each decimal or hexadecimal: `0x3f8+8`. `limit` is the first address that there
-    /// is not.
+    /// Parses `base+bytes`, each decimal or hexadecimal: `0x3f8+8`. `limit` is the end of the address space,
+    /// exclusive.
     pub fn parse(text: &str, limit: u64) -> Option<AddressRange> {
         let (base, bytes) = text.split_once('+')?;
         let range = AddressRange { base: number(base)?, bytes: number(bytes)? };
         range.is_within(limit).then_some(range)
     }
 
-    /// Whether it has an address and none from `limit` on.
+    /// Whether it has an address and lies entirely below `limit`.
     pub fn is_within(&self, limit: u64) -> bool {
         self.bytes > 0 && self.base.checked_add(self.bytes).is_some_and(|end| end <= limit)
     }
 
-    /// Whether an address belongs to both.
+    /// Whether the two ranges intersect.
     pub fn overlaps(&self, other: &AddressRange) -> bool {
         self.base < other.base.saturating_add(other.bytes) && other.base < self.base.saturating_add(self.bytes)
     }
@@ -69,12 +69,12 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// How many I/O ports there are.
+/// Number of I/O ports.
 pub const PORTS_END: u64 = 1 << 16;
-/// The first physical address that no machine has.
+/// Physical address limit of all machines, exclusive.
 pub const MEMORY_END: u64 = 1 << 52;
 
-/// A number without sign, in decimal or after `0x` in hexadecimal.
+/// Parses a number without sign, in decimal or after `0x` in hexadecimal.
 fn number(text: &str) -> Option<u64> {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     if digits.starts_with('+') { None } else { u64::from_str_radix(digits, radix).ok() }

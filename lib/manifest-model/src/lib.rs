@@ -1,8 +1,8 @@
-//! What a program declares of itself and a system of its programs: types and binary form, for the builder, the kernel
-//! and the programs that read manifests.
+//! Programs' manifests and systems of programs: types and binary form, for the builder, the kernel and the programs
+//! that read manifests.
 //!
 //! Key types: [`Manifest`], [`SystemManifest`], and [`Trust`], which a system manifest seals. Neighbours: the crate
-//! `manifest` makes them from TOML, `package` puts them into files, `package-check` holds a package against its own.
+//! `manifest` parses them from TOML, `package` stores them in files, `package-check` checks a package against its own.
 //! Deliberately not here: TOML and its diagnostics, and certificates, which are no part of a manifest.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
-//! A program's manifest as machines read it: names are resolved to numbers, defaults filled in.
+//! A program's manifest in resolved form: names are numbers, defaults are filled in.
 //!
-//! The order of the lists is part of the ABI: a contract, endpoint slot, parameter or device is
-//! named to the kernel by its index here. Deliberately not here: TOML (see the crate `manifest`).
+//! The order of the lists is part of the ABI: the kernel's index of a contract, endpoint slot, parameter or device is
+//! the one here. Deliberately not here: TOML (see the crate `manifest`).
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -16,48 +16,48 @@ use crate::requirement::Requirement;
 /// Bytes of a digest: BLAKE3 of an image, SHA-256 of anything else.
 pub type Digest = [u8; 32];
 
-/// Everything there is to know of a program before it runs.
+/// A program's manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// What the program is called, by people and by `process_create`: `[a-z][a-z0-9-]*`.
+    /// Name of the program, for users and `process_create`: `[a-z][a-z0-9-]*`.
     pub name: String,
-    /// Who made it; the second half of its principal.
+    /// Publisher; the second half of the program's principal.
     pub publisher: String,
     /// Version of the program.
     pub version: Version,
     /// ABI version it was built for.
     pub abi: u32,
-    /// What sort of program it is.
+    /// Category of the program.
     pub category: Category,
-    /// One line for people.
+    /// One-line summary for users.
     pub summary: String,
-    /// What it runs.
+    /// Code that the program runs.
     pub code: Code,
-    /// Every contract the image uses.
+    /// Contracts used by the image.
     pub contracts: Vec<ContractUse>,
-    /// Endpoints it is given at start, by slot.
+    /// Endpoints given at start, by slot.
     pub endpoints: Vec<EndpointSlot>,
     /// Parameters, by index.
     pub parameters: Vec<Parameter>,
-    /// What it serves in the namespace.
+    /// Providers that it registers in the namespace.
     pub provides: Vec<Provide>,
-    /// Devices it opens, by index.
+    /// Devices that it opens, by index.
     pub devices: Vec<DeviceNeed>,
-    /// Programs that it cannot do without.
+    /// Required programs.
     pub requires: Vec<Requirement>,
-    /// What it may use up.
+    /// Resource limits.
     pub quota: Quota,
-    /// What happens when it ends.
+    /// Restart policy.
     pub supervision: Supervision,
-    /// Powers beyond its endpoints.
+    /// Permissions beyond its endpoints.
     pub permissions: Vec<Permission>,
-    /// Where it runs.
+    /// Protection domain.
     pub domain: Domain,
 }
 
 impl Manifest {
-    /// A manifest of version 0.1.0 for this ABI that handles no contract, is given nothing and asks for nothing but the
-    /// usual quotas. Whoever makes programs fills in the rest.
+    /// Creates a manifest of version 0.1.0 for this ABI without contracts, endpoints and permissions, with the default
+    /// quotas. The caller fills in the rest.
     pub fn plain(name: &str, publisher: &str, category: Category, code: Code) -> Manifest {
         Manifest {
             name: name.into(),
@@ -103,7 +103,7 @@ impl Manifest {
         self.contracts.iter().position(|contract| contract.name == name)
     }
 
-    /// Whether it has the permission.
+    /// Returns whether the permission is granted.
     pub fn permits(&self, permission: Permission) -> bool {
         self.permissions.contains(&permission)
     }
@@ -112,16 +112,16 @@ impl Manifest {
 /// `major.minor.patch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
-    /// Raised when something was taken away or changed its meaning.
+    /// Incremented for breaking changes.
     pub major: u32,
-    /// Raised when something was added.
+    /// Incremented for additions.
     pub minor: u32,
-    /// Raised for any other change.
+    /// Incremented for any other change.
     pub patch: u32,
 }
 
 impl Version {
-    /// Reads `major.minor.patch`, all decimal without leading zeros.
+    /// Parses `major.minor.patch`, all decimal without leading zeros.
     pub fn parse(text: &str) -> Option<Version> {
         let mut parts = text.split('.').map(|part| {
             let plain = part.bytes().all(|byte| byte.is_ascii_digit()) && (part.len() == 1 || !part.starts_with('0'));
@@ -144,15 +144,15 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         pub enum $name { $($(#[doc = $item_doc])+ $item,)* }
         impl $name {
-            /// All there are, in the order of the documentation.
+            /// All values, in the order of the documentation.
             pub const ALL: &[$name] = &[$($name::$item),*];
-            /// Their words, in the same order.
+            /// Their keywords, in the same order.
             pub const WORDS: &[&str] = &[$($word),*];
-            /// The word for it in a manifest.
+            /// Keyword in a manifest.
             pub const fn word(self) -> &'static str {
                 match self { $($name::$item => $word,)* }
             }
-            /// What the word means, if anything.
+            /// Parses the keyword.
             pub fn from_word(word: &str) -> Option<$name> {
                 match word { $($word => Some($name::$item),)* _ => None }
             }
@@ -166,27 +166,27 @@ macro_rules! words {
 }
 
 words! {
-    /// What sort of program it is.
+    /// Category of a program.
     Category {
-        /// A person starts it from the shell.
+        /// A command started by users from the shell.
         Console = "console",
-        /// It owns a device.
+        /// A device driver.
         Driver = "driver",
-        /// It serves others.
+        /// A service.
         Service = "service",
-        /// It answers a web server's requests, as a plug-in of it.
+        /// A web application: answers a web server's requests.
         WebApplication = "web-application",
-        /// It tests the system.
+        /// A test program.
         Test = "test",
-        /// It shows how something is done.
+        /// An example.
         Example = "example",
     }
 }
 
-/// What a program runs.
+/// Code that a program runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
-    /// A sealed image, which the package carries.
+    /// A sealed image, contained in the package.
     Image {
         /// BLAKE3 of the image file.
         digest: Digest,
@@ -199,11 +199,11 @@ pub enum Code {
 }
 
 words! {
-    /// Which ends of a contract's channels a program handles.
+    /// Channel ends of a contract that a program handles.
     ContractSide {
-        /// It talks to exporters.
+        /// Importing ends: it is a client of exporters.
         Import = "import",
-        /// It serves importers.
+        /// Exporting ends: it serves importers.
         Export = "export",
         /// Both.
         Both = "both",
@@ -215,7 +215,7 @@ words! {
 pub struct ContractUse {
     /// Name of the contract.
     pub name: String,
-    /// Which ends it handles.
+    /// Ends that the program handles.
     pub side: ContractSide,
     /// SHA-256 of `automaton`.
     pub fingerprint: Digest,
@@ -234,46 +234,46 @@ words! {
     }
 }
 
-/// An endpoint that a program is given at start.
+/// An endpoint given to a program at start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointSlot {
     /// Name of the field in the program's `Startup`.
     pub name: String,
     /// Index into [`Manifest::contracts`].
     pub contract: u16,
-    /// Which end the program gets.
+    /// Side that the program gets.
     pub side: Side,
-    /// Number of the state it is in.
+    /// State of the endpoint, by number.
     pub state: u16,
     /// Name of that state.
     pub state_name: String,
-    /// Where it comes from.
+    /// Source of the endpoint.
     pub source: Source,
-    /// Whether the program starts without it.
+    /// Whether the program can start without it.
     pub optional: bool,
 }
 
-/// Whether an endpoint in the state can be given to a program at its start: something can still be said.
-/// Unlike in a message it need not be its turn to send, for nothing is said while it is given.
+/// Whether an endpoint in the state can be given to a program at start: the conversation is not over. Unlike for a
+/// move in a message, it need not be its side that sends next, since nothing is in flight meanwhile.
 pub fn may_give(automaton: &Automaton, state: u16) -> bool {
     automaton.sender_in(state).is_some()
 }
 
-/// Where an endpoint comes from.
+/// Source of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
-    /// The program's parent keeps the other end.
+    /// The program's parent, which keeps the other end.
     Parent,
-    /// What feeds the program: a pipe or the console.
+    /// Standard input: a pipe or the console.
     StandardInput,
-    /// Where its output goes: a pipe or the console.
+    /// Standard output: a pipe or the console.
     StandardOutput,
     /// Bound to this absolute path of the namespace.
     Path(String),
 }
 
 impl Source {
-    /// Reads the manifest's word or path.
+    /// Parses the keyword or path.
     pub fn from_word(word: &str) -> Option<Source> {
         Some(match word {
             "parent" => Source::Parent,
@@ -296,7 +296,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Whether the text is an absolute path without empty, `.` or `..` components: `/`, `/dev/disk0`.
+/// Returns whether the text is an absolute path without empty, `.` or `..` components: `/`, `/dev/disk0`.
 pub fn is_path(text: &str) -> bool {
     text == "/"
         || text.strip_prefix('/').is_some_and(|rest| {
@@ -304,7 +304,7 @@ pub fn is_path(text: &str) -> bool {
         })
 }
 
-/// Whether the text can name a program, instance, endpoint, parameter or device: `[a-z][a-z0-9-]*`,
+/// Returns whether the text is a valid name of a program, instance, endpoint, parameter or device: `[a-z][a-z0-9-]*`,
 /// at most 63 bytes.
 pub fn is_name(text: &str) -> bool {
     text.len() <= 63
@@ -312,11 +312,11 @@ pub fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// What the machine's own messages begin with.
+/// Prefix of the machine's own messages.
 pub const SYSTEM_NAME: &str = "singularity";
 
-/// Whether the text can name a program: every [name](is_name) but the system's own, since debug output tells by the name
-/// who wrote a line.
+/// Returns whether the text is a valid program name: any [name](is_name) but the system's own, because debug output
+/// attributes lines by name.
 pub fn is_program_name(text: &str) -> bool {
     is_name(text) && text != SYSTEM_NAME
 }
@@ -336,7 +336,7 @@ words! {
 }
 
 impl ParameterKind {
-    /// Reads a value as it is given to a process or typed by a person.
+    /// Parses a value as given to a process or typed by a user.
     pub fn parse(self, text: &str) -> Option<Value> {
         match self {
             ParameterKind::Text => Some(Value::Text(text.into())),
@@ -359,14 +359,14 @@ fn milliseconds(text: &str) -> Option<u64> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000)];
     let unit = units.iter().find_map(|&(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
     let (digits, factor) = unit.unwrap_or((text, 1));
-    // `+5` reads as a number, but is no way to write a duration.
+    // `+5` parses as a number, but is no valid duration.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// A value of a parameter. Its `Display` is the text that is given to the process.
+/// Value of a parameter. `Display` gives the text passed to the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Value {
     /// Of type `string`.
@@ -409,22 +409,22 @@ pub struct Parameter {
     pub name: String,
     /// Type of its values.
     pub kind: ParameterKind,
-    /// The value if none is given. Never there for a repeated or required parameter.
+    /// Default value; `None` for a repeated or required parameter.
     pub default: Option<Value>,
-    /// Whether the program cannot start without it.
+    /// Whether the program cannot start without a value.
     pub required: bool,
-    /// Place among the arguments of a command, from 0.
+    /// Position among the arguments of a command, from 0.
     pub position: Option<u16>,
-    /// Whether it takes any number of values; if it has a position, that is the last.
+    /// Whether it takes any number of values; a repeated positional parameter is the last one.
     pub repeated: bool,
     /// Option of a command that sets it: `-l` or `--long`. A boolean's takes no value.
     pub flag: Option<String>,
-    /// One line for people.
+    /// One-line help text.
     pub help: String,
 }
 
 impl Parameter {
-    /// One that need not be given and has neither default, place, flag nor help. Whoever declares it fills in the rest.
+    /// Creates an optional parameter without default, position, flag and help. The caller fills in the rest.
     pub fn plain(name: &str, kind: ParameterKind) -> Parameter {
         Parameter {
             name: name.into(),
@@ -439,16 +439,16 @@ impl Parameter {
     }
 }
 
-/// What a program serves in the namespace.
+/// A provider that a program registers in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provide {
-    /// Where it is registered.
+    /// Path of the registration.
     pub path: String,
-    /// Index into [`Manifest::contracts`]: the contract that clients talk.
+    /// Index into [`Manifest::contracts`]: the contract of its clients.
     pub contract: u16,
 }
 
-/// What a program may use up.
+/// Resource limits of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     /// Paged memory, in KiB.
@@ -459,9 +459,9 @@ pub struct Quota {
     pub threads: u32,
     /// Handles.
     pub handles: u32,
-    /// Channels it has created.
+    /// Channels created by it.
     pub channels: u32,
-    /// Children at a time.
+    /// Simultaneous children.
     pub children: u32,
 }
 
@@ -472,7 +472,7 @@ impl Default for Quota {
 }
 
 impl Quota {
-    /// The largest quota of each kind that a manifest may ask for.
+    /// Maximum quota of each kind in a manifest.
     pub const MAX: Quota = Quota {
         memory_kib: 4 << 20,
         block_kib: 4 << 20,
@@ -482,12 +482,12 @@ impl Quota {
         children: 65_536,
     };
 
-    /// Says which quota is out of its range, if one is. A program needs a page of memory and a thread.
+    /// Returns which quota is out of range, if any. A program needs at least a page of memory and a thread.
     pub fn check(&self) -> Result<(), &'static str> {
         self.problems().next().map_or(Ok(()), |(_, problem)| Err(problem))
     }
 
-    /// Each value that no program can have: its key in `[quota]`, and what is wrong with it.
+    /// Invalid values: key in `[quota]`, and the problem.
     pub fn problems(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let max = Quota::MAX;
         let rows = [
@@ -504,30 +504,30 @@ impl Quota {
 }
 
 words! {
-    /// When a program is started again.
+    /// When to restart a program.
     Restart {
-        /// Whenever it ends.
+        /// On any exit.
         Always = "always",
-        /// When it ends in any way but an exit with status 0.
+        /// On any exit other than status 0.
         OnFailure = "on-failure",
-        /// Not at all.
+        /// Never.
         Never = "never",
     }
 }
 
-/// What happens when a program that the system started ends.
+/// Restart policy for a program started by the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Supervision {
-    /// Whether it is started again.
+    /// When to restart it.
     pub restart: Restart,
-    /// Milliseconds before the first restart; doubled for each that follows soon.
+    /// Delay before the first restart, in milliseconds; doubled for each further one in short succession.
     pub backoff_ms: u32,
-    /// The most milliseconds before a restart.
+    /// Maximum delay before a restart, in milliseconds.
     pub backoff_max_ms: u32,
-    /// How many restarts in a row without a healthy run before it is given up.
+    /// Maximum consecutive restarts without a healthy run; then it is given up.
     pub limit: Option<u32>,
-    /// Milliseconds that it gets to end by itself when it is to end: its names are taken out first, so that it hears
-    /// that there are no more clients. 0: it is ended at once.
+    /// Grace period for a clean exit, in milliseconds: its names are deregistered first, which notifies it that there
+    /// are no more clients. 0: it is killed immediately.
     pub ending_ms: u32,
 }
 
@@ -538,33 +538,33 @@ impl Default for Supervision {
 }
 
 words! {
-    /// Powers beyond a program's endpoints.
+    /// Permissions beyond a program's endpoints.
     Permission {
-        /// To read the system's records of processes, channels and counters.
+        /// Read the system's records of processes, channels and counters.
         Diagnostics = "diagnostics",
-        /// To stop a process that is not its child.
+        /// Stop processes other than its children.
         StopAny = "stop-any",
-        /// To end the machine.
+        /// Shut down the machine.
         Power = "power",
-        /// To read the system manifest.
+        /// Read the system manifest.
         SystemManifest = "system-manifest",
-        /// To offer the devices found on a bus to drivers.
+        /// Offer the devices found on a bus to drivers.
         Bus = "bus",
-        /// To set the time of day.
+        /// Set the time of day.
         WallClock = "wall-clock",
-        /// To invoke a program in a role.
+        /// Invoke a program in a role.
         AssignRole = "assign-role",
-        /// To note a refusal in the audit ring.
+        /// Add refusals to the audit ring.
         Audit = "audit",
-        /// To install programs into the running system and to uninstall them.
+        /// Install programs into the running system and uninstall them.
         Install = "install",
     }
 }
 
 words! {
-    /// Where a program runs.
+    /// Protection domain of a program.
     Domain {
-        /// In the kernel's domain: isolated by its code's types alone.
+        /// In the kernel's domain: isolated only by the types of its code.
         Kernel = "kernel",
     }
 }

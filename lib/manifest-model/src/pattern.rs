@@ -1,10 +1,10 @@
 //! The patterns of access rules: `*` stands for any run of characters without `/`, `**` for any run.
 
-/// Whether the whole text is what the pattern says.
+/// Returns whether the whole text matches the pattern.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    // The last star of each kind, with how much text it stands for so far: where the match fails
-    // after a star, the star takes one character more. A `**` can take over when a `*` is at a `/`.
+    // Backtracking state: the last star of each kind and the length of its match so far. After a mismatch the star
+    // absorbs one more character; a `**` takes over when a `*` reaches a `/`.
     let mut single: Option<(usize, usize)> = None;
     let mut double: Option<(usize, usize)> = None;
     let (mut at, mut read) = (0, 0);

@@ -1,4 +1,4 @@
-//! What a program cannot do without: another program, of a version that is new enough.
+//! Dependency of a program on another program of a minimum version.
 
 use alloc::string::String;
 use core::fmt;
@@ -12,12 +12,12 @@ use crate::Version;
 pub struct Requirement {
     /// Name of the program.
     pub program: String,
-    /// The oldest version that will do.
+    /// Minimum version.
     pub least: Version,
 }
 
 impl Requirement {
-    /// Reads the least version as it is written in a manifest: `>=1`, `>=1.2` or `>=1.2.3`; what is left out is 0.
+    /// Parses the minimum version: `>=1`, `>=1.2` or `>=1.2.3`; missing components are 0.
     pub fn parse_version(text: &str) -> Option<Version> {
         let numbers = text.strip_prefix(">=")?.trim_start();
         let zeros = match numbers.matches('.').count() {
@@ -30,7 +30,7 @@ impl Requirement {
         Version::parse(&whole)
     }
 
-    /// Whether this version of the program will do.
+    /// Returns whether this version satisfies the requirement.
     pub fn is_met_by(&self, version: Version) -> bool {
         version >= self.least
     }

@@ -1,7 +1,7 @@
-//! Rights: what a root or a certificate lets its key publish beyond scripts.
+//! Rights: what a root's or certificate's key may publish beyond scripts.
 //!
-//! A right narrows along a chain of certificates as publishers do: a certificate never has one that its issuer lacks.
-//! Deliberately not here: permissions, which a program asks for in its manifest, whoever published it.
+//! Rights narrow along a certificate chain, as publishers do: a certificate never has a right that its issuer lacks.
+//! Deliberately not here: permissions, which a program requests in its manifest regardless of publisher.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A set of rights of a publisher's key.
 ///
-/// In a certificate it is one byte, with a bit for each right; a byte with any other bit is not a set of rights.
+/// In a certificate it is one byte, with a bit for each right; unknown bits make it invalid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Rights(u8);
@@ -17,13 +17,13 @@ pub struct Rights(u8);
 impl Rights {
     /// No right: scripts only.
     pub const NONE: Rights = Rights(0);
-    /// Native code for the software domain. Nothing but the publisher's compiler and builder keeps such code from the
-    /// memory of other programs and of the kernel, so this is a right for the makers of the system.
+    /// Native code for the software domain. Only the publisher's compiler and builder keep such code out of the memory
+    /// of other programs and the kernel, so this right is for the makers of the system.
     pub const NATIVE: Rights = Rights(1);
-    /// Every right there is.
+    /// All rights.
     pub const ALL: Rights = Rights::NATIVE;
 
-    /// Whether every right of `other` is in this set.
+    /// Returns whether the set includes every right of `other`.
     pub const fn contains(self, other: Rights) -> bool {
         self.0 & other.0 == other.0
     }
@@ -39,7 +39,7 @@ impl Rights {
         self.0
     }
 
-    /// Reads the byte of a certificate.
+    /// Decodes the byte of a certificate.
     pub const fn from_byte(byte: u8) -> Option<Rights> {
         if byte & !Rights::ALL.0 == 0 { Some(Rights(byte)) } else { None }
     }

@@ -1,4 +1,4 @@
-//! A system manifest as machines read it: who runs, with what, who may talk to whom.
+//! A system manifest in resolved form: instances, their wiring, and access rules.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,23 +12,22 @@ use crate::{Manifest, Trust, pattern};
 /// A whole system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemManifest {
-    /// What the system is called.
+    /// Name of the system.
     pub name: String,
-    /// The program that the kernel starts and that starts all others.
+    /// The root program, which the kernel starts and which starts all others.
     pub root: String,
-    /// The instance whose end is the end of the system; its exit status is the system's.
+    /// The instance whose exit ends the system; its exit status becomes the system's.
     pub primary: Option<String>,
-    /// What runs, in the order of the file. The crate `boot-order` says in which order
-    /// it starts.
+    /// Instances in the order of the file. The crate `boot-order` computes the start order.
     pub instances: Vec<Instance>,
-    /// Programs that are there to be started by others, by name.
+    /// Programs that can be started by name.
     pub installed: Vec<String>,
-    /// Who may bind to what. What no rule allows is refused.
+    /// Bind rules. A bind that no rule allows is denied.
     pub binds: Vec<Bind>,
-    /// What must stay out of reach of whom. Nothing at run time asks these: a change of the system that would
-    /// break one is refused before it is made.
+    /// Reachability that must never exist. Not evaluated at run time: a change of the system that would violate one is
+    /// rejected in advance.
     pub denies: Vec<Deny>,
-    /// Whose programs it takes, and who may sign another system in its place.
+    /// Trusted publishers' keys, and keys that may sign a replacement system.
     pub trust: Trust,
 }
 
@@ -38,7 +37,7 @@ impl SystemManifest {
         self.instances.iter().find(|instance| instance.name == name)
     }
 
-    /// Every program of the system once: the root, those that run at boot, those only installed.
+    /// Each program of the system once: the root, those started at boot, those only installed.
     pub fn programs(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         let all = self.instances.iter().map(|instance| instance.program.as_str());
@@ -50,39 +49,40 @@ impl SystemManifest {
         names
     }
 
-    /// Whether the principal may bind to the path. Who asks often reads the patterns once and keeps them.
+    /// Returns whether the principal may bind to the path. For repeated queries, parse the patterns once and keep
+    /// them.
     pub fn may_bind(&self, principal: &str, path: &str) -> bool {
         let covers = |bind: &&Bind| pattern::matches(&bind.path, path);
         self.binds.iter().filter(covers).any(|bind| Pattern::parse(&bind.who).is_ok_and(|who| who.matches(principal)))
     }
 }
 
-/// A program that runs.
+/// A program instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Its name, of no other instance.
+    /// Unique name.
     pub name: String,
     /// The program.
     pub program: String,
-    /// Whether the system goes without it (and without the optional instances that need it) where
-    /// a device of it is missing when those that it waits for are up.
+    /// Whether the system runs without it (and without the optional instances that depend on it) if one of its devices
+    /// is missing once its dependencies are up.
     pub optional: bool,
     /// Values for parameters of its manifest; the others have their defaults.
     pub parameters: Vec<ParameterSetting>,
-    /// For each device of its manifest, by index: the machine's name for it.
+    /// Machine device names for the devices of its manifest, by index.
     pub devices: Vec<String>,
-    /// For each provided path of its manifest, by index: where it is registered.
+    /// Registration path of each provided path of its manifest, by index.
     pub provides: Vec<String>,
-    /// For each endpoint slot of its manifest, by index: the path to bind to, if the slot's source is one.
+    /// Paths to bind to for the endpoint slots of its manifest, by index, if the slot's source is a path.
     pub endpoints: Vec<Option<String>>,
-    /// Names of instances that must have been started before it, beside those that its endpoints need.
+    /// Names of instances that must be started before it, besides the providers of its endpoints.
     pub requires: Vec<String>,
-    /// Names of instances that are started before it where they run at all, but that it can do without.
+    /// Optional dependencies: instances that start before it if they run at all.
     pub after: Vec<String>,
 }
 
 impl Instance {
-    /// An instance by the program's own name, with everything as its manifest says.
+    /// Creates an instance with the program's own name and its manifest's defaults.
     pub fn of(manifest: &Manifest) -> Instance {
         Instance {
             name: manifest.name.clone(),
@@ -103,16 +103,16 @@ impl Instance {
 pub struct ParameterSetting {
     /// Index into the parameters of the program's manifest.
     pub index: u16,
-    /// Where the value comes from.
+    /// Source of the value.
     pub setting: Setting,
 }
 
-/// Where a parameter's value comes from.
+/// Source of a parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Setting {
     /// From the system manifest; several for a repeated parameter.
     Values(Vec<Value>),
-    /// Whatever the root program was given for its parameter of this name; nothing if it was given nothing.
+    /// Value of the root program's parameter of this name; unset if that is.
     FromRoot(String),
 }
 
@@ -125,8 +125,8 @@ pub struct Bind {
     pub path: String,
 }
 
-/// A promise about the whole system: no program that `who` matches can obtain an endpoint of anything at `reach`,
-/// by whatever way.
+/// A system-wide guarantee: no program that `who` matches can obtain, directly or indirectly, an endpoint to anything
+/// at `reach`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deny {
     /// [Pattern] over `program.publisher`, the last link of a principal.

@@ -1,15 +1,14 @@
-//! Whom a system believes: roots, what they may speak for, what was revoked, what happens to packages that nobody
-//! signed.
+//! Trust anchors of a system: roots and their scope, revocations, and the policy for unsigned packages.
 //!
-//! Key types: [`Trust`], [`Root`], [`Policy`], [`Revoked`]. Neighbours: certificates (crate `package`)
-//! pass a root's right on; `package-check` asks. A `Trust` is part of every
-//! [`SystemManifest`](crate::SystemManifest), so that it is sealed with the system.
+//! Key types: [`Trust`], [`Root`], [`Policy`], [`Revoked`]. Neighbours: certificates (crate `package`) delegate a
+//! root's right; `package-check` evaluates it. A `Trust` is part of every [`SystemManifest`](crate::SystemManifest),
+//! so that it is sealed with the system.
 //!
-//! A pattern of publishers is an exact name (`acme`), all that begin with a name and a hyphen (`acme-*`, which is not
-//! `acme` itself), or, for roots only, `*`.
+//! A publisher pattern is an exact name (`acme`), a name and a hyphen as prefix (`acme-*`, which excludes `acme`
+//! itself), or, for roots only, `*`.
 //!
-//! Deliberately not here: times. A system has no clock that it could believe before it has checked whom to believe,
-//! so nothing expires; what must no longer count is revoked.
+//! Deliberately not here: times. A system has no clock to trust before trust is established, so nothing expires; keys
+//! and certificates are revoked instead.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,10 +23,10 @@ use crate::{Rights, is_name};
 pub struct PublicKey(pub [u8; 32]);
 
 impl PublicKey {
-    /// What stands in place of a key in a package that nobody signed.
+    /// Placeholder for the key in an unsigned package.
     pub const NONE: PublicKey = PublicKey([0; 32]);
 
-    /// Reads the 64 hexadecimal digits of `Display`.
+    /// Parses the 64 hexadecimal digits of `Display`.
     pub fn parse(text: &str) -> Option<PublicKey> {
         let mut key = [0; 32];
         if text.len() != 64 {
@@ -41,7 +40,7 @@ impl PublicKey {
     }
 }
 
-/// 64 hexadecimal digits; with `{:#}` the first 16 and `...`, which is enough for people to tell keys apart.
+/// 64 hexadecimal digits; with `{:#}` the first 16 and `...`, enough to distinguish keys.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = if f.alternate() { 8 } else { 32 };
@@ -52,38 +51,38 @@ impl fmt::Display for PublicKey {
     }
 }
 
-/// A key that is believed without anybody's word for it.
+/// A trust anchor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
     /// The key.
     pub key: PublicKey,
-    /// Pattern of the publishers whose packages it may sign and whose certificates it may issue.
+    /// Pattern of the publishers whose packages and certificates it may sign.
     pub publishers: String,
-    /// Whether it may sign whole systems. Such a root can replace everything, roots too.
+    /// Whether it may sign whole systems. Such a root can replace everything, roots included.
     pub systems: bool,
-    /// What its packages may hold and its certificates may give, if it may not sign whole systems.
+    /// Rights of its packages and certificates, unless it may sign whole systems.
     pub rights: Rights,
 }
 
 impl Root {
-    /// What its packages may hold and its certificates may give. Who signs whole systems can make one that gives it
-    /// every right, and so has them.
+    /// Returns the effective rights of its packages and certificates. A signer of whole systems has every right, since
+    /// it can sign a system that grants them.
     pub fn effective_rights(&self) -> Rights {
         if self.systems { Rights::ALL } else { self.rights }
     }
 }
 
-/// Something that no longer counts, whoever signed it.
+/// A revocation, which overrides any signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Revoked {
-    /// Certificates with this serial number, whoever issued them.
+    /// Certificates with this serial number, of any issuer.
     Serial(u64),
     /// The key, as a root, an issuer and a signer.
     Key(PublicKey),
 }
 
 impl Revoked {
-    /// Reads the 16 digits of a serial number or the 64 of a key, all hexadecimal.
+    /// Parses the 16 digits of a serial number or the 64 of a key, all hexadecimal.
     pub fn parse(text: &str) -> Option<Revoked> {
         let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match text.len() {
@@ -102,10 +101,10 @@ impl fmt::Display for Revoked {
     }
 }
 
-/// Which packages a system takes.
+/// Which packages a system accepts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
-    /// Those that a root or somebody that a root stands for has signed.
+    /// Only packages signed by a root or a delegate of one.
     SignedOnly,
     /// Of those, the packages of publishers that one of these patterns covers.
     AllowPublisher(Vec<String>),
@@ -114,7 +113,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The word for it in a system manifest.
+    /// Keyword in a system manifest.
     pub const fn word(&self) -> &'static str {
         match self {
             Policy::SignedOnly => "signed-only",
@@ -124,18 +123,18 @@ impl Policy {
     }
 }
 
-/// Whom a system believes.
+/// Trust anchors of a system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trust {
-    /// Keys that are believed without anybody's word for them. One key may be there for several patterns.
+    /// Trust anchors. A key may occur with several patterns.
     pub roots: Vec<Root>,
-    /// What no longer counts.
+    /// Revocations.
     pub revoked: Vec<Revoked>,
-    /// Which packages are taken.
+    /// Which packages are accepted.
     pub policy: Policy,
 }
 
-/// Nobody is believed, and only signed packages are taken: so nothing is.
+/// No roots, and signed packages only: nothing is accepted.
 impl Default for Trust {
     fn default() -> Trust {
         Trust { roots: Vec::new(), revoked: Vec::new(), policy: Policy::SignedOnly }
@@ -149,22 +148,22 @@ impl Trust {
         Trust { roots: Vec::from([root]), ..Trust::default() }
     }
 
-    /// Whether the key was revoked.
+    /// Returns whether the key is revoked.
     pub fn is_revoked_key(&self, key: PublicKey) -> bool {
         self.revoked.contains(&Revoked::Key(key))
     }
 
-    /// Whether certificates with this serial number were revoked.
+    /// Returns whether certificates with this serial number are revoked.
     pub fn is_revoked_serial(&self, serial: u64) -> bool {
         self.revoked.contains(&Revoked::Serial(serial))
     }
 
-    /// Whether the key may sign whole systems.
+    /// Returns whether the key may sign whole systems.
     pub fn may_sign_systems(&self, key: PublicKey) -> bool {
         self.roots.iter().any(|root| root.key == key && root.systems) && !self.is_revoked_key(key)
     }
 
-    /// Whether the policy takes packages of the publisher.
+    /// Returns whether the policy accepts packages of the publisher.
     pub fn takes(&self, publisher: &str) -> bool {
         match &self.policy {
             Policy::SignedOnly | Policy::QuarantineUnsigned => true,
@@ -173,17 +172,17 @@ impl Trust {
     }
 }
 
-/// Whether the text is a pattern of publishers that a root can have.
+/// Returns whether the text is a valid publisher pattern of a root.
 pub fn is_publishers(pattern: &str) -> bool {
     pattern == "*" || is_certified_publishers(pattern)
 }
 
-/// Whether the text is a pattern of publishers that a certificate can have: a name or `name-*`.
+/// Returns whether the text is a valid publisher pattern of a certificate: a name or `name-*`.
 pub fn is_certified_publishers(pattern: &str) -> bool {
     is_name(pattern.strip_suffix("-*").unwrap_or(pattern))
 }
 
-/// Whether the pattern is of the publisher.
+/// Returns whether the pattern matches the publisher.
 pub fn covers(pattern: &str, publisher: &str) -> bool {
     is_name(publisher) && is_within(publisher, pattern)
 }
@@ -196,7 +195,7 @@ pub fn is_within(inner: &str, outer: &str) -> bool {
     if outer == "*" || inner == outer {
         return true;
     }
-    // Of `acme-*` the hyphen stays: `acmeevil` does not begin with it.
+    // The prefix includes the hyphen of `acme-*`: `acmeevil` does not match.
     let Some(prefix) = outer.strip_suffix('*') else { return false };
     let inner = inner.strip_suffix('*').unwrap_or(inner);
     inner.len() > prefix.len() && inner.starts_with(prefix)

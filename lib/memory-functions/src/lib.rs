@@ -1,8 +1,8 @@
 //! memcpy, memmove, memset, memcmp and bcmp, which compilers call implicitly.
 //!
-//! In assembly, so that the compiler cannot turn one of them into a call of itself. Small sizes go
-//! through overlapping moves, large ones through the processor's string instructions. For images that are
-//! linked without a C library: every SIP's, and the kernel's on a bare machine.
+//! In assembly, so that the compiler cannot turn one of them into a call of itself. Small sizes use overlapping moves,
+//! large ones the processor's string instructions. For images linked without a C library: every SIP's, and the
+//! kernel's on a bare machine.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,8 +10,8 @@
 #[macro_export]
 macro_rules! memory_functions {
     () => {
-        // SAFETY (of the symbols): System V calling convention, only caller-saved registers, the
-        // meaning that C gives these names.
+        // SAFETY (of the symbols): System V calling convention, only caller-saved registers, C semantics of these
+        // names.
         ::core::arch::global_asm!(
             ".pushsection .text.memmove,\"ax\",@progbits",
             ".globl memcpy",
@@ -71,8 +71,8 @@ macro_rules! memory_functions {
             "    jb 41b",
             "    movups xmmword ptr [r8], xmm2",
             "    ret",
-            // In words: as fast as in bytes where strings are moved fast, and eight times as fast elsewhere. What is
-            // longer than a few pages comes from memory rather than from a cache, where bytes are a fifth faster.
+            // In words: as fast as in bytes on processors with fast string moves, and eight times as fast on others.
+            // Beyond a few pages the data comes from memory rather than from a cache, where bytes are a fifth faster.
             "50: mov rcx, rdx",
             "    cmp rdx, 16384",
             "    jae 55f",

@@ -5,10 +5,10 @@
 //! - A byte that is not part of valid UTF-8 is written `\xHH`, with two lowercase hexadecimal digits.
 //! - A backslash that would begin such an escape is written `\x5c`; all others stay as they are.
 //!
-//! A text that [`to_text`] would not have written, such as `\xc3\xa9` for `é`, is not accepted for any name, so a name
-//! cannot be spelled in two ways. Only a backslash and bytes from 0x80 on can be escaped: no escape stands for `/`, zero
-//! or a dot, and a path can be converted as a whole. Deliberately not here: control characters, which are valid UTF-8
-//! and are escaped by who shows them.
+//! A text that [`to_text`] would not have written, such as `\xc3\xa9` for `é`, is rejected, so a name has a single
+//! spelling. Only a backslash and bytes from 0x80 on can be escaped: no escape encodes `/`, zero or a dot, and a path
+//! can be converted as a whole. Deliberately not here: control characters, which are valid UTF-8 and are escaped for
+//! display.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -71,7 +71,7 @@ fn has_escape(bytes: &[u8]) -> bool {
     bytes.windows(ESCAPE_BYTES).any(|window| escape(window).is_some())
 }
 
-/// The byte that the escape at the start stands for, if there is one.
+/// Returns the byte encoded by the escape at the start, if there is one.
 fn escape(bytes: &[u8]) -> Option<u8> {
     let &[b'\\', b'x', high, low, ..] = bytes else { return None };
     let byte = digit(high)? << 4 | digit(low)?;
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes from which names with escapes, parts of escapes and invalid UTF-8 are made.
+    /// Bytes to build names with escapes, parts of escapes and invalid UTF-8.
     fn tricky_names() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
             4 => Just(b'\\'),

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use smoltcp::wire::{IpAddress, IpCidr, Ipv4Address, Ipv6Address};
 
-/// How an address was configured.
+/// Origin of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Statically.
@@ -22,7 +22,7 @@ pub enum Origin {
 pub struct Address {
     /// The address and its network.
     pub network: IpCidr,
-    /// How it was configured.
+    /// Origin of the address.
     pub origin: Origin,
 }
 
@@ -65,7 +65,7 @@ impl Addresses {
         self.table.iter().any(|own| own.network.address() == *address)
     }
 
-    /// Returns whether traffic to an address stays in this machine.
+    /// Returns whether traffic to an address stays on this machine.
     pub(crate) fn is_local(&self, address: &IpAddress) -> bool {
         is_loopback(address) || self.has(address)
     }

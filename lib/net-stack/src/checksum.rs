@@ -58,7 +58,7 @@ pub(crate) fn pseudo(packet: &[u8], header: &IpHeader) -> u16 {
     tail.iter().fold(sum(addresses, 0), |total, word| add(total, *word))
 }
 
-/// Returns the offset of the checksum in the payload; `None` if this part of the stack does not know the protocol.
+/// Returns the offset of the checksum in the payload; `None` for protocols not handled here.
 fn field(protocol: IpProtocol) -> Option<usize> {
     match protocol {
         IpProtocol::Tcp => Some(16),

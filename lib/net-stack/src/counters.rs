@@ -13,7 +13,7 @@ pub struct Counters {
     pub sent_bytes: u64,
     /// Received packets dropped: no matching socket, unknown protocol, or no room.
     pub dropped: u64,
-    /// Packets not sent for want of a free buffer.
+    /// Packets dropped for lack of a free buffer.
     pub without_buffer: u64,
     /// Received packets that were malformed or failed their checksum.
     pub malformed: u64,

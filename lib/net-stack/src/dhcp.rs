@@ -28,7 +28,7 @@ fn instant(now_ns: u64) -> Instant {
 }
 
 fn nanoseconds(instant: Instant) -> u64 {
-    // Rounded up; otherwise what is due at the end of a microsecond would be polled repeatedly until then.
+    // Rounded up; otherwise a timer that expires at the end of a microsecond would be polled repeatedly until then.
     u64::try_from(instant.total_micros()).unwrap_or(0).saturating_mul(1000)
 }
 
@@ -140,7 +140,7 @@ impl Dhcp {
         self.next_ns
     }
 
-    /// Does what is due; returns what changed.
+    /// Runs expired timers; returns what changed.
     pub(crate) fn serve<B: Buffer>(&mut self, output: &mut Output<B>) -> Option<Change> {
         if self.next_ns.is_none_or(|time_ns| time_ns > output.now_ns) || !output.has_room() {
             return None;
@@ -173,8 +173,8 @@ impl Dhcp {
     }
 }
 
-/// Converts a server's reply to what smoltcp parses: without the checksum, which is verified here because the
-/// interface may already have done so, and with a single router, because smoltcp takes several for none. `None` if
+/// Converts a server's reply to a form that smoltcp accepts: without the checksum, which is verified here because the
+/// interface may already have done so, and with a single router, because smoltcp ignores a list of several. `None` if
 /// the checksum is wrong.
 fn readable(frame: &[u8], checked: Checked) -> Option<Vec<u8>> {
     let packet = frame.get(ETHERNET_BYTES..)?;

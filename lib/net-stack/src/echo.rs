@@ -121,7 +121,7 @@ impl Echoes {
         let (request, answer) = kinds(header.is_version_4());
         let rest = [fields[4], fields[5], fields[6], fields[7]];
         if fields[0] == request && output.has_room() {
-            // A request may go to a group; the reply comes from one host.
+            // A request may be multicast; the reply comes from one host.
             let from = match output.addresses.has(&header.destination) || is_loopback(&header.destination) {
                 true => Some(header.destination),
                 false => output.addresses.source_for(&header.source),

@@ -31,7 +31,7 @@ pub enum NameFailure {
     NotFound,
     /// No name server responded in time.
     TimedOut,
-    /// The name servers cannot or will not resolve it, or there are none.
+    /// The name servers cannot or refuse to resolve it, or there are none.
     Failed,
 }
 
@@ -42,11 +42,11 @@ pub enum Failure {
     BadAddress,
     /// Another socket is bound to that port.
     AddressInUse,
-    /// Nobody listens at the remote end.
+    /// No listener at the remote end.
     Refused,
     /// The peer reset the connection.
     Reset,
-    /// No answer came in time.
+    /// Timed out.
     TimedOut,
     /// There is no route to that network or host.
     Unreachable,

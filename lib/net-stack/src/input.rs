@@ -48,7 +48,7 @@ impl<B: Buffer> Stack<B> {
         match EthernetProtocol::from(u16::from_be_bytes([header[12], header[13]])) {
             EthernetProtocol::Arp => {
                 self.output.receive_arp(packet);
-                // Its own view of the link learns from answers, or a lease could not be renewed.
+                // The DHCP client needs ARP replies in its own view of the link, or a lease could not be renewed.
                 if let Some(dhcp) = self.dhcp.as_mut().filter(|_| packet.get(6..8) == Some(&[0, 2])) {
                     dhcp.receive(&mut self.output, frame);
                 }

@@ -1,10 +1,9 @@
 //! IP, TCP and UDP over one network interface: packets and the time go in, packets and sockets come out.
 //!
-//! Key type: [`Stack`]. The state machine of a TCP connection is the crate `tcp`'s, packet formats are smoltcp's;
-//! here is what surrounds them: the table from a packet's two ends to its connection and the timers (`tcp`),
-//! neighbours and routes (`neighbours`, `routes`), datagrams (`udp`), echoes (`echo`). Nothing here blocks: a caller
-//! that polls for something not yet there leaves a `Waker`. Deliberately not here: channels, threads, clocks and the
-//! network interface itself.
+//! Key type: [`Stack`]. The state machine of a TCP connection is the crate `tcp`'s, packet formats are smoltcp's; here
+//! is the rest: the connection table and timers (`tcp`), neighbours and routes (`neighbours`, `routes`), datagrams
+//! (`udp`), echoes (`echo`). Nothing here blocks: a pending poll registers a `Waker`. Deliberately not here: channels,
+//! threads, clocks and the network interface itself.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

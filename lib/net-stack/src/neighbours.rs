@@ -1,7 +1,7 @@
 //! The neighbour cache: link-layer addresses, and packets that wait for resolution.
 //!
-//! An entry is used for a while after it was confirmed; near the end of that time it is probed while packets still go
-//! to it. Deliberately not here: ARP and neighbour discovery messages.
+//! An entry is used for some time after its confirmation; near its expiry it is probed while packets are still sent to
+//! it. Deliberately not here: ARP and neighbour discovery messages.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -18,8 +18,8 @@ const REACHABLE_NS: u64 = 60_000_000_000;
 const TIMEOUT_NS: u64 = 1_000_000_000;
 /// Maximum unanswered probes before a neighbour is unreachable.
 const MAX_PROBES: u32 = 3;
-/// Maximum packets that wait for one neighbour; more drop the oldest. After a restart many connections may begin behind
-/// one router at once, and a dropped SYN is retransmitted only after a second.
+/// Maximum packets queued per neighbour; beyond it the oldest is dropped. After a restart many connections may start
+/// at once behind one router, and a dropped SYN is retransmitted only after a second.
 const MAX_WAITING: usize = 64;
 /// Maximum entries; more evict the oldest.
 const MAX_ENTRIES: usize = 4096;
@@ -134,7 +134,7 @@ impl<B> Neighbours<B> {
     }
 
     /// Records a neighbour's hardware address and returns the packets queued for it. An unsolicited one is recorded
-    /// only if the caller wants that.
+    /// only if the caller requests it.
     pub(crate) fn learn(
         &mut self,
         address: IpAddress,

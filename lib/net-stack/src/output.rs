@@ -62,7 +62,7 @@ pub(crate) const MAX_TSO_PAYLOAD_BYTES: usize = 42 * 1460;
 
 /// Maximum packets in the loopback queue; more are dropped.
 const MAX_LOOPBACK_PACKETS: usize = 1024;
-/// Packets that may wait for neighbour resolution however few buffers are left.
+/// Minimum number of packets that may wait for neighbour resolution, regardless of free buffers.
 const MIN_WAITING: usize = 8;
 /// Bytes of a packet that identify its owner: IP header and ports.
 const MAX_QUOTED: usize = 64;
@@ -175,7 +175,7 @@ impl<B: Buffer> Output<B> {
         [of_version, self.paths.mtu(destination, self.now_ns)].into_iter().flatten().fold(self.mtu, usize::min)
     }
 
-    /// Lowers a path MTU after an ICMP error; false if it was known.
+    /// Lowers a path MTU after an ICMP error; returns false if nothing changed.
     pub(crate) fn update_path_mtu(&mut self, error: &Error) -> bool {
         match error.kind {
             ErrorKind::TooLong { mtu } => self.paths.lower(error.header.destination, error.length, mtu, self.now_ns),
@@ -262,7 +262,7 @@ impl<B: Buffer> Output<B> {
     }
 
     fn queue(&mut self, next: &IpAddress, packet: Outgoing<B>) {
-        // At most as many wait as are left for others, so that dead neighbours do not hold all buffers.
+        // At most as many packets wait as buffers are free, so that dead neighbours do not hold all of them.
         let dropped = self.neighbours.queue(next, packet, self.free.len().max(MIN_WAITING));
         self.take_back(dropped);
     }
@@ -386,7 +386,7 @@ impl<B: Buffer> Output<B> {
             return;
         }
         let is_for_us = self.addresses.has(&target_protocol_addr.into());
-        // The requester is about to talk to this machine: learn its address (RFC 826).
+        // The requester is about to send to this machine: learn its address (RFC 826).
         self.learn(sender, source_hardware_addr, is_for_us);
         if is_for_us && operation == ArpOperation::Request {
             let (to, own) = (source_hardware_addr, target_protocol_addr);
@@ -435,7 +435,7 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Retries neighbour resolution. Returns the first bytes of packets whose next hop is given up.
+    /// Retries neighbour resolution. Returns the first bytes of packets whose next hop did not answer.
     pub(crate) fn serve(&mut self) -> Vec<Vec<u8>> {
         let (solicit, mut dropped) = self.neighbours.due(self.now_ns);
         let beginning = |packet: &mut Outgoing<B>| {

@@ -1,4 +1,4 @@
-//! Packet views: what connection lookup must know of a packet before a state machine sees it.
+//! Packet views: header fields needed for connection lookup.
 //!
 //! Deliberately not here: anything beyond the Ethernet, IP, TCP and UDP headers.
 
@@ -220,7 +220,7 @@ impl IpHeader {
         matches!(self.source, IpAddress::Ipv4(_))
     }
 
-    /// Returns source and destination, as they lie in the packet.
+    /// Returns source and destination, as encoded in the packet.
     pub(crate) fn addresses<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         if self.is_version_4() { &packet[12..20] } else { &packet[8..40] }
     }

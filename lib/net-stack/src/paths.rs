@@ -26,8 +26,8 @@ impl Paths {
         (*until_ns > now_ns).then_some(*mtu)
     }
 
-    /// Records that a packet of `length` bytes did not get through, but one of `mtu` bytes would; returns `false` if
-    /// that is not news, or is implausible.
+    /// Records that a packet of `length` bytes was too big and that `mtu` bytes would fit; returns `false` if that is
+    /// already known or implausible.
     pub(crate) fn lower(&mut self, to: IpAddress, length: usize, mtu: usize, now_ns: u64) -> bool {
         let least = if matches!(to, IpAddress::Ipv4(_)) { MIN_4 } else { MIN_6 };
         let said = match mtu {

@@ -1,7 +1,7 @@
 //! Unpredictable numbers, for initial sequence numbers, ports and identifiers.
 //!
-//! An attacker who can predict the initial sequence number of a connection can inject data without seeing its packets
-//! (RFC 6528). Deliberately not here: where the seed comes from.
+//! An attacker who can predict the initial sequence number of a connection can inject data blindly (RFC 6528).
+//! Deliberately not here: the source of the seed.
 
 use sha2::{Digest, Sha256};
 use smoltcp::wire::IpAddress;
@@ -49,7 +49,7 @@ impl Random {
             self.used = 0;
         }
         let number = self.left[self.used];
-        // Erased, so that reading this memory later does not reveal what was given out.
+        // Erased, so that a later leak of this memory does not reveal past output.
         self.left[self.used] = 0;
         self.used += 1;
         number

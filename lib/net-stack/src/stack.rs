@@ -98,7 +98,7 @@ impl<B: Buffer> Stack<B> {
         self.output.has_ready()
     }
 
-    /// Returns whether [`Stack::serve`] has something to do now, and room to do it.
+    /// Returns whether [`Stack::serve`] has pending work, and room to do it.
     pub fn has_work(&self) -> bool {
         self.output.has_loopback() || self.tcp.is_dirty() && self.output.has_room()
     }
@@ -109,7 +109,7 @@ impl<B: Buffer> Stack<B> {
         let names = self.names.next_time_ns();
         let dhcp = self.dhcp.as_ref().and_then(Dhcp::next_time_ns).map(|time_ns| match self.output.has_room() {
             true => time_ns,
-            // Nothing can be sent before a buffer comes back.
+            // Nothing can be sent until a buffer is returned.
             false => time_ns.max(now_ns + 10_000_000),
         });
         let discovery = self.discovery.next_time_ns(&self.output);
@@ -122,7 +122,7 @@ impl<B: Buffer> Stack<B> {
         self.tcp.set_worker(worker);
     }
 
-    /// Does what is due.
+    /// Runs expired timers, and processes loopback packets.
     pub fn serve(&mut self) {
         for packet in self.output.serve() {
             // Tasks that wait for a reply to it need not wait any longer.
@@ -140,8 +140,8 @@ impl<B: Buffer> Stack<B> {
         self.output.counters.parts_lost += self.fragments.serve(self.output.now_ns);
         self.names.serve(&mut self.tcp, &mut self.output);
         self.tcp.serve(&mut self.output);
-        // Loopback packets are processed at once, since no interface has use for them meanwhile; what they bring
-        // about waits for the next call, or two local sockets could keep each other busy for ever.
+        // Loopback packets are processed immediately; the packets that they cause wait for the next call, or two local
+        // sockets could loop forever.
         let mut left = MAX_LOOPBACK_AT_ONCE;
         while let Some(packet) = self.output.take_loopback() {
             self.receive_ip(&packet, Checked::Yes);
@@ -190,15 +190,14 @@ impl<B: Buffer> Stack<B> {
             if !is_same {
                 self.remove_address(&old.network.address());
             }
-            // Name servers of a network that this machine may have left are of no use, unless others were set
-            // meanwhile.
+            // The old lease's name servers may be unreachable from the new network; kept if others were set meanwhile.
             if self.names.servers() == old.name_servers {
                 self.names.set_servers(&[]);
             }
         }
         let Some(lease) = new else { return };
         if !is_same {
-            // A statically configured one is as good.
+            // A static route does as well.
             let _ = self.add_address(Address { network: lease.network, origin: Origin::Dhcp });
         }
         if let Some(gateway) = lease.gateway {
@@ -248,7 +247,7 @@ impl<B: Buffer> Stack<B> {
         self.discovery.is_on()
     }
 
-    /// Gives up autoconfigured addresses and what was learnt from routers.
+    /// Drops autoconfigured addresses and state learnt from routers.
     fn forget_own_addresses(&mut self) {
         self.discovery.stop();
         let is_own = |address: &&Address| matches!(address.origin, Origin::Link | Origin::Router);
@@ -276,9 +275,10 @@ impl<B: Buffer> Stack<B> {
         self.names.set_servers(servers);
     }
 
-    /// Starts to resolve a name to addresses of one version of IP. The query must be polled to its end or forgotten.
+    /// Starts to resolve a name to addresses of one version of IP. The query must be polled to completion or released.
     ///
     /// # Errors
+    ///
     /// The name is invalid, or there are too many queries.
     pub fn resolve(&mut self, name: &str, is_version_6: bool) -> Result<NameQuery, Failure> {
         let query = self.names.ask(&mut self.tcp, &self.udp, self.output.now_ns, name, is_version_6);
@@ -332,9 +332,10 @@ impl<B: Buffer> Stack<B> {
         self.udp.close(id);
     }
 
-    /// Sends an echo request. It must be forgotten in the end.
+    /// Sends an echo request. It must be released in the end.
     ///
     /// # Errors
+    ///
     /// There is no route, or it is too long for one packet.
     pub fn echo(&mut self, to: IpAddress, bytes: usize, sequence: u16) -> Result<EchoId, Failure> {
         let query = self.echoes.ask(&mut self.output, to, bytes, sequence);
@@ -347,7 +348,7 @@ impl<B: Buffer> Stack<B> {
         self.echoes.poll(id, waker)
     }
 
-    /// Forgets an echo request.
+    /// Releases an echo request.
     pub fn forget_echo(&mut self, id: EchoId) {
         self.echoes.forget(id);
     }
@@ -372,10 +373,11 @@ impl<B: Buffer> Stack<B> {
         listeners.chain(self.tcp.all()).chain(datagrams).collect()
     }
 
-    /// Gives the interface one more address. One of IPv6 is used a second later, unless somebody else has it.
+    /// Adds an address to the interface. An IPv6 address is used a second later, after duplicate address detection.
     ///
     /// # Errors
-    /// It is no address of one host, it is there already, or there are as many as there may be.
+    ///
+    /// Not a unicast address, a duplicate, or the limit is reached.
     pub fn add_address(&mut self, address: Address) -> Result<(), Failure> {
         let own = address.network.address();
         let is_of_many = !addresses::is_one_host(&own) || addresses::is_whole_network(&address.network);
@@ -397,7 +399,7 @@ impl<B: Buffer> Stack<B> {
         Ok(())
     }
 
-    /// Takes an address away. Connections from it end; false: it was not there.
+    /// Removes an address and drops its connections; returns false if it was not assigned.
     pub fn remove_address(&mut self, own: &IpAddress) -> bool {
         let was_tried = self.discovery.forget(own);
         if !self.output.addresses.has(own) {
@@ -413,12 +415,12 @@ impl<B: Buffer> Stack<B> {
         self.output.addresses.all()
     }
 
-    /// Adds a route; false: there is no room.
+    /// Adds a route; returns false if there is no room.
     pub fn add_route(&mut self, route: Route) -> bool {
         self.output.routes.add(route)
     }
 
-    /// Takes a route away; false: it was not there.
+    /// Removes a route; returns false if there was none.
     pub fn remove_route(&mut self, route: &Route) -> bool {
         self.output.routes.remove(route)
     }
@@ -428,7 +430,7 @@ impl<B: Buffer> Stack<B> {
         self.output.routes.all()
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.output.counters
     }
@@ -438,8 +440,8 @@ impl<B: Buffer> Stack<B> {
         self.tcp.count()
     }
 
-    /// Replaces or restarts the interface: buffers handed in before are forgotten, and this machine's addresses are
-    /// announced once there are buffers again.
+    /// Replaces or restarts the interface: previous buffers are dropped, and this machine's addresses are announced
+    /// once there are buffers again.
     pub fn renew_link(&mut self, hardware: EthernetAddress, mtu: usize, features: Features) {
         self.output.forget_link();
         let is_other = hardware != self.output.hardware;
@@ -452,7 +454,7 @@ impl<B: Buffer> Stack<B> {
         self.output.hardware = hardware;
         self.output.mtu = mtu;
         self.output.features = features;
-        // On the same interface the lease stays valid, and connections from its address go on.
+        // On the same interface the lease stays valid, and connections from its address continue.
         if let Some(dhcp) = self.dhcp.as_mut().filter(|_| is_other || self.lease.is_none()) {
             dhcp.begin_again(hardware);
         }
@@ -504,12 +506,12 @@ impl<B: Buffer> Stack<B> {
         self.tcp.poll_connected(id, waker)
     }
 
-    /// Returns the number of bytes that can be read at once.
+    /// Returns the number of bytes that can be read without blocking.
     pub fn readable(&self, id: ConnectionId) -> usize {
         self.tcp.readable(id)
     }
 
-    /// Reads received data; 0 bytes: the peer has finished. `into` must not be empty.
+    /// Reads received data; 0 bytes mean end of stream. `into` must not be empty.
     pub fn poll_read(&mut self, id: ConnectionId, into: &mut [u8], waker: &Waker) -> Poll<Result<usize, Failure>> {
         self.tcp.poll_read(id, into, waker)
     }
@@ -538,7 +540,7 @@ impl<B: Buffer> Stack<B> {
         self.tcp.release(id, self.output.now_ns);
     }
 
-    /// Sets whether small segments are sent at once (no Nagle), and the keep-alive interval in seconds (0: none).
+    /// Sets TCP_NODELAY, and the keep-alive interval in seconds (0: none).
     ///
     /// # Errors
     /// The connection is gone.
@@ -552,5 +554,5 @@ impl<B: Buffer> Stack<B> {
     }
 }
 
-/// Maximum loopback packets processed before others have their turn.
+/// Maximum loopback packets processed per call.
 const MAX_LOOPBACK_AT_ONCE: usize = 64;

@@ -162,7 +162,7 @@ impl Udp {
     }
 }
 
-/// Sends a datagram from a port, of one address or of the one that source selection picks.
+/// Sends a datagram from a port, with the given source address or one picked by source selection.
 pub(crate) fn send_from<B: Buffer>(
     output: &mut Output<B>,
     address: Option<IpAddress>,
@@ -200,7 +200,7 @@ pub(crate) fn send_from<B: Buffer>(
     Ok(())
 }
 
-/// Only the IPv4 header checksum: the others are filled in once the packet is complete.
+/// Only the IPv4 header checksum: the others are computed once the packet is complete.
 pub(crate) fn only_ip() -> ChecksumCapabilities {
     let mut checksums = ChecksumCapabilities::ignored();
     checksums.ipv4 = Checksum::Tx;

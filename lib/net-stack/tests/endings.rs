@@ -11,7 +11,7 @@ use wire::{Network, address, bytes};
 /// Send buffer of an end in bytes; its receive buffer is 64 KiB.
 const SEND_BYTES: usize = 42 * 1460;
 
-/// Reads all there is; returns whether the end was reached.
+/// Reads all available data; returns whether the end was reached.
 fn read_all(network: &mut Network, host: usize, id: ConnectionId, into: &mut Vec<u8>) -> bool {
     loop {
         match network.try_read(host, id, 5000) {
@@ -27,8 +27,8 @@ fn retransmitted(network: &Network) -> u64 {
     network.stacks.iter().map(|stack| stack.counters().tcp_retransmitted).sum()
 }
 
-/// One end finishes at once; the other sends `count` bytes after that and finishes too; they are read slowly or at
-/// once.
+/// One end closes immediately; the other sends `count` more bytes and then closes; they are read slowly or
+/// immediately.
 fn half_closed(first: usize, count: usize, pause_ms: u64) {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
@@ -86,7 +86,7 @@ fn what_a_slow_reader_has_room_for_gets_through_after_both_have_finished() {
         let (server, client) = network.pair(80);
         network.stacks[1].finish(client).expect("finish");
         network.pass_ms(5);
-        // More than the other end has room for, less than this end has.
+        // More than the other end's window, less than this end's.
         let data = bytes((64 << 10) + SEND_BYTES - 1000);
         let mut sent = 0;
         for _ in 0..10 {
@@ -130,7 +130,7 @@ fn a_retransmitted_fin_is_acknowledged_and_the_ports_can_be_reused() {
     assert_eq!(peer.network.stacks[0].tcp_sockets(), 1, "the ends wait");
     peer.send(PORTS, 1001, first + 1, FIN | ACK, &[]);
     assert_eq!(peer.one().acknowledged, 1002);
-    // A new connection between the same ends begins at once, undisturbed by the TIME-WAIT entry of the old one.
+    // A new connection between the same ends starts immediately, undisturbed by the TIME-WAIT entry of the old one.
     let again = peer.connect(PORTS, 500_000);
     let server = peer.network.accept(0, listener);
     peer.send(PORTS, 1001, first + 1, ACK, b"old");
@@ -170,7 +170,7 @@ fn a_reset_needs_the_exact_sequence_number() {
     assert_eq!(peer.take(), []);
     peer.network.stacks[0].release(server);
     assert_eq!(peer.network.stacks[0].tcp_sockets(), 0);
-    // Nobody is there any more, so it is answered with a reset; a reset is not.
+    // The connection is gone, so this is answered with a reset; a reset is not.
     peer.send(PORTS, 1011, first, ACK, b"x");
     assert_eq!((peer.one().flags & RST, peer.network.stacks[0].counters().tcp_reset), (RST, 1));
     peer.send(PORTS, 1011, first, RST, &[]);
@@ -184,7 +184,7 @@ fn a_peer_that_has_forgotten_the_connection_can_begin_again() {
     let first = peer.connect(PORTS, 1000);
     let server = peer.network.accept(0, listener);
     peer.take();
-    // The peer restarted and happens to take the same port: the challenge ACK makes it answer with a reset.
+    // The peer restarted and happens to reuse the port: the challenge ACK makes it answer with a reset.
     peer.send(PORTS, 77_000, 0, SYN, &[]);
     let challenge = peer.one();
     assert_eq!((challenge.flags, challenge.sequence, challenge.acknowledged), (ACK, first, 1001));
@@ -321,7 +321,7 @@ fn exhausted_memory_recovers() {
             Ok(id) => made.push(id),
             Err(failure) => break failure,
         }
-        // Nobody reads, so data stays here once the peer's window is full.
+        // There is no reader, so data stays here once the peer's window is full.
         for _ in 0..100 {
             if network.try_write(0, made[made.len() - 1], &[1; 10_000]).is_pending() {
                 network.pass_ms(5);

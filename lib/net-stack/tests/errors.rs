@@ -80,7 +80,7 @@ fn errors_do_not_end_an_established_connection() {
     network.put(1, error(1, (3, 3), [0; 4], &about));
     network.pass_ms(10);
     assert_eq!(network.stacks[1].counters().errors_believed, 0, "an error about acknowledged data was accepted");
-    // Nothing gets through any more; the error supplies the reason in the end.
+    // Nothing gets through from here on; the recorded error becomes the reported reason.
     network.filter = Some(Box::new(|_, _| false));
     assert_eq!(network.try_write(1, client, &bytes(500)), Poll::Ready(Ok(500)));
     network.serve();
@@ -150,7 +150,7 @@ fn path_mtu_discovery_shortens_packets() {
     let mut network = Network::new(2);
     let (server, client) = network.pair(80);
     carry_narrow(&mut network, client, server, 1280, (3, 4));
-    // The next connection knows the path MTU from the beginning, and so do datagrams.
+    // The next connection uses the path MTU from the start, and so do datagrams.
     let lost = watch(&mut network, 1, 1280);
     let listener = network.listen(0, 81, 4);
     let client = network.connect(1, End::new(address(0), 81)).expect("a connection");
@@ -288,14 +288,14 @@ fn an_unresolvable_neighbour_fails_the_connection() {
         assert!(network.stacks[0].poll_echo(echo, Waker::noop()).is_pending(), "it is asked three times");
         network.pass_ms(1000);
         assert_eq!(network.stacks[0].poll_echo(echo, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
-        // A connection keeps trying until its timeout, and then reports the reason.
+        // A connection retries until its timeout, and then reports the reason.
         assert!(network.stacks[0].poll_connected(id, Waker::noop()).is_pending());
         network.pass_ms(8000);
         assert_eq!(network.stacks[0].poll_connected(id, Waker::noop()), Poll::Ready(Err(Failure::Unreachable)));
         network.stacks[0].forget_echo(echo);
         network.stacks[0].release(id);
     }
-    // An established one goes on when its neighbour comes back in time.
+    // An established one continues when its neighbour is back in time.
     network.filter = Some(Box::new(|_, _| false));
     network.pass_ms(100_000);
     assert!(network.try_write(0, standing, b"late").is_ready());

@@ -1,4 +1,4 @@
-//! Runs the fuzz target `net_stack` without a fuzzer: on its seed inputs, and for a while on random bytes.
+//! Runs the fuzz target `net_stack` without a fuzzer: on its seed inputs, and for some time on random bytes.
 
 mod wire;
 

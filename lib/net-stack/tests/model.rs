@@ -1,7 +1,7 @@
 //! Two stacks over a hostile wire with random clients, checked against a model of what was written and read.
 //!
-//! Each byte of a connection follows from its number, direction and offset. What is read is a prefix of what was
-//! written, and all of it where both ends finished and neither aborted. In the end no socket and no buffer is left.
+//! Each byte of a connection is a function of its number, direction and offset. The bytes read are a prefix of those
+//! written, and all of them if both ends closed and neither aborted. In the end no socket and no buffer is left.
 
 mod wire;
 
@@ -108,7 +108,7 @@ impl Model {
         self.made += 1;
     }
 
-    /// Accepts connections, and finds who opened them.
+    /// Accepts connections, and identifies their clients.
     fn accept(&mut self) {
         for host in 0..2 {
             while let Poll::Ready(Ok(id)) = self.network.stacks[host].poll_accept(self.listeners[host], Waker::noop()) {
@@ -120,7 +120,7 @@ impl Model {
                 });
                 match made_it {
                     Some(pair) => pair.halves[1].id = Some(id),
-                    // The client has given it up meanwhile.
+                    // The client has already closed it.
                     None => self.network.stacks[host].release(id),
                 }
             }
@@ -149,7 +149,7 @@ impl Model {
                 assert!(!own.has_finished, "written after the finish");
                 own.written += written;
             }
-            // Nothing can be written before the connection is established, which is harmless.
+            // Nothing can be written before the connection is established; harmless.
             Poll::Ready(Err(Failure::Closed)) | Poll::Pending => {}
             Poll::Ready(Err(failure)) => own.fail(failure),
         }
@@ -171,7 +171,7 @@ impl Model {
         let mut into = vec![0; most];
         match self.network.stacks[own.host].poll_read(id, &mut into, Waker::noop()) {
             Poll::Ready(Ok(0)) => {
-                // Releasing after the peer's FIN finishes too.
+                // Releasing after the peer's FIN closes too.
                 assert!(other.has_finished || own.is_spoiled, "the end was read before it was written");
                 assert_eq!(own.read, other.written, "connection {number}, what end {half} read");
                 own.is_over = true;
@@ -234,7 +234,7 @@ impl Model {
         }
     }
 
-    /// The wire becomes reliable, everybody finishes, all that was written is read, and nothing is left.
+    /// The wire becomes reliable, all ends close, everything written is read, and nothing leaks.
     fn end(mut self) {
         self.network.faults = Faults::default();
         for _ in 0..3000 {
@@ -280,7 +280,7 @@ impl Model {
 
 impl Half {
     fn fail(&mut self, failure: Failure) {
-        // An end that was read to its FIN is finished all the same.
+        // An end that was read to its FIN is closed nevertheless.
         assert!(self.is_over || self.is_spoiled, "{failure:?} though nobody did any harm");
     }
 }
@@ -301,18 +301,18 @@ fn random_clients_read_what_was_written() {
     run(0, 40);
     // A window that closed and reopened stopped all of smoltcp's timers while data was in flight.
     run(1_000_574, 1);
-    // Both ends retransmitted at once, and acknowledged with numbers that the peer had long passed.
+    // Both ends retransmitted simultaneously, and acknowledged numbers that the peer had long passed.
     run(1_000_583, 1);
     // Repeated acknowledgments of all but the FIN stopped all timers.
     run(1_000_600, 1);
     // More was sent than the window allowed, so nothing was left for a zero-window probe.
     run(1_004_074, 1);
-    // A window was taken from a segment that smoltcp only answers, so the FIN was sent while it knew of no window,
+    // A window was taken from a segment that smoltcp only answers, so the FIN was sent before any window was known,
     // and never retransmitted.
     run(1_001_909, 1);
-    // A FIN behind more data than the window had room for was taken to follow right behind what was accepted.
+    // A FIN behind more data than fitted the window was placed right after the accepted data.
     run(2_002_507, 1);
-    // Data that one connection had sent was taken for another's and retransmitted there.
+    // Data sent by one connection was attributed to another and retransmitted there.
     run(2_019_681, 1);
     // All neighbour solicitations were lost during a handshake.
     run(1_000_194, 1);

@@ -78,7 +78,8 @@ impl Resolver {
         stack.resolve(name, is_version_6).expect("a question")
     }
 
-    /// Asks, and lets servers respond: the callback gets the server's index and the question; `None` is no response.
+    /// Queries, and lets servers respond: the callback gets the server's index and the question; `None` is no
+    /// response.
     fn ask_with(
         &mut self,
         name: &str,
@@ -154,7 +155,7 @@ fn cname_chains_are_followed() {
         )]
     };
     assert_eq!(resolver.ask("a.example", |_, question| chain(question)), expected());
-    // A server that returns only the CNAME is asked again.
+    // A server that returns only the CNAME is queried again.
     let mut names = Vec::new();
     let found = resolver.ask("x.example", |_, question| {
         names.push(asked(question).0);
@@ -164,7 +165,7 @@ fn cname_chains_are_followed() {
         }
     });
     assert_eq!((found, names), (expected(), vec!["x.example.".to_owned(), "y.example.".to_owned()]));
-    // One that returns an endless CNAME chain is not.
+    // An endless CNAME chain is not followed.
     let mut count = 0;
     let found = resolver.ask("z.example", |_, question| {
         count += 1;
@@ -246,7 +247,7 @@ fn silent_or_failing_servers_are_skipped() {
         Some(_) => one(question, 60),
     });
     assert_eq!(found, expected());
-    // At a host without a name server that is reported, and the next one is asked at once.
+    // An ICMP error from a host without a name server makes the resolver try the next one immediately.
     let gone = resolver.servers[0];
     resolver.network.stacks[0].udp_close(gone);
     let before_ns = resolver.network.now_ns;
@@ -281,7 +282,7 @@ fn forged_responses_are_ignored() {
             lie(|message| message[38] = 200),
             lie(|message| message.truncate(20)),
             lie(Vec::clear),
-            // An address of another name, which nobody asked for.
+            // An address of an unrequested name.
             answer(question, 0, &[record(&wire_name("b.example"), 1, 60, &[6, 6, 6, 6])])[..11].to_vec(),
             right,
         ]
@@ -315,7 +316,7 @@ fn forged_responses_are_ignored() {
 /// The response to a question over TCP.
 type ByStream<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
 
-/// A name server over TCP: what it received, and to whom it responds.
+/// A name server over TCP: requests received, and the connections to respond on.
 struct Streams {
     listener: ListenerId,
     open: Vec<(ConnectionId, Vec<u8>)>,

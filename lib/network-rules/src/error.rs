@@ -35,7 +35,7 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// What is wrong with a rule.
+/// Problem of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is empty.

@@ -1,4 +1,4 @@
-//! Network access rules: which principals may listen, connect and ask where.
+//! Network access rules: which principals may listen, connect and resolve where.
 //!
 //! `allow listen ..web-server.singularity *:80`. The first matching rule decides; if there are rules and none matches,
 //! access is denied; without rules everything is allowed. Key types: [`Rules`], [`Action`], [`End`] (address and port).
@@ -116,7 +116,7 @@ pub struct NamedPort<'a> {
     pub port: u16,
 }
 
-/// Why an action is denied.
+/// Reason for a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A rule denies it: its number, from 1 on.
@@ -163,10 +163,11 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// Decides whether a principal may do something.
+    /// Decides whether a principal may perform an action.
     ///
     /// # Errors
-    /// Why it may not.
+    ///
+    /// The reason for the denial.
     pub fn decide(&mut self, principal: &str, action: Action, end: &End) -> Result<(), Refusal> {
         if self.rules.is_empty() {
             return Ok(());

@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Encodes consecutive fields. What does not fit is counted but not written.
+/// Encodes consecutive fields. Fields that do not fit are counted but not written.
 pub(crate) struct Writer<'a> {
     out: &'a mut [u8],
     wanted: usize,

@@ -51,7 +51,7 @@ impl Signer {
     }
 }
 
-/// What a certificate grants.
+/// Scope of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub struct Grant<'a> {
     /// Publisher name, or `name-*`.

@@ -1,4 +1,4 @@
-//! Hashes: SHA-256 for what is signed, BLAKE3 for images and bills of materials.
+//! Hashes: SHA-256 for signed data, BLAKE3 for images and bills of materials.
 
 use manifest_model::Digest;
 use sha2::{Digest as _, Sha256};
@@ -25,7 +25,7 @@ pub fn image_digest(image: &[u8]) -> Digest {
 /// Bytes hashed between calls of `pause`.
 const HASHED_BYTES: usize = 256 * 1024;
 
-/// Likewise, calling `pause` regularly.
+/// The same, calling `pause` regularly.
 pub(crate) fn image_digest_in_steps(image: &[u8], pause: &dyn Fn()) -> Digest {
     let mut hash = blake3::Hasher::new();
     for piece in image.chunks(HASHED_BYTES) {

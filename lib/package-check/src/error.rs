@@ -1,4 +1,4 @@
-//! Why a package or a system image is rejected. Each message says what, where and what to do.
+//! Why a package or a system image is rejected. Each message has the problem, its location and a remedy.
 
 use alloc::string::String;
 use core::fmt;

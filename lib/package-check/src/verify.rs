@@ -63,7 +63,7 @@ pub fn verify<'a>(package: &Package<'a>, trust: &Trust) -> Result<Verified<'a>, 
     verify_in_steps(package, trust, &|| ())
 }
 
-/// Likewise, calling `pause` regularly so that others can run.
+/// Like `verify`, but calls `pause` regularly so that others can run.
 ///
 /// # Errors
 /// As [`verify`].

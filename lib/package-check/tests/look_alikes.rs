@@ -1,4 +1,4 @@
-//! Packages of an impostor, which the suite `adversary-check` asks the running system to install.
+//! Packages of an impostor, which the suite `adversary-check` tries to install in the running system.
 //!
 //! They are files, as no program of the system builds packages. `UPDATE_GOLDEN=1` rewrites them.
 

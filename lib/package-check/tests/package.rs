@@ -64,7 +64,7 @@ fn every_changed_byte() {
     let bytes = good_package();
     let image = bytes.windows(4).position(|window| window == b"\x7FELF").expect("it has an image");
     let end = bytes.len() - 96;
-    // The whole image has one hash, and each try takes a verification, so a sample suffices.
+    // The whole image has one hash, and each case takes a verification, so a sample suffices.
     for offset in (0..image).chain((image..end).step_by(61)).chain(end..bytes.len()) {
         let mut changed = bytes.clone();
         changed[offset] ^= 0x10;

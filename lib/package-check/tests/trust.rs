@@ -1,4 +1,4 @@
-//! Who may sign what: a certificate chain for each reason to accept or reject it.
+//! Signing authority: a certificate chain for each reason to accept or reject it.
 
 mod common;
 
@@ -125,7 +125,7 @@ fn a_certificate_that_is_wider_than_its_issuer() {
     refused(&package("acme-tools-x", DAILY, beyond_certificate), &trust(), expected);
 }
 
-/// Removes the right `native` from the root, or from the certificate at that place in the chain.
+/// Removes the right `native` from the root, or from the certificate at that position of the chain.
 fn without_native(place: Option<usize>) -> (Trust, Vec<Certificate>) {
     let weak = |at: usize| if place == Some(at) { Rights::NONE } else { Rights::NATIVE };
     let grant = |publishers, may, at| Grant { publishers, may, rights: weak(at) };
@@ -258,7 +258,7 @@ fn a_malformed_certificate() {
 
 #[test]
 fn the_chain_of_another_package() {
-    // The chain is signed too: a package keeps the certificates that its signer gave it.
+    // The chain is signed too: a package keeps its signer's certificates.
     let bytes = package("acme-tools", DAILY, chain());
     let other = Vec::from([issue(ACME, DAILY, "acme-tools", May::Sign, 3), issue(ACME, ACME, "acme-*", May::Sign, 4)]);
     let place = bytes.windows(8).position(|window| window == b"SINGCRT2").expect("it has certificates");

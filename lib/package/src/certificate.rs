@@ -1,10 +1,10 @@
-//! Certificates: one key's statement for which publishers another key may sign.
+//! Certificates: delegation of publishers from one key to another.
 //!
 //! All numbers are little-endian. A certificate is: magic (8 bytes), key (32 bytes), issuer's key (32 bytes), serial
-//! number (u64), what it may (u8: 0 sign, 1 certify), rights (u8, see [`Rights`]), bytes of the pattern of publishers
+//! number (u64), permission (u8: 0 sign, 1 certify), rights (u8, see [`Rights`]), length of the publisher pattern
 //! (u8), the pattern, then the issuer's Ed25519 signature (64 bytes) over the SHA-256 of all that precedes. A chain is
-//! certificates one after the other: first the one of the key that signed, then that of its issuer, the last issued by
-//! a root.
+//! a concatenation of certificates: first that of the signing key, then that of its issuer, the last one issued by a
+//! root.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ pub const CHAIN_MAX: usize = 3;
 /// Maximum size of a chain, in bytes.
 pub const CHAIN_BYTES_MAX: usize = CHAIN_MAX * (FIXED_BYTES + 65);
 
-/// What a certified key may sign.
+/// Permission of a certified key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum May {
     /// Sign packages, but no certificates.
@@ -56,7 +56,7 @@ pub struct Certificate {
     pub key: PublicKey,
     /// Serial number for revocation; random, so that it is unique.
     pub serial: u64,
-    /// What the key may do.
+    /// Permission of the key.
     pub may: May,
     /// Maximum rights of packages signed by the key, and by the keys that it certifies.
     pub rights: Rights,

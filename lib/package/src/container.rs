@@ -1,16 +1,15 @@
 //! File formats: parses a package and a system image into their parts, which stay opaque.
 //!
-//! All numbers are little-endian. A package is: magic (8 bytes), bytes of the manifest, of the bill of materials, of
-//! the image and of the certificates (u32 each), BLAKE3 of the bill (32 bytes), manifest, bill, image, certificates
-//! (see [`Certificate`]), public key (32 bytes), signature (64 bytes). The signature is over the SHA-256 of header,
-//! manifest, certificates and key, the package's *identity*; bill and image have their BLAKE3 in header and manifest,
-//! so that each byte is hashed once. A package that nobody signed has neither certificates nor key nor
-//! signature: zeros.
+//! All numbers are little-endian. A package is: magic (8 bytes), lengths of the manifest, the bill of materials, the
+//! image and the certificates (u32 each), BLAKE3 of the bill (32 bytes), manifest, bill, image, certificates (see
+//! [`Certificate`]), public key (32 bytes), signature (64 bytes). The signature is over the SHA-256 of header,
+//! manifest, certificates and key, the package's *identity*; header and manifest contain the BLAKE3 of bill and image,
+//! so that each byte is hashed once. An unsigned package has no certificates; key and signature are zero.
 //!
-//! A system image is: magic (8 bytes), bytes of the system manifest (u32), number of packages (u32), system manifest,
-//! for each package its bytes (u32) and its identity (32 bytes), key (32 bytes), SHA-256 of all that precedes, the
-//! key's signature over it (64 bytes), packages. So whoever signed the system has signed each package of it, and no
-//! other version of a package takes its place; the SHA-256 stands for the whole system and is its measurement.
+//! A system image is: magic (8 bytes), length of the system manifest (u32), number of packages (u32), system manifest,
+//! length (u32) and identity (32 bytes) of each package, key (32 bytes), SHA-256 of all that precedes, the key's
+//! signature over it (64 bytes), packages. So the system's signature covers each package, and no other version of a
+//! package can be substituted; the SHA-256 identifies the whole system and is its measurement.
 
 use alloc::vec::Vec;
 
@@ -30,7 +29,7 @@ pub struct Package<'a> {
     pub manifest: Manifest,
     /// The manifest in its binary form.
     pub manifest_bytes: &'a [u8],
-    /// The bill of materials: TOML that lists what the image was made of; may be empty.
+    /// The bill of materials: TOML that lists the image's components; may be empty.
     pub bill: &'a [u8],
     /// The image file; empty if the code is a script.
     pub image_bytes: &'a [u8],
@@ -119,18 +118,19 @@ pub struct SystemImage<'a> {
     pub packages: Vec<&'a [u8]>,
     /// The expected identity of each package, by index.
     pub identities: Vec<Digest>,
-    /// SHA-256 of the head, which stands for the whole.
+    /// SHA-256 of the head, which identifies the whole.
     pub measurement: Digest,
     /// The claimed signature of the signer over the measurement.
     pub signature: [u8; 64],
 }
 
 impl<'a> SystemImage<'a> {
-    /// Parses a system image file; also returns the bytes whose SHA-256 the measurement must be. Only the shape is
-    /// validated.
+    /// Parses a system image file; also returns the bytes that the measurement must be the SHA-256 of. Only the format
+    /// is validated.
     ///
     /// # Errors
-    /// The shape is wrong, or the manifest is malformed.
+    ///
+    /// The format is wrong, or the manifest is malformed.
     pub fn parse(bytes: &'a [u8]) -> Result<(SystemImage<'a>, &'a [u8]), FormatError> {
         let mut input = Input { bytes, offset: 0 };
         if input.take(8)? != SYSTEM_MAGIC {

@@ -1,4 +1,4 @@
-//! Format errors of packages and system images. Each message says what, where and what to do.
+//! Format errors of packages and system images. Each message has the problem, its location and a remedy.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Why a signature is not trusted. Each message says what, whose, and what to do.
+//! Why a signature is not trusted. Each message has the problem, its subject and a remedy.
 
 use alloc::string::String;
 use core::fmt;
@@ -63,7 +63,7 @@ pub enum TrustError {
         /// Serial number of that key's certificate.
         serial: u64,
     },
-    /// A certificate of another key than expected at its place in the chain.
+    /// A certificate for another key than expected at this position of the chain.
     BrokenChain {
         /// Its serial number.
         serial: u64,

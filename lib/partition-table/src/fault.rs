@@ -24,7 +24,7 @@ pub enum HeaderError {
     EntriesChecksum,
     /// The header states another sector than its own.
     Elsewhere,
-    /// An impossible number in the header: a length, or the place of entries or partitions.
+    /// An impossible number in the header: a length, or the location of entries or partitions.
     Absurd,
 }
 
@@ -48,7 +48,7 @@ pub enum Fault {
     },
     /// Two partitions overlap; both are ignored.
     Overlap {
-        /// Number of the one that begins first.
+        /// Number of the one that starts first.
         number: u32,
         /// Number of the other.
         other: u32,

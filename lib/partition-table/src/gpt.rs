@@ -115,7 +115,7 @@ async fn read_copy<S: Source>(
     *other = header.other;
     let count = header.entries.end - header.entries.first;
     let bytes = disk.read(header.entries.first, count).await.map_err(|_| HeaderError::Unreadable)?;
-    // The product is known to fit the sectors that were read.
+    // The product fits the sectors that were read.
     let entries = &bytes[..header.count as usize * header.entry_bytes as usize];
     if crc32fast::hash(entries) != header.entries_checksum {
         return Err(HeaderError::EntriesChecksum);

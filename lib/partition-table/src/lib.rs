@@ -1,9 +1,9 @@
 //! Parser of partition tables: MBR with extended partitions, and GPT.
 //!
-//! Key types: [`Source`] (the disk), [`Table`], [`Partition`], [`Fault`] (a part of the table that is ignored, and
-//! why). Tables are untrusted: an entry that contradicts the disk, the table or another entry is reported and ignored,
-//! and no content makes parsing fail or run without bound. Deliberately not here: channels, writing tables, and the
-//! content of partitions.
+//! Key types: [`Source`] (the disk), [`Table`], [`Partition`], [`Fault`] (a part of the table that is ignored, and the
+//! reason). Tables are untrusted: an entry that contradicts the disk, the table or another entry is reported and
+//! ignored, and no content makes parsing fail or run without bound. Deliberately not here: channels, writing tables,
+//! and the content of partitions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,7 @@ pub enum TableKind {
 /// A usable partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Number from 1 on, as on Linux: the place in the table; logical partitions of an MBR from 5 on.
+    /// Number from 1 on, as on Linux: the index in the table; logical partitions of an MBR from 5 on.
     pub number: u32,
     /// Offset in bytes.
     pub first_byte: u64,

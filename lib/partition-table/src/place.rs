@@ -26,13 +26,13 @@ impl Range {
     }
 }
 
-/// Removes all partitions that overlap another: a write to one would damage the other, and nothing tells which is
-/// meant. Sorts the rest by number.
+/// Removes all partitions that overlap another: a write to one would damage the other, and it is unknown which is
+/// intended. Sorts the rest by number.
 pub fn refuse_overlaps(table: &mut Table) {
     let mut partitions = core::mem::take(&mut table.partitions);
     partitions.sort_by_key(|partition| (partition.first_byte, partition.number));
     let mut refused: Vec<u32> = Vec::new();
-    // The one seen so far with the highest end.
+    // The partition with the highest end so far.
     let mut farthest: Option<&Partition> = None;
     for partition in &partitions {
         let end = partition.first_byte + partition.bytes;

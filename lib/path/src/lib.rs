@@ -16,8 +16,8 @@ pub const PATH_BYTES: usize = 4096;
 /// Maximum bytes of a part: a name of 255 bytes, as file systems have them, each escaped as `\xHH`.
 pub const PART_BYTES: usize = 4 * 255;
 
-/// Origin of an inherited access control list that is the list of the server's mount point, which the server of that
-/// place knows.
+/// Origin of an access control list inherited from the server's mount point, whose path only the mounting server
+/// knows.
 pub const ABOVE_THE_ROOT: &str = "/..";
 
 /// Returns the parts of a path, without empty ones and `.`.

@@ -56,7 +56,7 @@ impl Function {
         if self.bridge.is_some() { 2 } else { 6 }
     }
 
-    /// Whether it is a host bridge, which is not to be touched.
+    /// Whether it is a host bridge, which must not be touched.
     pub fn is_host(&self) -> bool {
         self.class >> 8 == 0x0600
     }

@@ -69,7 +69,7 @@ impl Placement {
         free
     }
 
-    /// Excludes a range from placement, whatever it overlaps.
+    /// Excludes a range from placement, regardless of overlap.
     pub fn avoid(&mut self, span: Span) {
         self.taken.push(span);
     }

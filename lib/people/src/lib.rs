@@ -32,7 +32,7 @@ pub struct Person {
     roles: Vec<String>,
 }
 
-/// What is wrong with a line.
+/// Problem of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineError {
     /// Invalid name.
@@ -115,7 +115,7 @@ impl Person {
         &self.name
     }
 
-    /// The role for a login: the requested one, if the person may take it; the first one by default.
+    /// Returns the role for a login: the requested one, if the person may take it; the first one by default.
     pub fn role(&self, asked: Option<&str>) -> Option<&str> {
         let mut roles = self.roles().filter(|role| asked.is_none_or(|asked| asked == *role));
         roles.next()
@@ -154,7 +154,7 @@ impl fmt::Display for Person {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct People {
     people: Vec<Person>,
-    /// How many are from the system manifest; they come first.
+    /// Number of people from the system manifest; they come first.
     named: usize,
 }
 
@@ -163,7 +163,7 @@ pub struct People {
 pub struct LeftOut {
     /// Number of the first one, from 1 on.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub error: LineError,
     /// Number of invalid lines.
     pub lines: usize,
@@ -224,7 +224,7 @@ impl People {
         Ok(())
     }
 
-    /// Whether there is nobody.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.people.is_empty()
     }

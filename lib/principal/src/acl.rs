@@ -17,7 +17,7 @@ pub const ACL_BYTES: usize = 4096;
 pub enum Verb {
     /// Allows.
     Allow,
-    /// Denies, whatever follows.
+    /// Denies, regardless of later entries.
     Deny,
 }
 
@@ -149,7 +149,7 @@ impl Acl {
         &self.entries
     }
 
-    /// Whether it is empty, which denies everything to everybody.
+    /// Whether it is empty, which denies everything.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -24,7 +24,7 @@ impl<T: Copy> DecisionCache<T> {
         DecisionCache { slots: (0..SLOTS).map(|_| None).collect() }
     }
 
-    /// The decision of the list with this number for the principal, from the cache or else from `decide`.
+    /// Returns the decision of the list with this number for the principal, from the cache or else from `decide`.
     pub fn get(&mut self, list: u64, principal: &str, decide: impl FnOnce() -> T) -> T {
         let place = place(list, principal);
         if let Some(Some(slot)) = self.slots.get(place)

@@ -54,7 +54,7 @@ enum Reads {
 /// Why a text is not a pattern. Positions are byte offsets from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternError {
-    /// An empty pattern, alternative or group, which would match nobody.
+    /// An empty pattern, alternative or group, which would match nothing.
     Empty {
         /// Its position.
         at: usize,

@@ -18,7 +18,7 @@ macro_rules! rights {
                 match self { $(Right::$name => $word,)* }
             }
 
-            /// What it permits.
+            /// Description.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Right::$name => $meaning,)* }
             }
@@ -79,7 +79,7 @@ impl Rights {
         self.0 == 0
     }
 
-    /// Sent in place of a set where no list applies, so that everything is allowed.
+    /// Sent instead of a set where no list applies, so that everything is allowed.
     pub const UNDECIDED: u32 = u32::MAX;
 
     /// The set as a wire number: a bit per right, in canonical order.

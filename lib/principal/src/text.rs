@@ -13,7 +13,7 @@ const NAME_BYTES: usize = 63;
 /// Separator: the left link invoked the right one.
 const JOINT: &str = " + ";
 
-/// Who a process acts for: the chain of programs that invoked each other, oldest first.
+/// Principal of a process: the chain of programs that invoked each other, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Principal<'a> {
     text: &'a str,

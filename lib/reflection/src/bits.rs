@@ -104,7 +104,7 @@ fn emit(declaration: &Declaration, runs: &[Run<'_>], word: &Ident) -> TokenStrea
             /// No bit is set.
             #visibility const NONE: #name = #name(0);
 
-            /// What this number means.
+            /// Meaning of this number.
             #[inline]
             #visibility const fn from_bits(bits: #word) -> Self {
                 Self(bits)

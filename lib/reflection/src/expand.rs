@@ -30,7 +30,7 @@ pub fn texts(arguments: TokenStream, usage: &str) -> Result<Vec<String>, String>
     if texts.iter().all(is_inside) { Ok(texts) } else { Err(usage.into()) }
 }
 
-/// The code, or a compile error that says why there is none.
+/// Returns the code, or a compile error with the reason.
 ///
 /// rustc does not lint generated code for `unsafe`, and the files that these macros read are not checked as Rust
 /// sources by the builder. So generated code that contains `unsafe` is rejected here.

@@ -3,7 +3,7 @@
 //! A declaration is parsed ([`read`]), checked with spans, and emitted ([`emit`]). It is a structure in the source
 //! ([`registers`], [`bits`], [`record`]) or comes from a file, such as a manifest's parameters and devices
 //! ([`emit::Structure`], [`expand`]). Generated code consists of constants, types, and calls of handwritten functions;
-//! what only rustc knows, such as the width of a type, is asserted in it and fails at the declaration. Neighbours:
+//! facts known only to rustc, such as the width of a type, are asserted in it and fail at the declaration. Neighbours:
 //! `sip-macros` and `layout-macros` are the procedural macros, `layout` and `sip` contain the called functions.
 //! Deliberately not here: contracts, a language with a compiler of their own (`lang`).
 #![forbid(unsafe_code)]

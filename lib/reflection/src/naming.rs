@@ -3,8 +3,8 @@
 /// A field name: `-` becomes `_`; keywords get an underscore appended.
 pub fn field(name: &str) -> String {
     let name = name.replace('-', "_");
-    // `syn` rejects the keywords that cannot be raw identifiers only by themselves; and it knows no editions, the last
-    // of which reserves `gen`.
+    // `syn` itself rejects only the keywords that cannot be raw identifiers; it is unaware of editions, the last of
+    // which reserves `gen`.
     if syn::parse_str::<syn::Ident>(&name).is_ok() && name != "gen" { name } else { format!("{name}_") }
 }
 

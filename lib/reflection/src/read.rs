@@ -20,7 +20,7 @@ pub struct Declaration {
 
 /// A field.
 pub struct Item {
-    /// Its documentation and other attributes, without its place.
+    /// Its documentation and other attributes, without its location.
     pub attributes: Vec<Attribute>,
     /// Visibility.
     pub visibility: Visibility,
@@ -28,11 +28,11 @@ pub struct Item {
     pub name: Ident,
     /// Its type.
     pub kind: Type,
-    /// Its place, if given.
+    /// Its location, if given.
     pub place: Option<Place>,
 }
 
-/// The place of an item.
+/// The location of an item.
 pub enum Place {
     /// `#[at(offset)]`, in bytes; with a bank, `#[at(offset, bank = "name")]`.
     At {
@@ -137,7 +137,7 @@ fn place(attributes: &[Attribute]) -> Result<Option<Place>> {
     })
 }
 
-/// Rejects a name that all items of the kind `what` reserve.
+/// Rejects a name that is reserved for all items of the kind `what`.
 pub fn not_taken(item: &Item, what: &str, taken: &[&str]) -> Result<()> {
     let name = &item.name;
     if taken.iter().any(|taken| name == taken) {
@@ -146,7 +146,7 @@ pub fn not_taken(item: &Item, what: &str, taken: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Collects all errors of a declaration, to report them at once.
+/// Collects all errors of a declaration, to report them together.
 #[derive(Default)]
 pub struct Faults(Option<Error>);
 

@@ -7,7 +7,7 @@ use syn::{Error, GenericArgument, LitInt, PathArguments, Result, Type};
 
 use crate::read::{self, Declaration, Faults, Item, Place};
 
-/// A register with its place.
+/// A register with its offset.
 struct Register<'a> {
     item: &'a Item,
     offset: u64,

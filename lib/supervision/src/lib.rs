@@ -1,39 +1,39 @@
-//! When a program that ended is started again.
+//! Restart policy for programs that ended.
 //!
-//! Key type: [`Backoff`]: pure arithmetic on what the program's manifest says. Users: the service manager and the
+//! Key type: [`Backoff`]: pure arithmetic on the manifest's restart settings. Users: the service manager and the
 //! volume managers. Deliberately not here: clocks, and starting anything.
 #![no_std]
 #![forbid(unsafe_code)]
 
 use manifest_model::{Restart, Supervision};
 
-/// A run of this length counts as healthy: the back-off begins anew after it.
+/// A run of this length counts as healthy and resets the back-off.
 pub const HEALTHY_NS: u64 = 5_000_000_000;
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It exited with status 0.
     Success,
-    /// It ended by itself in any other way.
+    /// It exited in any other way.
     Failure,
-    /// Someone else ended it, so its end says nothing of its health.
+    /// Killed from outside, which is no evidence of its health.
     Stopped,
-    /// It said that it cannot serve what it was given; another try would end the same way.
+    /// It reported that its configuration cannot be served; a restart would end the same way.
     Hopeless,
 }
 
-/// What to do after an end.
+/// Reaction to an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Start it again after this many milliseconds.
+    /// Restart after this many milliseconds.
     Restart {
         /// Milliseconds to wait.
         after_ms: u64,
     },
-    /// Leave it: it did what it was to do.
+    /// No restart: it completed its work.
     Rest,
-    /// Leave it: it failed too often or for good.
+    /// No restart: it failed too often or permanently.
     GiveUp,
 }
 
@@ -50,7 +50,7 @@ impl Backoff {
         Backoff { supervision, restarts_in_a_row: 0 }
     }
 
-    /// Decides after a run that took `ran_ns`.
+    /// Decides after a run of `ran_ns`.
     pub fn after(&mut self, end: End, ran_ns: u64) -> Next {
         let again = match (self.supervision.restart, end) {
             (_, End::Hopeless) => return Next::GiveUp,
@@ -73,12 +73,12 @@ impl Backoff {
         Next::Restart { after_ms: doubled.min(u64::from(self.supervision.backoff_max_ms)) }
     }
 
-    /// Takes the last failure back: its cause lay elsewhere.
+    /// Withdraws the last failure: its cause was external.
     pub fn forgive(&mut self) {
         self.restarts_in_a_row = self.restarts_in_a_row.saturating_sub(1);
     }
 
-    /// The shortest wait before a restart, in milliseconds.
+    /// Minimum delay before a restart, in milliseconds.
     pub fn shortest_ms(&self) -> u64 {
         self.supervision.backoff_ms.into()
     }

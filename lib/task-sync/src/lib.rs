@@ -1,13 +1,13 @@
 //! Synchronization for asynchronous tasks of one thread.
 //!
-//! [`Mutex`] and [`RwLock`] guard what an operation uses across an `await`, [`Semaphore`] bounds how many operations run
-//! at once, [`Pool`] hands out values such as the channels to a server, and [`Notify`] wakes tasks whose condition may
-//! have changed. All of them are fair: they serve waiters in the order in which those were first polled, and a newcomer
-//! never overtakes a waiter. A waiter may be dropped at any time; if it had been woken, the next one is woken instead.
+//! [`Mutex`] and [`RwLock`] guard state held across an `await`, [`Semaphore`] bounds the number of concurrent
+//! operations, [`Pool`] hands out values such as the channels to a server, and [`Notify`] wakes tasks whose condition
+//! may have changed. All of them are fair: they serve waiters in the order of their first poll, and a newcomer never
+//! overtakes a waiter. A waiter may be dropped at any time; if it had been woken, the next one is woken instead.
 //! Nothing allocates until a task has to wait. Wakers are called with no internal borrow held.
 //!
-//! Deliberately not here: anything for several threads (`sip::sync`), and timeouts (`client::answer::within`).
-//! [Decision 25](../../../docs/decisions/0025-waiting-of-tasks.md) says why no outside crate is used.
+//! Deliberately not here: multi-threaded primitives (`sip::sync`), and timeouts (`client::answer::within`). [Decision
+//! 25](../../../docs/decisions/0025-waiting-of-tasks.md) explains why no external crate is used.
 #![no_std]
 #![forbid(unsafe_code)]
 

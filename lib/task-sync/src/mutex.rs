@@ -1,4 +1,4 @@
-//! A value that one task at a time uses.
+//! A value used by one task at a time.
 
 use core::cell::{RefCell, RefMut};
 use core::fmt;
@@ -54,7 +54,7 @@ impl Drop for Lock<'_> {
 /// The lock of a [`Mutex`], until it is dropped.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard<'a, T> {
-    /// Dropped before the lock, so that whoever is woken can borrow.
+    /// Dropped before the lock, so that the woken task can borrow.
     value: RefMut<'a, T>,
     _lock: Lock<'a>,
 }

@@ -6,18 +6,18 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
-/// Notifications for tasks that wait, of one of them or of all.
+/// Notifies one waiting task, or all.
 ///
-/// A notification of one is kept if no task waits. A notification of all reaches every [`Notified`] that was created
-/// before, polled or not; so a task that creates one, finds its condition false and awaits it misses nothing.
+/// `notify_one` stores a permit if no task waits. `notify_all` reaches every [`Notified`] created before, polled or
+/// not; so a task that creates one, finds its condition false and awaits it misses nothing.
 #[derive(Default)]
 pub struct Notify(RefCell<State>);
 
 #[derive(Default)]
 struct State {
-    /// A notification of one for which no task waited.
+    /// A stored permit of `notify_one`.
     is_kept: bool,
-    /// Number of notifications of all.
+    /// Number of `notify_all` calls.
     rounds: u64,
     next_ticket: u64,
     /// Sorted by ticket.
@@ -26,7 +26,7 @@ struct State {
 
 struct Waiter {
     ticket: u64,
-    /// Absent after a notification of one.
+    /// Absent after a `notify_one`.
     waker: Option<Waker>,
 }
 
@@ -37,12 +37,12 @@ impl State {
 }
 
 impl Notify {
-    /// Creates one without a kept notification.
+    /// Creates one without a stored permit.
     pub const fn new() -> Notify {
         Notify(RefCell::new(State { is_kept: false, rounds: 0, next_ticket: 0, queue: VecDeque::new() }))
     }
 
-    /// Notifies the task that has waited longest, or else the next one that waits.
+    /// Notifies the longest-waiting task, or else the next one that waits.
     pub fn notify_one(&self) {
         let waker = {
             let mut state = self.0.borrow_mut();
@@ -53,7 +53,7 @@ impl Notify {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Notifies all tasks that wait.
+    /// Notifies all waiting tasks.
     pub fn notify_all(&self) {
         let end = {
             let mut state = self.0.borrow_mut();
@@ -64,7 +64,7 @@ impl Notify {
             // Looked up anew each time, because a waker may drop waiters or add some.
             let waiter = {
                 let mut state = self.0.borrow_mut();
-                // Those with a notification of one still have it, to use or to pass on.
+                // Waiters notified by `notify_one` still hold the permit, to consume or pass on.
                 let position = state.queue.iter().position(|waiter| waiter.waker.is_some());
                 let position = position.filter(|&position| state.queue[position].ticket < end);
                 position.and_then(|position| state.queue.remove(position))
@@ -81,7 +81,7 @@ impl Notify {
         Notified { notify: self, rounds: self.0.borrow().rounds, ticket: None }
     }
 
-    /// Waits until the condition holds. It is evaluated at once and after each notification.
+    /// Waits until the condition holds. It is evaluated first and after each notification.
     pub async fn until(&self, mut condition: impl FnMut() -> bool) {
         loop {
             let notified = self.notified();
@@ -93,12 +93,11 @@ impl Notify {
     }
 }
 
-/// The wait for a notification, see [`Notify::notified`]. If it is dropped with a notification of one, the next waiter
-/// gets that.
+/// Future of [`Notify::notified`]. If it is dropped while holding the permit of `notify_one`, the next waiter gets it.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Notified<'a> {
     notify: &'a Notify,
-    /// Notifications of all before this one was created.
+    /// Number of `notify_all` calls before this one was created.
     rounds: u64,
     ticket: Option<u64>,
 }
@@ -135,7 +134,7 @@ impl Future for Notified<'_> {
                 self.ticket = None;
                 Poll::Ready(())
             }
-            // A notification of all took it out.
+            // Removed by a `notify_all`.
             None => Poll::Ready(()),
         }
     }

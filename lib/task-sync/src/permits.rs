@@ -1,8 +1,8 @@
-//! Permits and the queue of those who wait for some: what the other types are made of.
+//! Permits and their FIFO waiter queue: the basis of the other types.
 //!
-//! A waiter keeps its place until it has its permits or is dropped, so it stays first after it was woken, and
-//! permits are taken by the waiter's own poll. The invariant that rules out lost wake-ups: whenever there are enough
-//! permits for the first waiter, its waker has been called since it was last polled.
+//! A waiter keeps its place until it has its permits or is dropped, so it stays first after it was woken, and permits
+//! are taken by the waiter's own poll. The invariant that rules out lost wake-ups: whenever there are enough permits
+//! for the first waiter, its waker has been called since it was last polled.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -44,7 +44,7 @@ impl Permits {
         Permits(RefCell::new(State { free, next_ticket: 0, queue: VecDeque::new() }))
     }
 
-    /// Takes permits unless that would mean to wait or to overtake a waiter.
+    /// Takes permits unless that would wait or overtake a waiter.
     pub(crate) fn try_take(&self, wanted: usize) -> bool {
         let mut state = self.0.borrow_mut();
         let is_free = state.queue.is_empty() && state.free >= wanted;
@@ -68,12 +68,12 @@ impl Permits {
         first.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes all free permits at once, whoever waits.
+    /// Takes all free permits, bypassing the queue.
     pub(crate) fn drain(&self) {
         self.0.borrow_mut().free = 0;
     }
 
-    /// Wakes every waiter to look at something other than permits. All keep their places.
+    /// Wakes every waiter to recheck a condition other than permits. All keep their places.
     pub(crate) fn wake_all(&self) {
         let wakers: Vec<Waker> =
             self.0.borrow_mut().queue.iter_mut().filter_map(|waiter| waiter.waker.take()).collect();
@@ -123,7 +123,7 @@ impl Permits {
     }
 }
 
-/// The wait for permits. Dropping it gives up the place in the queue.
+/// Future that acquires permits. Dropping it gives up the place in the queue.
 #[must_use = "a future does nothing until it is awaited"]
 pub(crate) struct Take<'a> {
     permits: &'a Permits,

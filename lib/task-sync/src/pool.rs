@@ -8,10 +8,10 @@ use core::task::Poll;
 
 use crate::permits::Permits;
 
-/// Values of which each is used by one task at a time, such as endpoints of one server. A task that does not put its
-/// value back, because it is of no more use, makes the pool smaller.
+/// Values each used by one task at a time, such as endpoints of one server. A task that does not return its value,
+/// because it is no longer usable, shrinks the pool.
 pub struct Pool<T> {
-    /// As many as there are values.
+    /// One permit per value.
     permits: Permits,
     values: RefCell<Vec<T>>,
     is_closed: Cell<bool>,
@@ -28,7 +28,7 @@ impl<T> Pool<T> {
         Pool { permits: Permits::new(0), values: RefCell::new(Vec::new()), is_closed: Cell::new(true) }
     }
 
-    /// Waits for a value; the one put back last comes first. Returns `None` once the pool is closed.
+    /// Waits for a value; the one returned last comes first. Returns `None` once the pool is closed.
     pub async fn take(&self) -> Option<T> {
         let mut take = pin!(self.permits.take(1));
         poll_fn(|context| {
@@ -45,14 +45,14 @@ impl<T> Pool<T> {
         if self.permits.try_take(1) { self.values.borrow_mut().pop() } else { None }
     }
 
-    /// Puts a value in, or back. Opens the pool if it was closed.
+    /// Adds or returns a value. Reopens a closed pool.
     pub fn put(&self, value: T) {
         self.is_closed.set(false);
         self.values.borrow_mut().push(value);
         self.permits.give(1);
     }
 
-    /// Drops the values and has all waiters return `None`, until a value is put in.
+    /// Drops the values and makes all waiters return `None`, until a value is added.
     pub fn close(&self) {
         self.is_closed.set(true);
         self.permits.drain();

@@ -1,4 +1,4 @@
-//! A lock for readers and writers.
+//! A reader-writer lock.
 
 use alloc::rc::Rc;
 use core::cell::Cell;
@@ -8,12 +8,12 @@ use crate::permits::Permits;
 /// Readers hold one permit each, a writer all of them.
 const ALL: usize = usize::MAX;
 
-/// How an [`RwLock`] is held.
+/// Lock mode of an [`RwLock`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Together with other readers.
+    /// Shared with other readers.
     Shared,
-    /// Alone.
+    /// Exclusive.
     Exclusive,
 }
 
@@ -26,8 +26,8 @@ impl Mode {
     }
 }
 
-/// A lock without a value: what it protects lies elsewhere, such as on a disk. Clones are the same lock. A waiting
-/// writer holds up later readers, so that a stream of readers cannot starve it.
+/// A lock without a value: the protected data is elsewhere, such as on a disk. Clones share the lock. A waiting writer
+/// blocks later readers, so that a stream of readers cannot starve it.
 #[derive(Clone)]
 pub struct RwLock(Rc<Inner>);
 
@@ -37,7 +37,7 @@ struct Inner {
 }
 
 impl RwLock {
-    /// Creates a lock that is free.
+    /// Creates an unlocked lock.
     pub fn new() -> RwLock {
         RwLock(Rc::new(Inner { permits: Permits::new(ALL), exclusive_holds: Cell::new(0) }))
     }
@@ -48,13 +48,13 @@ impl RwLock {
         self.guard(mode)
     }
 
-    /// Takes the lock unless that would mean to wait or to overtake a waiter.
+    /// Takes the lock unless that would wait or overtake a waiter.
     pub fn try_acquire(&self, mode: Mode) -> Option<RwLockGuard> {
         self.0.permits.try_take(mode.permits()).then(|| self.guard(mode))
     }
 
-    /// Returns how many times it was held exclusively. What a task learned while it held the lock is still true as
-    /// long as this is unchanged.
+    /// Returns the number of exclusive holds so far. State observed under the lock is still valid while this is
+    /// unchanged.
     pub fn exclusive_holds(&self) -> u64 {
         self.0.exclusive_holds.get()
     }

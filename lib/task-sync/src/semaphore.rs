@@ -1,4 +1,4 @@
-//! A bound on how many operations run at once.
+//! A bound on the number of concurrent operations.
 
 use alloc::rc::Rc;
 
@@ -14,7 +14,7 @@ impl Semaphore {
         Semaphore(Rc::new(Permits::new(permits)))
     }
 
-    /// Waits for this many permits at once. More than there are in all never come.
+    /// Acquires this many permits atomically. More than the total never resolve.
     pub async fn acquire(&self, count: usize) -> Permit {
         self.0.take(count).await;
         Permit { permits: Rc::clone(&self.0), count }

@@ -89,7 +89,7 @@ pub(crate) struct ReceiveBuffer {
 pub(crate) enum Inserted {
     /// RCV.NXT moved: there is more to read.
     InOrder,
-    /// Out of order: kept until the gap before them is filled.
+    /// Out of order: queued until the gap before them is filled.
     Ahead,
     /// Duplicate bytes.
     Duplicate,

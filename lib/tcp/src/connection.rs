@@ -1,4 +1,4 @@
-//! One end of a connection: the states of RFC 9293, section 3.3.2, and what segments do in them.
+//! One end of a connection: the states of RFC 9293, section 3.3.2, and segment processing in them.
 
 use crate::memory::Memory;
 use crate::receiver::Receiver;
@@ -44,7 +44,7 @@ pub struct Settings {
     pub first: Seq,
     /// Initial receive buffer, in bytes.
     pub receive_bytes: usize,
-    /// Receive buffer limit for a reader that keeps up, in bytes.
+    /// Receive buffer limit for a fast reader, in bytes.
     pub max_receive_bytes: usize,
     /// Send buffer limit on paths with a short RTT, in bytes.
     pub send_bytes: usize,
@@ -54,7 +54,7 @@ pub struct Settings {
     pub mss: usize,
 }
 
-/// What the caller must do about a received segment.
+/// Required action after a received segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// Nothing.
@@ -123,7 +123,7 @@ impl Connection {
         self.state
     }
 
-    /// Whether nothing is left to transmit, ever.
+    /// Whether nothing remains to be transmitted, ever.
     pub fn has_ended(&self) -> bool {
         self.state == State::Closed && !self.is_reset_due
     }
@@ -148,7 +148,7 @@ impl Connection {
         self.sender.queued()
     }
 
-    /// Whether the send buffer has room worth waking a writer for.
+    /// Whether the send buffer has enough room to wake a writer.
     pub fn has_room(&self, memory: &Memory) -> bool {
         self.sender.has_room(memory)
     }
@@ -241,7 +241,7 @@ impl Connection {
         self.sender.path_narrowed();
     }
 
-    /// Sends an ACK with the next segment, at once.
+    /// Forces an immediate ACK.
     pub fn ack_now(&mut self) {
         self.receiver.ack_now();
     }

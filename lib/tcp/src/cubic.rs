@@ -91,14 +91,14 @@ impl Cubic {
         self.epoch = Some(epoch);
     }
 
-    /// Saves what a reduction changes.
+    /// Saves the state that a reduction changes.
     pub(crate) fn save(&self) -> Saved {
         Saved { window: self.window, threshold: self.threshold, plateau: self.plateau, prior: self.prior }
     }
 
     /// Loss: sets ssthresh, at least `floor` bytes.
     pub(crate) fn reduce(&mut self, mss: u64, floor: u64) {
-        // Another connection may want a share (RFC 9438, 4.7).
+        // Fast convergence: release bandwidth to another flow (RFC 9438, 4.7).
         self.plateau = if self.window < self.plateau { self.window * 17 / 20 } else { self.window };
         self.prior = self.window;
         self.threshold = (self.window * 7 / 10).max(floor.min(self.window)).max(2 * mss);

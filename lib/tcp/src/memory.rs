@@ -6,11 +6,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes of a chunk: large enough for pages of its own, which the allocator returns when the chunk is freed.
+/// Bytes per chunk: large enough for pages of its own, which the allocator returns when the chunk is freed.
 pub const CHUNK_BYTES: usize = 32 << 10;
 /// Maximum number of free chunks kept for reuse.
 const MAX_SPARE: usize = 128;
-/// One part in this many of the limit is added to it as a reserve for first chunks.
+/// Reserve for first chunks, as a fraction of the limit: 1 / this.
 const RESERVE: usize = 4;
 
 pub(crate) type Chunk = Box<[u8]>;

@@ -1,8 +1,8 @@
 //! Delivery rate, and whether a loss is due to congestion.
 //!
 //! A loss signals a full queue only if more is in flight than the bandwidth-delay product: the delivery rate times the
-//! minimum RTT. On radio and other lossy links, a window reduced at each loss would use a small part of the capacity.
-//! So slow start continues through losses while the rate grows, and no loss reduces the window below the
+//! minimum RTT. On radio and other lossy links, reducing the window at each loss would waste most of the capacity.
+//! Slow start therefore continues through losses while the rate grows, and no loss reduces the window below the
 //! bandwidth-delay product (as in TCP Westwood), unless the loss is heavy. Deliberately not here: taking rate samples,
 //! which the scoreboard does.
 
@@ -10,7 +10,7 @@
 const ROUNDS: usize = 10;
 /// Round trips without 25 % of growth after which the path counts as full (as in BBR).
 const FULL_ROUNDS: u8 = 3;
-/// Loss of more than one byte in this many is heavy, if it is also at least this many segments.
+/// Heavy loss: more than one byte in this many, and at least this many segments.
 const HEAVY_LOSS: u64 = 5;
 const HEAVY_LOSS_SEGMENTS: u64 = 4;
 

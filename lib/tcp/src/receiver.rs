@@ -7,7 +7,7 @@ use crate::seq::Seq;
 
 /// Delayed ACK timeout, in nanoseconds.
 const ACK_DELAY_NS: u64 = 10_000_000;
-/// Full-sized segments after which an ACK is sent at once (RFC 5681, 4.2).
+/// Full-sized segments per immediate ACK (RFC 5681, 4.2).
 const SEGMENTS_PER_ACK: u32 = 2;
 
 /// The outcome of receiving a segment's data.
@@ -160,7 +160,7 @@ impl Receiver {
             Inserted::InOrder => {
                 self.unacked += count;
                 self.ack_by_ns = self.ack_by_ns.or(Some(now_ns.saturating_add(ACK_DELAY_NS)));
-                // A segment that fills a gap is acknowledged at once (RFC 5681, 4.2).
+                // A segment that fills a gap is acknowledged immediately (RFC 5681, 4.2).
                 self.is_ack_due |= had_gap || self.unacked >= SEGMENTS_PER_ACK * self.segment_bytes;
                 return true;
             }

@@ -1,7 +1,7 @@
-//! The retransmission scoreboard: what is unacknowledged, when it was sent, what was SACKed, what is lost.
+//! The retransmission scoreboard: unacknowledged segments with send times, SACKed and lost ranges.
 //!
 //! Loss detection is by time (RACK, RFC 8985): a segment sent sufficiently before one that was delivered is lost. For
-//! a peer without SACK, duplicate ACKs count (RFC 6582). Deliberately not here: how much may be sent.
+//! a peer without SACK, duplicate ACKs count (RFC 6582). Deliberately not here: the congestion window.
 
 use alloc::collections::VecDeque;
 
@@ -40,7 +40,7 @@ pub(crate) struct Sent {
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivered {
     bytes: u64,
-    /// When the last delivery was known.
+    /// Time of the latest known delivery.
     time_ns: u64,
     /// When the delivered data was sent.
     sent_ns: u64,
@@ -54,7 +54,7 @@ impl Sent {
     }
 }
 
-/// What one ACK reported.
+/// Effects of one ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// Newly delivered bytes.

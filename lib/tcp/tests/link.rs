@@ -327,7 +327,7 @@ fn a_peer_without_sack_is_served() {
     for end in 0..2 {
         run.ends[end].connection = Connection::connect(settings(end as u32), 0);
     }
-    // Both open at once, and neither offers SACK.
+    // Simultaneous open, without SACK on either side.
     run.finish(300);
     run.check();
 }

@@ -1,9 +1,8 @@
 //! A full-screen program's page: its bytes laid out as rows, and the differences that bring a terminal from one page to
 //! the next.
-//!
-//! A page is text: line feeds end rows, what does not fit is cut off. [`INVERSE_ON`], [`INVERSE_OFF`] and [`CURSOR`] are
-//! the only control characters with a meaning; others are shown as `^X`, so a page cannot steer the terminal. Deliberately
-//! not here: who may show a page.
+//! A page is text: line feeds end rows, excess text is cut off. [`INVERSE_ON`], [`INVERSE_OFF`] and [`CURSOR`] are the
+//! only control characters with a meaning; others are shown as `^X`, so a page cannot control the terminal.
+//! Deliberately not here: access to the screen.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,7 +16,7 @@ pub const PAGE_START: u8 = 0x0c;
 pub const INVERSE_ON: u8 = 0x0e;
 /// Ends inverse text.
 pub const INVERSE_OFF: u8 = 0x0f;
-/// Where the cursor is shown; without one it is hidden.
+/// Cursor position; without one the cursor is hidden.
 pub const CURSOR: u8 = 0x11;
 
 /// Default size of a terminal that does not report its own.
@@ -33,7 +32,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Lays out a page's bytes on a terminal; zeroes stand for an unknown size.
+    /// Lays out a page's bytes on a terminal; zero columns or rows mean an unknown size.
     pub fn new(bytes: &[u8], columns: usize, rows: usize) -> Page {
         let columns = if columns == 0 { USUAL_COLUMNS } else { columns };
         let rows = if rows == 0 { USUAL_ROWS } else { rows };
@@ -117,7 +116,7 @@ impl Row {
         if after <= self.columns {
             self.shown.push(character);
         }
-        // What comes after something that was cut off does not slip into its place.
+        // Text after a truncated part does not move into its columns.
         self.column = after.max(self.column);
     }
 }

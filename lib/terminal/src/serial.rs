@@ -84,7 +84,7 @@ mod tests {
         let mut line = quote(&all);
         line.push(END);
         line.extend_from_slice(b"too late");
-        // However it is split.
+        // Regardless of how it is split.
         for cut in 0..line.len() {
             let (mut unquote, mut out) = (Unquote::new(), Vec::new());
             unquote.feed(&line[..cut], &mut out);

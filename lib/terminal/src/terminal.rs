@@ -165,7 +165,7 @@ impl Terminal {
         Some(signal)
     }
 
-    /// Whether a full-screen program leaves several Ctrl-C unread: then it hangs, and is interrupted.
+    /// Whether a full-screen program leaves several Ctrl-C unread: it hangs, and is interrupted.
     fn ignores_interrupts(&self) -> bool {
         let unread = self.pending.iter().filter(|&&byte| byte == CONTROL_C).count();
         self.reading == Reading::Nothing && unread >= IGNORED_INTERRUPTS
@@ -330,7 +330,7 @@ impl Terminal {
         self.page = Some(page);
     }
 
-    /// Leaves the page, restores the screen, and shows what was written meanwhile.
+    /// Leaves the page, restores the screen, and shows output written meanwhile.
     pub fn end_page(&mut self, out: &mut Vec<u8>) {
         if self.page.take().is_none() {
             return;

@@ -7,7 +7,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A terminal that shows a page, and what was written to it for that.
+/// A terminal that shows a page, and the bytes written to it so far.
 fn with_page() -> (Terminal, String) {
     let mut terminal = Terminal::new(true, 80);
     let mut out = Vec::new();

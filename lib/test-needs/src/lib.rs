@@ -1,14 +1,14 @@
-//! What tests need of the host: a [`needs!`] line beside them, from which `cargo sing test` installs programs, or skips
-//! the tests and says what is missing.
+//! Host requirements of tests: a [`needs!`] line beside them, from which `cargo sing test` installs programs, or skips
+//! the tests and reports the missing ones.
 //!
-//! Deliberately not here: how each need is provided; `xtask` knows packages and rights.
+//! Deliberately not here: how each need is provided; `xtask` has the packages and rights.
 #![no_std]
 #![forbid(unsafe_code)]
 
-/// Declares what tests need of the host, as variants of [`Need`].
+/// Declares host requirements of tests, as variants of [`Need`].
 ///
-/// At the beginning of a line it holds for all tests of its file; indented, as the first line of a test, for that test.
-/// `cargo sing test` reads it as text, so it stays on one line.
+/// At the beginning of a line it applies to all tests of its file; indented, as the first line of a test, to that
+/// test. `cargo sing test` reads it as text, so it stays on one line.
 #[macro_export]
 macro_rules! needs {
     ($($need:ident),+) => {
@@ -18,7 +18,7 @@ macro_rules! needs {
 
 macro_rules! define {
     ($($(#[$doc:meta])* $need:ident,)*) => {
-        /// A program of the host, or a right, without which a test cannot run.
+        /// A program of the host, or a right, required by a test.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Need {
             $($(#[$doc])* $need,)*

@@ -1,6 +1,6 @@
 //! Formats numbers, times and tables for people, and JSON strings for tools; [`amount`] parses amounts.
 //!
-//! Deliberately not here: colours. Programs write plain text; the shell knows whether it goes to a terminal.
+//! Deliberately not here: colours. Programs write plain text; the shell decides whether it goes to a terminal.
 #![no_std]
 #![forbid(unsafe_code)]
 

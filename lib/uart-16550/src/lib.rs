@@ -1,8 +1,9 @@
 //! A 16550 UART with FIFOs, over an abstract access to its eight registers.
 //!
 //! Key types: [`Uart`], [`Registers`] (its register map). All functions end after a bounded number of accesses,
-//! whatever the device returns. (The crate `uart_16550` waits for the device without bound, and its accesses are unsafe
-//! functions, which a driver may not implement.) Deliberately not here: waiting, and the meaning of the bytes.
+//! regardless of the device's responses. (The crate `uart_16550` waits for the device without bound, and its accesses
+//! are unsafe functions, which a driver may not implement.) Deliberately not here: waiting, and the meaning of the
+//! bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -28,7 +29,7 @@ const RECEIVED_IN_A_ROW: usize = 256;
 const BITS_8: LineControl = LineControl::NONE.with_character(3);
 /// DTR and OUT2, which connects the interrupt line.
 const READY: ModemControl = ModemControl::NONE.with_terminal_ready(true).with_interrupt_line(true);
-/// As read where no device responds.
+/// Value read where no device responds.
 const NOBODY: u8 = u8::MAX;
 
 /// There is no serial port at these registers, or no longer.

@@ -33,10 +33,10 @@ pub struct Registers {
     /// SCR: scratch register.
     #[at(7)]
     pub scratch: ReadWrite<u8>,
-    /// DLL: divisor of 115,200 Hz, lower half; in place of the data while [`LineControl::divisor`] is set.
+    /// DLL: divisor of 115,200 Hz, lower half; replaces the data register while [`LineControl::divisor`] is set.
     #[at(0, bank = "divisor")]
     pub divisor_low: ReadWrite<u8>,
-    /// DLM: upper half, in place of IER.
+    /// DLM: upper half, replaces IER.
     #[at(1, bank = "divisor")]
     pub divisor_high: ReadWrite<u8>,
 }
@@ -77,7 +77,7 @@ pub mod cause {
     pub const RECEIVED: u8 = 2;
     /// Receiver line status.
     pub const LINE_STATUS: u8 = 3;
-    /// Character timeout: fewer than the trigger level, and none for a while.
+    /// Character timeout: data below the trigger level, and no more for some time.
     pub const RECEIVED_SOME: u8 = 6;
 }
 

@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// The line has transmitted what was written.
+    /// The line has transmitted all written bytes.
     fn drain(&mut self) {
         self.transmitter = 0;
         self.transmitter_announced = false;
@@ -133,7 +133,7 @@ fn what_came_before_the_driver_is_kept() {
     start(&mut model, &mut input).unwrap();
     assert_eq!(input, b"x");
     assert!(model.fifos && model.enabled == 0);
-    // Including what the last driver left in the FIFO.
+    // Including leftovers of the previous driver in the FIFO.
     model.arrive(b"yz");
     let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
@@ -191,7 +191,7 @@ fn output_goes_a_fifo_at_a_time() {
     let mut uart = start(&mut model, &mut Vec::new()).unwrap();
     uart.announce_room();
     assert!(uart.serve(&mut Vec::new(), 1).unwrap().room);
-    // Reported once, as it was requested once.
+    // Reported once per request.
     assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
 }
 

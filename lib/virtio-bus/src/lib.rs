@@ -25,7 +25,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Starts from zero.
+    /// Numbering starts at zero.
     pub fn new() -> Names {
         Names::default()
     }
@@ -69,7 +69,7 @@ pub trait Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotSilenced;
 
-/// Resets a device: once it confirms, it does no more DMA and raises no more interrupts (2.4.2).
+/// Resets a device: once confirmed, it does no more DMA and raises no more interrupts (2.4.2).
 pub fn silence(status: &mut impl Status) -> Result<(), NotSilenced> {
     status.write(0);
     for _ in 0..ASKS {

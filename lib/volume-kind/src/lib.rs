@@ -4,7 +4,6 @@
 //! damage and unsupported variants are for the file system to report. [`probes`] finds signatures of file systems,
 //! partition tables and other uses, for a caller that must not mistake a disk in use for an empty or damaged one.
 //! Deliberately not here: reading disks, and the content of volumes.
-//! disk in use for an empty or a damaged one. Deliberately not here: reading disks, and what is inside of a volume.
 #![no_std]
 #![forbid(unsafe_code)]
 

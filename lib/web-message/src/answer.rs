@@ -32,7 +32,7 @@ impl fmt::Display for HeaderError {
     }
 }
 
-/// A response head, whose fields cannot be injected into.
+/// A response head, safe against header injection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerHead {
     text: String,

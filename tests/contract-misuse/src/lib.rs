@@ -1,5 +1,5 @@
-//! Two small contracts, and programs that keep them. Those that do not are in `tests/misuse`, each beside
-//! what rustc says to it.
+//! Two small contracts, and programs that obey them. Violations are in `tests/misuse`, each beside rustc's expected
+//! message.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ sip::contracts!("store.contract");
 
 use sip::exheap::ExVec;
 
-/// A client that asks for the size and gives the endpoint back; `None` when the server is gone.
+/// A client that queries the size and gives the endpoint back; `None` if the server is gone.
 pub fn size(store: store::Imp<store::states::Ready>) -> Option<(u64, store::Imp<store::states::Ready>)> {
     match store.get_size().receive() {
         store::ImpReadyAfterGetSize::Size { bytes, next } => Some((bytes, next)),
@@ -15,7 +15,7 @@ pub fn size(store: store::Imp<store::states::Ready>) -> Option<(u64, store::Imp<
     }
 }
 
-/// A client that lends a block; it comes home whether or not the server could fill it.
+/// A client that lends a block, which is returned whether or not the server could fill it.
 pub fn read(store: store::Imp<store::states::Ready>, data: ExVec<u8>) -> Option<ExVec<u8>> {
     match store.read(data, 0).receive() {
         store::ImpReadyAfterRead::ReadDone { data, .. } | store::ImpReadyAfterRead::ReadFailed { data, .. } => {
@@ -27,7 +27,7 @@ pub fn read(store: store::Imp<store::states::Ready>, data: ExVec<u8>) -> Option<
     }
 }
 
-/// A server that answers until its client is gone.
+/// A server that replies until its client is gone.
 pub fn serve(mut store: store::Exp<store::states::Ready>) {
     loop {
         store = match store.receive() {

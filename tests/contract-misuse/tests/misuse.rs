@@ -1,7 +1,7 @@
-//! Each misuse of a contract is an error of rustc that says what is wrong.
+//! Each misuse of a contract is a rustc error with a clear message.
 //!
-//! Messages of rustc change with its versions: `TRYBUILD=overwrite cargo test -p contract-misuse` writes
-//! those beside the cases anew.
+//! rustc's messages vary between versions: `TRYBUILD=overwrite cargo test -p contract-misuse` regenerates the expected
+//! ones.
 
 #[test]
 fn each_misuse_is_refused() {

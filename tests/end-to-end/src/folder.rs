@@ -154,7 +154,7 @@ impl Drawing<'_, '_> {
         let mut names = self.expected.names(folder);
         let is_root = folder == self.expected.root;
         if is_root {
-            // Any folder stands for the one that exists only on the disk.
+            // Any folder will do for one that exists only on the disk.
             let metadata = fs::metadata(folder).expect("the folder is there");
             names.insert(b"lost+found".to_vec(), metadata);
         }

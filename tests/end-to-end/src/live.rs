@@ -43,7 +43,7 @@ impl Live {
         let output = child.stdout.take().expect("it is a pipe");
         thread::spawn(move || {
             for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-                // After the test nobody receives.
+                // After the test there is no receiver.
                 let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
             }
         });
@@ -93,9 +93,9 @@ impl Live {
         }
     }
 
-    /// Runs a command that writes to standard error, `words` included, and returns its standard output.
+    /// Runs a command that writes to standard error, including `words`, and returns its standard output.
     ///
-    /// Standard error arrives on a stream of its own, a little later than the answer.
+    /// Standard error arrives on a stream of its own, slightly after the reply.
     #[track_caller]
     pub fn ask_what_says(&mut self, command: &str, words: &str) -> String {
         let before = self.errors().len();
@@ -151,7 +151,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // After a failed test nothing else ends it; after `end` there is nothing to end.
+        // After a failed test nothing else ends it; after `end` it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,7 @@
-//! Load generator: clients of a web server that record when they received a correct answer.
+//! Load generator: clients of a web server that record the times of correct responses.
 //!
-//! Each client has one connection and sends the next request as soon as it has the answer; a broken connection is
-//! replaced. An answer with unexpected content is an error, whatever happened to the server.
+//! Each client has one connection and sends the next request as soon as it has the response; a broken connection is
+//! replaced. A response with unexpected content is an error, regardless of server failures.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -50,7 +50,7 @@ struct Seen {
     good: Vec<Instant>,
     statuses: BTreeMap<u16, u64>,
     broken: u64,
-    /// Errors: what must never happen.
+    /// First incorrect result.
     wrong: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl Load {
         good.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(Duration::ZERO)
     }
 
-    /// Ends the clients. Returns the number of answers with other statuses, and of broken connections.
+    /// Stops the clients. Returns the number of responses with other statuses, and of broken connections.
     #[track_caller]
     pub fn end(self) -> (BTreeMap<u16, u64>, u64) {
         self.over.store(true, Ordering::Relaxed);
@@ -175,9 +175,10 @@ fn connect_to(Server { address, patience }: Server) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends the head of a request on a connection, and reads the answer, which must state its length.
+/// Sends the head of a request on a connection, and reads the response, which must have a length.
 ///
 /// # Errors
+///
 /// The connection broke.
 pub fn ask_on(stream: &mut TcpStream, head: &str) -> io::Result<Answer> {
     stream.write_all(format!("{head}\r\n\r\n").as_bytes())?;

@@ -82,7 +82,7 @@ impl Machine {
     /// Runs shell commands through the tool, as a user would type it: `sing run --disk ... -c ...`.
     #[track_caller]
     pub fn run_by_tool(&self, commands: &str) -> Run {
-        // Builds first what the tool would build, so that it does not count against the timeout.
+        // Builds in advance, so that the tool's build does not count against the timeout.
         machine_program();
         let mut command = Command::new(sing());
         command.arg("run").current_dir(repository());

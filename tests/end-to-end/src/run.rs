@@ -36,8 +36,8 @@ impl Run {
         counters(&self.text())
     }
 
-    /// Asserts that the run ended with status 0 and wrote nothing to standard error beyond the notes on what it
-    /// installs on this host. Returns its output as text.
+    /// Asserts that the run ended with status 0 and wrote nothing to standard error except notes on installations on
+    /// this host. Returns its output as text.
     #[track_caller]
     pub fn succeeded(&self) -> String {
         let is_silent = self.errors.lines().all(|line| line.starts_with("sing: installing "));
@@ -55,7 +55,7 @@ impl Run {
         assert!(found, "no line on standard error has all of {parts:?}:\n{self}");
     }
 
-    /// Asserts that no part of the system reported a bug, whatever happened.
+    /// Asserts that no part of the system reported a bug, regardless of the exit status.
     #[track_caller]
     pub fn orderly(&self) {
         for word in ["panic", "this is a bug", "unwrap", "RUST_BACKTRACE", "Err(", "None"] {
@@ -125,7 +125,7 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
             Ok(Some(_)) => return true,
             Ok(None) if begin.elapsed() < limit => thread::sleep(Duration::from_millis(2)),
             _ => {
-                // It may end at this very moment; either way it has ended afterwards.
+                // It may exit at this very moment; either way it has exited afterwards.
                 let _ = child.kill();
                 return false;
             }
@@ -138,7 +138,7 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What was read before a failure still counts.
+            // Data read before a failure still counts.
             let _ = stream.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);

@@ -1,4 +1,4 @@
-//! A site as people serve it: `sing run --web FOLDER --port N`.
+//! A site served as users do: `sing run --web FOLDER --port N`.
 
 use std::fs;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::web::WebClient;
 
 /// Timeout for the machine to start serving.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Timeout for the release of resources: what is kept for the next request is released after a while.
+/// Timeout for the release of resources: caches for the next request are released after a while.
 const SETTLED: Duration = Duration::from_secs(40);
 /// Counters that must return to their baseline when the server is idle.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
@@ -41,7 +41,7 @@ pub struct Site {
     _images: Images,
 }
 
-/// Images that the tool made for a run and that nothing else will use.
+/// Images made by the tool for a run and used by nothing else.
 struct Images(Vec<PathBuf>);
 
 impl Images {
@@ -60,7 +60,7 @@ impl Images {
 impl Drop for Images {
     fn drop(&mut self) {
         for path in &self.0 {
-            // Left-overs take room and do no harm.
+            // Leftovers take space and do no harm.
             let _ = fs::remove_file(path);
             let _ = fs::remove_file(path.with_extension("kept"));
         }
@@ -77,7 +77,7 @@ impl Site {
     /// Like [`serve`](Self::serve), with further arguments.
     #[track_caller]
     pub fn serve_with(what: &Path, words: &[&str]) -> Site {
-        // Builds first what the tool would build, so that it does not count against the timeout.
+        // Builds in advance, so that the tool's build does not count against the timeout.
         built_system("web");
         let port = free_port();
         let mut command = Command::new(sing());

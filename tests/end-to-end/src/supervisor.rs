@@ -1,5 +1,5 @@
 //! Service supervisor, a stand-in for systemd: starts a site without standard input, receives its notifications, sends
-//! signals and checks what is left behind.
+//! signals and checks for leftovers.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -115,7 +115,7 @@ impl Supervisor {
         self.is_told("READY=1");
     }
 
-    /// Asks the service to end, which it must do cleanly.
+    /// Stops the service, which must exit cleanly.
     #[track_caller]
     pub fn stop(&self, mut running: Running) {
         running.signal("TERM");
@@ -149,7 +149,7 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // Left-overs take room and do no harm.
+        // Leftovers take space and do no harm.
         let _ = fs::remove_file(self.log());
     }
 }
@@ -170,7 +170,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.tool.kill();
         let _ = self.tool.wait();
     }

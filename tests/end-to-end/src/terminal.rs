@@ -1,4 +1,4 @@
-//! A machine with an interactive terminal: a pseudo-terminal, keys that go in, and the output shown.
+//! A machine with an interactive terminal: a pseudo-terminal, key input, and the output shown.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -46,7 +46,7 @@ impl Terminal {
             .stderr(end(&screen))
             .spawn()
             .expect("the program starts");
-        // The command holds copies of the terminal's descriptors; end of file is reported when all are closed.
+        // The command holds copies of the terminal's descriptors; end of file is reported once all are closed.
         drop((command, screen));
         let shown = Shown::default();
         let mut reader = end(&controller);
@@ -145,7 +145,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // After a failed test nothing else ends it; after `end` there is nothing to end.
+        // After a failed test nothing else ends it; after `end` it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -73,7 +73,7 @@ impl WebTrial {
     #[track_caller]
     pub fn shell(&mut self, command: &str) -> String {
         let before = self.terminal.screen().len();
-        // The command line as typed must not look like its output.
+        // The echoed command line must not look like its output.
         self.terminal.press(&format!("{command}; echo en\"\"ded\r"));
         self.terminal.wait_for("ended");
         self.terminal.screen().get(before..).unwrap_or_default().to_string()
@@ -141,7 +141,7 @@ impl WebClient {
         WebClient { stream, waiting: Vec::new(), was_reset: false }
     }
 
-    /// Sends bytes. A failed write is not an error of the client: the answer tells.
+    /// Sends bytes. A failed write is not an error of the client: the response shows it.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }

@@ -74,7 +74,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.machine.kill();
         let _ = self.machine.wait();
     }

@@ -91,7 +91,7 @@ impl Workspace {
 }
 
 impl Crate {
-    /// Whether it is a program of the system or a group of programs: it has a manifest, or its folders have.
+    /// Whether it is a program of the system or a group of programs: it or its subfolders have a manifest.
     pub fn is_sip(&self, root: &Path) -> bool {
         let folder = root.join(&self.folder);
         let has_manifest = |folder: &Path| folder.join("manifest.toml").is_file();
@@ -134,7 +134,7 @@ fn relative(path: &Path, root: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// Fails with all complaints at once.
+/// Fails with all complaints.
 ///
 /// # Panics
 /// If there is a complaint.

@@ -1,8 +1,8 @@
 //! Items of a crate that another crate can use, one line each, read from its sources.
 //!
-//! Key function: [`public_items`]. A `pub` item counts as public even in a private module: it may be exported from
-//! there. In the expansion of a macro, functions, implementations and types are recognized by their tokens.
-//! Deliberately not here: the reasons given for items; those are in `docs/soundness/public-items.txt`.
+//! Key function: [`public_items`]. A `pub` item counts as public even in a private module: it may be re-exported. In
+//! the expansion of a macro, functions, implementations and types are recognized by their tokens. Deliberately not
+//! here: the reasons given for items; those are in `docs/soundness/public-items.txt`.
 
 use std::path::Path;
 
@@ -132,7 +132,7 @@ fn macro_items(item: &syn::ItemMacro, module: &str, lines: &mut Vec<String>) {
     lines.extend(found.into_iter().map(|what| format!("{module}{name}! makes {what}")));
 }
 
-/// Keywords that begin an item in the tokens of a macro, with what follows up to its body or arguments.
+/// Finds keywords that begin an item in the tokens of a macro, with the tokens up to its body or arguments.
 fn inside(tokens: TokenStream, found: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (index, token) in tokens.iter().enumerate() {
@@ -173,7 +173,7 @@ fn derived(attributes: &[Attribute], module: &str, name: &str, lines: &mut Vec<S
 
 fn signature(signature: &Signature) -> String {
     let mut shown = signature.clone();
-    // The name of a parameter means nothing to a caller.
+    // Parameter names are irrelevant to callers.
     for input in &mut shown.inputs {
         if let syn::FnArg::Receiver(receiver) = input {
             receiver.mutability = None;

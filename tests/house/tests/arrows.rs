@@ -1,9 +1,9 @@
 //! Allowed dependencies between crates.
 //!
 //! Each line of the table: crates (a folder, or a folder's children with `/*`), and their allowed dependencies. `SIP`
-//! stands for every crate with a manifest.toml beside its Cargo.toml or in folders of its own, `USERLAND` for the libraries over contracts.
-//! Dev-dependencies may also come from `lib/*`, and from `abi` where tests stand in for the kernel, but from nowhere
-//! else. The lines of `lib/` are exact: each crate has one, and every arrow in it is used.
+//! is every crate with a manifest.toml beside its Cargo.toml or in its subfolders, `USERLAND` the libraries over
+//! contracts. Dev-dependencies may also come from `lib/*`, and from `abi` where tests stand in for the kernel, but
+//! from nowhere else. The lines of `lib/` are exact: each crate has one, and every arrow in it is used.
 
 use house::{Crate, Workspace, expect_none};
 
@@ -164,7 +164,7 @@ fn covers(pattern: &str, folder: &str, class: Option<&str>) -> bool {
     }
 }
 
-/// Returns what a crate may use; the most specific line applies.
+/// Returns the allowed dependencies of a crate; the most specific line applies.
 fn legal_for(folder: &str, class: Option<&str>) -> Option<&'static [&'static str]> {
     let exact = LEGAL.iter().find(|(pattern, _)| *pattern == folder || class == Some(*pattern));
     exact.or_else(|| LEGAL.iter().find(|(pattern, _)| covers(pattern, folder, class))).map(|(_, legal)| *legal)
@@ -185,7 +185,7 @@ fn every_arrow_between_crates_is_legal() {
             let is_legal = legal.iter().any(|pattern| covers(pattern, &used.folder, used_class));
             let of_tests = ["lib/*", "abi"].iter().any(|pattern| covers(pattern, &used.folder, used_class));
             let is_legal_test = dependency.for_tests && of_tests;
-            // A crate may depend on itself for its tests, to turn features on.
+            // A crate may depend on itself for its tests, to enable features.
             if !is_legal && !is_legal_test && used.name != member.name {
                 complaints.push(format!("{} -> {}", member.folder, used.folder));
             }

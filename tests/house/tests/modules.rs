@@ -3,8 +3,8 @@
 use house::Workspace;
 use house::modules::Graph;
 
-/// Modules of the kernel that may be in one import cycle: a thread is a SIP's, waits, and is scheduled. Make it smaller where
-/// the code allows, never larger.
+/// Modules of the kernel that may be in one import cycle: a thread is a SIP's, waits, and is scheduled. Shrink it
+/// where the code allows, never extend it.
 const LARGEST_KERNEL_CYCLE: usize = 6;
 
 /// Modules of `lib/ext2` that form the mounted file system, lowest first. Each uses only earlier ones and those of its

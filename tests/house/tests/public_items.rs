@@ -93,7 +93,7 @@ fn each_public_item_has_a_reason_that_the_list_defines() {
     expect_none(&format!("{LIST} has items without one of its reasons:"), &complaints);
 }
 
-/// A crate whose items need no reasons of their own must not be able to do more than its caller.
+/// A crate whose items need no reasons must not have more power than its caller.
 #[test]
 fn a_section_with_one_reason_is_of_a_crate_that_forbids_unsafe_code() {
     let workspace = Workspace::read();

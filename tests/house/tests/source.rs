@@ -93,7 +93,7 @@ fn nothing_is_left_for_later() {
     expect_none("These promise something for later; do it, or write an issue:", &complaints);
 }
 
-/// Libraries whose requests must have timeouts: those through which programs call services.
+/// Libraries whose requests need timeouts: those through which programs call services.
 const CLIENT_LIBRARIES: [&str; 5] =
     ["userland/client/", "userland/file-tools/", "userland/network/", "userland/provider/", "userland/stdio/"];
 
@@ -105,7 +105,7 @@ const ENDLESS_WAITS: [(&str, &str); 7] = [
     ("userland/stdio/src/lib.rs", "match self.ready()?.end()"),
     ("userland/stdio/src/lib.rs", "Writer::Waiting(endpoint) => match endpoint"),
     ("userland/stdio/src/lib.rs", "match endpoint"),
-    // Its own channel, whose other end has spoken.
+    // Its own channel, whose peer has already sent.
     ("userland/stdio/src/lib.rs", "match importer"),
     ("userland/provider/src/lib.rs", "provider = match provider"),
 ];

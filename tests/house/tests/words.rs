@@ -45,7 +45,7 @@ fn words(identifier: &str) -> Vec<String> {
     words
 }
 
-/// The replacement of an identifier, if it is refused.
+/// Returns the replacement of an identifier, if it is refused.
 fn better(identifier: &str) -> Option<&'static str> {
     let constant = REFUSED_CONSTANTS.iter().find(|(beginning, _)| identifier.starts_with(beginning));
     let is_name = identifier.contains('_') || identifier.contains(|letter: char| letter.is_uppercase());
@@ -102,7 +102,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Reports what is wrong with a link on the page `page`, which has the text `text`.
+/// Returns the problem of a link on the page `page`, which has the text `text`.
 fn dead(root: &Path, page: &str, text: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

@@ -32,7 +32,7 @@ fn mix(state: &mut [u32; 16], [a, b, c, d]: [usize; 4], x: u32, y: u32) {
     state[b] = (state[b] ^ state[c]).rotate_right(7);
 }
 
-/// Input of the last compression of a chunk or parent, which gives either its chaining value or the root output.
+/// Input of the last compression of a chunk or parent, which yields either its chaining value or the root output.
 struct Node {
     chaining: [u32; 8],
     block: [u32; 16],
@@ -110,8 +110,7 @@ impl Chunk {
         }
     }
 
-    /// Absorbs bytes that fit into the chunk. The last block is held back, because only the end shows that it is the
-    /// last.
+    /// Absorbs bytes that fit into the chunk. The last block is held back, since it is flagged only at the end.
     fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.filled == BLOCK_BYTES {

@@ -51,8 +51,8 @@ impl Checksum {
     }
 }
 
-/// Continues the CRC-32 `before` over these bytes. A stored hasher would bring in instructions that a sealed image
-/// must not contain: only at its construction can the compiler see that they are not used.
+/// Continues the CRC-32 `before` over these bytes. A stored hasher would pull in instructions that a sealed image must
+/// not contain: only at its construction can the compiler prove them unused.
 fn crc32_on(before: u32, bytes: &[u8]) -> u32 {
     let mut hasher = Hasher::new_with_initial(before);
     hasher.update(bytes);

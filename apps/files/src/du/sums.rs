@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use contracts::directory::NodeAttributes;
 
-/// Usage of the folders not yet completed, each inside the one before.
+/// Usage of the open folders, outermost first.
 #[derive(Default)]
 pub struct Sums {
     open: Vec<u64>,

@@ -13,8 +13,8 @@ pub fn volume_of(namespace: &mut Namespace, full: &str) -> Option<String> {
     folders.filter(is_mount).last().map(str::to_string)
 }
 
-/// Returns why a link at `link` would not lead where `target` suggests: the target exists, but not where the volume
-/// would resolve it. A dangling link misleads nobody.
+/// Returns why a link at `link` would not resolve to the target as typed: it exists, but the volume would resolve it
+/// elsewhere. A dangling link is fine.
 pub fn misleads(namespace: &mut Namespace, target: &str, link: &str) -> Option<String> {
     let volume = volume_of(namespace, link)?;
     let folder = path::split_last(link).map_or("/", |(folder, _)| folder);

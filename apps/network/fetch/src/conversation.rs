@@ -1,7 +1,7 @@
 //! One HTTP request and its response, on a connection of its own.
 //!
-//! Key types: [`Conversation`], [`Answer`]. Content is read block by block as it arrives, so that at most one block
-//! is buffered. Deliberately not here: where content comes from and goes to.
+//! Key types: [`Conversation`], [`Answer`]. Content is read block by block as it arrives, so that at most one block is
+//! buffered. Deliberately not here: source and destination of the content.
 
 use alloc::string::String;
 use alloc::vec::Vec;

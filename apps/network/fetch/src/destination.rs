@@ -27,7 +27,7 @@ pub enum Destination<'a> {
     Output(&'a mut Output),
     /// A file.
     File {
-        /// Path as the person wrote it.
+        /// Path as typed.
         path: &'a str,
         /// Writer of its content.
         writer: FileWriter,
@@ -67,7 +67,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows progress to this person, if any.
+    /// Shows progress to this user, if any.
     pub fn new(person: Option<Terminal>) -> Progress {
         let now = sip::time::monotonic();
         Progress { person, begun_ns: now, next_ns: now.saturating_add(SHOWN_EVERY_NS), shown: false }

@@ -10,7 +10,7 @@ use http::url::UrlError;
 use network::NetError;
 use text::{bytes, printable};
 
-/// Why a fetch failed. `Display` gives the rest of a sentence that begins with the address.
+/// Why a fetch failed. `Display` continues a sentence that begins with the address.
 #[derive(Debug)]
 pub enum Failure {
     /// The URL cannot be fetched.

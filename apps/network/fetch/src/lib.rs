@@ -55,7 +55,7 @@ pub fn main(startup: Startup) -> i32 {
     let outcome = plan.carry_out(&mut namespace, &mut url, &mut output);
     let status = match outcome {
         Ok(()) => 0,
-        // The reader has ended and has what it wanted (`fetch ... | head`).
+        // The reader has closed its end, as with `fetch ... | head`.
         Err(Failure::Output) => return 1,
         Err(failure) if asked == url.to_string() => report::path_error(&startup.address, &failure),
         Err(failure) => report::path_error(&format!("{}, from {}", url, startup.address), &failure),
@@ -130,7 +130,7 @@ impl Plan {
                 Some(next) => {
                     *url = next;
                     redirects += 1;
-                    // RFC 9110, section 15.4: only two of them ask for the content to be sent again.
+                    // RFC 9110, section 15.4: only two of them require the content to be sent again.
                     if matches!(request, Request::Post(_)) && !matches!(answer.status, 307 | 308) {
                         request = Request::Get;
                     }
@@ -237,7 +237,7 @@ impl Plan {
             Request::Post(_) => "POST",
         };
         let mut head = format!("{method} {} HTTP/1.1\r\n", url.target);
-        // Header fields meant for the named host are sent to no other, whatever a redirect says.
+        // Header fields for the named host are not sent to another, regardless of redirects.
         let headers: Vec<&String> =
             self.headers.iter().filter(|field| url.authority == named || !is_for_one_host(field)).collect();
         let given = |name: &str| headers.iter().any(|field| is_named(field, name));
@@ -261,7 +261,7 @@ impl Plan {
         head.into_bytes()
     }
 
-    /// Returns the person to show progress to.
+    /// Returns the user to show progress to.
     fn person(&self, namespace: &mut Namespace) -> Option<Terminal> {
         if self.quiet { None } else { Terminal::find(namespace) }
     }
@@ -332,7 +332,7 @@ fn is_field(field: &str) -> bool {
     })
 }
 
-/// Whether a header field names the host or identifies the user to it.
+/// Whether a header field names the host or carries credentials for it.
 fn is_for_one_host(field: &str) -> bool {
     ["Host", "Authorization", "Cookie"].iter().any(|name| is_named(field, name))
 }

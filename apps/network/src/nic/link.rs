@@ -122,7 +122,7 @@ impl Running {
         }
     }
 
-    /// Receives packets until `wanted` returns something for one; `None` at the deadline.
+    /// Receives packets until `wanted` returns a value for one; `None` at the deadline.
     pub fn receive_until<T>(
         &mut self,
         deadline: Deadline,

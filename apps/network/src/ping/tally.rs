@@ -20,7 +20,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Records a request and its RTT, if a reply came.
+    /// Records a request and its RTT, if answered.
     pub fn note(&mut self, round_trip_ns: Option<u64>) {
         self.sent += 1;
         let Some(taken) = round_trip_ns else { return };

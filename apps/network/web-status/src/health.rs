@@ -1,7 +1,7 @@
 //! Health check for load balancers and supervisors: whether all services that should run do.
 //!
-//! A service that was stopped on purpose, or that has finished, is no failure. Deliberately not here: how well a
-//! service works.
+//! A service that was stopped on purpose, or that has finished, is no failure. Deliberately not here: performance of a
+//! service.
 
 use alloc::string::String;
 

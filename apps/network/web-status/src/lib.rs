@@ -42,7 +42,7 @@ pub fn main(startup: Startup) -> i32 {
     serve(startup.application, move |exchange| answer(exchange, shown, Rc::clone(&watch)))
 }
 
-/// What clients may see.
+/// Content available to clients.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// Everything.

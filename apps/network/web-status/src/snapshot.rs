@@ -59,7 +59,7 @@ pub struct Link {
     pub count: u64,
     /// Messages queued in them.
     pub waiting: u64,
-    /// State of one of them, as its importer sees it.
+    /// State of one of them, as seen by its importer.
     pub state: String,
 }
 
@@ -168,7 +168,7 @@ fn counters(text: &str) -> Vec<(String, u64)> {
 }
 
 fn process(record: &ProcessRecord, before: &BTreeMap<u64, u64>, elapsed: u64, now: u64) -> Process {
-    // Nothing is known about the past of a process that was not in the last snapshot.
+    // A process absent from the last snapshot has no history.
     let used = before.get(&record.id).map_or(0, |before| record.cycles.saturating_sub(*before));
     let permille = u128::from(used) * 1000 / u128::from(elapsed.max(1));
     Process {

@@ -126,7 +126,7 @@ impl From {
         Ok((bytes > 0).then_some((block, bytes)))
     }
 
-    /// Takes a block back for reuse.
+    /// Returns a block for reuse.
     pub fn recycle(&mut self, block: Option<ExVec<u8>>) {
         if let From::File { spare, .. } = self {
             *spare = block;
@@ -171,7 +171,7 @@ pub enum To {
 }
 
 impl To {
-    /// Opens a disk, or opens or creates a file. Content that is not overwritten stays.
+    /// Opens a disk, or opens or creates a file. Content is kept unless overwritten.
     pub fn open(namespace: &mut Namespace, asked: &str, full: &str) -> Result<To, Error> {
         match namespace.open_file(full) {
             Ok(file) => Ok(To::File { path: asked.to_string(), file }),
@@ -217,7 +217,7 @@ impl To {
     }
 }
 
-/// Refuses a disk whose volume is mounted, or that shares a partition with a mounted one: it belongs to its file
+/// Refuses a disk whose volume is mounted, or that shares a partition with a mounted one: it is owned by its file
 /// system.
 fn refuse_mounted(namespace: &mut Namespace, asked: &str, full: &str) -> Result<(), Error> {
     let failed = || Error::Access { path: asked.to_string(), error: NameError::Unavailable.into() };

@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Reports to the person at the machine.
+    /// Reports to the machine's user.
     pub fn to_person() -> Progress {
         let now = sip::time::monotonic();
         Progress { output: None, bytes: 0, started_ns: now, told_ns: now }
@@ -45,7 +45,7 @@ impl Progress {
         let line = format!("{} in {} blocks", so_much(self.bytes, elapsed), count(blocks));
         self.tell(&line);
         if let Some(output) = self.output {
-            // The copy is done even if the report cannot be written.
+            // The copy is complete even if the report cannot be written.
             let _ = output.finish();
         }
     }

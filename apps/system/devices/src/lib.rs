@@ -1,4 +1,4 @@
-//! Lists the devices of the machine's buses as their drivers found them.
+//! Lists the devices of the machine's buses, as reported by their drivers.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Authenticates people at the console and gives each a shell in one of their roles.
 //!
 //! Key types: [`prompt::Prompt`] (name and passphrase), [`mistakes::Mistakes`] (back-off after failures), [`visit`]
-//! (the shell of a session). Neighbours: `people-list` parses the lines that name people; the kernel writes the role
-//! into the principal of the shell and of everything it starts. Deliberately not here: what a role may do.
+//! (the shell of a session). Neighbours: `people-list` parses the lines that name people; the kernel puts the role
+//! into the principal of the shell and of everything it starts. Deliberately not here: rights of a role.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use crate::prompt::{Prompt, Sources};
 
 sip::startup!();
 
-/// Runs one session after the other until the input ends; returns the exit status of the last shell.
+/// Runs sessions in sequence until the input ends; returns the exit status of the last shell.
 pub fn main(startup: Startup) -> i32 {
     let sources = Sources { file: startup.people, lines: startup.person };
     let mut prompt = Prompt::new(Namespace::new(startup.namespace), startup.console, sources);

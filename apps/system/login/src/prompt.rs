@@ -41,7 +41,7 @@ pub struct Sources {
 pub struct Entered {
     /// The person's name.
     pub name: String,
-    /// The role taken.
+    /// The requested role.
     pub role: String,
 }
 
@@ -53,7 +53,7 @@ pub enum Asked {
     Again,
     /// The input ended.
     EndOfInput,
-    /// No login can ever succeed, for this reason.
+    /// Login is impossible, for this reason.
     Hopeless(String),
 }
 
@@ -157,7 +157,7 @@ impl Prompt {
         }
     }
 
-    /// Reports a failure and delays the next attempt. `known` is the person's name, if it is one.
+    /// Reports a failure and delays the next attempt. `known` is the person's name, if it exists.
     fn after_mistake(&mut self, sentence: &str, known: Option<&str>) -> Asked {
         self.all_mistakes = self.all_mistakes.saturating_add(1);
         if !self.is_terminal && self.all_mistakes >= MISTAKES_OF_A_STREAM {
@@ -188,7 +188,7 @@ impl Prompt {
         Ok(())
     }
 
-    /// Returns the people who may log in at present: changes of the file take effect at once.
+    /// Returns the people who may log in, from the current file, so that changes take effect immediately.
     fn people(&mut self) -> Result<People, String> {
         let mut people = People::default();
         for line in &self.sources.lines {
@@ -238,7 +238,7 @@ impl Prompt {
         }
     }
 
-    /// Prints text on a terminal; a byte stream gets none.
+    /// Prints text on a terminal; on a byte stream, nothing.
     pub fn say(&mut self, text: &str) {
         if !self.is_terminal {
             return stdio::report::error(format_args!("{}", text.trim_end()));

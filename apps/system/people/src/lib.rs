@@ -1,7 +1,7 @@
-//! Makes the line by which `login` knows a person: `people alice admin >> /fs/disk0/etc/people`.
+//! Makes a line of `login`'s user list: `people alice admin >> /fs/disk0/etc/people`.
 //!
 //! The passphrase is read twice from the console without echo; the line goes to standard output. Deliberately not
-//! here: where the lines are stored.
+//! here: storage of the lines.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -58,7 +58,7 @@ fn make(namespace: &mut Namespace, name: &str, roles: Vec<String>) -> Result<Per
     Person::new(name, roles, &first, salt, Cost::USUAL).map_err(|error| error.to_string())
 }
 
-/// Returns a salt. It must be unique, not secret: on a machine without a source of random bytes the time will do.
+/// Returns a salt. It must be unique, not secret: on a machine without a source of random bytes the time suffices.
 fn salt(namespace: &mut Namespace) -> [u8; SALT_BYTES] {
     random_salt(namespace).unwrap_or_else(|_| {
         let moment = sip::time::wall().to_le_bytes();

@@ -213,7 +213,7 @@ fn history(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
 }
 
 impl Shell {
-    /// Tells an interactive user which command a new function hides. Scripts do so on purpose.
+    /// Warns an interactive user that a new function hides a command. Scripts do so on purpose.
     pub fn tell_of_hidden(&mut self, name: &str) {
         let hidden = match (find(name), self.programs().find(name)) {
             (Some(_), _) => "command of the shell",

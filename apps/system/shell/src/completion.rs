@@ -15,7 +15,7 @@ use crate::names;
 use crate::programs::Programs;
 use crate::terminal::Candidates;
 
-/// Maximum candidates; more help nobody.
+/// Maximum candidates; longer lists are useless.
 const MAX_CANDIDATES: usize = 500;
 
 /// Names that the shell can complete.
@@ -142,7 +142,7 @@ mod tests {
         let manifest = manifest::program("show", MANIFEST, None).unwrap_or_else(|errors| panic!("{errors}")).manifest;
         let offered = |before: &[&str], word: &str| arguments(&manifest, before, word);
         assert_eq!(offered(&[], "-"), Some(Vec::from(["-w", "--pause", "--from", "--help"])));
-        // A repeatable option is offered again; help stands alone.
+        // A repeatable option is offered again; help is exclusive.
         assert_eq!(offered(&["-w", "--from", "/a"], "--"), Some(Vec::from(["--pause", "--from"])));
         // A number has no completion; the value of a text parameter may be a path.
         assert_eq!(offered(&[], ""), Some(Vec::new()));

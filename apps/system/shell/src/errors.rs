@@ -3,7 +3,7 @@
 //! Programs write errors as debug text. A program whose errors are redirected is started with a debug sink
 //! ([`sip::debug::Sink`]), which its children inherit; a thread of the shell reads the sink until the program has
 //! ended, prefixes each line with the name of its writer, as the machine's debug output does, and forwards it.
-//! Deliberately not here: errors that are not redirected. They go to the machine's debug output without the shell.
+//! Deliberately not here: errors that are not redirected. They bypass the shell and go to the machine's debug output.
 
 use alloc::format;
 use alloc::string::String;
@@ -48,7 +48,7 @@ pub struct Unread {
 /// Where a reader thread forwards errors.
 enum Way {
     Own(Output),
-    /// The pipe that also carries the program's output, and the thread that forwards that; its result is whether
+    /// The pipe that also carries the program's output, and the thread that forwards that; it returns whether
     /// everything was forwarded.
     Shared(Arc<Mutex<Option<Output>>>, JoinHandle<bool>),
 }
@@ -97,7 +97,8 @@ impl Unread {
                     output.as_mut().is_some_and(|output| output.write(text).and_then(|()| output.flush()).is_ok())
                 });
                 let is_whole = moving.join().unwrap_or(false);
-                // A program that did not finish its output leaves the pipe cut off, which its reader sees.
+                // After a program that did not finish its output, the pipe is closed as truncated, which its reader
+                // detects.
                 if let (true, Some(output)) = (is_whole, output.lock().take()) {
                     let _ = output.finish();
                 }
@@ -118,7 +119,7 @@ fn move_all(mut input: Input, output: &Mutex<Option<Output>>) -> bool {
     false
 }
 
-/// Reads a sink until the program has ended and everything it wrote was forwarded. Keeps reading when nobody accepts
+/// Reads a sink until the program has ended and everything it wrote was forwarded. Keeps draining when nothing accepts
 /// the errors any more: otherwise they would appear on the machine's debug output.
 fn read_all(sink: &DebugSink, child: &Child, mut pass_on: impl FnMut(&[u8]) -> bool) {
     let mut lines = Lines::default();
@@ -182,7 +183,7 @@ impl Shell {
     pub fn error(&mut self, message: &str) {
         let Some(sink) = self.errors.last().cloned() else { return self.report(message) };
         let text: String = message.lines().map(|line| format!("{SHELL}: {line}\n")).collect();
-        // A file that accepts no more reports it when it is finished.
+        // A file that accepts no more data reports it when it is finished.
         if sink.write(&mut self.namespace, text.as_bytes()).is_err() {
             self.report(message);
         }

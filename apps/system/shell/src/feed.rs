@@ -12,7 +12,7 @@ use crate::terminal::Endpoint;
 
 const READ_BYTES: usize = 16 * 1024;
 
-/// Writes a file to a pipe. If the file cannot be read to its end, the pipe is cut off, which its reader sees.
+/// Writes a file to a pipe. On a read error the pipe is closed as truncated, which its reader detects.
 pub fn from_file(mut file: OpenFile, mut output: Output) {
     let mut pieces = file.pieces();
     let copied = loop {

@@ -1,7 +1,7 @@
 //! Console access of jobs: a job without access blocks when it uses the console.
 //!
 //! Another SIP's threads cannot be halted, so Ctrl-Z takes the console from a job instead. A job's console I/O passes
-//! through threads of the shell, and those wait here.
+//! through threads of the shell, which block here.
 
 use alloc::sync::Arc;
 

@@ -36,8 +36,8 @@ impl History {
         self.lines.iter().enumerate().skip(skipped).map(move |(index, line)| (first + index, line.as_str()))
     }
 
-    /// Returns the line that a line beginning with `!` recalls, followed by whatever comes after its first blank;
-    /// `None` if it recalls nothing. An error is a sentence.
+    /// Returns the history line selected by a line that begins with `!`, followed by the text after its first blank;
+    /// `None` without a match. An error is a sentence.
     pub fn recall(&self, line: &str) -> Option<Result<String, String>> {
         let asked = line.trim().strip_prefix('!')?;
         let (which, rest) = asked.find(char::is_whitespace).map_or((asked, ""), |blank| asked.split_at(blank));

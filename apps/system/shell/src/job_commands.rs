@@ -55,7 +55,7 @@ pub fn wait(shell: &mut Shell, call: Call<'_, '_>) -> Result<Flow, Error> {
 
 impl Shell {
     /// Whether the shell must not exit yet: there are stopped jobs, which would end with it, and the user was not
-    /// warned right before.
+    /// warned immediately before.
     pub fn keeps_stopped_jobs(&mut self, is_warned: &mut bool) -> bool {
         if !self.is_interactive() || last_stopped(self).is_none() || core::mem::replace(is_warned, true) {
             return false;

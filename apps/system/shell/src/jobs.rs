@@ -42,7 +42,7 @@ pub fn judge(running: &Running, epitaph: &Epitaph) -> (i32, Option<String>) {
 
 /// A running pipeline.
 pub struct Job {
-    /// Job number; 0 as long as it never left the foreground.
+    /// Job number; 0 while it has never left the foreground.
     pub number: usize,
     /// The command as entered.
     pub text: String,

@@ -74,14 +74,14 @@ impl Call {
         })
     }
 
-    /// A script cannot be a process of its own, so in a pipe or in the background another shell runs it.
+    /// A script cannot be a process, so in a pipe or in the background another shell runs it.
     pub fn in_own_process(self, programs: &Programs) -> Result<Call, Error> {
         let Some(script) = script_of(&self.manifest) else { return Ok(self) };
         let name = &self.manifest.name;
         let shell = programs.find(SHELL).ok_or_else(|| {
             Error::new(format!("{name} is a script, which a `{SHELL}` would have to run, and that is not installed"))
         })?;
-        // On the script's first line, so that its line numbers stay the same.
+        // Inserted into the script's first line, so that its line numbers stay the same.
         let variables = script_variables(&self.manifest, &self.assigned);
         let mut text: String = variables.iter().map(|(name, value)| format!("{name}={}; ", quote(value))).collect();
         text.push_str(script);
@@ -90,8 +90,8 @@ impl Call {
         Call::new(shell, &words)
     }
 
-    /// Whether standard input is to be fed from a file, or from the console if the program has nothing else to work
-    /// on. A program that can do without and opens the console itself, such as a shell, is not fed.
+    /// Whether standard input is fed from a file, or from the console if the program has no other input. A program
+    /// with optional input that opens the console itself, such as a shell, is not fed.
     fn takes_input(&self, command: &Command, ends: Ends) -> bool {
         if command.input.is_some() {
             return true;
@@ -103,7 +103,7 @@ impl Call {
         reads_input(&self.manifest) && !asks_itself && !has_work && ends == Ends::Foreground
     }
 
-    /// Makes the call of a shell that runs a block or a function of this one.
+    /// Creates the call of a shell that runs a block or a function of this one.
     fn subshell(subshell: &Subshell, programs: &Programs) -> Result<Call, Error> {
         let shell = programs.find(SHELL).ok_or_else(|| {
             Error::new(format!("a `{SHELL}` would have to run this beside the others, and that is not installed"))
@@ -265,7 +265,7 @@ impl Shell {
         let failed = |status: sip::Status| Error::new(format!("{}: cannot start: {}", manifest.name, status.text()));
         let mut child = process::create(&manifest.name)
             .map_err(|error| Error::new(format!("{}: cannot start: {error}", manifest.name)))?;
-        // Requests of the child are made for the person at this shell; set before the child gets anything.
+        // The child's requests act on behalf of this shell's user; set before the child gets any endpoint.
         child = child.invoke().map_err(|status| match status {
             sip::Status::TooLarge => Error::new(format!(
                 "{}: cannot start: too many programs have started one another; leave one of the shells with `exit`",

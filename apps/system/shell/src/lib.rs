@@ -1,9 +1,9 @@
-//! The shell: runs the commands of a person or a script.
+//! The shell: runs commands interactively or from a script.
 //!
 //! Key types: [`shell::Shell`] (shell state, and host of the command language), `launch` (pipelines of child
 //! processes), `programs` (installed programs), `terminal` (the console). Neighbours: `command-language` interprets
-//! scripts, `arguments` turns words into parameters, the console edits lines. Deliberately not here: escape
-//! sequences, and any knowledge of what a program does.
+//! scripts, `arguments` turns words into parameters, the console edits lines. Deliberately not here: escape sequences,
+//! and program-specific code.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -42,7 +42,7 @@ use crate::shell::Shell;
 use crate::sink::Sink;
 use crate::terminal::Terminal;
 
-/// First word of the note that a shell leaves when it is ready for commands: the prompt is visible.
+/// First word of the shell's note that it is ready for commands: the prompt is visible.
 const READY: u64 = 1;
 /// First word of the note when the boot is complete and the first command runs.
 const FIRST_COMMAND: u64 = 2;

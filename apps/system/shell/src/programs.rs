@@ -19,8 +19,8 @@ pub struct Programs {
 const NOBODY: [u8; 32] = [0; 32];
 
 impl Programs {
-    /// Reads the manifests of all programs. A manifest that cannot be read is skipped: the program could not be
-    /// started either.
+    /// Reads the manifests of all programs. An unreadable manifest is skipped: the program could not be started
+    /// either.
     pub fn read() -> Programs {
         let changes = sip::diagnostics::program_changes();
         let (mut manifests, mut unsigned) = (Vec::new(), Vec::new());
@@ -36,7 +36,7 @@ impl Programs {
         Programs { manifests, unsigned, changes }
     }
 
-    /// Reads them again if programs were installed or removed.
+    /// Rereads them if programs were installed or removed.
     pub fn refresh(&mut self) {
         if sip::diagnostics::program_changes() != self.changes {
             *self = Programs::read();
@@ -85,7 +85,7 @@ pub fn writes_output(manifest: &Manifest) -> bool {
     manifest.endpoints.iter().any(|slot| slot.source == Source::StandardOutput)
 }
 
-/// Whether the program's last positional was given: then it has its input and needs no standard input.
+/// Whether the program's last positional was given: it has its input and needs no standard input.
 pub fn has_last_position(manifest: &Manifest, assigned: &[(usize, Vec<u8>)]) -> bool {
     let position = |index: usize| manifest.parameters.get(index).and_then(|parameter| parameter.position);
     let last = manifest.parameters.iter().filter_map(|parameter| parameter.position).max();

@@ -35,11 +35,11 @@ pub const STATUS_NOT_FOUND: i32 = 127;
 /// Maximum attempts to reopen the console.
 const CONSOLE_ATTEMPTS: usize = 5;
 
-/// Why a command did not run: a sentence for people, and the status.
+/// Why a command did not run: a message for users, and the status.
 pub struct Error {
     /// Exit status of the command.
     pub status: i32,
-    /// What is wrong and what to do about it.
+    /// The problem and a remedy.
     pub message: String,
 }
 
@@ -119,8 +119,7 @@ impl Shell {
         self.starting = true;
     }
 
-    /// Waits for the end of the boot, so that a command finds everything that it would find later; Ctrl-C ends the
-    /// wait.
+    /// Waits for the end of the boot, so that a command finds the complete system; Ctrl-C ends the wait.
     pub fn await_start(&mut self) {
         if !self.starting {
             return;
@@ -252,7 +251,7 @@ impl Shell {
         self.sinks.iter().rev().nth(1).cloned().unwrap_or(Sink::Console)
     }
 
-    /// Whether the shell's output is the console: then its programs may read from there, too.
+    /// Whether the shell's output is the console, so that its programs may also read from it.
     pub fn has_console(&self) -> bool {
         matches!(self.sinks.first(), Some(Sink::Console))
     }
@@ -314,7 +313,7 @@ impl Shell {
         let _ = Sink::Console.write(&mut self.namespace, text.as_bytes());
     }
 
-    /// Reads a line from the console that is not a command.
+    /// Reads a line other than a command from the console.
     pub fn read_line(&mut self, kind: LineKind, prompt: &str) -> Answer {
         self.terminal.read_line(&mut self.namespace, kind, prompt, |_, _, cursor| (cursor, Vec::new()))
     }
@@ -404,7 +403,7 @@ fn status_of(flow: Flow) -> i32 {
 
 impl Host for Shell {
     fn run(&mut self, scope: &mut Scope<'_>, commands: &[Command], ends: Ends) -> Flow {
-        // The command may have been installed by the one before.
+        // The previous command may have installed it.
         self.programs.refresh();
         let flow = self.try_run(scope, commands, ends).unwrap_or_else(|error| {
             self.error(&error.message);

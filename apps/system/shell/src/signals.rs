@@ -53,7 +53,7 @@ impl Signals {
         }
     }
 
-    /// Makes Ctrl-C end these children from now on. If it was already pressed, ends them at once.
+    /// Makes Ctrl-C end these children from now on. If it was already pressed, ends them immediately.
     pub fn set_foreground(&self, children: &[Arc<Child>]) {
         *self.foreground.lock() = children.to_vec();
         if self.is_interrupted() {

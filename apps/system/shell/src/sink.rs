@@ -38,7 +38,7 @@ pub enum Sink {
 
 /// A file that receives output.
 pub struct Written {
-    /// Path as the person wrote it.
+    /// Path as typed.
     path: String,
     /// `None` after a failed write, which was reported.
     writer: Option<FileWriter>,
@@ -135,7 +135,7 @@ impl Sink {
         }
     }
 
-    /// Returns false once nobody accepts the output.
+    /// Returns false once the output is no longer accepted.
     fn put(&self, bytes: ExVec<u8>) -> bool {
         match self {
             Sink::Console => false,

@@ -1,4 +1,4 @@
-//! The console: a person, or a byte stream in place of one.
+//! The console: an interactive terminal, or a byte stream.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -24,7 +24,7 @@ pub type Endpoint = console::Imp<console::states::Ready>;
 pub enum Answer {
     /// A line without its terminator.
     Line(String),
-    /// The person pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
     /// End of input.
     EndOfInput,

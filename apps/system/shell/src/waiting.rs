@@ -61,7 +61,7 @@ impl Shell {
         while let Some(one) = job.running.first() {
             let is_stoppable = job.gate.is_some() && !matches!(self.sink(), Sink::Collect(_));
             let ended = if self.signals.is_interrupted() || !is_stoppable {
-                // It was asked to end, or only its end can end the wait.
+                // It was requested to end, or only its end can end the wait.
                 one.child.wait()
             } else if self.signals.is_stopped() {
                 return Outcome::Stopped;
@@ -99,7 +99,7 @@ impl Shell {
         self.jobs.push(job);
     }
 
-    /// Gives a job the console and waits for it.
+    /// Moves a job to the foreground and waits for it.
     pub fn bring_to_foreground(&mut self, job: Job) -> Flow {
         let text = job.text.clone();
         self.report(&text);

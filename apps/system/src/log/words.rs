@@ -27,7 +27,7 @@ impl Names {
     }
 }
 
-/// Endpoints by handle. A handle tells people nothing, so each gets a number in order of appearance.
+/// Endpoints by handle. A handle means nothing to users, so each gets a number in order of appearance.
 #[derive(Default)]
 struct Endpoints(Vec<u64>);
 

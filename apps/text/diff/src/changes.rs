@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-/// A replacement: old lines, and the new lines in their place. One of them may be empty.
+/// A replacement of old lines by new lines. One of them may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Lines removed.
@@ -20,7 +20,7 @@ pub fn of(old: &[u32], new: &[u32]) -> Vec<Change> {
     for (tag, old, new) in capture_diff_slices(Algorithm::Myers, old, new).iter().map(|op| op.as_tag_tuple()) {
         match changes.last_mut() {
             _ if tag == DiffTag::Equal => {}
-            // Removals and additions at one place are one change.
+            // Adjacent removals and additions are one change.
             Some(last) if last.old.end == old.start && last.new.end == new.start => {
                 (last.old.end, last.new.end) = (old.end, new.end);
             }

@@ -30,7 +30,7 @@ sip::startup!();
 const STATUS_DIFFERENT: i32 = 1;
 /// Exit status: an operation failed.
 const STATUS_FAILED: i32 = 2;
-/// Maximum size in bytes of a file compared line by line: both files are held in memory, with data for each line.
+/// Maximum size in bytes of a file compared line by line: both files are in memory, with data for each line.
 const MAX_BYTES: u64 = 32 << 20;
 const USUAL_CONTEXT: usize = 3;
 
@@ -173,7 +173,7 @@ impl Differ {
         }
     }
 
-    /// Compares the remaining folders one after the other.
+    /// Compares the remaining folders in sequence.
     fn compare_folders(&mut self) -> Result<(), PipeBroken> {
         while let Some((old, new)) = self.left.pop() {
             let (Some(in_old), Some(in_new)) = (self.names(&old), self.names(&new)) else { continue };

@@ -24,7 +24,7 @@ pub struct Stamp {
 
 /// An edited file.
 pub struct Document {
-    /// Name as the person wrote it.
+    /// Name as typed.
     pub name: String,
     full: String,
     /// `None` until the file exists.
@@ -63,7 +63,7 @@ impl Document {
         }
     }
 
-    /// Whether the file differs from what was last read or written.
+    /// Whether the file differs from the last read or written content.
     pub fn is_changed_by_others(&self, namespace: &mut Namespace) -> bool {
         let now = namespace.open_file(&self.full).and_then(|mut file| stamp_of(&mut file));
         match (self.stamp, now) {

@@ -12,7 +12,7 @@ pub struct Editor {
     /// The text.
     pub text: Text,
     cursor: Place,
-    /// Column that vertical movement keeps.
+    /// Target column of vertical movement.
     column: Option<usize>,
     /// First visible line and column.
     top: usize,
@@ -21,7 +21,7 @@ pub struct Editor {
     columns: usize,
     /// Lines that were cut.
     cut: String,
-    /// Whether the last key cut a line as well, so that the next cut is appended.
+    /// Whether the last key also cut a line, so that the next cut is appended.
     cuts: bool,
 }
 
@@ -205,7 +205,7 @@ impl Editor {
         let mut byte = place.byte;
         for (offset, character) in before.char_indices().rev() {
             byte = offset;
-            // A zero-width character belongs to the one before.
+            // A zero-width character is part of the preceding one.
             if character_width(character) > 0 {
                 break;
             }
@@ -342,7 +342,7 @@ mod tests {
         assert!(editor.find("Some"));
         assert_eq!(editor.cursor(), Place::default());
         assert!(!editor.find("nothing"));
-        // The only match is found again from itself.
+        // From itself, the search wraps to the only match.
         assert!(editor.find("Some"));
         assert_eq!(editor.cursor(), Place::default());
     }

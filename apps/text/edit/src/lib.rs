@@ -23,7 +23,7 @@ use crate::text::Text;
 
 sip::startup!();
 
-/// Edits the file until the person quits.
+/// Edits the file until the user quits.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let full = path::absolute(&startup.working_folder, &startup.path);

@@ -30,11 +30,11 @@ enum Question {
     SaveAs,
     /// Whether to save before quitting.
     Quit,
-    /// Whether to overwrite what another program wrote.
+    /// Whether to overwrite another program's changes.
     Overwrite(Then),
 }
 
-/// What follows after saving.
+/// Action after saving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Stay,
@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// Edits until the person quits; returns the exit status.
+    /// Edits until the user quits; returns the exit status.
     pub fn run(mut self, is_new: bool) -> i32 {
         if is_new {
             self.message = "a new file".into();

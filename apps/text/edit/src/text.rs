@@ -38,7 +38,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Splits a file's text into lines. A final line end gives an empty last line, so that saving reproduces the
+    /// Splits a file's text into lines. A trailing line feed gives an empty last line, so that saving reproduces the
     /// file.
     pub fn new(text: &str) -> Text {
         let lines = text.split('\n').map(String::from).collect();
@@ -66,7 +66,7 @@ impl Text {
         self.lines.iter().map(|line| line.len() + 1).sum::<usize>() - 1
     }
 
-    /// Whether the text differs from what was saved.
+    /// Whether the text has unsaved changes.
     pub fn is_changed(&self) -> bool {
         self.saved != Some(self.done.len())
     }

@@ -188,7 +188,8 @@ impl Grep {
                     let entered = name.part().and_then(|part| walk.enter(part, kind));
                     self.settle(&shown, entered.map_err(Error::from))?;
                 }
-                // As `grep -r` elsewhere: links below the named paths are not followed, and devices not read.
+                // As in other implementations of `grep -r`: links below the named paths are not followed, and devices
+                // not read.
                 _ => {}
             }
             if self.search.is_settled() {

@@ -1,4 +1,4 @@
-//! Search of a file's lines, and what is printed of the matches.
+//! Search of a file's lines, and output of the matches.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use tool_kit::lines::{LineError, Lines, report_too_long};
 use crate::matcher::Matcher;
 use crate::{CONTEXT_LINES, Held};
 
-/// What is printed.
+/// Output options.
 pub struct Shown {
     /// Selects the lines that do not match.
     pub inverted: bool,
@@ -50,7 +50,7 @@ pub enum Names {
     Hidden,
 }
 
-/// A search through files one after the other.
+/// A search through files in sequence.
 pub struct Search {
     matcher: Matcher,
     shown: Shown,

@@ -35,7 +35,7 @@ pub fn translate(pattern: &str, syntax: Syntax) -> Result<String, String> {
 
 struct Translated {
     text: String,
-    /// Whether nothing precedes that a repetition could apply to.
+    /// Whether there is nothing before for a repetition to apply to.
     begins: bool,
     syntax: Syntax,
 }

@@ -52,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 impl Texts {
-    /// Shows one text after the other as the user asks.
+    /// Shows the texts, switching between them at the user's request.
     fn show(mut self, mut session: Session) -> i32 {
         let mut index = 0;
         let mut status = 0;

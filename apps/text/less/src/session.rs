@@ -16,7 +16,7 @@ use crate::source::{MAX_BYTES, Source, State};
 const LOOK_MS: u64 = 50;
 const HELP: &str = "space b: page  j k: row  g G: start, end  5g: line 5  / ? n N: search  :n :p: file  q: quit";
 
-/// Why a text is no longer shown.
+/// Why the display of a text ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The user quits.
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Shows one text until the user asks for another or quits. `place` is its number and the total.
+    /// Shows one text until the user switches to another or quits. `place` is its number and the total.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Takes newly read text.
+    /// Appends newly read text.
     fn take(&mut self, source: &Source) {
         if self.state != State::Reading {
             return;

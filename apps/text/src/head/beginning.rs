@@ -2,7 +2,7 @@
 
 use text::amount::Part;
 
-/// What remains to be read of the leading part.
+/// Remainder of the leading part to be read.
 pub struct Beginning {
     missing: Part,
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use text::amount::Part;
 
-/// Maximum size in bytes kept of a stream.
+/// Maximum bytes kept of a stream.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// Searches backwards for the start of the last lines. A line includes its line end, also the last one.
@@ -39,7 +39,7 @@ impl LineStarts {
     }
 }
 
-/// The wanted part exceeds what is kept of a stream.
+/// The requested part exceeds the kept part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -70,7 +70,7 @@ impl Kept {
             let lines = line_ends(first);
             let is_over = match self.part {
                 Part::Bytes(wanted) => (self.bytes - first.len()) as u64 >= wanted,
-                // One more: the very last line end may not end a line before the wanted ones.
+                // One more: the very last line end may not end a line before the requested ones.
                 Part::Lines(wanted) => self.line_ends - lines > wanted,
             };
             if !is_over {

@@ -78,7 +78,7 @@ impl Followed {
         }
     }
 
-    /// Prints what is appended to the files, as long as there are files and a reader.
+    /// Prints data appended to the files, as long as there are files and a reader.
     pub fn go_on(mut self, namespace: &mut Namespace, output: &mut Output) -> Result<(), PipeBroken> {
         let mut files = core::mem::take(&mut self.files);
         files.retain(|file| file.printed.is_some());

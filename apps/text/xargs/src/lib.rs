@@ -21,7 +21,7 @@ use crate::words::{Between, Words};
 
 sip::startup!();
 
-/// Maximum bytes of a command line filled with words; the rest is room for what the shell adds.
+/// Maximum bytes of a command line filled with words; the rest is room for the shell's additions.
 const LINE_BYTES: usize = MAX_COMMAND_BYTES - 4096;
 /// Exit status: a command failed.
 const STATUS_FAILED: i32 = 123;

@@ -138,7 +138,7 @@ pub(super) fn post(shared: &Shared, request: &Request) -> Answer {
     wrapped(shared, request, &path, "", head)
 }
 
-/// Builds a page that embeds a file, with the picture at the file's place for it.
+/// Builds a page that embeds a file, with the picture in the file's slot for it.
 fn wrapped(shared: &Shared, request: &Request, path: &str, picture: &str, head: &str) -> Answer {
     let Some(file) = shared.file(path) else { return Answer::error(404) };
     let mut beginning = String::from(

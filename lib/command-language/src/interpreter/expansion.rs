@@ -50,7 +50,7 @@ impl Interpreter {
         }
         let mut expanded = Vec::new();
         for pattern in words.finish() {
-            // What looks like an option is one: `NAME -?` asks for help, whatever files exist.
+            // A word that looks like an option is one: `NAME -?` prints help, regardless of existing files.
             let is_option = pattern.parts.first() == Some(&PatternPart::Character('-'));
             match pattern.as_text() {
                 Some(text) => expanded.push(text),
@@ -147,7 +147,7 @@ fn unset(name: &Name, span: &Range<usize>) -> ScriptError {
     ScriptError::new(span.clone(), format!("`{name}` is not set"), format!("{how}, or write ${{{name}:-text}}"))
 }
 
-/// What a pattern without a match expands to.
+/// Expansion of a pattern without a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unmatched {
     Nothing,

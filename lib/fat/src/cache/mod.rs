@@ -2,12 +2,12 @@
 //!
 //! # Page ownership
 //!
-//! A page's buffer is either *here*, where the operation that holds the volume copies from and to it, or *at the disk*:
-//! owned by a task that reads or writes this one page, which then has a latch. All disk requests are made by such tasks
-//! ([`transfer`]), driven by the source's executor ([`BlockSource::spawn`]). An operation makes none: it spawns tasks
-//! and waits for latches. So whatever an operation waits for, and even if it is never polled again or is dropped, the
-//! request that occupies a channel to the disk is polled when its reply arrives, and frees the channel. Read-ahead is
-//! such a task too; nobody need wait for it.
+//! A page's buffer is either *here*, where the operation that holds the volume copies from and to it, or *at the
+//! disk*: owned by a task that reads or writes this one page, which then has a latch. All disk requests are made by
+//! such tasks ([`transfer`]), driven by the source's executor ([`BlockSource::spawn`]). An operation makes none: it
+//! spawns tasks and waits for latches. So even if an operation is never polled again or is dropped, the request that
+//! occupies a channel to the disk is polled when its reply arrives, and frees the channel. Read-ahead is such a task
+//! too, without waiters.
 //!
 //! A task ends in one of three ways, each of which completes the latch:
 //! - success: the page is here, and clean;
@@ -36,14 +36,14 @@ pub use limits::{CacheCounters, CacheLimits};
 pub(crate) use page::SECTOR_BYTES;
 use page::{Page, Place, sector_bits};
 
-/// Maximum pages requested by one read, and pages written at once.
+/// Maximum pages per read, and per write-back batch.
 const MAX_BATCH: usize = 8;
 /// Maximum pages read ahead of a sequential reader.
 const MAX_READ_AHEAD: usize = 16;
 /// Maximum pages at the disk; the part for reads is kept free of read-ahead.
 const MAX_IN_FLIGHT: usize = MAX_BATCH + MAX_READ_AHEAD + MAX_BATCH;
 
-/// Where sequential reading was last detected.
+/// Position at which sequential reading was last detected.
 #[derive(Default)]
 struct Sequence {
     expected: u64,
@@ -196,7 +196,7 @@ impl<S: BlockSource> Cache<S> {
                 self.start_more(first, last);
                 return latch.wait().await;
             }
-            // A write error is the concern of its write-back.
+            // A write error is handled by its write-back.
             Flight::Write(latch) => return latch.wait().await.or(Ok(())),
         }
         if self.pages.borrow().contains_key(&first) {
@@ -222,7 +222,7 @@ impl<S: BlockSource> Cache<S> {
     }
 
     /// Starts reading the pages after `first` up to `last`, as far as that evicts only clean pages that were not used
-    /// recently, and not those just brought.
+    /// recently or just read.
     fn start_more(self: &Rc<Self>, first: u64, last: u64) {
         let dirty = self.pages.borrow().values().filter(|page| page.dirty != 0).count();
         let most = (self.max_pages.saturating_sub(dirty) / 2).max(1) as u64;
@@ -256,7 +256,7 @@ impl<S: BlockSource> Cache<S> {
     pub(crate) async fn make(self: Rc<Cache<S>>, offset: u64) -> Result<(), DiskError> {
         let page = self.page_of(offset);
         if let Flight::Read(latch) | Flight::Write(latch) = self.flight_of(page) {
-            // It is overwritten, whatever the outcome.
+            // The page is overwritten in any case.
             return latch.wait().await.or(Ok(()));
         }
         let buffer = self.take_buffer().await?;
@@ -270,8 +270,8 @@ impl<S: BlockSource> Cache<S> {
         offset.is_multiple_of(self.page_bytes as u64) && bytes >= self.bytes_of(self.page_of(offset))
     }
 
-    /// A buffer for one more page. In a full cache it is that of the least recently used clean page, after a write-back
-    /// if all are dirty.
+    /// Returns a buffer for one more page. In a full cache it is that of the least recently used clean page, after a
+    /// write-back if all are dirty.
     async fn take_buffer(self: &Rc<Self>) -> Result<S::Buffer, DiskError> {
         if let Ok(buffer) = self.spare_buffer() {
             return Ok(buffer);
@@ -309,14 +309,14 @@ impl<S: BlockSource> Cache<S> {
         loop {
             let next = self.pages.borrow().values().find_map(Page::latch);
             match next {
-                // The outcome concerns whoever waits for it.
+                // The outcome is reported to its waiters.
                 Some(latch) => drop(latch.wait().await),
                 None => return,
             }
         }
     }
 
-    /// Whether so many pages are dirty that a write-back is due.
+    /// Whether enough pages are dirty for a write-back to be due.
     pub(crate) fn is_full_of_changes(&self) -> bool {
         let dirty = self.pages.borrow().values().filter(|page| page.dirty != 0).count();
         dirty > self.max_pages / 4 * 3

@@ -1,4 +1,4 @@
-//! A cache page: an aligned piece of the disk, and the place of its buffer.
+//! A cache page: an aligned piece of the disk, and the state of its buffer.
 
 use crate::latch::Latch;
 
@@ -19,7 +19,7 @@ pub(super) struct Page<B> {
     pub(super) place: Place<B>,
     /// Dirty sectors, a bit each.
     pub(super) dirty: u64,
-    /// Sectors that could not be read, a bit each.
+    /// Bitmap of unreadable sectors.
     pub(super) unreadable: u64,
     /// Last use, in ticks of the cache's clock.
     pub(super) used: u64,
@@ -52,7 +52,7 @@ impl<B> Page<B> {
         }
     }
 
-    /// Whether it can be evicted: it is here and clean.
+    /// Whether it can be evicted: resident and clean.
     pub(super) fn is_evictable(&self) -> bool {
         self.dirty == 0 && matches!(self.place, Place::Here(_))
     }

@@ -38,7 +38,7 @@ struct FreeNote {
     structure: u32,
     /// Number of free clusters, or [`UNKNOWN`].
     free: u32,
-    /// Where to search for a free cluster first, or [`UNKNOWN`].
+    /// Hint for the next free cluster, or [`UNKNOWN`].
     next: u32,
     /// [`FSINFO_TRAIL_SIG`].
     #[at(508)]

@@ -93,7 +93,7 @@ impl<S: BlockSource> Checker<S> {
         is_good(&entry.name()) && is_there && !entry.is_label() && entry.attributes() & RESERVED_ATTRIBUTES == 0
     }
 
-    /// Handles such a folder. What looks like entries is not followed: it may lead to clusters of other files.
+    /// Handles such a folder. Its apparent entries are not followed: they may lead to clusters of other files.
     pub(super) async fn check_garbage(&mut self, folder: &Folder) -> Result<(), Error> {
         if !self.log.problem(Remedy::Lossy, format!("{}/: not the content of a folder", folder.path)) {
             return Ok(());

@@ -21,7 +21,7 @@ const LONG_CLUSTER_AT: usize = 26;
 pub(super) const DOT: [u8; 11] = *b".          ";
 pub(super) const DOT_DOT: [u8; 11] = *b"..         ";
 
-/// Where a folder's entries are.
+/// Location of a folder's entries.
 pub(super) enum Place {
     /// In the root region of FAT12 and FAT16.
     Fixed {
@@ -60,7 +60,7 @@ impl Folder {
 /// State of the check of a folder.
 struct Names {
     assembler: Assembler,
-    /// Slots of a long name whose short entry has not come yet.
+    /// Slots of a long name whose short entry has not been read yet.
     long_slots: Vec<u64>,
     short: BTreeSet<[u8; 11]>,
     long: BTreeSet<Vec<u16>>,
@@ -130,7 +130,7 @@ impl<S: BlockSource> Checker<S> {
                 }
                 Slot::Free => self.check_orphans(folder, &mut names).await?,
                 Slot::Long(part) => {
-                    // The first slot of a long name ends the one before.
+                    // The first slot of a long name ends the previous one.
                     if part.sequence() & hadris_fat_raw::LFN_LAST_ENTRY != 0 {
                         self.check_orphans(folder, &mut names).await?;
                     }
@@ -341,7 +341,7 @@ fn shown(entry: &ShortEntry) -> String {
 
 /// Whether these eleven bytes are a valid short name.
 pub(super) fn is_good(name: &[u8; 11]) -> bool {
-    // The byte 5 stands for the one that would mark a deleted entry.
+    // 0x05 encodes 0xE5, which would mark a deleted entry.
     let rest = if name[0] == 5 { &name[1..] } else { &name[..] };
     let is_plain = |byte: &u8| {
         *byte >= b' ' && *byte != 0x7F && !byte.is_ascii_lowercase() && !b"\"*+,./:;<=>?[\\]|".contains(byte)

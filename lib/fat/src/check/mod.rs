@@ -30,12 +30,12 @@ use table::Claims;
 /// Maximum lines of a report; further problems are only counted.
 const MAX_LINES: usize = 200;
 
-/// What to do about problems.
+/// Which problems to repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckMode {
     /// Report only.
     Look,
-    /// Repair what can be without loss of anything that a name leads to.
+    /// Repair only without loss of anything reachable by name.
     Mend,
     /// Repair everything.
     Repair,
@@ -48,7 +48,7 @@ enum Remedy {
     Safe,
     /// Something is truncated or renamed.
     Lossy,
-    /// Not at all.
+    /// Not repairable.
     None,
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Chain {
     pub(crate) clusters: u32,
     pub(crate) last: Option<u32>,
     pub(crate) broken: Option<Broken>,
-    /// Whether it goes on after the requested number of clusters.
+    /// Whether the chain continues after the requested number of clusters.
     pub(crate) goes_on: bool,
 }
 
@@ -167,8 +167,8 @@ impl<S: BlockSource> Checker<S> {
         Ok(())
     }
 
-    /// Follows a chain as far as it is valid, up to `most` clusters, and claims these: what comes after may belong to
-    /// another chain. Only an intact chain may claim reserved clusters.
+    /// Follows and claims up to `most` clusters of a chain, as far as it is valid: the rest may belong to another
+    /// chain. Only an intact chain may claim reserved clusters.
     pub(crate) async fn follow(
         &mut self,
         first: u32,

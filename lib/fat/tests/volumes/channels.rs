@@ -1,4 +1,4 @@
-//! Many clients, few channels to the disk: no deadlock, in whatever order the disk replies.
+//! Many clients, few channels to the disk: no deadlock in any order of replies.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -16,7 +16,7 @@ fn content(number: u8) -> Vec<u8> {
     (0..FILE_BYTES).map(|index| (index as u8).wrapping_mul(13) ^ number ^ (index >> 8) as u8).collect()
 }
 
-/// A volume of files of two pages each, in sequence, so that reading one reads others ahead.
+/// A volume of files of two pages each, in sequence, so that reading one reads ahead into others.
 fn filled(cluster_bytes: u32) -> Vec<u8> {
     // FAT16 needs many clusters, FAT12 few.
     let bytes = if cluster_bytes <= 4096 { 17 * MIB } else { 8 * MIB };
@@ -140,7 +140,7 @@ fn a_check_finishes_with_any_cluster_size() {
     }
 }
 
-/// A dropped operation leaves no request behind that keeps others from the disk.
+/// A dropped operation leaves no pending request that blocks the disk for others.
 #[test]
 fn an_operation_that_is_dropped_halfway_harms_nobody() {
     let bytes = filled(512);
@@ -150,7 +150,7 @@ fn an_operation_that_is_dropped_halfway_harms_nobody() {
         for number in 0..FILES {
             let mut abandoned = Box::pin(read_whole(volume.clone(), number));
             machine.run_one(async move {
-                // One poll, after which anything to be read has been requested.
+                // After one poll, everything to be read has been requested.
                 poll_fn(|context| Poll::Ready(abandoned.as_mut().poll(context).is_ready())).await;
             });
             machine.run_one(read_whole(volume.clone(), (number + 1) % FILES));

@@ -214,7 +214,7 @@ impl Image {
     }
 }
 
-/// Name of the damage, how it is done, and whether `Mend` suffices.
+/// Name of the damage, its implementation, and whether `Mend` suffices.
 type Damage = (&'static str, fn(&mut Image), bool);
 
 const DAMAGES: &[Damage] = &[
@@ -392,7 +392,7 @@ fn a_check_reports_disk_errors() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Arbitrary damage to metadata: repair ends, and what it calls good is good.
+    /// Arbitrary metadata damage: repair terminates, and a volume reported clean is clean.
     #[test]
     fn any_damage_is_repaired_or_reported(
         damages in proptest::collection::vec((0_usize..200_000, any::<u8>()), 1..24),

@@ -1,5 +1,5 @@
-//! Power failures at every write, with any subset of the unflushed sectors on the medium: what was synced and not
-//! changed since survives, before a check and after it, and a check repairs the volume.
+//! Power failures at every write, with any subset of the unflushed sectors on the medium: data synced and not changed
+//! since survives, before and after a check, and a check repairs the volume.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +22,9 @@ const SECTOR_BYTES: usize = 512;
 struct Effort {
     stories: u8,
     steps: usize,
-    /// One moment in this many is tried.
+    /// Sampling interval of crash points: 1 in this many.
     once_in: usize,
-    /// One of these in this many is also judged by fsck.fat.
+    /// Of these, 1 in this many is also checked by fsck.fat.
     fsck_once_in: usize,
 }
 
@@ -125,7 +125,7 @@ fn broken_promise(disk: &MemoryDisk, promised: &BTreeMap<String, Vec<u8>>) -> Op
     None
 }
 
-/// Problems that a crash may leave: see docs/storage.md.
+/// Documented problems after a crash: see docs/storage.md.
 const DOCUMENTED: &[&str] = &[
     "the volume was not cleanly unmounted",
     "of the FAT differs",
@@ -133,7 +133,7 @@ const DOCUMENTED: &[&str] = &[
     "wrong free cluster count",
     // Chains of files that were being changed.
     ": chain ",
-    // Folders that were written in part, and what looks like entries in them.
+    // Partially written folders, and their apparent entries.
     "entries after its end",
     "not the content of a folder",
     ": wrong `",

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use fat::{Access, BlockSource, CacheLimits, Clock, DateTime, DiskError, Error, MountOptions, Volume};
 
-/// Runs a future that depends on nothing else.
+/// Runs a future that waits for nothing external.
 pub fn run<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -34,7 +34,7 @@ pub struct Faults {
     pub writes_left: Option<u64>,
 }
 
-/// Sparse memory: pieces of zeros are not stored, so a disk may be large.
+/// Sparse memory: zero pieces are not stored, so a disk may be large.
 #[derive(Clone, Default)]
 struct Sparse {
     size_bytes: u64,
@@ -297,7 +297,7 @@ impl BlockSource for MemoryDisk {
     }
 }
 
-/// A clock that stands still: 2024-05-06 07:08:10.
+/// A fixed clock: 2024-05-06 07:08:10.
 pub struct TestClock;
 
 pub const TEST_TIME_S: i64 = 1_714_979_290;

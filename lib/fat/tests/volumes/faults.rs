@@ -12,7 +12,7 @@ test_needs::needs!(Dosfstools);
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Polls all futures in turn until each is ready.
+/// Polls all futures round-robin until each is ready.
 fn run_all(mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>>) {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..1_000_000 {
@@ -142,7 +142,7 @@ fn what_could_not_be_written_is_written_later() {
     let root = run(volume.root()).expect("a root");
     let file = run(root.create("file", 0o644, CreateMode::New)).expect("made");
     disk.set_faults(Faults { writes_left: Some(0), ..Faults::default() });
-    // The dirty flag cannot be set: nothing is changed, or it is kept in the cache.
+    // The dirty flag cannot be set: nothing is written, or it stays in the cache.
     let written = run(file.write(0, &[7; 100_000]));
     assert!(run(volume.sync()).is_err());
     assert!(run(volume.unmount()).is_err(), "the volume stays");
@@ -220,7 +220,7 @@ fn a_sector_that_cannot_be_read_harms_only_its_file() {
     assert_eq!(run(one.read(0, &mut buffer[..1024])), Ok(1024));
     let two = run(root.open("two")).expect("open");
     assert_eq!(run(two.read(0, &mut buffer)), Ok(5_000));
-    // Overwritten, it is good again.
+    // Overwriting makes it readable again.
     run(one.write(1024, &[b'o'; 512])).expect("written");
     assert_eq!(run(one.read(0, &mut buffer)), Ok(5_000));
     assert!(buffer.iter().all(|byte| *byte == b'o'));

@@ -2,7 +2,7 @@
 
 use crate::trial::{fat12, fat32, trial};
 
-/// Input bytes per damage: place, width, value.
+/// Input bytes per damage: position, width, value.
 const PIECE: usize = 8;
 /// The used area of the volumes: up to the end of the first 64 clusters.
 const WORTH_DAMAGE: usize = 60 << 10;

@@ -116,7 +116,7 @@ impl Machine {
         }
     }
 
-    /// Runs a task, and all others, to the end.
+    /// Runs a task, and all others, to completion.
     pub fn run_one<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> T {
         let output = Rc::new(RefCell::new(None));
         let place = Rc::clone(&output);

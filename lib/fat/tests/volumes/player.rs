@@ -172,7 +172,7 @@ impl Trial {
         }
     }
 
-    /// The paths that a step affects; one that ends with `/` stands for all below it.
+    /// The paths that a step affects; a trailing `/` includes everything below.
     pub fn touched_by(&self, step: &Step) -> Vec<String> {
         let file = |number: u8| self.model.file(number).into_iter().collect();
         match *step {

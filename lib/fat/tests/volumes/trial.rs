@@ -1,4 +1,4 @@
-//! Small volumes, and all client operations on one, whatever its damage.
+//! Small volumes, and all client operations on one, regardless of damage.
 
 use fat::{CheckMode, CreateMode, Folder, FormatOptions, Kind, Volume, check, format};
 
@@ -26,7 +26,7 @@ fn made(bytes: usize) -> MemoryDisk {
     disk
 }
 
-/// Runs all client operations, wherever names lead. Errors are fine.
+/// Runs all client operations on everything reachable. Errors are fine.
 fn use_everything(volume: &Volume<MemoryDisk>, root: &Folder<MemoryDisk>) {
     /// Damage can make folders contain each other.
     const MOST: usize = 60;

@@ -2,11 +2,11 @@
 
 /// A case.
 pub struct Case {
-    /// Its place in its set.
+    /// Its number in its set.
     pub name: String,
     /// The outcome according to the set.
     pub set: String,
-    /// The outcome required of a server: see `README.md`.
+    /// Required outcomes for a server: see `README.md`.
     pub expected: Vec<Expected>,
     /// The reason of a deviation; empty if there is none.
     pub why: String,
@@ -25,7 +25,7 @@ pub enum Expected {
     ContentBad(String),
     /// An incomplete head.
     Waits,
-    /// The connection ends; what follows is not read.
+    /// The connection is closed; further bytes are not read.
     Closes,
     /// A response with this status, and the end of the connection.
     Refused(u16),

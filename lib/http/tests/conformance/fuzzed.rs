@@ -74,7 +74,7 @@ fn look(request: &Request<'_, '_>, size: u64) {
     assert!(log[..log.len() - 1].iter().all(|byte| (b' '..=b'~').contains(byte)), "of letters that can be shown");
 }
 
-/// Whatever an application sends becomes one field per line, or is rejected.
+/// Arbitrary application output becomes one field per line, or is rejected.
 fn check_answer_head(bytes: &[u8]) {
     let mut fields = Vec::new();
     if application::answer_head(bytes, &mut fields).is_err() {

@@ -25,7 +25,7 @@ pub struct Segment {
     pub address: u64,
     pub bytes: Vec<u8>,
     pub memory: u64,
-    /// Without content of its own: that of the loaded segment at its address.
+    /// No content of its own: it aliases the loaded segment at its address.
     pub alias: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Fields that are longer than the record says.
+//! Fields beyond the end of their record.
 
 #[derive(layout::Record)]
 #[record(bytes = 8, order = "big")]

@@ -1,4 +1,4 @@
-//! A field that has no bytes of its own.
+//! A field whose type has no fixed size.
 
 #[derive(layout::Record)]
 #[record(bytes = 8, order = "little")]

@@ -1,4 +1,4 @@
-//! A map that does not say how long it is.
+//! A map without a length.
 
 #[layout::registers]
 struct Port {

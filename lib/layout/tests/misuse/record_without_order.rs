@@ -1,4 +1,4 @@
-//! A record that does not say which byte of a number comes first.
+//! A record without a byte order.
 
 #[derive(layout::Record)]
 #[record(bytes = 8)]

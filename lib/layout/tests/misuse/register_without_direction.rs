@@ -1,4 +1,4 @@
-//! A field that does not say what may be done with the register.
+//! A register without a direction.
 
 #[layout::registers(bytes = 8)]
 struct Port {

@@ -1,4 +1,4 @@
-//! A register of which nobody says where it is.
+//! A register without an offset.
 
 #[layout::registers(bytes = 8)]
 struct Port {

@@ -1,4 +1,4 @@
-//! A model of a terminal's screen: what the bytes that an editor writes look like to a person.
+//! Terminal emulator for tests: renders an editor's output.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -46,7 +46,7 @@ impl Screen {
         }
     }
 
-    /// Rows without trailing blanks, up to the last one that shows anything.
+    /// Rows without trailing blanks, up to the last non-empty one.
     pub fn rows(&self) -> Vec<String> {
         let mut rows: Vec<String> = self.cells.iter().map(|row| row.concat().trim_end().to_string()).collect();
         while rows.last().is_some_and(String::is_empty) {

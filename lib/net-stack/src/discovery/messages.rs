@@ -1,6 +1,6 @@
 //! Wire format of neighbour discovery messages (RFC 4861, 4).
 //!
-//! Deliberately not here: what the messages lead to.
+//! Deliberately not here: processing of the messages.
 
 use alloc::vec::Vec;
 

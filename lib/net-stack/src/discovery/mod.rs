@@ -1,9 +1,9 @@
 //! IPv6 neighbour discovery and stateless autoconfiguration (RFC 4861, 4862, 8106).
 //!
 //! Key type: [`Discovery`]. An address is *tentative* until duplicate address detection has passed. Addresses are
-//! derived from the hardware address (link-local, and one per advertised prefix) or configured by people. Ownership:
-//! the addresses in use belong to the output; this holds tentative addresses, and the lifetimes of what was learnt.
-//! Deliberately not here: the neighbour cache, which both versions of IP share.
+//! derived from the hardware address (link-local, and one per advertised prefix) or configured statically. Ownership:
+//! the output owns the addresses in use; this owns tentative addresses and the lifetimes of learnt state. Deliberately
+//! not here: the neighbour cache, which both versions of IP share.
 
 pub(crate) mod messages;
 
@@ -25,7 +25,7 @@ const MAX_SOLICITATIONS: u8 = 3;
 const SOLICITATION_INTERVAL_NS: u64 = 4_000_000_000;
 /// Retry interval when no buffer is free, in nanoseconds.
 const RETRY_NS: u64 = 10_000_000;
-/// Maximum addresses formed from advertisements, and maximum known routers: others on the link could claim any
+/// Maximum addresses formed from advertisements, and maximum known routers: hosts on the link could advertise any
 /// number.
 const MAX_LEARNT: usize = 3;
 const MAX_ROUTERS: usize = 4;
@@ -54,7 +54,7 @@ struct Learnt {
     preferred_ns: u64,
 }
 
-/// What to do with the addresses in use.
+/// Change to the set of addresses in use.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// No duplicate was found: use it.
@@ -68,7 +68,7 @@ pub(crate) enum Change {
 /// IPv6 state of the link.
 #[derive(Default)]
 pub(crate) struct Discovery {
-    /// Whether the interface forms its own addresses.
+    /// Whether autoconfiguration is enabled.
     is_on: bool,
     tentative: Vec<Tentative>,
     learnt: Vec<Learnt>,
@@ -103,7 +103,7 @@ impl Discovery {
         self.ask_again();
     }
 
-    /// Forgets tentative and learnt addresses; the caller knows which addresses in use are to go.
+    /// Drops tentative and learnt addresses; the caller removes the corresponding addresses in use.
     pub(crate) fn stop(&mut self) {
         self.is_on = false;
         self.tentative.retain(|tentative| tentative.address.origin == Origin::Set);
@@ -207,7 +207,7 @@ impl Discovery {
             return;
         }
         if let Some(hardware) = hardware {
-            // The solicitor is about to talk to this machine, which then need not solicit in turn.
+            // The solicitor is about to send to this machine, which then need not solicit it.
             output.learn(source.into(), hardware, true);
         }
         messages::answer(output, target, Some(source));
@@ -289,7 +289,7 @@ impl Discovery {
         self.age(output, changes);
     }
 
-    /// Expires what was learnt from routers.
+    /// Expires state learnt from routers.
     fn age<B: Buffer>(&mut self, output: &mut Output<B>, changes: &mut Vec<Change>) {
         let now_ns = output.now_ns;
         for learnt in &mut self.learnt {
@@ -308,7 +308,7 @@ impl Discovery {
         }
     }
 
-    /// Does what is due.
+    /// Runs expired timers.
     pub(crate) fn serve<B: Buffer>(&mut self, output: &mut Output<B>) -> Vec<Change> {
         let mut changes = Vec::new();
         if self.next_time_ns(output).is_none_or(|time_ns| time_ns > output.now_ns) {
@@ -338,7 +338,7 @@ impl Discovery {
         changes
     }
 
-    /// Returns the source for router solicitations, as long as any are to be sent.
+    /// Returns the source for router solicitations, while any are to be sent.
     fn solicits_routers_from<B: Buffer>(&self, output: &Output<B>) -> Option<Ipv6Address> {
         if !self.is_on || self.solicitations == 0 {
             return None;

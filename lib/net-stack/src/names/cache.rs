@@ -40,7 +40,7 @@ impl Cache {
         self.table.insert((name, kind), (addresses, now_ns + u64::from(seconds) * 1_000_000_000));
     }
 
-    /// Clears the cache: other servers may know other names.
+    /// Clears the cache: other servers may resolve names differently.
     pub(super) fn clear(&mut self) {
         self.table.clear();
     }

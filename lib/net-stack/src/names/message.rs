@@ -130,7 +130,7 @@ fn word(message: &[u8], at: usize) -> Option<u16> {
 /// Parses a name; returns it and where it ends. `None` if it is malformed.
 fn read_name(message: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
     let (mut name, mut place, mut end) = (Vec::new(), at, None);
-    // Where the current label sequence begins: a pointer must lead before it, so the loop terminates.
+    // Start of the current label sequence: a pointer must precede it, so the loop terminates.
     let mut begins = at;
     loop {
         let length = *message.get(place)?;
@@ -166,7 +166,7 @@ struct Record<'a> {
     is_internet: bool,
     seconds: u32,
     data: &'a [u8],
-    /// Where the data and the record end.
+    /// Offset of the data, and end of the record.
     data_at: usize,
     end: usize,
 }

@@ -1,8 +1,8 @@
 //! DNS stub resolver (RFC 1035).
 //!
-//! Each query goes to the servers in turn, over UDP; after a truncated response it is repeated over TCP. A response
-//! is believed only if it matches the query and comes from a server that was asked, to the port and with the
-//! identifier that only it can know. Neighbours: `message` (wire format), `cache`, `stream` (TCP).
+//! Each query tries the servers round-robin over UDP; after a truncated response it is repeated over TCP. A response
+//! is accepted only if it matches the query and comes from a queried server, to the query's source port and with its
+//! identifier. Neighbours: `message` (wire format), `cache`, `stream` (TCP).
 
 mod cache;
 mod message;
@@ -39,7 +39,7 @@ const MIN_TIMEOUT_NS: u64 = 300_000_000;
 /// Retry interval when no buffer is free, in nanoseconds.
 const RETRY_NS: u64 = 10_000_000;
 
-/// A query, until it is forgotten.
+/// A query, until it is released.
 #[must_use]
 pub struct NameQuery(u64);
 
@@ -50,12 +50,12 @@ enum State {
 }
 
 struct Question {
-    /// The name asked for, and the one queried now: there may be a CNAME between them.
+    /// The requested name, and the one queried now: they differ after a CNAME.
     wanted: Vec<u8>,
     name: Vec<u8>,
     kind: Kind,
     aliases: usize,
-    /// TTL of what is known so far, in seconds.
+    /// Minimum TTL so far, in seconds.
     seconds: u32,
     id: u16,
     port: u16,
@@ -123,7 +123,7 @@ impl Question {
         }
     }
 
-    /// Moves on from the server queried last.
+    /// Advances to the server after the one queried last.
     fn ask_next(&mut self, now_ns: u64) {
         self.has_failed = true;
         (self.state, self.next_ns) = (State::Asking, now_ns);
@@ -168,12 +168,12 @@ impl Names {
         }
     }
 
-    /// Returns whether responses to a query come to this port.
+    /// Returns whether a query uses this source port.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.queries.values().any(|question| question.port == port)
     }
 
-    /// Starts a query. Its responses come to a port that no socket is bound to, which would receive them instead.
+    /// Starts a query, from a port without a bound socket, which would otherwise receive the responses.
     pub(crate) fn ask(
         &mut self,
         tcp: &mut Tcp,
@@ -245,7 +245,7 @@ impl Names {
         let Some(question) = asked.filter(|_| servers.contains(&server)) else { return false };
         let reply = data.and_then(|data| message::read(data, question.id, &question.name, question.kind));
         if let Some(reply) = reply {
-            // A late response from another server is as good, unless it reports failure.
+            // A late response from another server is accepted too, unless it reports failure.
             let is_late = question.server(servers) != Some(server);
             if !(is_late && reply == Reply::Failed) {
                 question.take(server, reply, cache, now_ns);
@@ -261,7 +261,7 @@ impl Names {
         let asked = queries.values_mut().find(|question| port == PORT && question.is_sent_from(own_port));
         let Some(question) = asked.filter(|question| question.server(servers) == Some(server)) else { return false };
         if !matches!(error.kind, ErrorKind::TooLong { .. }) {
-            // It may be forged; the others are queried, and this one again later all the same.
+            // It may be forged; the others are queried, and this one again later.
             question.next_ns = now_ns;
         }
         true

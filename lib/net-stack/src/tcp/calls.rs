@@ -76,12 +76,12 @@ impl Tcp {
         }
     }
 
-    /// Returns the number of bytes that can be read at once.
+    /// Returns the number of bytes that can be read without blocking.
     pub(crate) fn readable(&self, id: ConnectionId) -> usize {
         self.get(id).map_or(0, |connection| connection.machine.readable())
     }
 
-    /// Reads received data; 0 bytes: the peer has finished.
+    /// Reads received data; 0 bytes mean end of stream.
     pub(crate) fn poll_read(
         &mut self,
         id: ConnectionId,
@@ -116,7 +116,7 @@ impl Tcp {
         }
         match connection.machine.write(memory, data) {
             0 if data.is_empty() => Poll::Ready(Ok(0)),
-            // Memory is exhausted, and none of it will be freed by this connection.
+            // Memory is exhausted, and this connection will free none of it.
             0 if connection.machine.send_queued() == 0 => Poll::Ready(Err(Failure::Exhausted)),
             0 => {
                 connection.writer = Some(waker.clone());
@@ -159,7 +159,7 @@ impl Tcp {
         connection.holder = Holder::Nobody { since_ns: now_ns };
         let goes_on = match connection.state() {
             State::Established | State::SynSent | State::SynReceived => false,
-            // Received data that was never read is lost, and a reset tells the peer so.
+            // Unread received data is lost, so the peer gets a reset.
             State::FinWait1 | State::FinWait2 | State::Closing => connection.machine.readable() == 0,
             State::CloseWait | State::LastAck | State::TimeWait | State::Closed => true,
         };
@@ -175,7 +175,7 @@ impl Tcp {
         }
     }
 
-    /// Sets whether small segments are sent at once (no Nagle), and the keep-alive interval in seconds.
+    /// Sets TCP_NODELAY, and the keep-alive interval in seconds.
     pub(crate) fn set_options(
         &mut self,
         id: ConnectionId,

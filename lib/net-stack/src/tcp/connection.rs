@@ -1,6 +1,6 @@
 //! One connection: its state machine, its two ends, its wakers and its timeouts.
 //!
-//! Deliberately not here: who holds it, and when it is scheduled.
+//! Deliberately not here: ownership, and scheduling.
 
 use core::task::Waker;
 
@@ -23,13 +23,13 @@ pub(super) struct Connection {
     pub(super) is_dirty: bool,
     /// The earliest time of this connection in the heap.
     pub(super) scheduled_ns: Option<u64>,
-    /// Why it failed.
+    /// Cause of the failure.
     pub(super) failure: Option<Failure>,
-    /// A possible reason why the peer does not answer.
+    /// A possible reason for the peer's silence.
     pub(super) hint: Option<Failure>,
-    /// Whether it is in the table of ends.
+    /// Whether it is in the connection table.
     pub(super) is_listed: bool,
-    /// When the peer was last heard from.
+    /// Time of the last segment received.
     pub(super) received_ns: u64,
     /// Since when data has been unacknowledged.
     pub(super) unanswered_since_ns: Option<u64>,
@@ -46,7 +46,7 @@ impl Connection {
         self.machine.state()
     }
 
-    /// Returns when an orphaned connection is no longer kept for the peer's FIN.
+    /// Returns when an orphaned connection stops waiting for the peer's FIN.
     pub(super) fn orphaned_at_ns(&self) -> Option<u64> {
         match self.holder {
             Holder::Nobody { since_ns } if self.state() == State::FinWait2 => Some(since_ns.saturating_add(ORPHAN_NS)),
@@ -109,7 +109,7 @@ impl Connection {
         self.wake(memory);
     }
 
-    /// Sends everything it may while there are buffers.
+    /// Sends as much as permitted while there are buffers.
     pub(super) fn send_all<B: Buffer>(&mut self, output: &mut Output<B>) {
         let path = emit::path(output, &self.remote.address);
         while output.has_room() {

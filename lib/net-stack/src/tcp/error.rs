@@ -35,9 +35,9 @@ impl Tcp {
             ErrorKind::Refused => Failure::Refused,
             ErrorKind::Unreachable | ErrorKind::Silent => Failure::Unreachable,
         };
-        // On a lossy link a neighbour's answers may be lost three times and the next one arrive.
+        // On a lossy link three replies of a neighbour may be lost and the next one arrive.
         if connection.state() == State::SynSent && error.kind != ErrorKind::Silent {
-            // Nothing is lost by trying another address at once (RFC 5461).
+            // Trying another address right away loses nothing (RFC 5461).
             connection.failure = Some(failure);
             connection.abort(memory);
             self.mark_dirty(id);

@@ -14,7 +14,7 @@ use super::{ConnectionId, Holder, ListenerId, Tcp, emit};
 
 /// Maximum number of listeners.
 const MAX_LISTENERS: usize = 4096;
-/// Maximum backlog, whatever was asked for.
+/// Maximum backlog, regardless of the requested one.
 const MAX_BACKLOG: usize = 4096;
 /// Minimum share of the half-open connections that each listener is guaranteed.
 const MIN_HALF_OPEN: usize = 16;
@@ -67,8 +67,8 @@ impl Listeners {
         self.by_port.get(&local.port)?.iter().find(fits).copied()
     }
 
-    /// Returns whether a segment of no connection is silently dropped because a port is listening: one that neither
-    /// begins a connection nor acknowledges anything (RFC 9293, section 3.10.7.2), or that has both SYN and FIN.
+    /// Returns whether a segment without a connection is silently dropped because a port is listening: without ACK,
+    /// and either not a SYN (RFC 9293, section 3.10.7.2) or with both SYN and FIN.
     pub(crate) fn is_ignored_at(&self, segment: &Segment, local: End) -> bool {
         !segment.is_ack && (!segment.is_syn || segment.is_fin) && self.at(local).is_some()
     }
@@ -269,7 +269,7 @@ impl Tcp {
             None
         };
         let oldest = |tcp: &mut Tcp, id: ListenerId| tcp.listeners.get_mut(id)?.being_made.pop_front();
-        // Those that completed or ended meanwhile take no room.
+        // Handshakes that completed or ended meanwhile no longer count.
         for id in [Some(wanted_by), from].into_iter().flatten() {
             while let Some(front) = self.listeners.get(id).and_then(|listener| listener.being_made.front().copied()) {
                 if self.get(front).is_some_and(|known| known.holder == Holder::HalfOpen(id)) {

@@ -42,7 +42,7 @@ pub struct Limits {
     pub max_window_bytes: usize,
     /// Maximum half-open connections of all listeners.
     pub half_open: usize,
-    /// How long unacknowledged data is retransmitted, in milliseconds.
+    /// User timeout in milliseconds: how long unacknowledged data is retransmitted.
     pub timeout_ms: u64,
 }
 
@@ -76,13 +76,13 @@ pub struct ListenerId {
 /// Holder of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
-    /// A listener: the handshake is under way.
+    /// A listener: the handshake is not complete.
     HalfOpen(ListenerId),
     /// A listener: established and waiting to be accepted.
     Waiting(ListenerId),
     /// A client.
     Client,
-    /// Nobody, since then (orphaned): written data is still being sent.
+    /// None, since then (orphaned): written data is still being sent.
     Nobody { since_ns: u64 },
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Tcp {
     /// Limits challenge ACKs (RFC 5961).
     challenges: ErrorLimit,
     random: Random,
-    /// Woken when there is something to send.
+    /// Woken when there are segments to send.
     worker: Option<Waker>,
 }
 
@@ -255,14 +255,14 @@ impl Tcp {
         self.wake_worker();
     }
 
-    /// Wakes the task that sends.
+    /// Wakes the sending task.
     pub(crate) fn wake_worker(&mut self) {
         if let Some(worker) = self.worker.take() {
             worker.wake();
         }
     }
 
-    /// Sets the task that is woken when there is something to send.
+    /// Sets the task that is woken when there are segments to send.
     pub(crate) fn set_worker(&mut self, worker: &Waker) {
         self.worker = Some(worker.clone());
     }
@@ -300,7 +300,7 @@ impl Tcp {
         self.settle(output, id);
     }
 
-    /// Processes a segment that matches no connection: it begins one, or is refused.
+    /// Processes a segment that matches no connection: it opens one, or is refused.
     fn receive_unmatched<B: Buffer>(
         &mut self,
         output: &mut Output<B>,
@@ -365,7 +365,7 @@ impl Tcp {
                 self.promote(output, id, listener);
             }
             (State::FinWait1 | State::FinWait2, Holder::Nobody { .. }) if connection.machine.readable() > 0 => {
-                // Nobody will ever read it, so the peer gets a reset (RFC 9293, 3.6.1).
+                // No one will ever read it, so the peer gets a reset (RFC 9293, 3.6.1).
                 connection.abort(memory);
                 self.mark_dirty(id);
             }
@@ -373,7 +373,7 @@ impl Tcp {
         }
     }
 
-    /// Lets dirty connections send, as long as there is room, and runs the timers that are due.
+    /// Lets dirty connections send, while there is room, and runs expired timers.
     pub(crate) fn serve<B: Buffer>(&mut self, output: &mut Output<B>) {
         self.time_wait.serve(output.now_ns);
         while let Some(Reverse((time_ns, id))) = self.timers.peek().copied() {
@@ -400,7 +400,7 @@ impl Tcp {
         }
     }
 
-    /// Lets a connection send everything it may.
+    /// Lets a connection send as much as permitted.
     fn send<B: Buffer>(&mut self, output: &mut Output<B>, id: ConnectionId) {
         self.give_up(output.now_ns, id);
         let Some(connection) = self.get_mut(id) else { return };
@@ -422,7 +422,7 @@ impl Tcp {
         self.settle(output, id);
     }
 
-    /// Ends a connection whose peer does not answer, or that is orphaned and gets no FIN.
+    /// Ends a connection whose peer does not answer, or an orphaned one that receives no FIN.
     fn give_up(&mut self, now_ns: u64, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = find(slots, id) else { return };
@@ -463,7 +463,7 @@ impl Tcp {
         [timer, self.time_wait.next_time_ns()].into_iter().flatten().min()
     }
 
-    /// Handles the removal of an address: connections from it end, without a word to the peer.
+    /// Handles the removal of an address: its connections are dropped silently.
     pub(crate) fn address_gone<B: Buffer>(&mut self, output: &Output<B>) {
         let all: Vec<u32> = self.by_ends.values().copied().collect();
         for slot in all {

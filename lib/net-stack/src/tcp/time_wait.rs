@@ -1,4 +1,4 @@
-//! TIME-WAIT: what is left of a connection that was closed actively, its two ends, for a while.
+//! TIME-WAIT: remainder of an actively closed connection, its two ends, until a timeout.
 //!
 //! The peer may have missed the acknowledgment of its FIN and retransmit it; it is acknowledged without any stored
 //! sequence numbers, from those in the segment itself. A new connection between the same ends may begin meanwhile:

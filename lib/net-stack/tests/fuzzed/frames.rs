@@ -1,6 +1,6 @@
 //! Interprets bytes as events of a stack: arbitrary frames, segments of established connections, SYNs with any
-//! options, messages of all protocols, client calls, time, and a lack of buffers. Nothing panics or leaks, and in the
-//! end all is as at the beginning.
+//! options, messages of all protocols, client calls, time, and a lack of buffers. Nothing panics or leaks, and the
+//! final state is the initial one.
 
 use std::task::{Poll, Waker};
 
@@ -129,7 +129,7 @@ impl World {
         self.put(&frame);
     }
 
-    /// Does what is due, and takes what is sent.
+    /// Runs expired timers, and takes the sent frames.
     fn serve(&mut self) {
         for _ in 0..100 {
             self.stack.serve();
@@ -293,7 +293,7 @@ impl World {
         self.serve();
     }
 
-    /// Gives everything back and checks that nothing is left.
+    /// Releases everything and checks for leaks.
     fn end(mut self) {
         for buffer in self.kept.drain(..) {
             self.stack.give(buffer);

@@ -1,4 +1,4 @@
-//! Stacks on one simulated wire with virtual time: nothing really waits, and the same seed gives the same run.
+//! Stacks on one simulated wire with virtual time: no real delays, and reproducible by seed.
 #![allow(dead_code)]
 
 pub mod card;
@@ -50,7 +50,7 @@ impl Numbers {
 pub const WIRE_NS: u64 = 100_000;
 pub const BUFFERS: usize = 512;
 
-/// Sees each packet and its sender; returns `false` to drop it.
+/// Called for each packet with its sender; returns `false` to drop it.
 pub type Filter = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub struct Network {
@@ -60,7 +60,7 @@ pub struct Network {
     pub numbers: Numbers,
     /// Packets that crossed the wire.
     pub packets: u64,
-    /// Sees each packet in flight; returns `false` to drop it.
+    /// Called for each packet in flight; returns `false` to drop it.
     pub filter: Option<Filter>,
     on_the_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
     frames: BTreeMap<u64, Vec<u8>>,
@@ -149,7 +149,7 @@ impl Network {
         }
     }
 
-    /// Lets all hosts do what they can now.
+    /// Serves all hosts until they are idle.
     pub fn serve(&mut self) {
         for host in 0..self.stacks.len() {
             for _ in 0..1000 {
@@ -254,7 +254,7 @@ impl Network {
         self.stacks[host].poll_write(id, data, Waker::noop())
     }
 
-    /// Sends bytes from one end to the other and finishes; returns what arrived.
+    /// Sends bytes from one end to the other and closes; returns the bytes received.
     pub fn carry(&mut self, from: (usize, ConnectionId), to: (usize, ConnectionId), data: &[u8]) -> Vec<u8> {
         let (mut sent, mut arrived, mut finished) = (0, Vec::new(), false);
         let done = self.until(3600, |network| {
@@ -283,7 +283,7 @@ impl Network {
     }
 }
 
-/// Pseudo-random bytes, no two ranges of which are alike.
+/// Pseudo-random bytes without repetitions.
 pub fn bytes(count: usize) -> Vec<u8> {
     let mut numbers = Numbers::new(7);
     (0..count).map(|_| numbers.next() as u8).collect()

@@ -1,4 +1,4 @@
-//! Frames built by hand.
+//! Hand-built frames.
 #![allow(dead_code)]
 
 use net_stack::IpAddress;
@@ -64,7 +64,7 @@ pub fn ip(
     frame
 }
 
-/// Builds an ICMPv6 message: type and code, and what follows the checksum.
+/// Builds an ICMPv6 message: type and code, and the bytes after the checksum.
 pub fn icmp_6(
     to: [u8; 6],
     from: [u8; 6],

@@ -1,5 +1,5 @@
 //! The body of the fuzz target `principal`: the list is the input up to the first zero byte, the principal the rest.
-//! What parses must round-trip, and all queries of a list must agree.
+//! Parsed input must round-trip, and all queries of a list must agree.
 
 use principal::{Acl, DecisionCache, Pattern, PatternError, Principal, Right, STATE_LIMIT};
 

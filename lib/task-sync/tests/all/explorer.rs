@@ -1,4 +1,4 @@
-//! Runs a scenario once for every sequence of choices that it can make, or for random ones.
+//! Runs a scenario once for every possible sequence of choices, or for random ones.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// The choices of one run.
 pub struct Choices {
-    /// Those of the run before up to where this one differs, then those made here, each with the number of options.
+    /// Choices of the previous run up to the first difference, then new ones, each with the number of options.
     path: Vec<(usize, usize)>,
     made: usize,
     random: Option<u64>,
@@ -75,7 +75,7 @@ impl Woken {
     }
 }
 
-/// A future in the hands of a test.
+/// A future polled by a test.
 pub struct Task<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + 'a>>,
     woken: Arc<Woken>,

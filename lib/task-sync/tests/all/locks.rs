@@ -1,4 +1,4 @@
-//! `Mutex`, `RwLock` and `Semaphore`, which differ in how many permits an operation takes.
+//! `Mutex`, `RwLock` and `Semaphore`, which differ in the number of permits per operation.
 //!
 //! The model: a request is granted when no earlier one waits and enough permits are free. After each step every waiter
 //! that the model would grant must have been woken, and no other.
@@ -15,14 +15,14 @@ trait Lock {
     where
         Self: 'a;
 
-    /// Permits in all.
+    /// Total permits.
     const TOTAL: usize;
 
     fn new() -> Self;
     fn acquire(&self, wanted: usize) -> impl Future<Output = Self::Guard<'_>>;
     /// `None` for a lock that has no such operation.
     fn try_acquire(&self, wanted: usize) -> Option<Option<Self::Guard<'_>>>;
-    /// Compares with what the model counted.
+    /// Compares with the model's count.
     fn check(&self, _exclusive_holds: u64) {}
 }
 
@@ -95,7 +95,7 @@ impl Lock for Semaphore {
 #[derive(Default)]
 struct Model {
     free: usize,
-    /// Waiting tasks and what they want, in order.
+    /// Waiting tasks and their permits, in order.
     queue: VecDeque<(usize, usize)>,
     exclusive_holds: u64,
     total: usize,
@@ -142,8 +142,8 @@ enum Action {
     Drop,
 }
 
-/// Each task has a list of how many permits it wants, one operation after the other. With `spurious`, tasks that
-/// nobody woke may be polled, once in each wait.
+/// `wants` lists the permits of each task's successive operations. With `spurious`, tasks may be polled without a
+/// wake-up, once per wait.
 fn scenario<L: Lock>(choices: &mut Choices, wants: &[&[usize]], spurious: bool) {
     let lock = L::new();
     let mut model = Model { free: L::TOTAL, total: L::TOTAL, ..Model::default() };

@@ -174,7 +174,7 @@ fn a_condition_is_looked_at_again_after_each_notification() {
     assert!(enough.is_woken() && enough.poll().is_some());
 }
 
-/// The condition itself may change something that others wait for.
+/// The condition itself may change state that others wait for.
 #[test]
 fn a_notification_by_the_condition_is_not_lost() {
     let (notify, looks) = (Notify::new(), Cell::new(0));

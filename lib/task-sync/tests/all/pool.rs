@@ -15,7 +15,7 @@ struct Model {
 }
 
 impl Model {
-    /// What a poll returns: nothing, that the pool is closed, or a value.
+    /// Result of a poll: pending, pool closed, or a value.
     fn poll(&mut self, task: usize) -> Option<bool> {
         let place = self.queue.iter().position(|(other, _)| *other == task);
         if self.is_closed {
@@ -62,7 +62,7 @@ enum Action {
     PutNew,
 }
 
-/// `takes` are the operations of each task; the pool is closed and given values `closes` and `puts` times.
+/// `takes` lists the operations of each task; the pool is closed `closes` times and given values `puts` times.
 fn scenario(choices: &mut Choices, takes: &[usize], mut closes: usize, mut puts: usize) {
     let pool = Pool::new();
     let mut model = Model::default();
@@ -77,7 +77,7 @@ fn scenario(choices: &mut Choices, takes: &[usize], mut closes: usize, mut puts:
                 State::Waiting(_) => &[Action::Poll, Action::Drop],
                 State::Holding(_) => &[Action::PutBack, Action::Keep],
             };
-            // A poll without a wake is one too many to try in every state.
+            // Spurious polls in every state would take too long.
             let is_asleep = matches!(state, State::Waiting(task) if !task.is_woken());
             let possible = possible.iter().filter(|action| !(is_asleep && matches!(action, Action::Poll)));
             actions.extend(possible.map(|action| (index, *action)));

@@ -1,4 +1,4 @@
-//! Wakers that use what wakes them, as an executor that polls at once would.
+//! Wakers that reenter the primitive, as an executor that polls inline would.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -16,7 +16,7 @@ thread_local! {
     static WORK: RefCell<Vec<Work>> = RefCell::default();
 }
 
-/// Does what is in `WORK`, from within the call of the waker.
+/// Runs the operations in `WORK` inside the waker call.
 struct Inline(ThreadId, Shared<u32>);
 
 impl Wake for Inline {
@@ -32,7 +32,7 @@ impl Wake for Inline {
 
 type Pending = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Polls a future once, and drops or polls it again as soon as it is woken. Returns how often it was woken.
+/// Polls a future once, and drops or repolls it as soon as it is woken. Returns the number of wake-ups.
 fn woken_inline(is_dropped: bool, wait: impl Future<Output = ()> + 'static, wake: impl FnOnce()) -> u32 {
     let inline = Arc::new(Inline(thread::current().id(), Shared::new(0)));
     let waker = Waker::from(Arc::clone(&inline));
@@ -98,7 +98,7 @@ fn wakers_may_use_what_wakes_them() {
     }
 }
 
-/// A waker may own the last reference to a task, which is dropped with it and may use the same lock then.
+/// A waker may own the last reference to a task, which is dropped with it and may use the same lock in doing so.
 #[test]
 fn a_waker_may_use_the_lock_when_it_is_dropped() {
     thread_local! {

@@ -20,7 +20,7 @@ use crate::seq::Seq;
 const MS: u64 = 1_000_000;
 /// Default MSS of a peer that sends no MSS option, in bytes (RFC 9293, 3.7.1).
 const DEFAULT_MSS: usize = 536;
-/// Minimum MSS, whatever the peer announces, in bytes.
+/// Minimum MSS in bytes, regardless of the peer's.
 const MIN_MSS: usize = 64;
 /// Rate that send buffers are sized for, in bytes per microsecond of the minimum RTT. More would be evicted from the
 /// processor's caches before it is sent.
@@ -40,7 +40,7 @@ enum Phase {
 /// Proportional rate reduction during recovery (RFC 6937).
 #[derive(Clone, Copy, Debug, Default)]
 struct RateReduction {
-    /// Whether the window is reduced at all.
+    /// Whether the window is to be reduced.
     is_wanted: bool,
     flight_at_start: u64,
     delivered: u64,

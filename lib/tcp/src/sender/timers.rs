@@ -2,12 +2,12 @@
 
 use super::{MS, Phase, Sender, Timers, Undo};
 
-/// Added to two RTTs for the tail loss probe timeout; `DELAYED_ACK_NS` takes its place while a single segment is in
+/// Added to two RTTs for the tail loss probe timeout; replaced by `DELAYED_ACK_NS` while a single segment is in
 /// flight, whose ACK may be delayed.
 const PROBE_SLACK_NS: u64 = 2 * MS;
 const DELAYED_ACK_NS: u64 = 50 * MS;
-/// Maximum tail loss probes before the RTO, each after twice the previous timeout. RFC 8985 has one; on a short path an
-/// RTO costs a thousand RTTs, and a probe is as easily lost as the segment that it is for.
+/// Maximum tail loss probes before the RTO, each after twice the previous timeout. RFC 8985 has one; on a short path
+/// an RTO costs a thousand RTTs, and a probe is as easily lost as the segment it probes for.
 const MAX_PROBES: u32 = 3;
 /// Consecutive RTOs after which no tail loss probes are sent.
 const MAX_PROBED_TIMEOUTS: u32 = 2;
@@ -20,7 +20,7 @@ impl Sender {
         (self.is_probe_due, self.probes) = (false, 0);
     }
 
-    /// Arms the timers that are needed and stops the others.
+    /// Arms the required timers and stops the others.
     pub(super) fn arm(&mut self, now_ns: u64) {
         let is_awaiting = !self.board.is_empty();
         if is_awaiting {
@@ -93,7 +93,7 @@ impl Sender {
         }
         self.phase = Phase::Loss { to: self.next };
         self.board.lose_all();
-        // Everything is retransmitted, though not all of it was lost.
+        // Everything is retransmitted, although some of it may not be lost.
         self.board.take_newly_lost();
         self.cubic.collapse(mss);
         self.rtt.back_off();

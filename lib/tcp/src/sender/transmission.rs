@@ -1,4 +1,4 @@
-//! Picks the next segment: a retransmission of what is lost, then a due probe, then new data.
+//! Picks the next segment: a retransmission of a lost one, then a due probe, then new data.
 
 use crate::scoreboard::Sent;
 use crate::segment::Path;

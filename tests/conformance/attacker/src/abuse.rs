@@ -1,4 +1,4 @@
-//! Acts on one function of the table, by its number: garbage, and calls without end.
+//! Acts on one function of the table, by its number: garbage, and endless calls.
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
 
 const CALLS: u64 = 3000;
 
-/// A source of numbers that look random and are the same each time.
+/// A seeded pseudo-random generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -29,7 +29,7 @@ impl Numbers {
     }
 }
 
-/// Calls a function with arguments from a pool of numbers that somebody could mistake for something.
+/// Calls a function with arguments from a pool of plausible numbers.
 fn garbage(number: usize, seed: u64) -> i32 {
     let function = &FUNCTIONS[number];
     let mut numbers = Numbers(0x2545_f491_4f6c_dd1d ^ (number as u64) << 8 ^ seed << 40);
@@ -55,12 +55,12 @@ fn garbage(number: usize, seed: u64) -> i32 {
 fn argument(function: &Function, name: &str, pool: &[u64], numbers: &mut Numbers) -> u64 {
     let chosen = numbers.next();
     match (name, chosen >> 61) {
-        // It is to come back.
+        // The handle is needed again.
         ("deadline", 0..4) => 0,
         ("deadline", _) => Deadline::after_ns(20_000).as_ns(),
-        // Any other code is the process's own harm.
+        // Any other code harms only the process itself.
         ("entry", 0) => end_thread as extern "C" fn(u64) -> ! as usize as u64,
-        // Text to the debug output is for people.
+        // Debug output is for users.
         ("length", _) if function.name == "debug_write" => 513 | chosen << 10,
         ("length", 0..3) => 20,
         (_, 0) => chosen,
@@ -68,8 +68,8 @@ fn argument(function: &Function, name: &str, pool: &[u64], numbers: &mut Numbers
     }
 }
 
-/// Calls a function for ever, on two threads, with arguments that are good; those that wait do so for
-/// ever now and then. Somebody will stop this process.
+/// Calls a function forever, on two threads, with valid arguments; some of the waiting calls have no deadline. The
+/// test stops this process.
 fn call_for_ever(number: usize) -> i32 {
     drop(thread::spawn(move || repeat(number)));
     repeat(number)
@@ -95,7 +95,7 @@ fn repeat(number: usize) -> ! {
 fn good(function: &Function, name: &str, round: u64, made: &mut Vec<(Kind, u64)>) -> u64 {
     if let Some(kind) = kind_of(function, name) {
         let handle = make(kind).unwrap_or(0);
-        // A child that runs and whose handle is given up would outlive the test.
+        // A child that runs and whose handle is closed would outlive the test.
         if kind == Kind::Child && round.is_multiple_of(2) && function.name != "process_release" {
             let _ = abi("process_start", &[handle]);
         }
@@ -123,7 +123,7 @@ fn good(function: &Function, name: &str, round: u64, made: &mut Vec<(Kind, u64)>
     }
 }
 
-/// Gives back what a round made, so that no quota ends the game.
+/// Releases objects created in a round, so that no quota ends the run.
 fn give_up(function: &Function, answer: Option<u64>, made: &[(Kind, u64)]) {
     let mut all = made.to_vec();
     let given = match function.value {

@@ -1,7 +1,7 @@
-//! An act that calls one function of the ABI so often that the kernel's memory for it shows.
+//! An act that calls one function of the ABI often enough to make the kernel's memory use for it measurable.
 //!
-//! Every function has a row here: how it is called in each way that may take memory. A function without one fails the
-//! test, so that whoever adds a function says how it is to be measured.
+//! Every function has a row here with each kind of call that may take memory. A function without a row fails the test,
+//! so that a new function needs one.
 
 use alloc::vec::Vec;
 
@@ -14,20 +14,20 @@ use crate::raw::{abi, call, must, number_of, put_text, set_words};
 
 pub(crate) const ACTS: &[(&str, Act)] = &[("account", account)];
 
-/// How a function is called.
+/// Calls of a function.
 enum Calls {
-    /// In a way of its own.
+    /// A dedicated sequence.
     Own(fn()),
-    /// Again and again, with good objects of the kinds that its arguments name and zero for the rest.
+    /// Repeated calls, with valid objects of the kinds that its arguments name and zero for the rest.
     Plain,
-    /// Not at all: it does not return, or what it would change is not this program's.
+    /// None: it does not return, or would change something that is not this program's.
     Never,
 }
 use Calls::{Never, Own, Plain};
 
-/// How often what takes little is done.
+/// Repetitions of cheap calls.
 const MANY: usize = 3_000;
-/// How often what the machine has few of.
+/// Repetitions of calls that use scarce resources.
 const SOME: usize = 60;
 
 const ROWS: &[(&str, Calls)] = &[
@@ -145,7 +145,7 @@ const ROWS: &[(&str, Calls)] = &[
     ("debug_sink_close", Plain),
 ];
 
-/// Makes the calls of the function with this number between two questions of the suite.
+/// Makes the calls of the function with this number between two readings by the suite.
 fn account(number: u64) -> i32 {
     let function = &FUNCTIONS[number as usize];
     for (name, _) in ROWS {
@@ -171,7 +171,7 @@ fn answer(server: u64) {
     send(server, ANSWER, (1, 0, 0), &[0]).expect("an answer is allowed");
 }
 
-/// Whatever it answers, it is called once more.
+/// Calls it repeatedly, ignoring the results.
 fn plain(number: usize) {
     let function = &FUNCTIONS[number];
     let argument = |name: &str| match kind_of(function, name) {
@@ -181,7 +181,7 @@ fn plain(number: usize) {
     };
     let arguments: Vec<u64> = function.arguments.iter().map(|&name| argument(name)).collect();
     for _ in 0..MANY {
-        // A refusal is as good as an answer: what is looked for is what is kept.
+        // A refusal is fine: the test looks for retained memory only.
         let _ = call(number, &arguments);
     }
 }
@@ -205,7 +205,7 @@ fn into_set(function: &str) {
     for key in 0..500 {
         let exporter = channel("Errand").1;
         let arguments = if function == "wait_set_add" { [set, exporter, key] } else { [exporter, set, key] };
-        // That there was nothing to receive is no error here.
+        // An empty queue is no error here.
         let _ = abi(function, &arguments);
     }
     let (importer, exporter) = channel("Errand");
@@ -253,7 +253,7 @@ fn endpoints() {
     }
 }
 
-/// Children that have ended, whose handles are kept.
+/// Ended children whose handles are kept.
 fn ended_children() {
     for child in children() {
         must("process_start", &[child]);
@@ -310,6 +310,6 @@ fn waiting_threads() {
     for _ in 0..200 {
         must("thread_create", &[wait_for_many as extern "C" fn(u64) -> ! as usize as u64, events]);
     }
-    // Each has waited once when it has had its turn.
+    // Each has waited once after it was scheduled.
     must("thread_sleep", &[must("time_monotonic", &[]) + 50_000_000]);
 }

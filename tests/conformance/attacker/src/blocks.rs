@@ -1,4 +1,4 @@
-//! Acts on exchange-heap blocks, their own and borrowed.
+//! Acts on exchange-heap blocks, own and borrowed.
 
 use sip::Status;
 
@@ -54,7 +54,7 @@ fn operations() -> i32 {
     parts_are_whole()
 }
 
-/// A block whose parts are freed in whatever order leaves no part behind and none too many.
+/// A block whose parts are freed in arbitrary order leaks no part and frees none twice.
 fn parts_are_whole() -> i32 {
     for round in 0..200u64 {
         let first = block(4096);
@@ -72,7 +72,7 @@ fn parts_are_whole() -> i32 {
     0
 }
 
-/// Freeing a loan sends it home; its lender has it together with the end of the channel.
+/// Freeing a loan returns it; its lender has it together with the closure of the channel.
 fn free_loan() -> i32 {
     let (importer, exporter, lent) = loan();
     must("heap_describe", &[lent]);
@@ -91,7 +91,7 @@ fn free_loan() -> i32 {
     0
 }
 
-/// What is attached to a loan is lent with it.
+/// Blocks attached to a loan are lent with it.
 fn take_loan_apart() -> i32 {
     let (importer, exporter) = channel("Errand");
     let (parent, child) = (block(256), block(128));

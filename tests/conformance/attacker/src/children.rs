@@ -1,4 +1,4 @@
-//! Acts on children that do not run yet: more than they may be given, and what they are given while their handles change.
+//! Acts on children that do not run yet: giving too much, and giving while their handles change.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -13,21 +13,21 @@ use crate::raw::{abi, must, put_text, refused};
 pub(crate) const ACTS: &[(&str, Act)] =
     &[("fill-parameters", |_| fill_parameters()), ("give-to-what-is-given-up", |_| give_to_what_is_given_up())];
 
-/// The parameter `act` of this program, and one that it has not got.
+/// The parameter `act` of this program, and a nonexistent one.
 const ACT: u64 = 0;
 const BEYOND: u64 = 3;
-/// What says that no more is to be given.
+/// End marker for the writer.
 const OVER: u64 = u64::MAX;
-/// Children that are given up under the writer's hands.
+/// Children released while the writer uses them.
 const ROUNDS: usize = 4_000;
-/// How often the writer tries before it lets others run.
+/// Attempts of the writer before it yields.
 const ATTEMPTS: usize = 50;
 
 fn child() -> u64 {
     must("process_create", &[put_text("conformance-attacker")])
 }
 
-/// As much as goes into a parameter, and more.
+/// Fills a parameter to its limit, and beyond.
 fn fill_parameters() -> i32 {
     let child = child();
     for index in [BEYOND, 64, u64::from(u32::MAX) + 1, u64::MAX] {
@@ -45,8 +45,8 @@ fn fill_parameters() -> i32 {
     0
 }
 
-/// While a thread writes to whatever child it was told of, that is given up, and its place taken by another: which finds
-/// what it was given itself, and nothing else.
+/// While a thread writes to the children announced to it, they are released and replaced by others: each child finds
+/// exactly what it was given itself.
 fn give_to_what_is_given_up() -> i32 {
     let told = Arc::new(AtomicU64::new(0));
     let shared = Arc::clone(&told);
@@ -61,7 +61,7 @@ fn give_to_what_is_given_up() -> i32 {
                     }
                 }
             }
-            // With one processor the others would get theirs only when it is taken away.
+            // On a single processor the others would run only by preemption.
             thread::yield_now();
         }
     });

@@ -1,4 +1,4 @@
-//! Acts that claim what is not so: addresses, lengths, indices, roles.
+//! Acts with false claims: addresses, lengths, indices, roles.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,8 +39,8 @@ fn thread_entries() -> i32 {
     0
 }
 
-/// Of two threads that join a third, each gets its end or is told that the handle is gone; a thread that
-/// takes the third one's place meanwhile is nobody's business.
+/// Of two threads that join a third, each gets its exit or an error that the handle is closed; a thread that reuses
+/// its slot meanwhile is not affected.
 fn double_join() -> i32 {
     for round in 0..300u64 {
         let target = thread_at(if round % 2 == 0 { end_thread } else { yielding_thread }).expect("a thread");
@@ -111,7 +111,7 @@ fn mutex() -> i32 {
                 assert_eq!(order.fetch_add(1, Ordering::SeqCst), place, "the order of arrival");
                 must("mutex_release", &[mutex]);
             });
-            // Each has arrived before the next is made.
+            // Each has arrived before the next is created.
             thread::sleep(Deadline::after_ms(3));
             waiter.expect("a thread")
         })
@@ -133,14 +133,14 @@ fn mutex_of_dead_thread() -> i32 {
     refused("mutex_try_acquire", &[mutex], &[Status::WouldBlock, Status::Deadlock]);
     refused("mutex_acquire", &[mutex, Deadline::after_ms(2).as_ns()], &[Status::TimedOut, Status::Deadlock]);
     for _ in 0..20 {
-        // One of these has the dead thread's place.
+        // One of these reuses the dead thread's slot.
         let another = thread::spawn(move || refused("mutex_release", &[mutex], &[Status::WrongState]));
         another.expect("a thread").join().expect("it ends");
     }
     0
 }
 
-/// Taking endpoints out of a set that they are not in changes nothing in it.
+/// Removing endpoints from a set that they are not in changes nothing in it.
 fn wait_set_strangers() -> i32 {
     let set = must("wait_set_create", &[]);
     let (stranger, _) = channel("Errand");
@@ -152,7 +152,7 @@ fn wait_set_strangers() -> i32 {
         must("wait_set_add", &[set, exporter, key as u64]);
     }
     for _ in 0..5 {
-        // Whether that is refused or does nothing is all the same.
+        // Refused or without effect: both are fine.
         let _ = abi("wait_set_remove", &[set, stranger]);
     }
     let (importer, exporter) = channel("Errand");
@@ -162,7 +162,7 @@ fn wait_set_strangers() -> i32 {
         assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(key), "each is announced once, in order");
     }
     refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
-    // An endpoint with a message, added for ever, costs the kernel no more than the quota.
+    // Adding an endpoint with a message forever costs the kernel no more than the quota.
     let mut added = 0;
     while abi("wait_set_add", &[set, exporter, 7]).is_ok() {
         added += 1;
@@ -191,7 +191,7 @@ fn wait_set_closed_full() -> i32 {
     must("wait_set_add", &[next, ends[1].1, 8]);
     assert_eq!(abi("wait_set_wait", &[next, 0]), Ok(8), "it announces itself to its new set");
     must("channel_close", &[ends[2].1]);
-    // Waiting for an empty channel again, whose set is gone.
+    // Waiting for an empty channel again, whose set is closed.
     let (importer, exporter) = channel("Errand");
     must("wait_set_add", &[next, exporter, 2]);
     must("wait_set_close", &[next]);
@@ -225,7 +225,7 @@ fn wait_set_alerts() -> i32 {
     0
 }
 
-/// Of several threads that wait for one set, with deadlines and beside other things, each key comes to one.
+/// If several threads wait for one set, with deadlines and beside other objects, each key is delivered to exactly one.
 fn wait_set_many_waiters() -> i32 {
     const CHANNELS: usize = 6;
     const ROUNDS: usize = 400;
@@ -244,7 +244,7 @@ fn wait_set_many_waiters() -> i32 {
                 turn += 1;
                 let deadline = || Deadline::at(sip::time::monotonic() + turn * 7_919 % 300_000).as_ns();
                 set_words(&[set]);
-                // A thread that waits for several objects finds it ready, and takes it unless another was faster.
+                // A thread that waits for several objects finds it ready, and receives it unless another was faster.
                 let until = match turn % 3 {
                     0 if abi("wait_any", &[1, deadline()]).is_ok() => 0,
                     _ => deadline(),
@@ -290,7 +290,7 @@ fn wait_set_many_waiters() -> i32 {
     0
 }
 
-/// How often an endpoint that has something can be added to a set.
+/// Number of times that a ready endpoint can be added to a set.
 fn room(set: u64) -> u64 {
     let (importer, exporter) = channel("Errand");
     send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
@@ -300,7 +300,7 @@ fn room(set: u64) -> u64 {
     added as u64
 }
 
-/// An endpoint is received from or added, never both and never neither.
+/// An endpoint is received from or added: exactly one of the two.
 fn receive_or_add() -> i32 {
     let set = must("wait_set_create", &[]);
     let (importer, exporter) = channel("Errand");
@@ -318,7 +318,7 @@ fn receive_or_add() -> i32 {
     assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(2), "the second time it was not added");
     refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
     assert_eq!(receive(exporter), Ok(CALL));
-    // The end of a channel is something to receive.
+    // The closure of a channel is a message to receive.
     let (importer, exporter) = channel("Errand");
     must("channel_close", &[importer]);
     refused("channel_receive_or_add", &[exporter, set, 6], &[Status::Closed]);
@@ -388,7 +388,7 @@ fn children() -> i32 {
     handles_given_up_by_another_thread()
 }
 
-/// One thread waits for a child whose handle another thread gives up, while more children come and go.
+/// One thread waits for a child whose handle another thread closes, while more children are created and released.
 fn handles_given_up_by_another_thread() -> i32 {
     let over = Arc::new(AtomicBool::new(false));
     for _ in 0..20 {

@@ -38,20 +38,20 @@ pub(crate) fn on_thread(body: fn()) -> i32 {
 
 fn write_to(address: usize) -> i32 {
     let target: *mut u8 = core::ptr::with_exposed_provenance_mut(address);
-    // SAFETY: none; the machine has to refuse it.
+    // SAFETY: none; the machine must refuse it.
     unsafe { asm!("mov byte ptr [{}], 0xc3", in(reg) target, options(nostack, preserves_flags)) };
     0
 }
 
 fn read_from(address: usize) -> i32 {
     let value: usize;
-    // SAFETY: none; the machine has to refuse it.
+    // SAFETY: none; the machine must refuse it.
     unsafe { asm!("mov {}, [{}]", out(reg) value, in(reg) address, options(nostack, preserves_flags, readonly)) };
     value as i32
 }
 
 fn jump_to(address: usize) -> i32 {
-    // SAFETY: none; the machine has to refuse it.
+    // SAFETY: none; the machine must refuse it.
     let target: extern "C" fn() = unsafe { core::mem::transmute(core::hint::black_box(address)) };
     target();
     0
@@ -77,22 +77,22 @@ fn execute_block() -> i32 {
 }
 
 fn undefined_instruction() -> i32 {
-    // SAFETY: none; the processor has to refuse it.
+    // SAFETY: none; the processor must refuse it.
     unsafe { asm!("ud2", options(nostack)) };
     0
 }
 
 fn divide_by_zero() -> i32 {
     let quotient: u64;
-    // SAFETY: none; the processor has to refuse it.
+    // SAFETY: none; the processor must refuse it.
     unsafe {
         asm!("div {zero}", zero = in(reg) 0u64, inout("rax") 1u64 => quotient, inout("rdx") 0u64 => _, options(nostack));
     }
     quotient as i32
 }
 
-/// Whoever looks at the fault must not use the stack pointer it happened with.
+/// The fault handler must not use the stack pointer of the fault.
 fn fault_without_stack() -> i32 {
-    // SAFETY: none; it does not come back.
+    // SAFETY: none; it does not return.
     unsafe { asm!("mov rsp, 16", "mov rax, [rax]", in("rax") 24, options(noreturn)) }
 }

@@ -1,4 +1,4 @@
-//! Attacks on what a device reaches, by a driver that has one.
+//! Attacks on a device's reach, by a driver that owns one.
 
 use sip::Status;
 
@@ -14,7 +14,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("bus-without-permission", |_| bus_without_permission()),
 ];
 
-/// A pinned block stays where it is and its owner's.
+/// A pinned block keeps its address and its owner.
 fn pinned_block() -> i32 {
     let device = must("device_open", &[0]);
     let (pinned, other) = (block(8192), block(64));
@@ -38,7 +38,7 @@ fn pinned_block() -> i32 {
     0
 }
 
-/// Ends by this.
+/// Ends the process.
 fn send_pinned() -> i32 {
     let device = must("device_open", &[0]);
     let (client, _server) = channel("Errand");
@@ -48,7 +48,7 @@ fn send_pinned() -> i32 {
     panic!("a block that a device reaches was sent: {answer:?}");
 }
 
-/// The block goes with the device.
+/// The block is released with the device.
 fn close_while_pinned() -> i32 {
     let device = must("device_open", &[0]);
     let pinned = block(64);
@@ -59,7 +59,7 @@ fn close_while_pinned() -> i32 {
     0
 }
 
-/// A driver of anything else is no bus.
+/// Only the bus driver is a bus.
 fn bus_without_permission() -> i32 {
     let device = must("device_open", &[1]);
     let calls: [(&str, &[u64]); 7] = [

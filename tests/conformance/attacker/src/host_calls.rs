@@ -1,15 +1,15 @@
-//! System calls of the host, as a program makes them that broke out of a machine which is a process.
+//! Host system calls, as a program would make them that escaped from a machine that is a process.
 //!
-//! The instruction is hidden in a number: no image with the instruction itself is loaded.
+//! The instruction is hidden in an immediate: no image with the instruction itself is loaded.
 
 use core::arch::asm;
 
 use crate::Act;
 
-/// `host-call` makes the call with its number; the exit status says what came of it.
+/// `host-call` makes the call with its number; the exit status encodes the result.
 pub(crate) const ACTS: &[(&str, Act)] = &[("host-call", host_call)];
 
-/// The host carried it out, or would have but for a name that is not there.
+/// The host executed it, or would have but for a nonexistent name.
 const COULD: i32 = 0;
 const REFUSED: i32 = 1;
 
@@ -19,7 +19,7 @@ const ERRORS: i64 = 4096;
 const MISSING: &core::ffi::CStr = c"/no/such/file";
 const EXIT_GROUP: u64 = 231;
 
-/// One call, as the runner numbers them.
+/// One call, numbered as in the runner.
 fn host_call(which: u64) -> i32 {
     let missing = MISSING.as_ptr().expose_provenance() as u64;
     let passwords = c"/etc/passwd".as_ptr().expose_provenance() as u64;
@@ -33,7 +33,7 @@ fn host_call(which: u64) -> i32 {
         // execve.
         4 => call(59, [missing, 0, 0, 0]),
         5 => {
-            // fork: the child ends at once.
+            // fork: the child exits immediately.
             let child = call(57, [0; 4]);
             if child == 0 {
                 call(EXIT_GROUP, [0; 4]);
@@ -43,7 +43,7 @@ fn host_call(which: u64) -> i32 {
         // socket: of the internet, and of the host's own services.
         6 => call(41, [2, 1, 0, 0]),
         7 => call(41, [1, 1, 0, 0]),
-        // kill, of whoever started the machine, without a signal.
+        // kill of the machine's parent process, with signal 0.
         8 => call(62, [call(110, [0; 4]).max(0) as u64, 0, 0, 0]),
         // ptrace, of no process.
         9 => match call(101, [16, 0x3fff_ffff, 0, 0]) {
@@ -69,11 +69,11 @@ fn host_call(which: u64) -> i32 {
     }
 }
 
-/// A system call: what the host answers.
+/// Makes a system call; returns the host's result.
 fn call(number: u64, arguments: [u64; 4]) -> i64 {
     let [first, second, third, fourth] = arguments;
     let answer: i64;
-    // SAFETY: none; the machine has to refuse it. `mov eax, 0x00c3050f` is entered at its second byte, where it reads
+    // SAFETY: none; the machine must refuse it. `mov eax, 0x00c3050f` is entered at its second byte, which decodes as
     // `syscall; ret`.
     unsafe {
         asm!(

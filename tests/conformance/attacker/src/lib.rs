@@ -1,10 +1,9 @@
-//! Attacks the system as a program could that got past every check of its source: raw calls of the ABI
-//! with whatever arguments, raw memory, raw machine instructions.
+//! Attacks the system as a program that bypassed every source check could: raw ABI calls with arbitrary arguments, raw
+//! memory, raw machine instructions.
 //!
-//! One act a process: the parameter `act` names it. Acts that check something panic when they find it
-//! broken; acts that must not survive end by exiting, which the runner does not expect. Deliberately
-//! not here: attacks on memory that the process can reach anyway; what keeps a program from those is
-//! that its code was checked.
+//! One act per process: the parameter `act` names it. Acts that check something panic on a violation; acts that must
+//! not survive end by exiting, which the runner does not expect. Deliberately not here: attacks on memory that the
+//! process can reach anyway; only the check of a program's code prevents those.
 #![no_std]
 
 extern crate alloc;
@@ -42,11 +41,11 @@ const ACTS: &[&[(&str, Act)]] = &[
     host_calls::ACTS,
 ];
 
-/// Performs the act that the parent asks for. Endpoints that it was given are taken as raw handles.
+/// Performs the requested act. Given endpoints are taken as raw handles.
 pub fn main(_: ()) -> i32 {
     let act = sip::config::required::<alloc::string::String>(0, "act").expect("an act");
     let number = sip::config::with_default::<i64>(1, "number", "0").expect("a number");
-    // So that the image says which contracts it uses, as every image does.
+    // So that the image declares the contracts it uses, as every image does.
     drop(conformance_contract::errand::new_channel());
     drop(conformance_contract::welcome::new_channel());
     let Some((_, act)) = ACTS.iter().copied().flatten().find(|(name, _)| *name == act) else {

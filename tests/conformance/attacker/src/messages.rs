@@ -1,4 +1,4 @@
-//! Acts that send what their contract does not allow.
+//! Acts that send messages forbidden by their contract.
 
 use sip::Status;
 use sip::abi::{message_word, type_tag};
@@ -7,7 +7,7 @@ use crate::Act;
 use crate::objects::{block, channel};
 use crate::raw::{abi, must, set_words, word};
 
-// Tags of the contract `Errand`: the place of each message in it.
+// Tags of the contract `Errand`: the index of each message in it.
 pub(crate) const CALL: u16 = 0;
 pub(crate) const ANSWER: u16 = 1;
 pub(crate) const MARK: u16 = 2;
@@ -61,12 +61,12 @@ pub(crate) fn send(endpoint: u64, tag: u16, shape: (u16, u8, u8), words: &[u64])
     abi("channel_send", &[endpoint, message_word(tag, shape.0, shape.1, shape.2)])
 }
 
-/// Waits for a message; its tag.
+/// Waits for a message; returns its tag.
 pub(crate) fn receive(endpoint: u64) -> Result<u16, Status> {
     abi("channel_receive", &[endpoint, u64::MAX]).map(|message| message as u16)
 }
 
-/// Sends what has to be the end of this process.
+/// Sends a message that must end this process.
 fn attempt(endpoint: u64, tag: u16, shape: (u16, u8, u8), words: &[u64]) -> i32 {
     match send(endpoint, tag, shape, words) {
         Ok(_) => panic!("the message was taken"),
@@ -84,7 +84,7 @@ fn send_twice() -> i32 {
     attempt(endpoint, CALL, (1, 0, 0), &[2])
 }
 
-/// The runner has the other end.
+/// The runner holds the other end.
 fn send_then_violate() -> i32 {
     let client = must("endpoint_take", &[0]);
     send(client, CALL, (1, 0, 0), &[12]).expect("the first is allowed");
@@ -113,7 +113,7 @@ fn block_of_other_type() -> i32 {
     attempt(errand(), GIVE, (0, 1, 0), &[block, 0, 64])
 }
 
-/// A block that this process has lent to itself: the exporting end, which has it, and the block.
+/// A block that this process has lent to itself: the exporting end, which holds it, and the block.
 pub(crate) fn loan() -> (u64, u64, u64) {
     let (importer, exporter) = channel("Errand");
     send(importer, LEND, (0, 1, 0), &[block(256), 0, 256]).expect("a loan is allowed");
@@ -175,7 +175,7 @@ fn pass_with_loan() -> i32 {
     pass(PASS_ANY, importer)
 }
 
-/// An endpoint that arrives is the one that left, and it is the receiver's alone.
+/// An endpoint that arrives is the one that was sent, and owned by the receiver alone.
 fn pass_well() -> i32 {
     let (carrier, arrival) = channel("Errand");
     let (moved, stays) = channel("Errand");

@@ -1,4 +1,4 @@
-//! One object of each kind, to pass where it belongs and where it does not.
+//! One object of each kind, to pass where it is valid and where it is not.
 
 use sip::Status;
 use sip::abi::{Function, name_tag, type_tag};
@@ -31,7 +31,7 @@ pub(crate) const KINDS: [Kind; 9] = [
     Kind::Sink,
 ];
 
-/// The kind of object that an argument of a function names, if it names one.
+/// Returns the kind of object that an argument of a function names, if any.
 pub(crate) fn kind_of(function: &Function, argument: &str) -> Option<Kind> {
     Some(match argument {
         "endpoint" => Kind::Endpoint,
@@ -59,14 +59,14 @@ pub(crate) fn block(bytes: u64) -> u64 {
     must("heap_allocate", &[bytes, type_tag("byte")])
 }
 
-/// Code for a thread that ends at once.
+/// Code for a thread that exits immediately.
 pub(crate) extern "C" fn end_thread(_: u64) -> ! {
     loop {
         let _ = abi("thread_exit", &[]);
     }
 }
 
-/// Code for a thread that sleeps for ever.
+/// Code for a thread that sleeps forever.
 pub(crate) extern "C" fn sleep_thread(_: u64) -> ! {
     crate::sleep_forever()
 }
@@ -76,14 +76,14 @@ pub(crate) fn thread_at(code: extern "C" fn(u64) -> !) -> Result<u64, Status> {
     abi("thread_create", &[code as usize as u64, 0])
 }
 
-/// A child that will sleep once it is started.
+/// A child that sleeps once it is started.
 pub(crate) fn child() -> Result<u64, Status> {
     let child = abi("process_create", &[put_text("conformance-attacker")])?;
     abi("process_give_parameter", &[child, 0, put_text("sleep")])?;
     Ok(child)
 }
 
-/// A new object of a kind; its handle. There is no device to be had.
+/// Creates an object of a kind; returns its handle. Devices are not available.
 pub(crate) fn make(kind: Kind) -> Result<u64, Status> {
     match kind {
         Kind::Endpoint => abi("channel_create", &[name_tag("Errand")]),
@@ -98,7 +98,7 @@ pub(crate) fn make(kind: Kind) -> Result<u64, Status> {
     }
 }
 
-/// A handle of this kind that was good once.
+/// A handle of this kind that was valid once.
 pub(crate) fn make_stale(kind: Kind) -> u64 {
     let handle = match kind {
         Kind::Thread => thread_at(end_thread).expect("a thread"),

@@ -5,7 +5,7 @@ use core::arch::asm;
 use sip::Status;
 use sip::abi::{AbiReturn, FUNCTIONS, ThreadBlock, limits};
 
-/// Most arguments that a function of the table takes.
+/// Maximum arguments of a function in the table.
 pub(crate) const MAX_ARGUMENTS: usize = 6;
 
 type Entry = extern "C" fn(u64, u64, u64, u64, u64, u64) -> AbiReturn;
@@ -26,7 +26,7 @@ fn thread_block() -> *mut ThreadBlock {
 /// A word of the message buffer.
 pub(crate) fn word(index: usize) -> u64 {
     assert!(index < limits::MESSAGE_WORDS);
-    // SAFETY: the block lies at the end of this thread's stack slot.
+    // SAFETY: the block is at the end of this thread's stack slot.
     unsafe { (*thread_block()).message[index] }
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn set_words(words: &[u64]) {
     }
 }
 
-/// Puts text at the buffer's start; its length.
+/// Writes text to the start of the buffer; returns its length.
 pub(crate) fn put_text(text: &str) -> u64 {
     for (index, chunk) in text.as_bytes().chunks(8).enumerate() {
         let mut bytes = [0; 8];
@@ -68,8 +68,8 @@ pub(crate) fn entry_address(number: usize) -> usize {
 pub(crate) fn call(number: usize, arguments: &[u64]) -> Result<u64, Status> {
     let mut all = [0; MAX_ARGUMENTS];
     all[..arguments.len()].copy_from_slice(arguments);
-    // SAFETY: every function of the table takes at most these arguments, all in registers, and ignores
-    // further ones. What it does to this process's memory is what the attack is about.
+    // SAFETY: every function of the table takes at most these arguments, all in registers, and ignores further ones.
+    // Its effect on this process's memory is the purpose of the attack.
     let entry: Entry = unsafe { core::mem::transmute(entry_address(number)) };
     entry(all[0], all[1], all[2], all[3], all[4], all[5]).into_result()
 }
@@ -85,7 +85,7 @@ pub(crate) fn abi(name: &str, arguments: &[u64]) -> Result<u64, Status> {
     call(number_of(name), arguments)
 }
 
-/// Calls a function that has to succeed.
+/// Calls a function that must succeed.
 #[track_caller]
 pub(crate) fn must(name: &str, arguments: &[u64]) -> u64 {
     match abi(name, arguments) {
@@ -94,7 +94,7 @@ pub(crate) fn must(name: &str, arguments: &[u64]) -> u64 {
     }
 }
 
-/// Calls a function that has to be refused with one of these.
+/// Calls a function that must be refused with one of these errors.
 #[track_caller]
 pub(crate) fn refused(name: &str, arguments: &[u64], with: &[Status]) {
     let answer = abi(name, arguments);

@@ -1,4 +1,4 @@
-//! Acts that pass handles which are not theirs, or not what they should be, to every function.
+//! Acts that pass foreign or mistyped handles to every function.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("without-permission", |_| without_permission()),
 ];
 
-/// One good object of each kind, by [`KINDS`].
+/// One valid object of each kind, by [`KINDS`].
 struct Own([u64; KINDS.len()]);
 
 impl Own {
@@ -33,8 +33,8 @@ impl Own {
     }
 }
 
-/// Calls each function that takes a handle with `bad` in each place where `is_tried` says so, all else
-/// being good; it must be refused as no handle of the caller's.
+/// Calls each function that takes a handle with `bad` in each position for which `is_tried` holds, with all else
+/// valid; it must be refused as an invalid handle.
 fn expect_refused(own: &Own, bad: u64, is_tried: impl Fn(Kind) -> bool) {
     for (number, function) in FUNCTIONS.iter().enumerate() {
         for (place, name) in function.arguments.iter().enumerate() {
@@ -74,7 +74,7 @@ fn stale_handles() -> i32 {
         let stale = make_stale(kind);
         expect_refused(&own, stale, |wanted| wanted == kind);
         expect_not_waited_for(stale);
-        // Another object in its place does not make it good again.
+        // Another object in its slot does not make it valid again.
         let next = make(kind).expect("an object");
         assert!(next != stale || kind == Kind::Device, "a handle of a {kind:?} was used again");
         expect_refused(&own, stale, |wanted| wanted == kind);
@@ -101,7 +101,7 @@ fn forged_handles() -> i32 {
         forged.push(random);
         forged.push((random & 0x00ff_ffff_0000_00ff) | (1 + random % 6) << 56);
     }
-    // Those that happen to be good are of no use here; so are those of the program's other objects.
+    // Values that happen to be valid are useless here, and so are those of the program's other objects.
     let describe = |handle| [own.0.contains(&handle), is_live(handle)];
     for bad in forged.into_iter().filter(|&handle| describe(handle) == [false, false]) {
         expect_refused(&own, bad, |_| true);
@@ -110,7 +110,7 @@ fn forged_handles() -> i32 {
     0
 }
 
-/// Whether the process has an object with this handle beside those of the test.
+/// Whether the process has an object with this handle other than those of the test.
 fn is_live(handle: u64) -> bool {
     crate::raw::abi("channel_describe", &[handle]).is_ok()
         || crate::raw::abi("heap_describe", &[handle]).is_ok()
@@ -125,7 +125,7 @@ fn wrong_kind_handles() -> i32 {
     0
 }
 
-/// Another process tells the handles of its objects; here they are worth nothing, and it keeps them.
+/// Another process reveals the handles of its objects; here they are invalid, and it keeps the objects.
 fn foreign_handles() -> i32 {
     let own = Own::make();
     let (client, server) = channel("Errand");
@@ -174,7 +174,7 @@ fn inform() -> i32 {
     0
 }
 
-/// How many of the objects are not as they were made.
+/// Number of objects that have changed since their creation.
 fn changed(own: &Own) -> u64 {
     let states = [
         crate::raw::abi("channel_describe", &[own.of(Kind::Endpoint)]).is_ok() && crate::raw::word(2) == 0,
@@ -188,7 +188,7 @@ fn changed(own: &Own) -> u64 {
     states.iter().filter(|as_it_was| !**as_it_was).count() as u64
 }
 
-/// Functions that a manifest has to permit, with arguments that are good otherwise.
+/// Functions that require a permission in the manifest, with otherwise valid arguments.
 fn without_permission() -> i32 {
     let block = make(Kind::Block).expect("a block");
     let child = child().expect("a child");

@@ -1,4 +1,4 @@
-//! Acts that use a stack up.
+//! Acts that exhaust a stack.
 
 use core::arch::asm;
 use core::hint::black_box;
@@ -37,11 +37,11 @@ fn big_frame() -> i32 {
     i32::from(frame[black_box(77)])
 }
 
-/// Calls the kernel with the stack pointer just above the guard, where there is no room for it.
+/// Calls the kernel with the stack pointer just above the guard, without room for it.
 fn call_at_stack_end() -> i32 {
     let stack = slot() + 20 * 1024;
     let entry = entry_address(number_of("process_id"));
-    // SAFETY: the stack below the present frame is unused; it does not come back.
+    // SAFETY: the stack below the present frame is unused; it does not return.
     unsafe {
         asm!("mov rsp, {stack}", "call {entry}", "ud2", stack = in(reg) stack, entry = in(reg) entry, options(noreturn))
     }

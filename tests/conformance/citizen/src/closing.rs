@@ -1,4 +1,4 @@
-//! Acts about ends: of a process that holds everything, and of a channel with messages in it.
+//! Acts about closure: of a process that holds everything, and of a channel with messages in it.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use sip::sync::{Event, Mutex};
 use crate::Stage;
 use crate::talk::patterned;
 
-/// Ends while it holds endpoints, blocks, locks, threads, pages, a loan and messages both ways.
+/// Exits while it holds endpoints, blocks, locks, threads, pages, a loan and messages both ways.
 pub(crate) fn hold_everything(mut stage: Stage) -> i32 {
     let mut channels = Vec::new();
     let mut sent = Vec::new();
@@ -43,7 +43,7 @@ pub(crate) fn hold_everything(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// A closed channel gives what was sent before it tells of its end, within one process too.
+/// A closed channel delivers queued messages before its closure, within one process too.
 pub(crate) fn closed_after_queue(_: Stage) -> i32 {
     for _ in 0..100 {
         let (importer, exporter) = errand::new_channel().expect("a channel");
@@ -56,7 +56,7 @@ pub(crate) fn closed_after_queue(_: Stage) -> i32 {
         let ExpReadyAfterFirstThenSecond::Third { value: 3, next } = next.receive() else {
             panic!("the third message is lost")
         };
-        // A send to a peer that is gone does not fail; the end shows at the next receive.
+        // A send to a closed peer does not fail; the closure is reported by the next receive.
         let next = next.marked();
         let ExpReady::ChannelClosed(mut closed) = next.receive() else { panic!("a closed channel gave a message") };
         assert!(closed.take_home().is_empty(), "nothing was lent");

@@ -9,7 +9,7 @@ const ACT: usize = 0;
 const NUMBER: usize = 1;
 const ENDING: usize = 2;
 
-/// Has a child, which has a child, and so on `number` generations deep; then ends. The last sleeps.
+/// Creates a child, which creates a child, and so on `number` generations deep; then exits. The last one sleeps.
 pub(crate) fn parent(mut stage: Stage) -> i32 {
     if stage.number == 0 {
         sleep_forever();
@@ -33,7 +33,7 @@ pub(crate) fn parent(mut stage: Stage) -> i32 {
     stage.end()
 }
 
-/// Drops a running child's handle and ends; the child runs on.
+/// Closes a running child's handle and exits; the child keeps running.
 pub(crate) fn released_child(mut stage: Stage) -> i32 {
     let server = stage.server();
     let child = process::create(SELF).expect("a child");

@@ -1,8 +1,7 @@
-//! Does what the conformance suite asks of it, by safe means.
+//! Performs acts of the conformance suite in safe Rust.
 //!
-//! One act a process: the parameter `act` names it. An act that checks something panics when it finds
-//! it broken; the runner shows the panic's message. Deliberately not here: anything unsafe; that is
-//! the attacker's.
+//! One act per process: the parameter `act` names it. An act that checks something panics on a violation; the runner
+//! shows the panic's message. Deliberately not here: anything unsafe; that is the attacker's.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,7 +25,7 @@ use sip::Deadline;
 
 sip::startup!();
 
-/// What an act has at hand.
+/// Resources of an act.
 pub(crate) struct Stage {
     number: u64,
     ending: String,
@@ -43,7 +42,7 @@ impl Stage {
         self.server.take().expect("the act needs the endpoint `server`")
     }
 
-    /// Ends the process in the way that the parameter `ending` says, whatever is still held.
+    /// Ends the process as the parameter `ending` requires, with everything it still holds.
     fn end(&self) -> ! {
         match self.ending.as_str() {
             "exit" => sip::process::exit(0),
@@ -125,7 +124,7 @@ const ACTS: &[(&str, Act)] = &[
     ("hoard-children", shortage::children),
 ];
 
-/// Performs the act that the parent asks for.
+/// Performs the requested act.
 pub fn main(startup: Startup) -> i32 {
     let Some((_, act)) = ACTS.iter().find(|(name, _)| *name == startup.act) else {
         panic!("there is no act `{}`", startup.act);

@@ -28,14 +28,14 @@ pub(crate) fn speak_in_role(_: Stage) -> i32 {
     0
 }
 
-/// Invokes itself, `number` generations deep; the last says who it is. The exit status is 1 if a generation could not
-/// be made because the chain is too long, and 2 if it could not for another reason.
+/// Invokes itself, `number` generations deep; the last sends its principal. The exit status is 1 if a generation could
+/// not be created because the chain is too long, and 2 on other errors.
 pub(crate) fn invoke_chain(mut stage: Stage) -> i32 {
     if stage.number == 0 {
         return say(stage);
     }
     let client = stage.client();
-    // Who was invoked itself invokes by creating; to say so once more changes nothing.
+    // An invoked process invokes by creating; an explicit invocation changes nothing.
     let deeper = match process::create(SELF) {
         Ok(child) => child,
         Err(error) if error.status == Status::Refused => return 1,
@@ -56,7 +56,7 @@ fn passed(stage: &mut Stage) -> (errand::Imp<states::Ready>, errand::Exp<states:
     (end, next)
 }
 
-/// Sends an endpoint that came on over its client endpoint, as it is, and ends when told.
+/// Forwards a received endpoint unchanged over its client endpoint, and exits on request.
 pub(crate) fn pass_on(mut stage: Stage) -> i32 {
     let (end, _from) = passed(&mut stage);
     let _sent = stage.client().pass(end);

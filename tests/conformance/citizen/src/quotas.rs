@@ -1,4 +1,4 @@
-//! Acts that use a quota up. Each must get an error, live on, and have all of it back afterwards.
+//! Acts that exhaust a quota. Each must get an error, survive, and regain everything afterwards.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ use sip::{Deadline, Status, process};
 
 use crate::Stage;
 
-/// Takes until it is refused; what was taken.
+/// Takes until refused; returns everything taken.
 fn take_all<T, E>(mut take: impl FnMut() -> Result<T, E>, most: usize) -> (Vec<T>, E) {
     let mut taken = Vec::new();
     loop {
@@ -63,7 +63,7 @@ pub(crate) fn blocks(_: Stage) -> i32 {
     0
 }
 
-/// A block that is attached to another one still counts.
+/// A block attached to another one still counts.
 pub(crate) fn attached_blocks(_: Stage) -> i32 {
     let mut parent = ExBox::new([0u64; 8]).expect("a block");
     let mut attached = 0;
@@ -84,7 +84,7 @@ pub(crate) fn attached_blocks(_: Stage) -> i32 {
     0
 }
 
-/// Threads: as many as the quota allows, all alive at once, then one more is refused.
+/// Threads: as many as the quota allows, all alive simultaneously; one more is refused.
 pub(crate) fn threads(_: Stage) -> i32 {
     let gate = alloc::sync::Arc::new(Event::manual().expect("an event"));
     let most = 20_100;
@@ -127,7 +127,7 @@ pub(crate) fn channels(_: Stage) -> i32 {
     0
 }
 
-/// Children whose handles were given up count as long as they run: the quota is no way round itself.
+/// Children whose handles were closed count while they run: the quota cannot be evaded through itself.
 fn released_children() {
     let mut given_up = 0;
     while let Ok(child) = process::create("conformance-citizen") {
@@ -145,7 +145,7 @@ pub(crate) fn children(_: Stage) -> i32 {
     assert_eq!(children.len(), 64, "children");
     drop(children);
     released_children();
-    // They are gone as soon as their handles are.
+    // They are gone once their handles are closed.
     let deadline = Deadline::after_ms(5000);
     while create().is_err() {
         assert!(!deadline.has_passed(), "no child can be created again");

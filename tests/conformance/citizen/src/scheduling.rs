@@ -1,4 +1,4 @@
-//! Acts that want the processor for themselves.
+//! Acts that try to monopolize the processor.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sip::exheap::ExBox;
 use sip::thread;
 
-/// Computes for ever, without a call.
+/// Computes forever, without a call.
 pub(crate) fn spin() -> ! {
     let mut number = 1u64;
     loop {
@@ -14,7 +14,7 @@ pub(crate) fn spin() -> ! {
     }
 }
 
-/// Calls the kernel for ever, without waiting.
+/// Calls the kernel forever, without waiting.
 pub(crate) fn spin_in_kernel() -> ! {
     loop {
         core::hint::black_box(sip::debug::cycles());
@@ -23,7 +23,7 @@ pub(crate) fn spin_in_kernel() -> ! {
 
 /// Maximum blocks of a chain, unless the quota is smaller.
 const CHAIN: usize = 200_000;
-/// How often a chain is freed.
+/// Number of times a chain is freed.
 const ROUNDS: usize = 12;
 
 fn chain() -> ExBox<[u64; 8]> {
@@ -36,7 +36,7 @@ fn chain() -> ExBox<[u64; 8]> {
     chain
 }
 
-/// Freeing a long chain of blocks is one call of the kernel. Another thread of the same processor runs meanwhile.
+/// Freeing a long chain of blocks is one kernel call. Another thread of the same processor runs meanwhile.
 pub(crate) fn free_chains() -> i32 {
     let (turns, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let spinner = {
@@ -56,7 +56,7 @@ pub(crate) fn free_chains() -> i32 {
     }
     done.store(true, Ordering::Relaxed);
     spinner.expect("a thread").join().expect("it ends");
-    // Where freeing takes less than a quantum it is not always interrupted.
+    // If freeing takes less than a quantum it is not always preempted.
     assert!(shared > 1, "another thread ran while {shared} of {ROUNDS} chains were freed");
     0
 }

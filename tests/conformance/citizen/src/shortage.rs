@@ -11,16 +11,16 @@ use crate::{Stage, sleep_forever};
 
 const SELF: &str = "conformance-citizen";
 const ACT: usize = 0;
-/// Numbers of hoarders from here on are of some that are not alone.
+/// Hoarder numbers from here on run concurrently with others.
 const AMONG_OTHERS: u64 = 4;
-/// Time limit of a hoarder: many times what it takes, since the host may be busy.
+/// Timeout for a hoarder: many times its usual duration, since the host may be busy.
 const TIMEOUT_MS: u64 = 90_000;
 /// Time limit of a short sleep with a little work while memory runs out: a hang, not a delay, is a failure.
 const RESPONSE_MS: u64 = 20_000;
 
-/// Starts the hoarder with this number; it has to be ended because memory ran out, and this program hardly
-/// feels it. From [`AMONG_OTHERS`] on there are others at the same time, and a hoarder may find so little that
-/// it cannot even begin: then it is started again.
+/// Starts the hoarder with this number; it must be ended because memory ran out, with little effect on this program.
+/// From [`AMONG_OTHERS`] on others run concurrently, and a hoarder may not even get enough memory to start: then it is
+/// restarted.
 pub(crate) fn launch(stage: Stage) -> i32 {
     let (number, among_others) = (stage.number % AMONG_OTHERS, stage.number >= AMONG_OTHERS);
     let act = ["hoard-memory", "hoard-blocks", "hoard-channels", "hoard-children"][number as usize];
@@ -29,7 +29,7 @@ pub(crate) fn launch(stage: Stage) -> i32 {
         let ended = start(act).map(|hoarder| watch(&hoarder, deadline));
         match ended {
             Ok(epitaph) if epitaph.kind == EpitaphKind::MemoryRanOut || !among_others => break epitaph,
-            // What the one before it held is freed in steps.
+            // Memory of the previous hoarder is freed in steps.
             Err(status) => assert!(
                 among_others || status == sip::Status::Exhausted,
                 "the hoarder does not start: {}",
@@ -48,7 +48,7 @@ pub(crate) fn launch(stage: Stage) -> i32 {
     0
 }
 
-/// Waits for the hoarder's end, and sees that there is little else to notice.
+/// Waits for the hoarder's end, and checks that little else is affected.
 fn watch(hoarder: &Child, deadline: Deadline) -> Epitaph {
     loop {
         let before = time::monotonic();
@@ -67,7 +67,7 @@ fn start(act: &str) -> Result<Child, sip::Status> {
     process::create(SELF).map_err(|error| error.status)?.parameter(ACT, act)?.start()
 }
 
-/// A little later there may be more of it.
+/// More memory may be free a little later.
 fn pause() {
     thread::sleep(Deadline::after_ms(1));
 }
@@ -99,7 +99,7 @@ pub(crate) fn blocks(_: Stage) -> i32 {
     0
 }
 
-/// Fills every channel that it can get.
+/// Fills as many channels as it can create.
 pub(crate) fn channels(_: Stage) -> i32 {
     let mut hoard = Vec::with_capacity(2_000);
     loop {
@@ -110,10 +110,10 @@ pub(crate) fn channels(_: Stage) -> i32 {
     }
 }
 
-/// Starts programs that do the same, and lets go of them.
+/// Starts programs that do the same, and closes their handles.
 pub(crate) fn children(_: Stage) -> i32 {
     let mut started = 0;
-    // Memory may be short because of what is still being freed: a refusal is not counted.
+    // Memory may be short because some is still being freed: a refusal is not counted.
     while started < 64 {
         match start("hoard-children") {
             Ok(_) => started += 1,

@@ -1,4 +1,4 @@
-//! Acts of debug sinks: whose text comes, in which order, what is lost, and where it goes without one.
+//! Acts of debug sinks: whose text arrives, in which order, losses, and the destination without a sink.
 
 use alloc::format;
 use alloc::string::String;
@@ -27,7 +27,7 @@ pub(crate) fn log(stage: Stage) -> i32 {
     0
 }
 
-/// Has a child that does so, and writes a line itself when that has ended.
+/// Has a child that does so, and writes a line itself after the child's end.
 pub(crate) fn log_below(stage: Stage) -> i32 {
     let child = made("log", stage.number).and_then(Child::start).expect("a child");
     child.wait().expect("it ends");
@@ -52,7 +52,7 @@ fn started(act: &str, number: u64, sink: &Sink) -> Child {
     made(act, number).and_then(|child| child.debug_sink(sink)).and_then(Child::start).expect("a child")
 }
 
-/// All that comes until the child has ended; and how many bytes were lost.
+/// Returns all text until the child has ended, and the number of lost bytes.
 fn all_of(sink: &Sink, child: &Child) -> (Vec<(u64, String)>, u64) {
     let (mut texts, mut all_lost) = (Vec::<(u64, String)>::new(), 0);
     loop {
@@ -76,8 +76,8 @@ fn all_of(sink: &Sink, child: &Child) -> (Vec<(u64, String)>, u64) {
     }
 }
 
-/// Text of a child and of its child comes with the names of both; a panic's message comes as well; a reader that waits
-/// loses nothing, and one that does not is told what it lost.
+/// Text of a child and of its child arrives with the names of both, as does a panic's message; a reader that keeps up
+/// loses nothing, and one that does not gets the amount lost.
 pub(crate) fn debug_sink(_: Stage) -> i32 {
     let sink = Sink::new().expect("a sink");
     assert_eq!(sink.read(), None, "nothing was written");
@@ -111,13 +111,13 @@ fn flooded(sink: &Sink) {
     assert!(text.len() > DEBUG_SINK_BYTES - LINE_BYTES && lost > 0, "{} bytes came, {lost} were lost", text.len());
     let is_in_order = |(number, line): (usize, &str)| line == format!("line {number:06}");
     assert!(text.lines().enumerate().all(is_in_order), "what fits in is what was written first");
-    // After that it is as good as new.
+    // Afterwards it works as before.
     let child = started("log", 1, sink);
     let (texts, lost) = all_of(sink, &child);
     assert!(matches!(&texts[..], [(_, text)] if text == "line 000000\n") && lost == 0, "{texts:?}, {lost} lost");
 }
 
-/// What a child writes whose sink is gone goes to the machine, and to no other sink.
+/// Output of a child whose sink is closed goes to the machine, and to no other sink.
 fn closed() {
     let sink = Sink::new().expect("a sink");
     let (importer, exporter) = conformance_contract::errand::new_channel().expect("a channel");

@@ -9,7 +9,7 @@ use sip::{Deadline, thread, time};
 
 use crate::Stage;
 
-/// Many threads at one lock lose no update and are never in it at once.
+/// Many threads contending for one lock lose no update and never hold it simultaneously.
 pub(crate) fn mutex(_: Stage) -> i32 {
     const THREADS: u64 = 64;
     const ROUNDS: u64 = 2000;
@@ -80,7 +80,7 @@ pub(crate) fn events(_: Stage) -> i32 {
     0
 }
 
-/// A join returns the thread's value after its end, whichever comes first.
+/// A join returns the thread's value after its end, in either order.
 pub(crate) fn join(_: Stage) -> i32 {
     for round in 0..500u64 {
         let quick = thread::spawn(move || round * 2).expect("a thread");
@@ -94,7 +94,7 @@ pub(crate) fn join(_: Stage) -> i32 {
         7
     });
     assert_eq!(slow.expect("a thread").join(), Ok(7), "the value of a thread that slept");
-    // Dropping the handle lets the thread go on.
+    // Dropping the handle detaches the thread.
     let flag = Arc::new(Event::manual().expect("an event"));
     let other = Arc::clone(&flag);
     drop(thread::spawn(move || other.set()).expect("a thread"));
@@ -102,8 +102,8 @@ pub(crate) fn join(_: Stage) -> i32 {
     0
 }
 
-/// Sleepers wake in the order of their deadlines, never early. The deadlines are as far apart as the host of a
-/// virtual processor may keep it from running.
+/// Sleepers wake in the order of their deadlines, never early. The deadlines are spaced by the longest time for which
+/// a host may preempt a virtual processor.
 pub(crate) fn sleep_order(_: Stage) -> i32 {
     let order = Arc::new(Mutex::new(Vec::new()));
     let start = time::monotonic();
@@ -129,7 +129,7 @@ pub(crate) fn sleep_order(_: Stage) -> i32 {
     0
 }
 
-/// Threads that yield on one processor take turns.
+/// Threads that yield on one processor alternate.
 pub(crate) fn yield_order(_: Stage) -> i32 {
     let turns = Arc::new(Mutex::new(Vec::new()));
     let gate = Arc::new(Event::manual().expect("an event"));
@@ -153,7 +153,7 @@ pub(crate) fn yield_order(_: Stage) -> i32 {
     let turns = turns.lock();
     assert_eq!(turns.len(), 600, "every turn was taken");
     if thread::processor_count() == 1 {
-        // Preemption may let one go twice now and then, nothing else may.
+        // Preemption may occasionally let one run twice, nothing else may.
         let again = turns.windows(2).filter(|pair| pair[0] == pair[1]).count();
         assert!(again < 60, "a thread went on after its yield {again} times of 600");
     }

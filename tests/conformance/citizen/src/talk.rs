@@ -1,4 +1,4 @@
-//! Acts that talk: servers, borrowers, senders that end in the middle of something.
+//! Acts of communication: servers, borrowers, senders that exit midway.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use sip::exheap::{ExVec, Lent};
 
 use crate::Stage;
 
-/// A block whose bytes tell whether they arrived: each is `seed` plus its place.
+/// A block whose bytes prove their integrity: each is `seed` plus its index.
 pub(crate) fn patterned(bytes: usize, seed: u8) -> ExVec<u8> {
     let mut block = ExVec::new(bytes).expect("room for a block");
     for (place, byte) in block.iter_mut().enumerate() {
@@ -17,13 +17,13 @@ pub(crate) fn patterned(bytes: usize, seed: u8) -> ExVec<u8> {
     block
 }
 
-/// Answers everything until the client closes.
+/// Replies to everything until the client closes.
 pub(crate) fn serve(mut stage: Stage) -> i32 {
     answer_until_closed(stage.server());
     0
 }
 
-/// Answers everything: numbers plus one, blocks as they are, endpoints by closing them.
+/// Replies to everything: numbers plus one, blocks unchanged, endpoints by closing them.
 pub(crate) fn answer_until_closed(server: errand::Exp<errand::states::Ready>) {
     let mut server = server;
     loop {
@@ -70,7 +70,7 @@ fn serve_welcome(server: welcome::Exp<welcome::states::Start>) {
     }
 }
 
-/// Makes `number` channels, then serves with both ends of each in hand.
+/// Creates `number` channels, then serves while holding both ends of each.
 pub(crate) fn hold_channels(mut stage: Stage) -> i32 {
     let held: Vec<_> = (0..stage.number).map(|_| errand::new_channel().expect("a channel")).collect();
     answer_until_closed(stage.server());
@@ -78,19 +78,19 @@ pub(crate) fn hold_channels(mut stage: Stage) -> i32 {
     0
 }
 
-/// Sends three messages and ends before they are received.
+/// Sends three messages and exits before they are received.
 pub(crate) fn send_three(mut stage: Stage) -> i32 {
     let _sent = stage.client().first(patterned(4096, 7)).second(2).third(3);
     stage.end()
 }
 
-/// Sends a block, and ends.
+/// Sends a block, and exits.
 pub(crate) fn send_block(mut stage: Stage) -> i32 {
     let _sent = stage.client().give(patterned(stage.number as usize, 7));
     stage.end()
 }
 
-/// Never receives, leaves a message of its own in flight, and ends on request.
+/// Never receives, leaves a message of its own in flight, and exits on request.
 pub(crate) fn receive_nothing(mut stage: Stage) -> i32 {
     let _server = stage.server();
     let _client = stage.client().give(patterned(70_000, 1));
@@ -109,22 +109,21 @@ pub(crate) fn return_loan(mut stage: Stage) -> i32 {
     0
 }
 
-/// Borrows a block, changes it, and ends with it in hand.
+/// Borrows a block, changes it, and exits while holding it.
 pub(crate) fn keep_loan(mut stage: Stage) -> i32 {
     let ExpReady::Lend { mut data, next: _next } = stage.server().receive() else { panic!("no loan came") };
     data[0] = data[0].wrapping_add(1);
     stage.end()
 }
 
-/// Borrows a block and drops it without an answer.
+/// Borrows a block and drops it without a reply.
 pub(crate) fn drop_loan(mut stage: Stage) -> i32 {
     let ExpReady::Lend { data, next: _next } = stage.server().receive() else { panic!("no loan came") };
     drop(data);
     stage.end()
 }
 
-/// Borrows a block, lends it on, and returns it when it comes back. What it does when the next
-/// borrower ends is the same: the block comes back all the same.
+/// Borrows a block, lends it on, and returns it when it comes back, which it does even if the next borrower exits.
 pub(crate) fn lend_on(mut stage: Stage) -> i32 {
     let ExpReady::Lend { mut data, next } = stage.server().receive() else { panic!("no loan came") };
     data[0] = data[0].wrapping_add(1);
@@ -142,27 +141,27 @@ pub(crate) fn lend_on(mut stage: Stage) -> i32 {
     0
 }
 
-/// Lends a block out and ends while it is away.
+/// Lends a block and exits while it is on loan.
 pub(crate) fn lend_and_end(mut stage: Stage) -> i32 {
     let _sent = stage.client().lend(patterned(4096, 9));
     stage.end()
 }
 
-/// Sends an end of a channel, keeps the other, and ends.
+/// Sends an end of a channel, keeps the other, and exits.
 pub(crate) fn pass_and_end(mut stage: Stage) -> i32 {
     let (importer, _exporter) = errand::new_channel().expect("a channel");
     let _sent = stage.client().pass(importer);
     stage.end()
 }
 
-/// Takes an endpoint out of a message, sends over it, and ends with it in hand.
+/// Receives an endpoint, sends over it, and exits while holding it.
 pub(crate) fn keep_passed(mut stage: Stage) -> i32 {
     let ExpReady::Pass { end, next: _next } = stage.server().receive() else { panic!("no endpoint came") };
     let _end = end.call(41);
     stage.end()
 }
 
-/// Asks its server `number` questions, one after the other; without a number, for ever.
+/// Sends its server `number` requests in sequence; without a number, forever.
 pub(crate) fn ask_often(mut stage: Stage) -> i32 {
     let mut client = stage.client();
     let mut asked = 0;

@@ -1,4 +1,4 @@
-//! Acts that wait for several things, or not for ever.
+//! Acts that wait for several objects, or with a deadline.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use sip::{Deadline, process, thread, time};
 
 use crate::Stage;
 
-/// A receive with a deadline gives the endpoint back, neither early nor much later.
+/// A receive with a deadline returns the endpoint on time: neither early nor much later.
 pub(crate) fn deadlines(_: Stage) -> i32 {
     let (importer, exporter) = errand::new_channel().expect("a channel");
     let mut exporter = match exporter.try_receive() {
@@ -37,7 +37,7 @@ pub(crate) fn deadlines(_: Stage) -> i32 {
     0
 }
 
-/// A wait set tells of each endpoint that has something, and of each that is closed, once.
+/// A wait set reports each ready and each closed endpoint, once.
 pub(crate) fn wait_set(_: Stage) -> i32 {
     const ENDPOINTS: u64 = 100;
     let mut set = WaitSet::new().expect("a wait set");
@@ -70,7 +70,7 @@ pub(crate) fn wait_set(_: Stage) -> i32 {
     set_survivors()
 }
 
-/// An endpoint that was in a set can be used when the set is gone.
+/// An endpoint that was in a set can be used after the set is closed.
 fn set_survivors() -> i32 {
     let mut set = WaitSet::new().expect("a wait set");
     let (importer, exporter) = errand::new_channel().expect("a channel");
@@ -82,8 +82,8 @@ fn set_survivors() -> i32 {
     0
 }
 
-/// Waiting for any of an endpoint, an event, a set and a child tells which is ready, and takes nothing
-/// but an automatic event.
+/// Waiting for any of an endpoint, an event, a set and a child returns which is ready, and consumes nothing but an
+/// automatic event.
 pub(crate) fn wait_any(_: Stage) -> i32 {
     let (importer, exporter) = errand::new_channel().expect("a channel");
     let auto = Event::auto().expect("an event");
@@ -120,7 +120,7 @@ pub(crate) fn wait_any(_: Stage) -> i32 {
     0
 }
 
-/// The switch-receive takes from whichever endpoint has something, and leaves the others as they were.
+/// The switch-receive receives from any ready endpoint, and leaves the others unchanged.
 pub(crate) fn switch_receive(_: Stage) -> i32 {
     let (mut one, mut one_end) = errand::new_channel().expect("a channel");
     let (mut two, mut two_end) = errand::new_channel().expect("a channel");

@@ -1,4 +1,4 @@
-//! What the programs of the conformance suite say to each other.
+//! Contract between the programs of the conformance suite.
 #![no_std]
 #![forbid(unsafe_code)]
 

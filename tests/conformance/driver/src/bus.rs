@@ -1,4 +1,4 @@
-//! The bus: it publishes two of its devices and does with them what it is asked to.
+//! The bus: publishes two of its devices and operates on them at its client's request.
 
 use errand::ExpReady;
 use sip::hardware::Hardware;
@@ -8,7 +8,7 @@ use sip::{Deadline, Status};
 use crate::{Stage, devices, register};
 use conformance_contract::errand;
 
-/// What a call of the bus asks for: this, and in the bits from 8 on which device.
+/// Requests to the bus: this, with the device in the bits from 8 on.
 const IS_ADOPTED: u64 = 1;
 const LINE: u64 = 2;
 const RELEASED: u64 = 3;
@@ -16,7 +16,7 @@ const FILL: u64 = 4;
 const SILENCE: u64 = 5;
 
 const NAMES: [&str; 2] = ["sim-a", "sim-b"];
-/// What the message of a line says beside its number.
+/// Data of a line's interrupt message, in addition to its number.
 const MESSAGE_DATA: u32 = 0x4000;
 
 struct Published {
@@ -43,7 +43,7 @@ fn publish(bus: &Bus, index: usize) -> Published {
     Published { number, is_adopted: adopted.is_some(), line: data - MESSAGE_DATA }
 }
 
-/// Publishes the devices, and answers until its client is gone.
+/// Publishes the devices, and replies until its client is gone.
 pub(crate) fn serve(mut stage: Stage) -> i32 {
     let mut server = stage.server();
     let bus = open_bus();
@@ -76,7 +76,7 @@ fn refused<T>(what: &str, answer: Result<T, Status>, with: Status) {
     assert!(answer.as_ref().err() == Some(&with), "{what}: {:?}, not {with:?}", answer.err());
 }
 
-/// What a bus may not do.
+/// Operations that a bus must not perform.
 pub(crate) fn rules(_: Stage) -> i32 {
     let bus = open_bus();
     refused("a name that is none", bus.publish("Sim A").map(drop), Status::BadArgument);
@@ -103,7 +103,7 @@ pub(crate) fn rules(_: Stage) -> i32 {
     0
 }
 
-/// A device is there from the moment when it is opened to drivers.
+/// A device exists from the moment when it is opened to drivers.
 fn open_early(publication: Publication) {
     let number = publication.number();
     assert_eq!(publication.open(), Ok(number));

@@ -1,4 +1,4 @@
-//! A device: its registers, its interrupt, the memory that it reaches.
+//! A device: its registers, its interrupt, its DMA memory.
 
 use alloc::vec;
 use core::hint::black_box;
@@ -11,7 +11,7 @@ use sip::{Deadline, Status};
 
 use crate::{Stage, devices, register, sleep_forever};
 
-/// What a device fills memory with here.
+/// Byte with which a device fills memory here.
 const FILLED: u8 = 0x5a;
 
 fn open() -> (Hardware, Registers) {
@@ -53,7 +53,7 @@ pub(crate) fn registers(_: Stage) -> i32 {
     }
     drop(registers);
     drop(hardware);
-    // Closed, and not silenced yet.
+    // Closed, but not silenced yet.
     assert_eq!(sip::device::Device::open(devices::DEVICE as usize).err(), Some(Status::Busy));
     0
 }
@@ -63,7 +63,7 @@ fn interrupt(hardware: &Hardware) -> Interrupt {
     hardware.interrupt(0).expect("its interrupt")
 }
 
-/// Interrupts that came before the wait, during it, and not at all.
+/// Interrupts before the wait, during it, and none.
 pub(crate) fn interrupts(stage: Stage) -> i32 {
     let (hardware, registers) = open();
     let (interrupt, line) = (interrupt(&hardware), stage.number as u32);
@@ -78,14 +78,14 @@ pub(crate) fn interrupts(stage: Stage) -> i32 {
         registers.write32(register::FIRE_LATER, line | (round % 4) << 16).expect("a register");
         assert_eq!(interrupt.wait(Deadline::after_ms(10_000)), Ok(1), "round {round}");
     }
-    // Beside other things.
+    // Together with other objects.
     for round in 0..3 {
         registers.write32(register::FIRE_LATER, line | round << 16).expect("a register");
         assert_eq!(wait_any(&[&hardware], Deadline::after_ms(10_000)), Some(0), "any, round {round}");
         assert_eq!(interrupt.wait(Deadline::PASSED), Ok(1));
     }
     assert_eq!(wait_any(&[&hardware], Deadline::after_ms(5)), None);
-    // With every processor at work.
+    // With all processors busy.
     let _busy = sip::thread::spawn(|| {
         loop {
             black_box(0);
@@ -95,13 +95,13 @@ pub(crate) fn interrupts(stage: Stage) -> i32 {
         registers.write32(register::FIRE_LATER, line | (round % 4) << 16).expect("a register");
         assert_eq!(interrupt.wait(Deadline::after_ms(10_000)), Ok(1), "busy, round {round}");
     }
-    // The line of another device fires: it is not this one's.
+    // Another device's interrupt is not delivered to this one.
     registers.write32(register::FIRE, (line ^ 1) | 1 << 16).expect("a register");
     assert_eq!(interrupt.wait(Deadline::after_ms(20)), Err(Status::TimedOut));
     sip::process::exit(0)
 }
 
-/// Waits until it is ended.
+/// Waits until it is killed.
 pub(crate) fn interrupt_killed(mut stage: Stage) -> i32 {
     let (hardware, _registers) = open();
     let _told = stage.client().call(1);
@@ -121,7 +121,7 @@ pub(crate) fn storm(stage: Stage) -> i32 {
     0
 }
 
-/// The device writes a block, and the block is an ordinary one again afterwards.
+/// The device writes a block, which is an ordinary one again afterwards.
 pub(crate) fn dma(_: Stage) -> i32 {
     let (hardware, registers) = open();
     for bytes in [1usize, 64, 5000, 100_000] {
@@ -148,7 +148,7 @@ pub(crate) fn dma(_: Stage) -> i32 {
     0
 }
 
-/// Pins a block of its own and one on loan, tells its client so, and waits to be ended.
+/// Pins a block of its own and one on loan, notifies its client, and waits to be killed.
 pub(crate) fn hold_dma(mut stage: Stage) -> i32 {
     let (hardware, registers) = open();
     let ExpReady::Lend { data, next: _next } = stage.server().receive() else { panic!("no loan came") };

@@ -1,7 +1,7 @@
 //! Drives the simulated hardware of the hosted machine: as the driver of its bus, and as that of a device.
 //!
-//! One act a process, as with the other programs of the suite. Deliberately not here: raw calls, which are
-//! the attacker's.
+//! One act per process, as with the other programs of the suite. Deliberately not here: raw calls, which are the
+//! attacker's.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use sip::Deadline;
 
 sip::startup!();
 
-/// What an act has at hand.
+/// Resources of an act.
 pub(crate) struct Stage {
     number: u64,
     client: Option<errand::Imp<errand::states::Ready>>,
@@ -41,7 +41,7 @@ pub(crate) mod register {
     pub(crate) const DMA_BYTES: u64 = 0x50;
     pub(crate) const DMA_FILL: u64 = 0x54;
     pub(crate) const RESET: u64 = 0x5c;
-    /// Bytes from one device to the next.
+    /// Stride of the devices in bytes.
     pub(crate) const DEVICE_BYTES: u64 = 4096;
 }
 
@@ -69,7 +69,7 @@ const ACTS: &[(&str, Act)] = &[
     ("wall-clock", claims::wall_clock),
 ];
 
-/// Performs the act that the parent asks for.
+/// Performs the requested act.
 pub fn main(startup: Startup) -> i32 {
     let Some((_, act)) = ACTS.iter().find(|(name, _)| *name == startup.act) else {
         panic!("there is no act `{}`", startup.act);

@@ -1,4 +1,4 @@
-//! Accounts: what the kernel's memory grows by while a program calls a function is charged to that program.
+//! Accounts: growth of the kernel's memory while a program calls a function is charged to that program.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,9 +12,9 @@ use crate::{Body, Outcome, Test, check};
 
 /// Uncharged growth: chunks of free slots, the suite's own blocks, stacks of measured threads.
 const SLACK_BYTES: u64 = 400 * 1024;
-/// Tolerance: one in this many bytes.
+/// Tolerance as a fraction of the growth: 1 / this.
 const PART: u64 = 20;
-/// How long nothing changes in a system that has settled, and how long that is waited for.
+/// Duration without changes in a settled system, and timeout for that.
 const SETTLED_MS: u64 = 10;
 const SETTLED_WITHIN_MS: u64 = 2_000;
 
@@ -28,7 +28,7 @@ pub(crate) fn tests() -> alloc::vec::Vec<Test> {
     functions.map(test).collect()
 }
 
-/// Memory that the kernel has given out, for itself and for programs.
+/// Memory allocated by the kernel, for itself and for programs.
 fn in_use() -> Result<u64, String> {
     let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
     let of = |name: &str| counters.iter().find(|record| diagnostics::name(&record.name) == name);
@@ -36,7 +36,7 @@ fn in_use() -> Result<u64, String> {
     Ok(value("arena bytes")? + value("kernel heap bytes")?)
 }
 
-/// The same when it no longer changes: services may still be starting.
+/// The same, once it no longer changes: services may still be starting.
 fn settled_in_use() -> Result<u64, String> {
     let deadline = Deadline::after_ms(SETTLED_WITHIN_MS);
     let mut before = in_use()?;
@@ -50,7 +50,7 @@ fn settled_in_use() -> Result<u64, String> {
     }
 }
 
-/// What a program and its children are charged.
+/// Memory charged to a program and its children.
 fn charged(child: &Child) -> Result<u64, String> {
     let id = child.id().map_err(|status| format!("its process id: {}", status.text()))?;
     let records = diagnostics::processes().map_err(|status| format!("the processes: {}", status.text()))?;

@@ -1,4 +1,4 @@
-//! Attacks on each function of the ABI: garbage for arguments, and being killed in the middle of it.
+//! Attacks on each function of the ABI: garbage arguments, and kills in the middle of it.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -26,11 +26,11 @@ pub(crate) fn tests() -> Vec<Test> {
     garbage.chain(killed).collect()
 }
 
-/// Thousands of calls with garbage: at worst the caller ends, and by no crash of its own.
+/// Thousands of calls with garbage: at worst the caller ends, and not by a crash of its own.
 fn garbage(number: usize) -> Outcome {
     for seed in 0..2u64 {
         let child = attacker("garbage").number(number as u64 | seed << 32).start()?;
-        // It may wait for ever in a function that waits: that is no mistake.
+        // It may wait forever in a blocking function: that is no error.
         let epitaph = match child.wait_until(Deadline::after_ms(200)) {
             Ok(epitaph) => epitaph,
             Err(_) => stop(&child)?,
@@ -41,11 +41,11 @@ fn garbage(number: usize) -> Outcome {
         let own_panic = epitaph.kind == EpitaphKind::Panicked && epitaph.text.contains("panicked at");
         check!(!own_panic, "{epitaph}");
     }
-    // The system is as it was.
+    // The system is back at its baseline.
     citizen("join").succeed()
 }
 
-/// Processes that call a function for ever, with two threads, are stopped at odd moments.
+/// Processes that call a function forever, with two threads, are stopped at arbitrary moments.
 fn killed(number: usize) -> Outcome {
     for round in 0..KILLED {
         let child = attacker("call-for-ever").number(number as u64).start()?;

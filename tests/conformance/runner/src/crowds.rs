@@ -1,4 +1,4 @@
-//! Very many at once, and very many in a row.
+//! Very many processes simultaneously, and very many in sequence.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! Tests that start one program and look how it ends: checks that the program makes itself, and each
-//! way to fail that the kernel has to see.
+//! Tests that start one program and check its exit: assertions of the program itself, and each kind of failure that
+//! the kernel must detect.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use sip::process::EpitaphKind;
 use crate::job::{ATTACKER, CITIZEN, Job};
 use crate::{Body, Outcome, Test, check};
 
-/// A program, and how it has to end.
+/// A program, and its required exit.
 pub(crate) struct Ending {
     name: &'static str,
     program: &'static str,
@@ -35,7 +35,7 @@ const fn overflow(name: &'static str, act: &'static str, says: &'static [&'stati
     Ending { name, program: ATTACKER, act, number: 0, kind: EpitaphKind::StackOverflow, says }
 }
 
-/// A message that the contract does not allow: the epitaph names message, state and contract.
+/// A message forbidden by the contract: the epitaph names message, state and contract.
 const fn violation(name: &'static str, act: &'static str, says: &'static [&'static str]) -> Ending {
     Ending { name, program: ATTACKER, act, number: 0, kind: EpitaphKind::ContractViolation, says }
 }

@@ -1,4 +1,4 @@
-//! Hardware: the reach of drivers, and ownership after the end of a driver or a bus.
+//! Hardware: the reach of drivers, and ownership after the exit of a driver or a bus.
 //!
 //! The hardware is the hosted machine's simulated bus; on a machine without it there are no such tests.
 
@@ -15,7 +15,7 @@ use sip::{Deadline, Status};
 use crate::job::{Job, attacker, channel, driver, end_of, stop_running};
 use crate::{Outcome, Settings, Test, check, function};
 
-/// What the bus is asked for; see the driver's module `bus`.
+/// Requests to the bus; see the driver's module `bus`.
 const IS_ADOPTED: u64 = 1;
 const LINE: u64 = 2;
 const RELEASED: u64 = 3;
@@ -89,7 +89,7 @@ impl Bus {
         Ok(bus)
     }
 
-    /// Sees the device come back from its driver, and silences it.
+    /// Waits for the driver to release the device, and silences it.
     fn silence(self, device: u64) -> Result<Bus, String> {
         self.expect(RELEASED, device, 1)?.expect(SILENCE, device, 0)
     }
@@ -102,7 +102,7 @@ impl Bus {
     }
 }
 
-/// Runs an act of a driver of a device, whose line is the act's number; the device is free again afterwards.
+/// Runs an act of a device's driver, whose line is the act's number; the device is free again afterwards.
 fn drive(act: &str, device: u64) -> Outcome {
     let (bus, line) = Bus::start()?.ask(LINE, device)?;
     let outcome = driver(act).device(NAMES[device as usize]).number(line).succeed();
@@ -122,7 +122,7 @@ fn interrupts(_: &Settings) -> Outcome {
     drive("interrupts", A)
 }
 
-/// Starts a driver and waits until it says that it has its device.
+/// A running driver that has opened its device.
 struct Held {
     child: Child,
     _server: errand::Exp<errand::states::ReadyAfterCall>,
@@ -173,8 +173,8 @@ fn pinned_block(_: &Settings) -> Outcome {
 
 type Lender = errand::Imp<errand::states::ReadyAfterLend>;
 
-/// A driver that has pinned a block of its own and one that was lent to it. Its device writes the former, or
-/// with `aim` 1 the latter.
+/// A driver that has pinned a block of its own and one lent to it. Its device writes the former, or with `aim` 1 the
+/// latter.
 fn hold_dma(aim: u64) -> Result<(Held, Lender), String> {
     let (importer, exporter) = channel()?;
     let block = ExVec::from_slice(&[PATTERN; LENT_BYTES]).map_err(|status| String::from(status.text()))?;
@@ -183,7 +183,7 @@ fn hold_dma(aim: u64) -> Result<(Held, Lender), String> {
     Ok((held, lender))
 }
 
-/// Nothing comes back while the device may write.
+/// No block is returned while the device may write.
 fn still_away(lender: Lender) -> Result<Lender, String> {
     match lender.receive_by(Deadline::after_ms(30)) {
         Err(lender) => Ok(lender),
@@ -191,7 +191,7 @@ fn still_away(lender: Lender) -> Result<Lender, String> {
     }
 }
 
-/// The block comes home; its first byte is this.
+/// Waits for the block's return; its first byte must be this.
 fn come_home(lender: Lender, first: u8) -> Outcome {
     let Ok(ImpReadyAfterLend::ChannelClosed(mut closed)) = lender.receive_by(Deadline::after_ms(5000)) else {
         return Err("the block does not come home".into());
@@ -211,12 +211,12 @@ fn come_home(lender: Lender, first: u8) -> Outcome {
     Ok(())
 }
 
-/// What the kernel answers to a driver that opens the device now.
+/// Returns the kernel's result for a driver that opens the device now.
 fn opened() -> Result<u64, String> {
     driver("open").number(DEVICE).device(NAMES[0]).run().map(|epitaph| epitaph.status as u64)
 }
 
-/// Allocates and looks whether a device writes what is not its own.
+/// Allocates memory and checks that no device writes to it.
 fn nobody_is_harmed() -> Outcome {
     let blocks: Vec<_> = (0..64).filter_map(|_| ExVec::<u8>::new(65_536).ok()).collect();
     check!(!blocks.is_empty(), "no block is to be had");
@@ -254,7 +254,7 @@ fn bus_ends_first(_: &Settings) -> Outcome {
     let lender = still_away(lender)?;
     bus.silence(A)?.end()?;
     come_home(lender, PATTERN)?;
-    // The driver runs on while the bus restarts.
+    // The driver keeps running while the bus restarts.
     let bus = Bus::start()?;
     let (held, lender) = hold_dma(0)?;
     bus.end()?;
@@ -269,7 +269,7 @@ fn bus_ends_last(_: &Settings) -> Outcome {
     let bus = Bus::start()?;
     let (held, lender) = hold_dma(1)?;
     stop_running(&held.child)?;
-    // It was told, and ends before it has silenced the device.
+    // The bus was notified, and exits before it has silenced the device.
     bus.expect(RELEASED, A, 1)?.end()?;
     let lender = still_away(lender)?;
     Bus::start()?.silence(A)?.end()?;

@@ -1,7 +1,7 @@
-//! A program that broke out of the language, on a machine that is a process: what its host lets it do.
+//! Host system calls of a program that escaped the language, on a machine that is a process.
 //!
-//! On a confined machine each call ends the program. On one that is not, each works, so that these tests can fail. Other
-//! machines have no host.
+//! On a confined machine each call ends the program. On an unconfined one each works, which proves that these tests
+//! can fail. Other machines have no host.
 
 use alloc::format;
 
@@ -12,7 +12,7 @@ use sip::process::EpitaphKind;
 use crate::job::attacker;
 use crate::{Outcome, Settings, Test, check, function};
 
-/// What the attacker tries, by its numbers.
+/// The attacker's calls, by number.
 const CALLS: [&str; 14] = [
     "ask for the process's number",
     "open a file",
@@ -35,7 +35,7 @@ pub(crate) fn tests() -> alloc::vec::Vec<Test> {
     alloc::vec![function("host: a program that broke out can open no file and start no program", break_out)]
 }
 
-/// System calls that the machine's process may make, 0 for all; none where there is no host.
+/// System calls that the machine's process may make, 0 for all; none without a host.
 fn calls_allowed() -> Result<Option<u64>, alloc::string::String> {
     let counters = counters().map_err(|status| format!("no counters: {}", status.text()))?;
     Ok(counters.iter().find(|counter| name(&counter.name) == "host calls allowed").map(|counter| counter.value))

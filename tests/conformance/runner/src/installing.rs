@@ -1,8 +1,8 @@
-//! Programs that are installed into the running system and taken out again.
+//! Installing programs into the running system and uninstalling them.
 //!
-//! The guests are scripts, made and held to what makes them by a test of the crate `package-check`: a script can be
-//! installed, but starting it is the shell's part, so the kernel refuses that and nothing else about it. Deliberately
-//! not here: upgrades of programs that run, which need images.
+//! The guests are scripts, generated and kept up to date by a test of the crate `package-check`: a script can be
+//! installed, but starting it is the shell's part, which is the only thing that the kernel refuses. Deliberately not
+//! here: upgrades of running programs, which need images.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,7 +20,7 @@ const GUEST: &str = "conformance-guest";
 const FIRST: &[u8] = include_bytes!("../guests/first.package");
 const SECOND: &[u8] = include_bytes!("../guests/second.package");
 
-/// Packages that the kernel refuses, each with what it says of it.
+/// Packages that the kernel refuses, each with its error message.
 const REFUSED: [(&str, &[u8], &str); 8] = [
     ("a stranger's", include_bytes!("../guests/stranger.package"), "does not trust"),
     ("unsigned", include_bytes!("../guests/unsigned.package"), "nobody has signed"),
@@ -32,7 +32,7 @@ const REFUSED: [(&str, &[u8], &str); 8] = [
     ("no package", b"SINGPKG3", "cut short"),
 ];
 
-/// The tests of this module. The last takes a program away that the others need.
+/// The tests of this module. The last one removes a program that the others need.
 pub(crate) fn tests() -> alloc::vec::Vec<Test> {
     alloc::vec![
         function("install: a guest comes and goes", comes_and_goes),
@@ -61,7 +61,7 @@ fn removing(name: &str) -> Outcome {
     uninstall(name).map_err(|status| format!("`{name}` stays: {}", status.text()))
 }
 
-/// How many programs are installed whose manifest has the text in it.
+/// Number of installed programs whose manifest contains the text.
 fn manifests_with(text: &str) -> Result<usize, String> {
     let mut count = 0;
     for index in 0..diagnostics::program_count() {
@@ -145,7 +145,7 @@ fn refused(_: &Settings) -> Outcome {
 }
 
 fn too_long(_: &Settings) -> Outcome {
-    // Cut anywhere, it is no package; and no length of its own makes it one.
+    // Truncated at any offset, it is no package; and no forged length makes it one.
     for length in (0..FIRST.len()).step_by(7) {
         let error = installing(&FIRST[..length]).err().ok_or_else(|| format!("{length} bytes are installed"))?;
         check!(error.contains("cut short"), "{length} bytes: {error}");

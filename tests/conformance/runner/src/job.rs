@@ -9,7 +9,7 @@ use sip::{Deadline, Status};
 
 /// The safe test program.
 pub(crate) const CITIZEN: &str = "conformance-citizen";
-/// The one that drives simulated hardware.
+/// The driver of the simulated hardware.
 pub(crate) const DRIVER: &str = "conformance-driver";
 /// The unsafe one.
 pub(crate) const ATTACKER: &str = "conformance-attacker";
@@ -20,10 +20,10 @@ const ENDING: usize = 2;
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// Among the driver's devices: the one that the suite names. The attacker's is its first.
+/// The suite's device among the driver's devices. The attacker's is its first.
 const DRIVERS_DEVICE: usize = 1;
 
-/// How long a program may take for anything that it does not do for ever.
+/// Timeout for a program that is to end by itself.
 const TIMEOUT_MS: u64 = 180_000;
 
 /// A program with its act.
@@ -65,17 +65,17 @@ impl Job {
         Job { ending, ..self }
     }
 
-    /// The end of a channel through which it asks.
+    /// Sets its client end of a channel.
     pub(crate) fn client(self, client: errand::Imp<errand::states::Ready>) -> Job {
         Job { client: Some(client), ..self }
     }
 
-    /// The end of a channel through which it is asked.
+    /// Sets its server end of a channel.
     pub(crate) fn server(self, server: errand::Exp<errand::states::Ready>) -> Job {
         Job { server: Some(server), ..self }
     }
 
-    /// The device that it is to open.
+    /// Sets the device to open.
     pub(crate) fn device(self, name: &'static str) -> Job {
         Job { device: Some(name), ..self }
     }
@@ -111,7 +111,7 @@ impl Job {
         Ok(child)
     }
 
-    /// Runs it to its end.
+    /// Runs it to completion.
     pub(crate) fn run(self) -> Result<Epitaph, String> {
         end_of(&self.start()?)
     }
@@ -124,19 +124,19 @@ impl Job {
     }
 }
 
-/// A child's end, soon.
+/// Waits for a child's end, which must be soon.
 pub(crate) fn end_of(child: &Child) -> Result<Epitaph, String> {
     match child.wait_until(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(epitaph) => Ok(epitaph),
         Err(status) => {
-            // So that the tests after this one have the machine for themselves.
+            // So that the following tests have the machine to themselves.
             let _ = child.stop(StopReason::Requested);
             Err(format!("a child did not end: {}", status.text()))
         }
     }
 }
 
-/// Stops a child, which must end by that, at once.
+/// Kills a child, which must end immediately by that.
 pub(crate) fn stop(child: &Child) -> Result<Epitaph, String> {
     child.stop(StopReason::Requested).map_err(|status| format!("a child cannot be stopped: {}", status.text()))?;
     let epitaph = child

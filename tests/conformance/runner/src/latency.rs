@@ -1,5 +1,5 @@
-//! How long calls kept their processor from everything else, where the kernel measured that: with the boot parameter
-//! `measure-calls=1`.
+//! Duration for which calls kept their processor from other threads, if measured by the kernel: with the boot
+//! parameter `measure-calls=1`.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 
 use sip::diagnostics;
 
-/// What the kernel puts before the name of a function.
+/// Prefix of the kernel's counters, before the function's name.
 const PREFIX: &str = "ns ";
 /// Number of functions reported.
 const SHOWN: usize = 8;
 
-/// A line for each of the functions that kept a processor longest.
+/// A line for each of the functions that held a processor longest.
 pub(crate) fn longest() -> Vec<String> {
     let counters = diagnostics::counters().ok();
     let records = counters.iter().flat_map(|counters| counters.iter());

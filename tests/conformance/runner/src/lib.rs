@@ -1,9 +1,8 @@
 //! The conformance suite: checks the system's invariants from inside, as the root of a system.
 //!
-//! Each test starts other programs, the safe citizen and the unsafe attacker, and looks at how they
-//! end and at what they do to others. Before and after each test the system's resources are counted;
-//! a test that does not end where it began has failed. Deliberately not here: what only the host can
-//! see (page protections, the host's memory), and the misbehaviour itself.
+//! Each test starts other programs, the safe citizen and the unsafe attacker, and checks how they end and their
+//! effects on others. The system's resources are counted before and after each test; a leak is a failure. Deliberately
+//! not here: anything visible only to the host (page protections, the host's memory), and the misbehaviour itself.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -43,7 +42,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// Why a test failed; nothing if it did not.
+/// Result of a test; an error is the reason.
 pub(crate) type Outcome = Result<(), String>;
 
 /// A test by name.
@@ -52,19 +51,19 @@ pub(crate) struct Test {
     body: Body,
 }
 
-/// What a test does.
+/// Kind of a test.
 pub(crate) enum Body {
     /// Runs a function.
     Function(fn(&Settings) -> Outcome),
-    /// Starts a program and looks how it ends.
+    /// Starts a program and checks its exit.
     Ending(&'static endings::Ending),
     /// Attacks one ABI function, by its number in the table.
     AbiFunction(fn(usize) -> Outcome, usize),
 }
 
-/// How the suite runs.
+/// Settings of the suite.
 pub(crate) struct Settings {
-    /// Whether the long forms run.
+    /// Whether long tests run in full.
     long: bool,
 }
 
@@ -72,7 +71,7 @@ pub(crate) struct Settings {
 pub fn main(startup: Startup) -> i32 {
     let settings = Settings { long: startup.long };
     let (mut passed, mut failed) = (0, 0);
-    // The first start of each program maps its image and registers its contracts, which stay.
+    // The first start of each program maps its image and registers its contracts, which persist.
     endings::load_programs();
     let all = [
         endings::tests(),
@@ -88,7 +87,7 @@ pub fn main(startup: Startup) -> i32 {
         host_calls::tests(),
         installing::tests(),
     ];
-    // Where memory is short, most of the other tests would only show that.
+    // If memory is short, most of the other tests would report only that.
     let groups: Vec<Vec<Test>> = if startup.short_of_memory { alloc::vec![shortage::tests()] } else { all.into() };
     for test in groups.into_iter().flatten().filter(|test| test.name.contains(startup.only.as_str())) {
         let started = sip::time::monotonic();
@@ -109,7 +108,7 @@ pub fn main(startup: Startup) -> i32 {
         log!("{line}");
     }
     log!("{passed} passed, {failed} failed");
-    // A suite without tests is broken, unless no name contains what was asked for.
+    // A suite without tests is broken, unless a name filter excluded them all.
     i32::from(failed > 0 || (passed == 0 && startup.only.is_empty()))
 }
 
@@ -120,7 +119,7 @@ fn run(test: &Test, settings: &Settings) -> Outcome {
         Body::Ending(ending) => ending.check(),
         Body::AbiFunction(function, number) => function(number),
     };
-    // What the test did wrong says more than what it left behind.
+    // The test's own error is more informative than its leaks.
     let left = before.wait_until_back();
     outcome.and(left)
 }

@@ -1,4 +1,4 @@
-//! Lives of processes: exit statuses, waiting, stopping, giving up, families.
+//! Process lifecycle: exit statuses, waiting, stopping, closing handles, families.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -82,7 +82,7 @@ fn never_started(_: &Settings) -> Outcome {
     let child = citizen("serve").server(exporter).create()?;
     check!(child.wait_until(Deadline::after_ms(1)) == Err(Status::TimedOut), "a child that has not started");
     drop(child);
-    // What it had been given is closed.
+    // The endpoints given to it are closed.
     let ImpReadyAfterCall::ChannelClosed(_) = importer.call(1).receive() else {
         return Err("the endpoint of a child that was given up is open".into());
     };
@@ -106,7 +106,7 @@ fn given_late(_: &Settings) -> Outcome {
     };
     let late = child.parameter(0, "exit").err();
     check!(late == Some(Status::WrongState), "a parameter was given to a running child: {late:?}");
-    // Both children were released by that and go on by themselves: end them by their number.
+    // Both children's handles were closed by that, and they keep running: kill them by their number.
     for record in diagnostics::processes().map_err(|status| status.text().to_string())?.iter() {
         if diagnostics::name(&record.name) == "conformance-citizen" {
             sip::process::stop_any(record.id, StopReason::Requested).map_err(|status| status.text().to_string())?;
@@ -146,7 +146,7 @@ fn stopped_family(_: &Settings) -> Outcome {
     Ok(())
 }
 
-/// Times of traces and epitaphs are those of a tick before, which comes each 10 ms, and later where the host is busy.
+/// Times of traces and epitaphs are those of the last tick, which comes every 10 ms, and later on a busy host.
 const TICK_NS: u64 = 500_000_000;
 
 fn epitaphs_kept(_: &Settings) -> Outcome {

@@ -1,4 +1,4 @@
-//! Loans: whatever the borrower does, the block comes home.
+//! Loans: regardless of the borrower, the block is returned.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ fn block() -> Result<ExVec<u8>, alloc::string::String> {
     Ok(block)
 }
 
-/// Whether it is the block that was lent, after `changes` borrowers added one to its first byte.
+/// Checks that it is the block that was lent, with its first byte incremented by `changes` borrowers.
 fn check_home(data: &ExVec<u8>, changes: u8) -> Outcome {
     check!(data.len() == BYTES, "{} bytes came home", data.len());
     check!(data[0] == changes, "the first byte is {}, not {changes}: who changed it?", data[0]);
@@ -47,7 +47,7 @@ fn check_home(data: &ExVec<u8>, changes: u8) -> Outcome {
 
 type Lender = errand::Imp<errand::states::ReadyAfterLend>;
 
-/// Waits for the end of the channel, with the one block that was lent over it.
+/// Waits for the closure of the channel, with the one block that was lent over it.
 fn come_home(lender: Lender, changes: u8) -> Outcome {
     let ImpReadyAfterLend::ChannelClosed(mut closed) = lender.receive() else {
         return Err("a dead borrower returned the block".into());
@@ -150,7 +150,7 @@ fn middle_borrower_ends(_: &Settings) -> Outcome {
     let Nested { lender, middle, last } = nested("keep-loan", "wait")?;
     sip::thread::sleep(sip::Deadline::after_ms(5));
     crate::job::stop_running(&middle)?;
-    // The last borrower still has the block: the channel's end does not show before it is home.
+    // The last borrower still has the block: the channel's closure is not reported before its return.
     let Err(lender) = lender.receive_by(sip::Deadline::after_ms(5)) else {
         return Err("the channel's end shows while the block is away".into());
     };
@@ -164,7 +164,7 @@ fn all_borrowers_end(_: &Settings) -> Outcome {
         sip::thread::yield_now();
         crate::job::stop_running(&last)?;
         let _ = crate::job::stop(&middle)?;
-        // Depending on how far they came, one, both or none of them changed the block.
+        // Depending on their progress, one, both or none of them changed the block.
         let ImpReadyAfterLend::ChannelClosed(mut closed) = lender.receive() else {
             // The middle one had returned it before it was stopped.
             continue;

@@ -13,7 +13,7 @@ use sip::exheap::ExVec;
 use crate::job::{attacker, channel, citizen, end_of, stop_running};
 use crate::{Outcome, Settings, Test, check, function};
 
-/// Ways in which a citizen that was started can end: by its own doing or stopped.
+/// Exits of a running citizen: by itself or killed.
 pub(crate) const ENDINGS: [&str; 3] = ["exit", "panic", "wait"];
 
 /// The tests of this module.
@@ -45,7 +45,7 @@ pub(crate) fn finish(child: &sip::process::Child, ending: &str) -> Outcome {
     }
 }
 
-/// Whether a block is what `patterned` of the citizen makes.
+/// Whether a block equals the citizen's `patterned`.
 pub(crate) fn is_patterned(block: &[u8], seed: u8) -> bool {
     block.iter().enumerate().all(|(place, &byte)| byte == seed.wrapping_add(place as u8))
 }

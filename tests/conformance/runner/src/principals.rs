@@ -1,7 +1,6 @@
-//! Who speaks: invocation, roles and delegation, and what the audit ring keeps.
+//! Principals: invocation, roles and delegation, and the audit ring.
 //!
-//! Deliberately not here: handles of children and endpoints that are another's, which the attacker tries with every
-//! function.
+//! Deliberately not here: foreign handles of children and endpoints, which the attacker tries with every function.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -54,7 +53,7 @@ fn text(status: Status) -> String {
     status.text().to_string()
 }
 
-/// Starts a citizen that says who it is, made in a way of the test's; what it says, and what its peer sees, must be
+/// Starts a citizen, created by `make`, that sends its principal; both the sent one and the peer's view must be
 /// `expected`.
 fn says(expected: &str, make: impl FnOnce(Child) -> Result<Child, Status>) -> Outcome {
     let (importer, exporter) = channel()?;
@@ -65,7 +64,7 @@ fn says(expected: &str, make: impl FnOnce(Child) -> Result<Child, Status>) -> Ou
     end_of(&child).map(drop)
 }
 
-/// Hears from a citizen who it is, and compares that with what the kernel says of the endpoint.
+/// Receives a citizen's principal, and compares it with the kernel's for the endpoint.
 fn said(expected: &str, exporter: errand::Exp<states::Ready>) -> Outcome {
     let ExpReady::Give { data, next } = exporter.receive() else { return Err("it said nothing".into()) };
     check!(&*data == expected.as_bytes(), "it is `{}`, not `{expected}`", String::from_utf8_lossy(&data));
@@ -94,7 +93,7 @@ fn in_role(_: &Settings) -> Outcome {
     for role in ["tester", "a", "web-admin-2", &longest] {
         says(&format!("{SUITE}@{role} + {CITIZEN}"), |child| child.invoke_in_role(role))?;
     }
-    // The role was put on that child's principal alone.
+    // Only that child's principal got the role.
     check!(principal::own() == SUITE, "the suite is `{}`", principal::own());
     says(&format!("{SUITE} + {CITIZEN}"), Child::invoke)
 }
@@ -159,13 +158,13 @@ fn of_the_dead(_: &Settings) -> Outcome {
 }
 
 fn ended_at_every_point(_: &Settings) -> Outcome {
-    // Given up before it starts.
+    // Released before it starts.
     drop(citizen("exit").create()?.invoke().map_err(text)?);
     // Stopped before it starts.
     let child = citizen("exit").create()?.invoke().map_err(text)?;
     stop(&child)?;
     check!(child.invoke().err() == Some(Status::WrongState), "one that ended was invoked");
-    // Stopped soon after.
+    // Stopped shortly after.
     for delay_us in [0, 20, 100, 1000] {
         let (importer, exporter) = channel()?;
         let child = start_invoked(citizen("ask-often"), importer)?;
@@ -176,7 +175,7 @@ fn ended_at_every_point(_: &Settings) -> Outcome {
     Ok(())
 }
 
-/// Sends an endpoint to a citizen that calls over it; returns the principal it then speaks for.
+/// Sends an endpoint to a citizen that calls over it; returns the principal of that call.
 fn called_by(end: errand::Imp<states::Ready>, stays: errand::Exp<states::Ready>, expected: &str) -> Outcome {
     let (carrier, its_server) = channel()?;
     let carrier = carrier.pass(end);
@@ -195,7 +194,7 @@ fn delegated(_: &Settings) -> Outcome {
     called_by(end, stays, CITIZEN)?;
     let (end, stays) = channel()?;
     principal::delegate(&end).map_err(text)?;
-    // Marked twice is marked.
+    // Marking is idempotent.
     principal::delegate(&end).map_err(text)?;
     called_by(end, stays, &format!("{SUITE} + {CITIZEN}"))
 }
@@ -215,7 +214,7 @@ fn delegated_in_flight(_: &Settings) -> Outcome {
     let (carrier, arrival) = channel()?;
     let carrier = carrier.pass(end);
     peer_is(&stays, SUITE)?;
-    // Nobody receives it.
+    // Never received.
     drop((carrier, arrival));
     peer_is(&stays, SUITE)
 }
@@ -234,7 +233,7 @@ fn relay(act: &str, ending: &'static str) -> Result<Relay, String> {
     Ok(Relay { child, into, out })
 }
 
-/// Sends an endpoint through a citizen and takes it back.
+/// Sends an endpoint through a citizen and receives it back.
 fn through(
     act: &str,
     ending: &'static str,
@@ -259,7 +258,7 @@ fn not_replayed(_: &Settings) -> Outcome {
     let waiting = into.pass(end);
     let ExpReady::Pass { end, next } = out.receive() else { return Err("it did not pass the endpoint on".into()) };
     peer_is(&stays, SUITE)?;
-    // The next owner speaks for itself alone, whoever the previous owner was.
+    // The next owner acts for itself alone, regardless of previous owners.
     called_by(end, stays, CITIZEN)?;
     drop((waiting, next));
     finish(&child, "wait")
@@ -283,13 +282,13 @@ fn delegated_to_oneself(_: &Settings) -> Outcome {
     let ExpReady::Pass { end, next } = arrival.receive() else { return Err("the endpoint is lost".into()) };
     peer_is(&stays, SUITE)?;
     drop((carrier, next));
-    // The mark went with that move.
+    // The move cleared the mark.
     called_by(end, stays, CITIZEN)
 }
 
 fn delegated_too_long(_: &Settings) -> Outcome {
     let (mut end, stays) = channel()?;
-    // The suite, then at each turn a citizen and the suite again.
+    // The suite, then alternately a citizen and the suite again.
     for turn in 1..PRINCIPAL_LINKS / 2 {
         principal::delegate(&end).map_err(text)?;
         end = through("delegate-on", "exit", end)?;
@@ -317,7 +316,7 @@ fn delegator_ends(_: &Settings) -> Outcome {
             return Err("the answer is lost".into());
         };
     }
-    // It ends with the endpoint in hand.
+    // It exits while holding the endpoint.
     let (end, stays) = channel()?;
     principal::delegate(&end).map_err(text)?;
     called_by(end, stays, &format!("{SUITE} + {CITIZEN}"))
@@ -336,7 +335,7 @@ pub(crate) fn next_line() -> Result<u64, String> {
     audit::read(u64::MAX).map(|(_, next)| next).map_err(text)
 }
 
-/// Whether a line since number `from` has what is expected.
+/// Checks that a line since number `from` contains the expected text.
 pub(crate) fn audited(from: u64, expected: &str) -> Outcome {
     let (lines, _) = audit::read(from).map_err(text)?;
     check!(lines.contains(expected), "no line has `{expected}`: {lines}");
@@ -387,7 +386,7 @@ fn repeated(_: &Settings) -> Outcome {
     Ok(())
 }
 
-/// Two refusals in turn, and then ever new ones: neither pushes out what is noted of another.
+/// Two alternating refusals, then ever new ones: neither evicts another program's entries.
 fn ring(_: &Settings) -> Outcome {
     let from = next_line()?;
     audit::refused("victim.a", "read", "/secret", "the test");

@@ -1,4 +1,4 @@
-//! Counts of what the system has in use, to be the same after a test as before it.
+//! Counts of the system's resources in use, to be equal before and after a test.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use sip::{Deadline, diagnostics, memory, thread};
 
-/// The counters that a test must leave as it found them.
+/// Counters that a test must restore.
 const COUNTED: [&str; 10] = [
     "processes",
     "threads",
@@ -20,7 +20,7 @@ const COUNTED: [&str; 10] = [
     "stacks",
 ];
 
-/// How long the last thread of a test may take to be buried.
+/// Timeout for the cleanup of a test's last thread.
 const TIMEOUT_MS: u64 = 20_000;
 
 /// One count.
@@ -28,20 +28,20 @@ const TIMEOUT_MS: u64 = 20_000;
 pub(crate) struct Count(Vec<u64>);
 
 impl Count {
-    /// Counts.
+    /// Takes a count.
     pub(crate) fn now() -> Result<Count, String> {
         let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
         let own_pages = (memory::usage().used_bytes / 4096) as u64;
         let value = |name: &str| {
             let record = counters.iter().find(|record| diagnostics::name(&record.name) == name);
             let value = record.map(|record| record.value).ok_or_else(|| format!("there is no counter `{name}`"))?;
-            // The runner's own heap may grow while it works.
+            // The runner's own heap may grow meanwhile.
             Ok(if name == "pages" { value - own_pages } else { value })
         };
         COUNTED.iter().map(|name| value(name)).collect::<Result<_, String>>().map(Count)
     }
 
-    /// Waits until everything is as it was at this count; else says what is not.
+    /// Waits until all counters are back at this count; the error lists the differences.
     pub(crate) fn wait_until_back(&self) -> Result<(), String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {

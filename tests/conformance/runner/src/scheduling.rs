@@ -39,7 +39,7 @@ fn endless_loops(_: &Settings) -> Outcome {
     Ok(())
 }
 
-/// How many questions a pair of processes gets through in 300 ms.
+/// Number of calls between a pair of processes in 300 ms.
 fn pair_beside_hogs(_: &Settings) -> Outcome {
     for act in ["spin", "spin-in-kernel"] {
         let hogs = hogs(act)?;
@@ -51,7 +51,7 @@ fn pair_beside_hogs(_: &Settings) -> Outcome {
         let milliseconds = (time::monotonic() - start) / 1_000_000;
         end_of(&server)?;
         stop_all(&hogs)?;
-        // Each quantum that the pair has holds thousands of questions; one a quantum would take minutes.
+        // Each quantum of the pair fits thousands of calls; one per quantum would take minutes.
         check!(milliseconds < 5000, "20,000 questions beside {act} took {milliseconds} ms");
     }
     Ok(())
@@ -80,7 +80,7 @@ fn hogs_beside_pair(_: &Settings) -> Outcome {
         stop_running(client)?;
         end_of(server)?;
     }
-    // A third of the processors' time would be fair to each; a thirtieth is not starvation.
+    // A third of the processors' time would be fair to each; below a thirtieth is starvation.
     check!(slowest > all / 60, "a hog had {} thousandths of a processor", slowest * 1000 / all);
     Ok(())
 }

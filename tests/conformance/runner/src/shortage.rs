@@ -9,7 +9,7 @@ use sip::{Deadline, Status, thread};
 use crate::job::{citizen, end_of};
 use crate::{Outcome, Settings, Test, check, function};
 
-/// What ended is freed in steps, so memory may stay low for a moment.
+/// Memory of ended programs is freed in steps, so it may stay low for a moment.
 const FREED_WITHIN_MS: u64 = 5_000;
 
 /// The tests of this module.
@@ -30,7 +30,7 @@ fn hoarder(number: u64) -> Outcome {
     is_as_it_was()
 }
 
-/// The system is as it was, as soon as what ended is freed.
+/// The system is back at its baseline, once ended programs are freed.
 fn is_as_it_was() -> Outcome {
     let deadline = Deadline::after_ms(FREED_WITHIN_MS);
     loop {
@@ -49,7 +49,7 @@ fn succeeds(act: &str, number: u64) -> Outcome {
     Ok(())
 }
 
-/// Starts an act as soon as there is memory for it.
+/// Starts an act once there is memory for it.
 fn started(act: &str, number: u64) -> Result<Child, String> {
     let deadline = Deadline::after_ms(FREED_WITHIN_MS);
     loop {

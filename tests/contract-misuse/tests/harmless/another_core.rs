@@ -1,4 +1,4 @@
-//! What `contract!` puts into an `unsafe` block is its own, whatever `core` is where it is called.
+//! The `unsafe` block expanded by `contract!` uses the real `core`, even if the caller shadows it.
 
 extern crate self as core;
 

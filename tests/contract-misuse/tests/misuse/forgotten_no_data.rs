@@ -1,5 +1,5 @@
-//! A web server forgets that a read can end without data: the mistake that section 2.2 of "Singularity: Rethinking the
-//! Software Stack" tells of, which was in the web server for almost a year before a checker of contracts found it.
+//! A web server forgets that a read can end without data: the bug of section 2.2 of "Singularity: Rethinking the
+//! Software Stack", which was in the web server for almost a year before a contract checker found it.
 
 use contracts::tcp_connection::{Imp, ImpReadyAfterRead, states};
 use sip::exheap::ExVec;

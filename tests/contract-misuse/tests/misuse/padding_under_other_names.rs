@@ -1,4 +1,4 @@
-//! The checks of `plain!` are made with the language's own names, whatever they mean where it is called.
+//! The checks of `plain!` use the language's own names, even if the caller shadows them.
 
 extern crate self as core;
 

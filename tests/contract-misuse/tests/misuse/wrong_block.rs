@@ -1,4 +1,4 @@
-//! A client lends numbers where bytes are wanted; a server returns a block of its own.
+//! A client lends numbers instead of bytes; a server returns a block of its own.
 
 use contract_misuse::store;
 use sip::exheap::ExVec;

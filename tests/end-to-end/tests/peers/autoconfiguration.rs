@@ -74,7 +74,7 @@ fn addresses_routes_and_names_come_from_the_network() {
         let told = live.ask(&format!("ping {host} --count 2"));
         assert!(told.contains("2 received, 0 lost"), "{host}: {told}\n{}", live.errors());
     }
-    // A query goes out at once, although the network is otherwise idle.
+    // A query goes out immediately, although the network is otherwise idle.
     for _ in 0..5 {
         thread::sleep(Duration::from_millis(1200));
         assert_eq!(live.ask(&format!("dns {NAME} --ipv6")), format!("{PEER_IPV6}\n"), "{}", live.errors());

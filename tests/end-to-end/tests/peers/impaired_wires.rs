@@ -151,7 +151,7 @@ impl Site {
     #[track_caller]
     fn check_packets(&mut self) {
         let capture = self.network.capture();
-        // Linux itself may send a TCP checksum of 0xffff in the place of 0, which tshark calls bad.
+        // Linux itself may send a TCP checksum of 0xffff instead of 0, which tshark reports as bad.
         let wrong = format!(
             "_ws.malformed || (ip.src == {MACHINE} && (_ws.expert.severity == error || ip.checksum.status == \"Bad\" \
              || tcp.checksum.status == \"Bad\" || udp.checksum.status == \"Bad\" || icmp.checksum.status == \"Bad\"))"

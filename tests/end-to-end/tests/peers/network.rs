@@ -36,7 +36,7 @@ pub struct Network {
     answers: BufReader<ChildStdout>,
 }
 
-/// A program at the Linux end that runs until it is ended.
+/// A program at the Linux end, until it is killed.
 pub struct Server {
     child: Child,
     /// Its first line of output.
@@ -123,7 +123,7 @@ impl Network {
         self.with_parameters(machine, &[&format!("address={MACHINE}/24"), &format!("gateway={PEER}"), "dhcp=false"])
     }
 
-    /// Likewise, with the addresses and servers that the network announces.
+    /// The same, with the addresses and servers that the network advertises.
     pub fn of_guest(&self, machine: &Command) -> Command {
         self.with_parameters(machine, &["dhcp=true"])
     }
@@ -216,7 +216,7 @@ impl Network {
     /// Capture of everything that entered the wire, before any impairment.
     #[track_caller]
     pub fn capture(&mut self) -> PathBuf {
-        // The answer arrives once all of it is in the file.
+        // The response arrives once all data is in the file.
         self.ask("counts");
         self.folder.path().join("wire.pcap")
     }
@@ -229,7 +229,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // It ends with its input, and its interfaces with it; the namespaces take the rest along.
+        // It exits at the end of its input, and its interfaces with it; the namespaces remove the rest.
         drop(self.commands.take());
         let _ = self.wire.kill();
         let _ = self.wire.wait();

@@ -16,7 +16,7 @@ fn good() -> Image {
     Image::of(folder.path(), Format { mebibytes: 32, ..Format::default() })
 }
 
-/// The machine runs on without that file system, and `mount` refuses it, too.
+/// The machine keeps running without that file system, and `mount` refuses it, too.
 #[track_caller]
 fn not_mounted(image: &Image, parts: &[&str]) {
     let machine = Machine::new().disk(image.path());
@@ -118,8 +118,8 @@ fn noise_anywhere_in_the_metadata_never_harms_the_system() {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            // Superblock, descriptors, bitmaps and inodes of the first group lie in the first 300 KiB. The magic number is kept,
-            // so that most of these disks are recognised as ext2.
+            // Superblock, descriptors, bitmaps and inodes of the first group are in the first 300 KiB. The magic
+            // number is preserved, so that most of these disks are recognised as ext2.
             let offset = 1024 + 58 + state % 300_000;
             file.write_all_at(&state.to_be_bytes()[..1 + round % 4], offset).expect("the image can be written");
         }
@@ -157,7 +157,7 @@ fn nothing_is_written_to_a_volume_that_is_mounted_to_be_read() {
     machine.run(&format!("{again}; echo new > /fs/disk0/new")).refused(&["/fs/disk0/new", "read only"]);
     machine.run(&format!("{again}; rm /fs/disk0/empty")).refused(&["/fs/disk0/empty", "read only"]);
     machine.run(&format!("{again}; tree /fs/disk0 | hash")).succeeded();
-    // A read-only disk is not changed, however it is mounted.
+    // A read-only disk is not changed, regardless of the mount options.
     machine.run("tree /fs/disk0 | hash").succeeded();
     assert!(std::fs::read(image.path()).expect("the image can be read") == before, "the image was changed");
 }

@@ -1,6 +1,6 @@
-//! A small machine and a program that exhausts its memory: the program is ended with a reason; the shell's user notices
-//! nothing else, except perhaps a program that is refused memory at that moment. (The first Singularity hung here, as
-//! the paper on ext2 reports.)
+//! A small machine and a program that exhausts its memory: the program is ended with a reason; the shell's user
+//! notices nothing else, except perhaps a program that is refused memory meanwhile. (The first Singularity hung here,
+//! as the paper on ext2 reports.)
 
 use end_to_end::BareMachine;
 
@@ -32,7 +32,7 @@ fn is_ended(what: &str, held: &str) {
         missing.is_some_and(|missing| missing + wrong.len() <= refused) && wrong.iter().all(|sum| **sum == OF_NOTHING);
     assert!(right.is_some() && is_explained, "the shell has to go on meanwhile:\n{run}");
     assert!(text.contains("still here\n") && run.status == Some(0), "{run}");
-    // On the debug output, because the log keeps only the last epitaphs and each child of the hog leaves one.
+    // On the debug output, because the log has only the last epitaphs and each child of the hog leaves one.
     let reason = "ended because memory ran out";
     let ended = run.errors.lines().any(|line| line.starts_with("hog ") && line.contains(reason) && line.contains(held));
     let logged = text.lines().any(|line| line.contains(" hog ") && line.contains("ended because memory ran out"));

@@ -12,7 +12,7 @@ use manifest_model::Manifest;
 
 test_needs::needs!(Qemu);
 
-/// Scripts whose output is independent of machine and time.
+/// Scripts whose output does not depend on machine and time.
 const SCRIPTS: [&str; 8] = [
     "echo hello; echo -n no line end",
     "x=6; y=$((x * 7)); for n in 1 2 3; do if test $n = 2; then continue; end; echo $n; end; echo $y; false",

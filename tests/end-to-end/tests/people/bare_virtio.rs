@@ -39,7 +39,7 @@ fn without_such_devices_one_sentence_says_so() {
     assert_eq!((run.errors.lines().count(), run.status), (1, Some(1)), "{run}");
 }
 
-/// The bare system with a virtio console in place of the serial line.
+/// The bare system with a virtio console instead of the serial line.
 fn with_virtio_console(text: &str) -> String {
     let instances: Vec<&str> = text.split("[[program]]\n").collect();
     let kept = instances.into_iter().filter(|instance| !instance.starts_with("name = \"serial-console\""));

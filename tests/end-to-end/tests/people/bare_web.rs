@@ -74,7 +74,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // One that has ended needs no end.
+        // It may have exited already.
         let _ = self.tool.kill();
         let _ = self.tool.wait();
     }
@@ -117,7 +117,7 @@ fn files_arrive(serving: &Serving) {
 }
 
 fn many_ask_at_once(serving: &Serving) {
-    // QEMU's backlog is short, so connections are made one by one.
+    // QEMU's backlog is short, so connections are opened one by one.
     let connect = |client: usize| {
         let mut connection = serving.connect().expect("the server takes connections");
         let answer = ask(&mut connection, "/length-1", "");

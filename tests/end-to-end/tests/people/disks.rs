@@ -76,7 +76,7 @@ trait SameWords<'a> {
 }
 
 impl<'a, I: Iterator<Item = &'a str>> SameWords<'a> for I {
-    /// Each part is a word of the line, in this order; times of links cannot be set, so they are not among the parts.
+    /// Each part is a word of the line, in this order; times of links cannot be set, so they are excluded.
     fn eq_parts(mut self, parts: &[&str]) -> bool {
         parts.iter().all(|part| self.any(|word| word == *part))
     }

@@ -107,7 +107,7 @@ fn after_signal(signal: Signal) -> Option<i32> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    // It may end at this moment; the test fails anyway.
+    // It may exit at this moment; the test fails anyway.
     let _ = child.kill();
     let _ = child.wait();
     panic!("{signal:?} does not end the machine");

@@ -301,7 +301,7 @@ fn a_person_sees_how_far_it_is_on_a_disk() {
     assert_eq!(terminal.end(), Some(0));
 }
 
-/// The machine's own web server, asked from within.
+/// The machine's own web server, as a client on the same machine.
 #[test]
 fn the_systems_own_web_server_is_asked() {
     let folder = tempfile::tempdir().expect("a folder");

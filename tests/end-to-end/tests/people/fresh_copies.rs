@@ -99,7 +99,7 @@ fn the_same_source_gives_the_same_package_in_every_folder() {
     assert!(parsed[0].image_bytes == parsed[1].image_bytes && parsed[0].bill != parsed[1].bill);
 }
 
-/// A small system with what the new programs need.
+/// A small system with the new programs and their dependencies.
 const SYSTEM: &str = r#"
 [system]
 name = "few"

@@ -1,4 +1,4 @@
-//! Installing and uninstalling in the running system, and what remains on disk.
+//! Installing and uninstalling in the running system, and the persistent state.
 
 #[path = "installs/bad_packages.rs"]
 mod bad_packages;

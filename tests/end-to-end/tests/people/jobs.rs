@@ -80,7 +80,7 @@ fn a_stopped_line_is_given_up_and_its_job_can_be_waited_for() {
     terminal.press("\x1a");
     terminal.wait_for("[1] stopped: sleep 1");
     terminal.wait_for("[148] /> ");
-    // Nothing can stop another program's threads: one that does not use the console runs on.
+    // Another program's threads cannot be stopped: one that does not use the console keeps running.
     enter(&mut terminal, "wait 1; echo waited");
     terminal.wait_for("waited\n");
     assert!(!terminal.screen().contains("\nnever"), "{}", terminal.screen());

@@ -1,4 +1,4 @@
-//! Compiled kernel entries: what they push on a caller's stack before they check it.
+//! Compiled kernel entries: pushes on a caller's stack before the stack check.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, 
 
 /// A fault on the guard page within this many bytes of an entry is the caller's (`MAX_PROLOGUE_BYTES`).
 const PROLOGUE_BYTES: u64 = 48;
-/// Maximum bytes decoded of an entry; the check comes far earlier.
+/// Maximum bytes decoded of an entry; the check is far earlier.
 const DECODED_BYTES: usize = 256;
 
 #[test]

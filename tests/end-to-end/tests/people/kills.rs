@@ -14,7 +14,7 @@ fn disk() -> Image {
     Image::of(folder.path(), Format { mebibytes: 16, ..Format::default() })
 }
 
-/// Long enough for a `cat` to begin on a busy host, and far too short for it to end.
+/// Long enough for a `cat` to start on a busy host, and far too short for it to finish.
 const WELL_UNDER_WAY: &str = "60ms";
 
 /// A shell function `round PROGRAM`: kills it during a `cat`, the shell's job `number`, after a time `after`, then

@@ -1,4 +1,4 @@
-//! Access control lists at the prompt: `acl`, `setacl`, and what they do to other programs.
+//! Access control lists at the prompt: `acl`, `setacl`, and their effects on other programs.
 
 use end_to_end::Machine;
 
@@ -58,7 +58,7 @@ fn what_cannot_be_done_is_told_with_what_can() {
     }
 }
 
-/// Not even the shell can then open the namespace for its children.
+/// Then even the shell cannot open the namespace for its children.
 #[test]
 fn who_locks_everybody_out_is_locked_out_and_the_system_ends_in_order() {
     let run = Machine::new().run("setacl / --force 'deny all **'; acl /; ls /; echo never");

@@ -12,7 +12,7 @@ pub(crate) fn machine() -> Machine {
     Machine::new().system(SYSTEM.get_or_init(|| built_system("login")))
 }
 
-/// Runs a machine with all input at once.
+/// Runs a machine with all input available at start.
 fn feed(commands: Option<&str>, input: &str) -> Output {
     feed_to(&machine(), commands, input)
 }

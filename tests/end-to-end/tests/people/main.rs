@@ -1,6 +1,6 @@
 //! The system as users see it.
 //!
-//! Tests declare with `needs!` what they need of the host; long ones are ignored without `cargo sing test --long`.
+//! Tests declare their host requirements with `needs!`; long ones are ignored without `cargo sing test --long`.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,5 +1,5 @@
-//! Programs that reach files through others, in a system without promises. That the builder refuses a system whose
-//! promises this breaks is tested with the builder.
+//! Programs that reach files through others, in a system without promises. The builder's tests cover its refusal of a
+//! system whose promises this breaks.
 
 use end_to_end::{Format, Image, Machine, built_system};
 

@@ -54,13 +54,13 @@ fn ends_soon(child: &mut Child) -> Option<i32> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    // It may end at this moment; the test fails anyway.
+    // It may exit at this moment; the test fails anyway.
     let _ = child.kill();
     let _ = child.wait();
     panic!("the machine did not end within {SOON:?}");
 }
 
-/// Copies a file, signals the machine right after, and checks the disk.
+/// Copies a file, signals the machine immediately after, and checks the disk.
 #[track_caller]
 fn keeps_the_copy(signal: Signal) {
     let disks = Disks::new();

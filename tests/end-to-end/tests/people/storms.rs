@@ -6,7 +6,7 @@ use end_to_end::{Format, Image, Machine, built_system};
 
 test_needs::needs!(E2fsprogs);
 
-/// Kills `victims` in turn, periodically, under a load of clients, then checks results, counters and disk.
+/// Kills `victims` round-robin, periodically, under a load of clients, then checks results, counters and disk.
 #[track_caller]
 fn storm(victims: &[&str], clients: u32, seconds: u64, kill_every_ms: u64) {
     let folder = tempfile::tempdir().expect("a folder for temporary files");

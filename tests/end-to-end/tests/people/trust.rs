@@ -1,4 +1,4 @@
-//! User keys, certificates, and systems that differ from what was signed.
+//! User keys, certificates, and systems that differ from the signed ones.
 
 use std::path::Path;
 use std::process::Command;

@@ -35,7 +35,7 @@ fn a_file_system_that_failed_too_often_is_given_up_with_a_report() {
     for part in ["/fs/ram0: unreliable-fs exited", "failed too often", "`umount /fs/ram0`", "`check /dev/ram0`"] {
         assert!(run.errors.contains(part), "`{part}` is missing:\n{run}");
     }
-    // The disk stays taken until a person lets it go.
+    // The disk stays in use until a user releases it.
     assert!(after.starts_with("busy\n") && after.contains("\ntext\n"), "{run}");
     assert_eq!(mounted(after, "/fs/ram0")[2], "ext2", "{run}");
 }
@@ -49,7 +49,7 @@ fn a_file_system_that_falls_silent_holds_up_nobody_else() {
     let (before, after) = text.split_once("waited\n").expect("whoever waits is released when it is killed");
     assert!(before.contains("text\n"), "{run}");
     assert_eq!(mounted(before, "/fs/silent")[1..3], ["/dev/ram1", "fat"], "{run}");
-    // Killed, it is started again, and whoever it did not answer hears of its end: one after the other.
+    // After the kill it is restarted, and pending clients are notified of its end, one after the other.
     assert_eq!(mounted(after, "/fs/silent")[5], "2", "{run}");
     let ended = "/fs/silent: its file system ended during the request";
     let told = |program: &str| run.errors.contains(&format!("{program}: {ended}"));

@@ -73,7 +73,7 @@ fn files_of_a_folder_arrive_whole_on_one_connection() {
     site.end();
 }
 
-/// An image made by `mke2fs`, in place of the one that `--web` makes of a folder.
+/// An image made by `mke2fs`, instead of the one that `--web` makes from a folder.
 #[test]
 fn files_of_an_image_made_by_mke2fs_arrive_whole() {
     test_needs::needs!(E2fsprogs);

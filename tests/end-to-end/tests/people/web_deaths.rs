@@ -40,7 +40,7 @@ const INTO: [Duration; 3] = [Duration::ZERO, Duration::from_millis(2), Duration:
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Counters that must return to their baseline.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
-/// Maximum additional cached blocks: as many as were in use at once.
+/// Maximum additional cached blocks: as many as were in use simultaneously.
 const MAX_KEPT_BLOCKS: u64 = 8;
 
 /// How a client closes its connection.
@@ -50,7 +50,7 @@ enum Leave {
     Close,
     /// By a reset.
     Reset,
-    /// Half-closed: it keeps reading for a while.
+    /// Half-closed: it continues to read for a while.
     Half,
 }
 
@@ -102,7 +102,7 @@ impl Trial {
         }
     }
 
-    /// Waits until resource usage is back at the baseline; caches expire after a while.
+    /// Waits until resource usage is back at the baseline; caches expire after some time.
     #[track_caller]
     fn steady(&mut self, before: &BTreeMap<String, u64>, after: &str) {
         let begin = Instant::now();
@@ -209,8 +209,8 @@ fn is_killed(program: &str) {
         if round == 1 {
             before = trial.counts();
         }
-        // Waiting for the rest of a head is not a state of the application. The first round sets the baseline, for which a
-        // few states are enough.
+        // Waiting for the rest of a head is not a state of the application. The first round sets the baseline, for
+        // which a few states are enough.
         for (state, request) in STATES.into_iter().skip(1).take(if round == 0 { 2 } else { STATES.len() }) {
             let stream = trial.ask(request, INTO[2]);
             trial.live.ask(&format!("kill {program}"));

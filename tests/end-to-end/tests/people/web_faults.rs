@@ -222,7 +222,7 @@ fn an_application_with_much_to_do_is_not_ended() {
     site.end();
 }
 
-/// A full application queue gives 503 with `Retry-After` at once, and is counted.
+/// A full application queue gives 503 with `Retry-After` immediately, and is counted.
 #[test]
 fn a_full_queue_is_answered_with_503_and_when_to_try_again() {
     let mut site = site();

@@ -1,6 +1,6 @@
-//! Each part of a web server is killed under continuous load: service resumes at once, no other process ends, synced
-//! data survives, and nothing leaks. Over the host's sockets, and with the system's own network stack and driver in a
-//! network namespace.
+//! Each part of a web server is killed under continuous load: service resumes immediately, no other process ends,
+//! synced data survives, and nothing leaks. Over the host's sockets, and with the system's own network stack and
+//! driver in a network namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,8 +30,8 @@ struct Between {
     /// Interface of the namespace, if the system has a network stack of its own.
     tap: Option<&'static str>,
     address: Ipv4Addr,
-    /// Timeout of clients: a restarted network stack has lost its connections, and Linux retransmits lost packets after a
-    /// second.
+    /// Timeout of clients: a restarted network stack has lost its connections, and Linux retransmits lost packets
+    /// after a second.
     patience: Duration,
     /// Programs that hold connections.
     stack: &'static [&'static str],
@@ -253,10 +253,10 @@ impl Site {
 
 /// Counters that must return to their baseline.
 const STEADY: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
-/// Maximum additional blocks cached by server and file system: as many as were in use at once.
+/// Maximum additional blocks cached by server and file system: as many as were in use simultaneously.
 const MAX_KEPT_BLOCKS: u64 = 32;
 
-/// Kills each part this many times in turn.
+/// Kills each part this many times, round-robin.
 #[track_caller]
 fn each_part_is_killed(times: usize, between: &'static Between) {
     let mut site = Site::start(between);

@@ -238,7 +238,7 @@ fn thousands_of_idle_connections_cost_little() {
         for _ in 0..100 {
             assert_eq!(WebClient::connect(trial.ordinary).get("/", "").text(), "<p>here");
         }
-        // Those that were idle are served, too.
+        // Idle connections are still served.
         let mut client = WebClient::of(idle.swap_remove(MANY / 2));
         assert_eq!(client.get("/", "").text(), "<p>here");
         drop((client, idle));
@@ -284,7 +284,7 @@ fn crowds_do_not_use_up_the_memory() {
         let mut crowd = Vec::with_capacity(MANY);
         for number in 0..MANY {
             let stream = narrow_connection(trial.ordinary).expect("the server takes connections");
-            // Connections refused at once do not count.
+            // Connections refused immediately do not count.
             let _ = (&stream).write_all(first.as_bytes());
             crowd.push(stream);
             if number % 1000 == 999 {

@@ -1,4 +1,4 @@
-//! More clients than an application can serve at once.
+//! More concurrent clients than an application can serve.
 
 use std::fs;
 use std::io::{Read, Write};

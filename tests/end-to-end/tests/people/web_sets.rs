@@ -48,7 +48,7 @@ fn answers(port: u16, case: &Case, bytes: &[u8], piece: usize, pause: Duration) 
     answers
 }
 
-/// Returns what is wrong with the responses to a case.
+/// Returns the problem with the responses to a case.
 fn complaint(expected: &[Expected], answers: &[WebAnswer]) -> Option<String> {
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     let mut left = answers.iter();
@@ -60,7 +60,7 @@ fn complaint(expected: &[Expected], answers: &[WebAnswer]) -> Option<String> {
         let is_right = match (expected, answer) {
             (_, None) => false,
             (Expected::Refused(status), Some(answer)) => answer.status == *status && answer.closes(),
-            // Whatever the request is for.
+            // Regardless of the request's purpose.
             (Expected::ContentBad(_), Some(answer)) => answer.status >= 400 && answer.closes(),
             (_, Some(answer)) => UNDERSTOOD.contains(&answer.status) && answer.is_whole,
         };

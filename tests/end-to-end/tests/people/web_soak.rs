@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_secs(12);
 const FIXED: usize = 0;
 const CHANGING: usize = 1;
 const APPLICATION: usize = 2;
-/// One client of each of these kinds; each asks once in this time, so that there are 20 requests a second.
+/// One client of each of these kinds, with one request per interval, for a total of 20 requests a second.
 const CLIENTS: [usize; 4] = [FIXED, FIXED, CHANGING, APPLICATION];
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -43,7 +43,7 @@ const FILE_BYTES: usize = 20_000;
 
 /// Counters that must stay at their baseline, within [`slack`].
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "stacks"];
-/// Blocks that are kept for reuse.
+/// Blocks cached for reuse.
 const MAX_KEPT_BLOCKS: u64 = 32;
 /// Memory counters and their maximum growth in bytes. The host process's allocator keeps some freed memory.
 const MEMORY: [(&str, u64); 4] = [

@@ -1,4 +1,4 @@
-//! One attempt: a hostile program with what it is given, and how it must end.
+//! One attempt: a hostile program, its resources, and its required exit.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,7 +9,7 @@ use sip::process::{Child, Epitaph, EpitaphKind, StopReason, create};
 use crate::ground::Ground;
 use crate::{Outcome, check};
 
-/// The parameter of every hostile program: which of its attempts it makes.
+/// The parameter of every hostile program: number of the attempt.
 const NUMBER_PARAMETER: usize = 0;
 /// Its endpoint to the victim, if it declares one.
 const VICTIM_SLOT: usize = 0;
@@ -22,45 +22,45 @@ const LIMIT_MS: u64 = 180_000;
 pub(crate) struct Attempt {
     pub(crate) program: &'static str,
     pub(crate) number: u64,
-    /// What it tries, in a few words.
+    /// Short description of the attack.
     pub(crate) tries: &'static str,
     pub(crate) given: Given,
     pub(crate) end: End,
     pub(crate) machine: Machine,
 }
 
-/// What a hostile program holds at its start.
+/// Resources of a hostile program at start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
     Nothing,
     /// A conversation with the victim.
     Victim,
-    /// That, and the namespace.
+    /// The same, and the namespace.
     VictimAndNames,
 }
 
-/// How a hostile program must end.
+/// Required exit of a hostile program.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
-    /// With exit status 0: it found that its attack did nothing.
+    /// With exit status 0: its attack had no effect.
     Repelled,
-    /// Ended by the system or its own panic, with an epitaph that says all of this.
+    /// Ended by the system or its own panic, with an epitaph that contains all of these texts.
     Ended(EpitaphKind, &'static [&'static str]),
-    /// It runs until it is stopped after this time.
+    /// It runs until it is killed after this time.
     StoppedAfter { milliseconds: u64 },
 }
 
-/// On which machines an attempt is made.
+/// Machines on which an attempt is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Machine {
-    /// On the one that all others run on, too.
+    /// On the machine shared by the other attempts.
     Any,
-    /// On machines of several sizes of memory, made for it.
+    /// On dedicated machines with several memory sizes.
     OfEachSize,
 }
 
 impl Attempt {
-    /// An attack that its own program finds to have done nothing.
+    /// An attack reported as ineffective by its own program.
     pub(crate) const fn repelled(program: &'static str, number: u64, tries: &'static str) -> Attempt {
         Attempt { program, number, tries, given: Given::Nothing, end: End::Repelled, machine: Machine::Any }
     }
@@ -70,7 +70,7 @@ impl Attempt {
         Attempt { end: End::Ended(kind, says), ..self }
     }
 
-    /// An attack that runs until it is stopped.
+    /// An attack that runs until it is killed.
     pub(crate) const fn stopped_after(self, milliseconds: u64) -> Attempt {
         Attempt { end: End::StoppedAfter { milliseconds }, ..self }
     }
@@ -85,7 +85,7 @@ impl Attempt {
         Attempt { machine: Machine::OfEachSize, ..self }
     }
 
-    /// The name under which it is reported.
+    /// The name in reports.
     pub(crate) fn name(&self) -> String {
         format!("{} {}: {}", self.program, self.number, self.tries)
     }

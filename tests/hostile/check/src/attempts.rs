@@ -1,4 +1,4 @@
-//! The table of attempts. A program has one line for each number that it takes.
+//! The table of attempts. A program has one line for each attempt number.
 
 use sip::process::EpitaphKind;
 

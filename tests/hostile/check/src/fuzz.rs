@@ -1,6 +1,7 @@
-//! Runs pairs of fuzzers, seed after seed, and judges how they end.
+//! Runs pairs of fuzzers for a range of seeds, and judges their exits.
 //!
-//! The two of a pair talk with each other and with the victim. Deliberately not here: what they do; `tests/hostile/fuzzer`.
+//! The two of a pair communicate with each other and with the victim. Deliberately not here: their actions; see
+//! `tests/hostile/fuzzer`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -24,10 +25,10 @@ const LIMIT_MS: u64 = 60_000;
 const COUNTED_TOGETHER: u64 = 50;
 const USUAL_STEPS: u64 = 400;
 
-/// What is asked for: `FIRST COUNT`, `FIRST COUNT STEPS`, or `FIRST for SECONDS`.
+/// Parsed request: `FIRST COUNT`, `FIRST COUNT STEPS`, or `FIRST for SECONDS`.
 struct Request {
     first: u64,
-    /// One after the last.
+    /// End, exclusive.
     end: u64,
     steps: u64,
     deadline: Deadline,
@@ -50,7 +51,7 @@ impl Request {
     }
 }
 
-/// Runs what `text` asks for; the exit status is 1 if something was found.
+/// Runs the request in `text`; the exit status is 1 if something was found.
 pub(crate) fn run(text: &str, ground: &mut Ground) -> i32 {
     let Some(request) = Request::read(text) else {
         log!(
@@ -87,7 +88,8 @@ pub(crate) fn run(text: &str, ground: &mut Ground) -> i32 {
     0
 }
 
-/// Runs these seeds. Gives how many programs were ended before their last step, or what was found, and by which seed.
+/// Runs these seeds. Returns the number of programs that ended before their last step; the error is a finding with its
+/// seed.
 fn seeds(first: u64, end: u64, steps: u64, ground: &mut Ground) -> Result<u64, (Option<u64>, String)> {
     let before = leftovers::Count::settled().map_err(|why| (None, why))?;
     let mut early = 0;
@@ -99,7 +101,7 @@ fn seeds(first: u64, end: u64, steps: u64, ground: &mut Ground) -> Result<u64, (
     Ok(early)
 }
 
-/// Runs two fuzzers to their ends: how many were ended early.
+/// Runs two fuzzers to completion; returns how many ended early.
 fn pair(seed: u64, steps: u64, ground: &mut Ground) -> Result<u64, String> {
     let channel = || talk::new_channel().map_err(|status| format!("a channel: {}", status.text()));
     let ((client, server), (other_client, other_server)) = (channel()?, channel()?);
@@ -130,7 +132,7 @@ fn pair(seed: u64, steps: u64, ground: &mut Ground) -> Result<u64, String> {
     Ok(early)
 }
 
-/// A fuzzer may be refused something, and be ended for that; it may not fault.
+/// A fuzzer may be refused a request, and be ended for it; it must not fault.
 fn judge(epitaph: &Epitaph) -> Outcome {
     match epitaph.kind {
         EpitaphKind::Exited => check!(epitaph.status == 0, "a fuzzer found something; it says what above"),
@@ -138,7 +140,7 @@ fn judge(epitaph: &Epitaph) -> Outcome {
         EpitaphKind::Panicked => {
             let is_own = epitaph.text.contains("tests/hostile/fuzzer");
             check!(!is_own, "the fuzzer itself is wrong: {epitaph}");
-            // The kernel gives none: the words of an answer were not the kernel's.
+            // The kernel never sends one: the words of the reply were forged.
             check!(!epitaph.text.contains("a block without an address"), "a fuzzer made a block up: {epitaph}");
         }
         _ => return Err(format!("a fuzzer ended by {:?}: {epitaph}", epitaph.kind)),

@@ -1,4 +1,4 @@
-//! What is attacked, and what must still work afterwards.
+//! Targets of attacks, and services that must still work afterwards.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,23 +19,23 @@ use crate::{Outcome, check};
 
 const VICTIM: &str = "hostile-victim";
 const GUARD_SLOT: usize = 0;
-/// What hostile programs and what they start are called.
+/// Prefix of hostile programs and their children.
 const OURS: &str = "hostile-";
 const DISK: &str = "/dev/ram0";
 const VOLUME: &str = "/fs/vault";
 const FILE: &str = "/fs/vault/ledger";
 const FILE_BYTES: usize = 20_000;
-/// What suits the disk.
+/// Default format options.
 const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
 /// Timeout for the victim's reply.
 const LIMIT_MS: u64 = 60_000;
 
-/// Everything that is attacked.
+/// All targets.
 pub(crate) struct Ground {
     namespace: Namespace,
     victim: Victim,
-    /// The epitaphs that have been looked at.
+    /// Epitaphs already checked.
     epitaphs: String,
 }
 
@@ -60,7 +60,7 @@ impl Ground {
         let mut file = namespace.create_file(FILE, 0o644, CreateMode::New).map_err(said(FILE))?;
         file.write_at(block, 0, FILE_BYTES).and_then(|written| written.all()).map_err(said(FILE))?;
         drop(file);
-        // The disk in memory takes blocks as it is written, which is to be over when resources are counted.
+        // The memory disk allocates blocks as it is written, which must be over before resources are counted.
         namespace.open_directory(VOLUME).and_then(|mut volume| volume.sync()).map_err(said(VOLUME))?;
         let mut ground = Ground { namespace, victim: Victim::start()?, epitaphs: String::new() };
         ground.serves()?;
@@ -79,7 +79,7 @@ impl Ground {
         names.into_endpoint().ok_or_else(|| String::from("the namespace has ended"))
     }
 
-    /// Puts another victim in the place of one that was harmed.
+    /// Replaces a damaged victim.
     pub(crate) fn renew_victim(&mut self) -> Outcome {
         let _ = self.victim.process.stop(StopReason::Requested);
         self.victim = Victim::start()?;
@@ -87,12 +87,12 @@ impl Ground {
         Ok(())
     }
 
-    /// The victim's canaries are as they were.
+    /// Checks the victim's canaries.
     pub(crate) fn is_unharmed(&mut self) -> Outcome {
         self.victim.is_unharmed()
     }
 
-    /// The machine still does its work: the victim answers, a file is read, a process is created and talks.
+    /// Checks that the machine still works: the victim replies, a file is read, a process is created and communicates.
     pub(crate) fn serves(&mut self) -> Outcome {
         self.victim.answers()?;
         check!(self.read()? == content(), "{FILE} says something else");
@@ -101,7 +101,7 @@ impl Ground {
         other.end()
     }
 
-    /// No program has ended since the last call but hostile ones and their children.
+    /// Checks that no other program than hostile ones and their children has ended since the last call.
     pub(crate) fn nobody_else_ended(&mut self) -> Outcome {
         let now = epitaphs()?;
         let before = core::mem::replace(&mut self.epitaphs, now);
@@ -179,7 +179,7 @@ impl Victim {
         }
     }
 
-    /// It ends by itself when its endpoint closes.
+    /// It exits when its endpoint closes.
     fn end(mut self) -> Outcome {
         self.guard = None;
         let epitaph = self.process.wait_until(Deadline::after_ms(LIMIT_MS));

@@ -1,4 +1,4 @@
-//! What a hostile program and its end must give back.
+//! Leak detection after a hostile program's end.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,19 +10,19 @@ use crate::{Outcome, check};
 /// Timeout for descendants to end and be reaped.
 const LIMIT_MS: u64 = 60_000;
 
-/// What the system has in use.
+/// Resources in use by the system.
 pub(crate) struct Count {
     objects: resource_counts::Count,
     unowned_pages: u64,
 }
 
 impl Count {
-    /// Counts when nothing changes any more.
+    /// Takes a count once nothing changes any more.
     pub(crate) fn settled() -> Result<Count, String> {
         Ok(Count { objects: resource_counts::Count::settled()?, unowned_pages: unowned_pages()? })
     }
 
-    /// Waits until everything is as it was at this count.
+    /// Waits until all counters are back at this count.
     pub(crate) fn wait_until_back(&self) -> Outcome {
         let deadline = Deadline::after_ms(LIMIT_MS);
         loop {
@@ -38,12 +38,12 @@ impl Count {
     }
 }
 
-/// Pages in use beyond those of the processes that there are: the heaps of services keep what they grew to.
+/// Pages in use beyond those of live processes: the heaps of services never shrink.
 fn unowned_pages() -> Result<u64, String> {
     let unread = |status: sip::Status| format!("the diagnostics: {}", status.text());
     let owned: u64 = diagnostics::processes().map_err(unread)?.iter().map(|process| process.memory_bytes / 4096).sum();
     let counters = diagnostics::counters().map_err(unread)?;
     let pages = counters.iter().find(|record| diagnostics::name(&record.name) == "pages");
-    // A process may have grown between the two looks.
+    // A process may have grown between the two readings.
     pages.map(|record| record.value.saturating_sub(owned)).ok_or_else(|| String::from("there is no counter `pages`"))
 }

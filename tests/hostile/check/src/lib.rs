@@ -1,11 +1,11 @@
-//! Runs hostile programs beside a victim and checks after each that the system holds.
+//! Runs hostile programs beside a victim and checks after each that the system is intact.
 //!
-//! A hostile program is one of `tests/hostile/run`: safe Rust, built and signed as every program is. After each attempt
-//! the program must have ended as the table says, the victim's canaries must be intact, nobody else may have ended, the
-//! machine must still serve, and everything must be given back. Key modules: `attempts` (the table), `ground` (what is
-//! attacked and what must still work), `leftovers` (what must be given back). Neighbours: `hostile-victim`. Deliberately
-//! not here: attacks by programs with unsafe code (the conformance suite's), and on what services protect
-//! (`tests/services-check/adversary`).
+//! A hostile program is one of `tests/hostile/run`: safe Rust, built and signed as every program is. After each
+//! attempt the program must have ended as the table requires, the victim's canaries must be intact, no other process
+//! may have ended, the machine must still serve, and nothing may leak. Key modules: `attempts` (the table), `ground`
+//! (targets and services that must still work), `leftovers` (leak detection). Neighbours: `hostile-victim`.
+//! Deliberately not here: attacks by programs with unsafe code (the conformance suite's), and on the protection by
+//! services (`tests/services-check/adversary`).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ use sip::log;
 
 sip::startup!();
 
-/// Why a check failed; nothing if it did not.
+/// Result of a check; an error is the reason.
 pub(crate) type Outcome = Result<(), String>;
 
 /// Fails with a formatted reason unless the condition holds.
@@ -40,7 +40,7 @@ pub(crate) use check;
 
 /// Selects the attempts that run on machines of several sizes.
 const MEMORY: &str = "memory";
-/// Runs fuzzers instead; which follows.
+/// Prefix of a request to run fuzzers instead.
 const FUZZ: &str = "fuzz ";
 
 /// Runs the attempts; the exit status is 1 if one failed.
@@ -76,7 +76,7 @@ pub fn main(startup: Startup) -> i32 {
             Err(why) => {
                 failed += 1;
                 log!("test {name} ... FAILED: {why}");
-                // What was damaged stays damaged, and would be found again after each of the others.
+                // Damage persists, and would be reported again after each of the others.
                 if let Err(why) = ground.renew_victim() {
                     log!("test hostile: a new victim ... FAILED: {why}");
                     return 1;
@@ -95,6 +95,6 @@ fn run(attempt: &Attempt, ground: &mut Ground) -> Outcome {
     let serves = ground.serves();
     let back = before.wait_until_back();
     let alone = ground.nobody_else_ended();
-    // Damage says more than how the program ended, and that more than what was left behind.
+    // Damage is more informative than the program's exit, and that more than leaks.
     unharmed.and(alone).and(ended).and(serves).and(back)
 }

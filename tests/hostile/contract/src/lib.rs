@@ -1,4 +1,4 @@
-//! What the programs of the hostile suite say to each other, and the patterns of their canaries.
+//! Contracts between the programs of the hostile suite, and the patterns of their canaries.
 //!
 //! Deliberately not here: anything that attacks.
 #![no_std]

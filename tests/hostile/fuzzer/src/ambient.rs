@@ -1,4 +1,4 @@
-//! Calls that need nothing, or only text and memory: many of them use the thread's message buffer.
+//! Calls without arguments, or with text and memory only: many of them use the thread's message buffer.
 
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -13,7 +13,7 @@ use crate::hostile::HostileValue;
 use crate::numbers::Numbers;
 use crate::world::{World, finding};
 
-/// Longer than the message buffer, now and then.
+/// Occasionally longer than the message buffer.
 const LONGEST_TEXT: usize = 700;
 
 /// Makes one of these calls.
@@ -28,7 +28,7 @@ pub(crate) fn step(world: &Rc<World>) {
     }
 }
 
-/// Text that looks like a block's or endpoint's words in the message buffer.
+/// Text that imitates a block's or endpoint's words in the message buffer.
 fn text(world: &World) -> String {
     let numbers = &world.numbers;
     let mut bytes = Vec::new();
@@ -48,7 +48,7 @@ fn text(world: &World) -> String {
     bytes.truncate(length);
     match String::from_utf8(bytes) {
         Ok(text) => text,
-        // Every byte as it is, if it can be, or none.
+        // Every byte unchanged if representable, or none.
         Err(error) => error.as_bytes().iter().map(|byte| char::from(byte & 0x7f)).collect(),
     }
 }
@@ -100,14 +100,14 @@ fn check_words(words: &[u64]) {
     }
 }
 
-/// All of them are as they were made.
+/// Checks that all of them are unchanged.
 pub(crate) fn check_heap(heap: &[Vec<u64>]) {
     for words in heap {
         check_words(words);
     }
 }
 
-/// Calls that can be made from anywhere.
+/// Calls that are valid anywhere.
 pub(crate) fn without_context(numbers: &Numbers) {
     match numbers.below(14) {
         0 => sip::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! Blocks of every type: made, split, attached, given types, and checked whenever they are touched.
+//! Blocks of every type: creation, splitting, attachment, typing, and a check at every access.
 
 use alloc::rc::Rc;
 
@@ -7,11 +7,11 @@ use sip::exheap::{ExBlock, ExBox, ExVec, Lent};
 
 use crate::world::{World, finding};
 
-/// Most bytes of a new block.
+/// Maximum bytes of a new block.
 const MAX_BYTES: usize = 20_000;
 
-/// A block that this program owns or has on loan. All but `Untyped` are sealed: their contents follow from their first
-/// word.
+/// A block that this program owns or has on loan. All but `Untyped` are sealed: their contents are a function of their
+/// first word.
 pub(crate) enum Block {
     Bytes(ExVec<u8>),
     Words(ExVec<u64>),
@@ -21,7 +21,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// Its contents are those that it was given.
+    /// Checks that its contents are unchanged.
     pub(crate) fn check(&mut self) {
         match self {
             Block::Bytes(bytes) => check_bytes(bytes),
@@ -34,7 +34,7 @@ impl Block {
         }
     }
 
-    /// Gives it new contents.
+    /// Fills it with new contents.
     pub(crate) fn seal(&mut self, seed: u64) {
         match self {
             Block::Bytes(bytes) => seal_bytes(bytes, seed),
@@ -51,7 +51,7 @@ impl Block {
     }
 
     fn into_untyped(self, world: &World) -> Option<ExBlock> {
-        // Attaching and detaching is how a program gets at a block without its type.
+        // Attaching and detaching gives access to a block without its type.
         let mut holder = ExVec::<u8>::new(64).ok()?;
         let attached = match self {
             Block::Bytes(bytes) => holder.attach(bytes),
@@ -89,7 +89,7 @@ fn seal_bytes(bytes: &mut [u8], seed: u64) {
     }
 }
 
-/// Bytes as they were sealed, by this program or another.
+/// Sealed bytes, by this program or another.
 pub(crate) fn check_bytes(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first_chunk() else { return };
     let seed = u64::from_le_bytes(*first);
@@ -99,7 +99,7 @@ pub(crate) fn check_bytes(bytes: &[u8]) {
     }
 }
 
-/// Does something with blocks.
+/// Performs an operation on blocks.
 pub(crate) fn step(world: &Rc<World>) {
     let numbers = &world.numbers;
     match numbers.below(9) {
@@ -148,7 +148,7 @@ fn touch(world: &World) {
     block.check();
     block.seal(world.numbers.next());
     if world.numbers.once_in(40) {
-        // It stays with the program until that ends.
+        // The program keeps it until its end.
         core::mem::forget(block);
     } else {
         world.add_block(block);
@@ -192,7 +192,7 @@ fn attach(world: &World) {
     }
 }
 
-/// Gives a block a type, which it has or has not.
+/// Casts a block to a type, right or wrong.
 fn give_a_type(world: &World) {
     let Some(block) = world.take(&world.blocks) else { return };
     let Some(block) = block.into_untyped(world) else { return };
@@ -213,7 +213,7 @@ fn give_a_type(world: &World) {
 /// Puts a block where other threads find it, or takes one of theirs.
 fn through_the_pool(world: &World) {
     let block = world.take(&world.blocks);
-    // Nothing is called while the pool is held.
+    // No calls while the pool is locked.
     let other = world.pool.lock().pop();
     world.pool.lock().extend(block);
     if let Some(mut other) = other {

@@ -16,12 +16,12 @@ use crate::messages::{self, Channel, Received, State};
 use crate::numbers::Numbers;
 use crate::world::World;
 
-/// An endpoint that makes calls when it is asked for, and now and then shows another one.
+/// An endpoint that makes calls when its handle is requested, and sometimes returns another one.
 pub(crate) struct Hostile {
     world: Option<Rc<World>>,
     endpoint: RawEndpoint,
     decoy: Option<RawEndpoint>,
-    /// What is known of the channel, for afterwards.
+    /// Properties of the channel, for later checks.
     pub(crate) is_importer: bool,
     pub(crate) state: Option<State>,
 }
@@ -38,12 +38,12 @@ impl Hostile {
         }
     }
 
-    /// One that shows no other.
+    /// One that always returns its own handle.
     pub(crate) fn honest(world: &Rc<World>, channel: Channel) -> Hostile {
         Hostile { decoy: None, ..Hostile::new(world, channel) }
     }
 
-    /// The channel, as it was.
+    /// Returns the unchanged channel.
     pub(crate) fn into_channel(self) -> Channel {
         let state = self.state.unwrap_or(State::Ready);
         Channel { endpoint: self.endpoint, is_importer: self.is_importer, state, loan: None }
@@ -98,7 +98,7 @@ impl Receiver for Hostile {
     }
 }
 
-/// A scalar that makes calls while it is put into a message or taken out of one.
+/// A scalar that makes calls while it is encoded or decoded.
 #[derive(Clone, Copy)]
 pub(crate) struct HostileScalar<'a> {
     pub(crate) world: Option<&'a Rc<World>>,
@@ -124,7 +124,7 @@ impl Inline for HostileScalar<'_> {
     }
 }
 
-/// A parameter that makes calls while it is read.
+/// A parameter that makes calls while it is parsed.
 pub(crate) struct HostileValue;
 
 impl ParameterValue for HostileValue {
@@ -136,7 +136,7 @@ impl ParameterValue for HostileValue {
     }
 }
 
-/// A waker that makes calls when it is woken, on whichever thread.
+/// A waker that makes calls when woken, on any thread.
 pub(crate) struct HostileWaker {
     pub(crate) seed: u64,
 }
@@ -153,7 +153,7 @@ impl Drop for HostileWaker {
     }
 }
 
-/// Receives over the channel, in one of the ways that there are.
+/// Receives over the channel, by one of the available functions.
 pub(crate) fn receive(world: &Rc<World>, mut channel: Channel) {
     let numbers = &world.numbers;
     let loan = channel.loan.take();

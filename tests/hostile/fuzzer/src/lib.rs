@@ -1,12 +1,12 @@
-//! Calls the safe functions of the runtime in random order, with values of every kind alive at once, and with hostile
-//! implementations of every trait that a program can implement.
+//! Calls the safe functions of the runtime in random order, with values of every kind alive concurrently, and with
+//! hostile implementations of every trait that a program can implement.
 //!
-//! What it finds shows in one of these ways: it faults, which safe code cannot do; a block, a vector or a loan of its
-//! own has other contents than it was given; a new block is not zero; the victim's canaries are overwritten, which the
-//! suite sees; something is not given back at the end. A panic of the runtime is no finding: that is how it refuses.
-//! Key modules: `world` (what is alive, and the choice of the next call), `blocks`, `messages`, `hostile` (the traits),
-//! `waiting`, `tasks`, `others` (threads and children), `ambient` (calls that need nothing). Deliberately not here: how
-//! the end of this program is judged; `hostile-check` does that.
+//! A finding shows in one of these ways: a fault, which safe code cannot cause; changed contents of an own block,
+//! vector or loan; a new block that is not zero; overwritten canaries of the victim, which the suite detects; a leak
+//! at the end. A panic of the runtime is no finding: it is a refusal. Key modules: `world` (live values, and the
+//! choice of the next call), `blocks`, `messages`, `hostile` (the traits), `waiting`, `tasks`, `others` (threads and
+//! children), `ambient` (calls without arguments). Deliberately not here: judging this program's exit, which
+//! `hostile-check` does.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ sip::startup!();
 /// Timeout for the victim to report its canaries.
 const LIMIT_MS: u64 = 30_000;
 
-/// Makes the calls, and checks at the end that everything of its own is as it was made.
+/// Makes the calls, and checks at the end that all own values are unchanged.
 pub fn main(startup: Startup) -> i32 {
     let (mut addresses, mut victim) = ([0; 3], None);
     if let Some(endpoint) = startup.victim {

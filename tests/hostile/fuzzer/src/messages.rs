@@ -1,5 +1,5 @@
 //! Channels of the contract Talk, below its types: messages are written and read word by word, mostly as the contract
-//! has them, while other messages lie unread.
+//! requires, while other messages remain unread.
 
 use alloc::rc::Rc;
 
@@ -32,15 +32,15 @@ const PASS_ANY: u64 = 15;
 const FIRST: u64 = 16;
 const SECOND: u64 = 17;
 const THIRD: u64 = 18;
-/// With which the importer may begin.
+/// Messages with which the importer may begin.
 const REQUESTS: [u64; 9] = [LOCATE, CALL, MARK, GIVE, GIVE_MANY, LEND, PASS, PASS_ANY, FIRST];
 
-/// Where a conversation is.
+/// State of a conversation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Start,
     Ready,
-    /// This was sent last.
+    /// The last message sent.
     After(u64),
 }
 
@@ -62,7 +62,7 @@ impl Channel {
         }
     }
 
-    /// The message with this number went over it.
+    /// Advances the state by the message with this number.
     fn moves(&mut self, tag: u64) {
         self.state = match tag {
             SUCCESS | LOCATED | ANSWER | MARKED | GIVEN_BACK | GIVEN_RECORD | RETURNED => State::Ready,
@@ -71,14 +71,14 @@ impl Channel {
     }
 }
 
-/// A message that was received and not taken apart yet.
+/// A message that was received but not fully taken apart.
 pub(crate) struct Held {
     incoming: Incoming,
-    /// How much of it has been taken.
+    /// Number of parts already taken.
     taken: usize,
 }
 
-/// What a message carries, in order.
+/// Parts of a message, in order.
 #[derive(Clone, Copy)]
 enum Part {
     Word,
@@ -108,7 +108,7 @@ fn parts(tag: u64) -> &'static [Part] {
     }
 }
 
-/// Does something with channels.
+/// Performs an operation on channels.
 pub(crate) fn step(world: &Rc<World>) {
     let numbers = &world.numbers;
     match numbers.below(24) {
@@ -132,7 +132,7 @@ fn new_channel(world: &Rc<World>) {
     world.add_channel(end(exporter, false));
 }
 
-/// Sends what the contract allows.
+/// Sends a message that the contract allows.
 fn send(world: &Rc<World>, mut channel: Channel) {
     let tag = match channel.state {
         State::Start => SUCCESS,
@@ -146,10 +146,10 @@ fn send(world: &Rc<World>, mut channel: Channel) {
         State::After(SECOND) => THIRD,
         State::After(_) => MARKED,
     };
-    // What it takes is there before the message is begun; after that no call may come between.
+    // All parts are prepared before the message is begun; after that no call may intervene.
     let Some(outgoing) = write(world, tag, &mut channel) else { return world.add_channel(channel) };
     if world.numbers.once_in(30) {
-        // It is sent when something else has used the buffer, or never.
+        // It is sent after something else has used the buffer, or never.
         world.add(&world.outgoing, outgoing);
         return;
     }
@@ -161,7 +161,7 @@ fn send(world: &Rc<World>, mut channel: Channel) {
     world.add_channel(channel);
 }
 
-/// A message with all its parts; none if there are no such parts.
+/// Writes a message with all its parts; `None` if there are no such parts.
 fn write(world: &Rc<World>, tag: u64, channel: &mut Channel) -> Option<Outgoing> {
     let numbers = &world.numbers;
     Some(match tag {
@@ -210,7 +210,7 @@ fn write(world: &Rc<World>, tag: u64, channel: &mut Channel) -> Option<Outgoing>
     })
 }
 
-/// A sealed block of bytes: one that is there, or a new one.
+/// A sealed block of bytes: an existing or a new one.
 fn bytes(world: &World) -> Option<ExVec<u8>> {
     match world.take(&world.blocks) {
         Some(Block::Bytes(bytes)) => {
@@ -242,7 +242,7 @@ fn loan_of_another(world: &World) -> Option<Lent<ExVec<u8>>> {
     }
 }
 
-/// An importer's end whose turn it is; of the contract's own type.
+/// An importing end that sends next; of the contract's own type.
 fn ready_importer(world: &World) -> Option<talk::Imp<talk::states::Ready>> {
     let channel = world.take(&world.channels)?;
     if channel.is_importer && channel.state == State::Ready {
@@ -252,13 +252,13 @@ fn ready_importer(world: &World) -> Option<talk::Imp<talk::states::Ready>> {
     None
 }
 
-/// What became of a receive.
+/// Result of a receive.
 pub(crate) enum Received {
     Message(Incoming),
     Closed(alloc::vec::Vec<sip::exheap::ExBlock>),
 }
 
-/// A message came over the channel, or its end.
+/// A message over the channel, or its closure.
 pub(crate) fn received(world: &Rc<World>, mut channel: Channel, what: Received) {
     let incoming = match what {
         Received::Message(incoming) => incoming,
@@ -286,10 +286,10 @@ pub(crate) fn received(world: &Rc<World>, mut channel: Channel, what: Received) 
     world.add_channel(channel);
 }
 
-/// Takes what is left of a message. Where another call has used the buffer, the runtime ends the program.
+/// Takes the remaining parts of a message. If another call has used the buffer, the runtime ends the program.
 fn take_parts(world: &Rc<World>, held: &mut Held, mut channel: Option<&mut Channel>) {
     let tag = held.incoming.tag();
-    // Blocks are looked at only when all are taken, because that uses the buffer.
+    // Blocks are checked only after all are taken, because that uses the buffer.
     let mut taken = alloc::vec::Vec::with_capacity(4);
     for &part in parts(tag).iter().skip(held.taken) {
         held.taken += 1;
@@ -343,7 +343,7 @@ fn go_on_with_a_held_message(world: &Rc<World>) {
     }
 }
 
-/// A message is begun and lies in the buffer, or one that lay there is gone on with or sent.
+/// Leaves a begun message in the buffer, or continues or sends one left there.
 fn hold_an_unsent_message(world: &Rc<World>) {
     match world.take(&world.outgoing) {
         Some(outgoing) if world.numbers.once_in(60) => {

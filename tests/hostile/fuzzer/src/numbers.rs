@@ -1,8 +1,8 @@
-//! Numbers that look random and are the same for the same seed.
+//! Seeded pseudo-random numbers.
 
 use core::cell::Cell;
 
-/// A source of numbers.
+/// A pseudo-random generator.
 pub(crate) struct Numbers(Cell<u64>);
 
 impl Numbers {
@@ -22,7 +22,7 @@ impl Numbers {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// True once in this many times.
+    /// True with probability 1 / this.
     pub(crate) fn once_in(&self, times: usize) -> bool {
         self.below(times) == 0
     }

@@ -25,7 +25,7 @@ const THREADS: usize = 4;
 const CHILDREN: usize = 3;
 const LIMIT_MS: u64 = 20_000;
 
-/// Does something with threads or children.
+/// Performs an operation on threads or children.
 pub(crate) fn step(world: &Rc<World>) {
     match world.numbers.below(5) {
         0 | 1 => start_thread(world),
@@ -64,7 +64,7 @@ fn start_thread(world: &Rc<World>) {
     }
 }
 
-/// Takes over what the thread had.
+/// Joins the thread and takes over its values.
 pub(crate) fn join(world: &Rc<World>, thread: JoinHandle<Vec<Block>>) {
     let Ok(blocks) = thread.join() else { return };
     for mut block in blocks {
@@ -99,7 +99,7 @@ fn start_child(world: &Rc<World>) {
     world.children.borrow_mut().extend(child);
 }
 
-/// Waits for a child's end, or stops it in the middle of something.
+/// Waits for a child's end, or kills it midway.
 pub(crate) fn end(child: Child) {
     let is_stopped = child.id().is_ok_and(|id| id % 3 == 0);
     if is_stopped {

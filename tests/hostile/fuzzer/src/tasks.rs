@@ -1,5 +1,5 @@
-//! Executors: tasks that wait for messages and moments, futures that are dropped or polled elsewhere, and wakers that
-//! outlive their executor or go to other threads.
+//! Executors: tasks that wait for messages and deadlines, futures that are dropped or polled elsewhere, and wakers
+//! that outlive their executor or move to other threads.
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
@@ -18,7 +18,7 @@ use crate::world::World;
 /// A future that is polled as long as others of its kind.
 type Boxed = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Runs an executor for a moment.
+/// Runs an executor for a short time.
 pub(crate) fn step(world: &Rc<World>) {
     for waker in core::iter::from_fn(|| world.numbers.once_in(3).then(|| world.take(&world.wakers)).flatten()).take(3) {
         if world.numbers.once_in(3) {
@@ -41,7 +41,7 @@ async fn main_task(world: Rc<World>) {
     until(&world, Box::pin(side_task(Rc::clone(&world)))).await;
 }
 
-/// Waits for a message, or lets others go on.
+/// Waits for a message, or yields.
 async fn side_task(world: Rc<World>) {
     match world.numbers.below(4) {
         0 => sleep_until(Deadline::after_ns(world.numbers.next() % 20_000)).await,
@@ -71,7 +71,7 @@ async fn until_gone(world: &Rc<World>, channel: Channel) {
     world.add_channel(endpoint.into_channel());
 }
 
-/// Polls a future until it is done or a moment has passed; then it is dropped, or forgotten.
+/// Polls a future until it is complete or a deadline has passed; then it is dropped, or leaked.
 async fn until(world: &Rc<World>, future: Boxed) {
     Race { world, future: Some(future), limit: Box::pin(sleep_until(Deadline::after_ns(100_000))) }.await;
 }
@@ -90,7 +90,7 @@ impl Future for Race<'_> {
         if world.numbers.once_in(3) {
             world.add(&world.wakers, context.waker().clone());
         }
-        // Somebody else's wakers, before the right one.
+        // Foreign wakers, before the right one.
         for waker in hostile::wakers(&world) {
             if let Some(future) = &mut self.future
                 && future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()

@@ -14,7 +14,7 @@ use crate::messages::{self, Channel};
 use crate::others::OWN_NAME;
 use crate::world::{World, finding};
 
-/// Does something that waits.
+/// Performs a blocking operation.
 pub(crate) fn step(world: &Rc<World>) {
     match world.numbers.below(8) {
         0 => {
@@ -35,7 +35,7 @@ fn soon(world: &World) -> Deadline {
     if world.numbers.once_in(2) { Deadline::PASSED } else { Deadline::after_ns(world.numbers.next() % 40_000) }
 }
 
-/// One whose turn it is to receive.
+/// One that receives next.
 fn receiving(world: &World) -> Option<Channel> {
     let channel = world.take(&world.channels)?;
     if channel.sends_next() || channel.loan.is_some() {
@@ -56,7 +56,7 @@ fn insert(world: &Rc<World>) {
 fn wait(world: &Rc<World>) {
     let Some((mut set, keys)) = world.take(&world.sets) else { return };
     let event = set.wait(soon(world));
-    // A message that lies in the buffer is taken first, or is lost by what comes.
+    // A message in the buffer is taken first, or the following calls overwrite it.
     if let Some((_, (channel, what))) = event {
         messages::received(world, channel, what);
     }
@@ -79,7 +79,7 @@ fn remove(world: &Rc<World>) {
     world.add(&world.sets, (set, keys));
 }
 
-/// With endpoints that show others it would wait for ever by its own fault: it receives from one that was ready.
+/// With endpoints that return foreign handles it would wait forever by its own fault: it receives from a ready one.
 fn wait_for_either(world: &Rc<World>) {
     let (Some(first), Some(second)) = (receiving(world), receiving(world)) else { return };
     let got = match either(Hostile::honest(world, first), Hostile::honest(world, second), soon(world)) {
@@ -96,7 +96,7 @@ fn wait_for_either(world: &Rc<World>) {
     }
 }
 
-/// Makes a sink, or takes the text out of one, which is of a child: a fuzzer, too.
+/// Creates a sink, or reads the text of one, whose child is a fuzzer, too.
 fn read_sink(world: &Rc<World>) {
     if world.numbers.once_in(2)
         && let Ok(sink) = Sink::new()

@@ -1,7 +1,7 @@
-//! What is alive, and the choice of the next call.
+//! Live values, and the choice of the next call.
 //!
-//! Everything lies in cells that are borrowed only to put a value in or to take one out, never while the runtime is
-//! called: the hostile traits call back into the world from inside the runtime.
+//! Everything is in cells that are borrowed only to insert or remove a value, never during a call of the runtime: the
+//! hostile traits call back into the world from inside the runtime.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
@@ -24,13 +24,13 @@ use crate::{ambient, blocks, messages, others, tasks, waiting};
 
 /// Maximum live values of a kind; beyond it one of them is dropped.
 const MAX_OF_A_KIND: usize = 12;
-/// How deep the runtime is entered again from the hostile traits.
+/// Maximum depth of reentrant runtime calls from the hostile traits.
 const MAX_DEPTH: u32 = 3;
 
-/// Blocks that wander between threads.
+/// Blocks shared between threads.
 pub(crate) type Pool = Arc<Mutex<Vec<Block>>>;
 
-/// What a thread has alive.
+/// Live values of a thread.
 pub(crate) struct World {
     pub(crate) numbers: Numbers,
     /// Addresses of the victim's canaries.
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Called from inside the runtime: now and then another call is made there.
+    /// Called from inside the runtime: occasionally makes another call there.
     pub(crate) fn callback(self: &Rc<World>) {
         if self.depth.get() < MAX_DEPTH && self.numbers.once_in(4) {
             self.depth.set(self.depth.get() + 1);
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// Puts a value with the others of its kind.
+    /// Adds a value to the others of its kind.
     pub(crate) fn add<T>(&self, values: &RefCell<Vec<T>>, value: T) {
         let dropped = {
             let mut values = values.borrow_mut();
@@ -116,7 +116,7 @@ impl World {
         drop(dropped);
     }
 
-    /// Takes one of them out.
+    /// Removes one of them.
     pub(crate) fn take<T>(&self, values: &RefCell<Vec<T>>) -> Option<T> {
         let mut values = values.borrow_mut();
         if values.is_empty() {
@@ -134,7 +134,7 @@ impl World {
         self.add(&self.channels, channel);
     }
 
-    /// Everything of this thread's own is as it was made.
+    /// Checks that all of this thread's own values are unchanged.
     pub(crate) fn check_everything(self: &Rc<World>) {
         while let Some(thread) = self.take(&self.threads) {
             others::join(self, thread);
@@ -149,7 +149,7 @@ impl World {
     }
 }
 
-/// Ends the program: it found what must not be.
+/// Ends the program: an invariant is violated.
 pub(crate) fn finding(what: &str) -> ! {
     sip::log!("finding: {what}");
     sip::process::exit(1)

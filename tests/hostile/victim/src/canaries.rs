@@ -25,7 +25,7 @@ const BLOCK_SEED: u64 = 3000;
 const ATTACHED_SEED: u64 = 4000;
 const QUEUED_SEED: u64 = 5000;
 
-/// What was found instead of a canary.
+/// Content found instead of a canary.
 pub(crate) struct Damage {
     pub(crate) place: Place,
     pub(crate) index: u64,
@@ -40,13 +40,13 @@ pub(crate) struct Places {
     pub(crate) bytes: u64,
 }
 
-/// Everything that is guarded but for the stack.
+/// All canaries but the stack's.
 pub(crate) struct Canaries {
     heap: Vec<Vec<u64>>,
     blocks: Vec<ExVec<u64>>,
     /// A block with others attached.
     tree: ExBox<u64>,
-    /// A conversation with itself; between two checks a block waits in its queue.
+    /// A channel to itself; between two checks a block is queued in it.
     talk: Option<(talk::Imp<talk::states::ReadyAfterGive>, talk::Exp<talk::states::Ready>)>,
 }
 
@@ -83,7 +83,7 @@ impl Canaries {
         }
     }
 
-    /// The first canary that is not as it was made.
+    /// Returns the first damaged canary.
     pub(crate) fn damage(&mut self, on_stack: &[u64]) -> Option<Damage> {
         let heap = (HEAP_SEED..).zip(&self.heap).find_map(|(seed, words)| damage(Place::Heap, words, seed));
         heap.or_else(|| damage(Place::Stack, on_stack, STACK_SEED))
@@ -114,7 +114,7 @@ impl Canaries {
         found
     }
 
-    /// Takes the block out of the queue, and sends it again.
+    /// Receives the block from the queue, and sends it again.
     fn queued_damage(&mut self) -> Option<Damage> {
         let lost = Damage { place: Place::Queued, index: u64::MAX, found: 0 };
         let Some((client, server)) = self.talk.take() else { return Some(lost) };

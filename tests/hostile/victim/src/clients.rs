@@ -1,4 +1,4 @@
-//! What clients are answered.
+//! Replies to clients.
 
 use alloc::rc::Rc;
 
@@ -6,7 +6,7 @@ use hostile_contract::talk::{self, ExpReady, ExpReadyAfterFirst, ExpReadyAfterFi
 
 use crate::canaries::Places;
 
-/// Answers one client until it closes.
+/// Serves one client until it closes.
 pub(crate) async fn serve(client: talk::Exp<talk::states::Start>, places: Rc<Places>) {
     let mut server = client.success();
     loop {
@@ -22,7 +22,7 @@ pub(crate) async fn serve(client: talk::Exp<talk::states::Start>, places: Rc<Pla
                 next.given_record(record)
             }
             ExpReady::Lend { mut data, length, next } => {
-                // As many as there are, whatever the client says.
+                // As many as exist, regardless of the client's number.
                 let meant = data.len().min(usize::try_from(length).unwrap_or(usize::MAX));
                 data[..meant].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
                 next.returned(data, meant as u64)

@@ -1,9 +1,8 @@
 //! Holds canaries in its memory while hostile programs run beside it, and serves them.
 //!
-//! It publishes the addresses of its canaries, because an attack that needs luck is no test.
-//! Key modules: `canaries` (what is guarded), `clients` (what clients are answered). Neighbours: `hostile-check`, which
-//! asks it after each attack whether it is unharmed. Deliberately not here: distrust; it is written as most
-//! servers are, so that what protects it is the system.
+//! It publishes the addresses of its canaries, because a test must not depend on luck. Key modules: `canaries` (the
+//! guarded memory), `clients` (replies to clients). Neighbours: `hostile-check`, which queries its state after each
+//! attack. Deliberately not here: distrust; it is written as most servers are, so that only the system protects it.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
-//! Test SIP: tries each thing that access control lists speak of in one folder.
+//! Test SIP: tries every operation governed by access control lists in one folder.
 //!
-//! The exit status has a bit for each that was permitted, by its place in [`OF_NAMES`], or [`OF_FILES`] in a volume; it is
-//! negative where one of them failed for another reason. Deliberately not here: what should be permitted; the runner knows.
+//! The exit status has a bit for each permitted operation, by its index in [`OF_NAMES`], or [`OF_FILES`] in a volume;
+//! it is negative if one of them failed for another reason. Deliberately not here: the expected result; that is in the
+//! runner.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,7 +24,7 @@ sip::startup!();
 /// One operation in a folder.
 type Operation = fn(&mut Namespace, &str) -> Result<(), AccessError>;
 
-/// Every operation on a file or a folder of a volume, in the order of the runner's words for them.
+/// Every operation on a file or a folder of a volume, in the order of the runner's keywords for them.
 const OF_FILES: &[Operation] = &[
     |namespace, folder| namespace.open_directory(&format!("{folder}/folder")).map(drop),
     |namespace, folder| namespace.names(folder).map(drop),
@@ -42,7 +43,7 @@ const OF_FILES: &[Operation] = &[
     |namespace, folder| namespace.set_acl(&format!("{folder}/folder"), "allow all **"),
 ];
 
-/// Every operation on names, in the order of the runner's words for them.
+/// Every operation on names, in the order of the runner's keywords for them.
 const OF_NAMES: &[Operation] = &[
     |namespace, folder| namespace.open_directory(&format!("{folder}/folder")).map(drop),
     |namespace, folder| namespace.names(folder).map(drop),
@@ -70,7 +71,7 @@ const OF_NAMES: &[Operation] = &[
     |namespace, folder| namespace.set_acl(&format!("{folder}/folder"), "allow all **"),
 ];
 
-/// Tries all.
+/// Tries all operations.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mut permitted = 0;

@@ -16,27 +16,27 @@ pub(crate) struct Attack {
     /// The intruder's commands and their targets.
     act: &'static str,
     target: &'static str,
-    /// What the intruder is given.
+    /// Resources of the intruder.
     given: Given,
-    /// The refusals that must be noted, as `PRINCIPAL refused RIGHT on OBJECT`, or the part of that which matters.
+    /// Required audit lines, as `PRINCIPAL refused RIGHT on OBJECT`, or the relevant part of it.
     pub(crate) lines: &'static [&'static str],
 }
 
-/// What an intruder has besides the namespace.
+/// Resources of an intruder in addition to the namespace.
 #[derive(Clone, Copy)]
 enum Given {
     Nothing,
     /// This program's network stack, delegated.
     Delegated,
-    /// Nothing, but the number of this process as the target.
+    /// None, but the number of this process as the target.
     OwnNumber,
-    /// No intruder is sent: this program does it, as one that may install and is handed something bad.
+    /// No intruder: this program runs it, as an installer that is handed a bad package.
     Here(fn() -> Outcome),
 }
 
-/// The program that tries.
+/// The attacking program.
 const INTRUDER: &str = "intruder";
-/// Its endpoints and parameters by the place in its manifest.
+/// Its endpoints and parameters by index in its manifest.
 const NAMESPACE_SLOT: usize = 0;
 const TCP_SLOT: usize = 1;
 const ATTACK_PARAMETER: usize = 0;
@@ -178,7 +178,7 @@ pub(crate) const ALL: &[Attack] = &[
     plain("a line in the name of another", "write-its-own-line", "", &["intruder.singularity refused audit on "]),
 ];
 
-/// Sends an intruder; fails if something that it tried went through.
+/// Sends an intruder; fails if one of its attempts succeeded.
 pub(crate) fn send(attack: &Attack, namespace: &mut Namespace) -> Outcome {
     let target = match attack.given {
         Given::Here(attack) => return attack(),

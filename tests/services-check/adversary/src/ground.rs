@@ -17,21 +17,21 @@ use sip::exheap::ExVec;
 
 use crate::{Outcome, check};
 
-/// The port that this program alone may listen at.
+/// The port that only this program may listen on.
 pub(crate) const PORT: u16 = 7301;
 /// Its diary.
 pub(crate) const DIARY: &str = "/fs/vault/own/diary";
-/// What it says.
+/// Its content.
 const SECRET: &[u8] = b"nobody else reads this";
-/// Who may read it.
+/// Its access control list.
 const OWN_LIST: &str = "allow all adversary-check.singularity\n";
 const DISK: &str = "/dev/ram0";
-/// Where its volume is.
+/// Mount point of its volume.
 pub(crate) const VAULT: &str = "/fs/vault";
-/// What it has for all to read, in a folder for all to write.
+/// Its world-readable file, in a world-writable folder.
 pub(crate) const LETTER: &str = "/fs/vault/open/letter";
 const LETTER_LIST: &str = "allow all adversary-check.singularity\nallow read **\n";
-/// What suits the disk.
+/// Default format options.
 const OPTIONS: FormatOptions =
     FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
 const TIMEOUT_MS: u64 = 10_000;
@@ -40,7 +40,7 @@ fn said(what: &str) -> impl Fn(AccessError) -> String + use<'_> {
     move |error| format!("{what}: {error}")
 }
 
-/// Makes everything.
+/// Creates all targets.
 pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     for folder in ["/check/closed", "/check/closed/inner", "/check/open", "/check/alone"] {
         match namespace.create_directory(folder) {
@@ -63,7 +63,7 @@ pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     is_unharmed(namespace)
 }
 
-/// All of a file.
+/// Reads a whole file.
 pub(crate) fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = namespace.open_file(path).and_then(|mut file| {
@@ -81,7 +81,7 @@ pub(crate) fn stack(namespace: &mut Namespace) -> Result<tcp::Imp<tcp::states::R
     network::open_tcp(namespace).map_err(|error| format!("{}: {error}", network::TCP))
 }
 
-/// All is as it was, for this program.
+/// Checks that everything of this program is unchanged.
 pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
     let inside = namespace.names("/check/closed").map_err(said("/check/closed"))?;
     check!(inside.len() == 1, "{} names in /check/closed, where there was one", inside.len());
@@ -99,7 +99,7 @@ pub(crate) fn is_unharmed(namespace: &mut Namespace) -> Outcome {
     loop {
         stack = match stack.listen(here, 1).receive_by(deadline) {
             Ok(ImpReadyAfterListen::Listening { .. }) => return Ok(()),
-            // A listener ends a little after its client.
+            // A listener is closed slightly after its client.
             Ok(ImpReadyAfterListen::Failed { error: TcpError::AddressInUse, next }) if !deadline.has_passed() => next,
             Ok(ImpReadyAfterListen::Failed { error, .. }) => {
                 return Err(format!("port {PORT} is no longer this program's: {error:?}"));

@@ -1,4 +1,4 @@
-//! Starts intruders, and checks that each is refused and leaves its line in the audit ring and nothing else.
+//! Starts intruders, and checks that each is refused and that its only effect is its line in the audit ring.
 //!
 //! An intruder has the rights of most programs: it is invoked as by the shell, gets the namespace, and the system
 //! manifest lets it reach some things. Key modules: `attacks` (the attacks and their audit lines), `ground` (their
@@ -23,7 +23,7 @@ use sip::log;
 
 sip::startup!();
 
-/// Why a test failed; nothing if it did not.
+/// Result of a test; an error is the reason.
 pub(crate) type Outcome = Result<(), String>;
 
 /// Fails the test with a formatted reason unless the condition holds.
@@ -36,7 +36,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// Runs the attacks; the exit status is 1 if one went through.
+/// Runs the attacks; the exit status is 1 if one succeeded.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     if let Err(why) = ground::prepare(&mut namespace) {
@@ -69,6 +69,6 @@ fn run(attack: &attacks::Attack, namespace: &mut Namespace) -> Outcome {
     let repelled = attacks::send(attack, namespace);
     let noted = ring::Ring::read(namespace).and_then(|now| now.has_more_than(&lines, attack.lines));
     let unharmed = ground::is_unharmed(namespace);
-    // What went through says more than what it left behind.
+    // A successful attack is more informative than its leaks.
     repelled.and(noted).and(unharmed).and_then(|()| before.wait_until_back())
 }

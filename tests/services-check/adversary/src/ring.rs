@@ -1,4 +1,4 @@
-//! The audit ring, read like any user would: from the file `/status/audit`.
+//! The audit ring, read as any user would: from the file `/status/audit`.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -7,16 +7,16 @@ use client::namespace::Namespace;
 
 use crate::{Outcome, check, ground};
 
-/// Where it is.
+/// Path of the audit ring.
 const PATH: &str = "/status/audit";
-/// What stands between a line and how often it was noted.
+/// Separator between a line and its count.
 const TIMES: &str = ", ";
 
-/// The lines at a moment, without times and names of those who noted them, and how often each was noted.
+/// Snapshot of the lines, without times and reporters, with the count of each.
 pub(crate) struct Ring(Vec<(String, u64)>);
 
 impl Ring {
-    /// Reads it.
+    /// Reads the ring.
     pub(crate) fn read(namespace: &mut Namespace) -> Result<Ring, String> {
         let text = ground::read(namespace, PATH)?;
         let text = String::from_utf8_lossy(&text);
@@ -28,7 +28,7 @@ impl Ring {
         self.0.iter().filter(|(line, _)| line.contains(text)).map(|(_, times)| times).sum()
     }
 
-    /// Each of these refusals was noted since then.
+    /// Checks that each of these refusals was recorded since the snapshot.
     pub(crate) fn has_more_than(&self, before: &Ring, refusals: &[&str]) -> Outcome {
         for refusal in refusals {
             let new: Vec<&str> = self.0.iter().skip(before.0.len()).map(|(line, _)| line.as_str()).collect();

@@ -1,5 +1,5 @@
-//! Test SIP: sends one request of each kind to a folder and a file whose server does not answer, all at once, and says
-//! which ended with what, and after how many seconds.
+//! Test SIP: sends one request of each kind to a folder and a file whose server does not reply, all concurrently, and
+//! prints the result of each with its duration in seconds.
 //!
 //! Deliberately not here: disks and interfaces, which have programs of their own.
 #![no_std]
@@ -44,7 +44,7 @@ const REQUESTS: [Request; 10] = [
     }),
 ];
 
-/// Prints a line for each request. The root folder answers as before when all are over.
+/// Prints a line for each request. Afterwards the root folder must still reply.
 pub fn main(startup: Startup) -> i32 {
     let mut root = Namespace::new(startup.namespace);
     let mut output = Output::new(startup.output);

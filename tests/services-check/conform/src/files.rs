@@ -1,4 +1,4 @@
-//! What `File` promises.
+//! Checks of the contract `File`.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,10 +17,11 @@ const NEW_PERMISSIONS: u32 = 0o644;
 
 type Ready = file::Imp<states::Ready>;
 
-/// Asks everything, and leaves the folder empty.
+/// Runs all checks, and leaves the folder empty.
 ///
 /// # Errors
-/// What is needed for a check could not be made.
+///
+/// The setup of a check failed.
 pub fn check(suite: &mut Suite) -> Done {
     let mut opened = suite.folder.create_own_file(NAME, NEW_PERMISSIONS, CreateMode::New)?;
     contents(suite, &mut opened)?;

@@ -1,4 +1,4 @@
-//! What `Directory` promises.
+//! Checks of the contract `Directory`.
 
 use alloc::format;
 use alloc::string::String;
@@ -24,10 +24,11 @@ fn file(error: FileError) -> Done {
     Err(AccessError::File(error))
 }
 
-/// Asks everything, and leaves the folder empty.
+/// Runs all checks, and leaves the folder empty.
 ///
 /// # Errors
-/// What is needed for a check could not be made.
+///
+/// The setup of a check failed.
 pub fn check(suite: &mut Suite) -> Done {
     makes(suite)?;
     opens(suite);
@@ -41,7 +42,7 @@ fn create(folder: &mut Namespace, path: &str, mode: CreateMode) -> Done {
     folder.create_own_file(path, NEW_PERMISSIONS, mode).map(drop)
 }
 
-/// Makes `d`, `d/below`, `f` with five bytes.
+/// Creates `d`, `d/below`, `f` with five bytes.
 fn makes(suite: &mut Suite) -> Done {
     let folder = &mut suite.folder;
     folder.create_directory("d")?;

@@ -1,8 +1,8 @@
-//! Test SIP: what the contracts `Directory` and `File` promise, asked of the server of one folder. Every file server has
-//! to give the same answers, but for what it says it does not support.
+//! Test SIP: checks the server of one folder against the contracts `Directory` and `File`. Every file server must give
+//! the same replies, except for operations that it reports as unsupported.
 //!
-//! [`folders`] and [`files`] are the checks, [`readers`] those for who may only read, [`suite`] counts them. Deliberately
-//! not here: links and lists, which not every file system has.
+//! [`folders`] and [`files`] are the checks, [`readers`] those for read-only clients, [`suite`] counts them.
+//! Deliberately not here: links and lists, which not every file system has.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use suite::Suite;
 
 sip::startup!();
 
-/// Prints a line for each answer that is not what the contracts say, and how many were right.
+/// Prints a line for each reply that violates the contracts, and the number of right ones.
 pub fn main(startup: Startup) -> i32 {
     let folder = match Namespace::new(startup.namespace).open_directory(&startup.folder) {
         Ok(folder) => folder,

@@ -9,9 +9,10 @@ use crate::suite::{Done, Suite};
 
 const NEW_PERMISSIONS: u32 = 0o644;
 
-/// Asks everything, and changes nothing.
+/// Runs all checks, without changes.
 ///
 /// # Errors
+///
 /// The file could not be opened or read.
 pub fn check(suite: &mut Suite) -> Done {
     let folder = &mut suite.folder;

@@ -8,7 +8,7 @@ use core::fmt::Debug;
 use client::access::AccessError;
 use client::namespace::Namespace;
 
-/// The folder under test, and what was found so far.
+/// The folder under test, and the results so far.
 pub struct Suite {
     /// The folder.
     pub folder: Namespace,
@@ -20,12 +20,12 @@ pub struct Suite {
 pub type Done = Result<(), AccessError>;
 
 impl Suite {
-    /// A suite that has asked nothing yet.
+    /// Creates a suite without results.
     pub fn new(folder: Namespace) -> Suite {
         Suite { folder, checks: 0, failures: Vec::new() }
     }
 
-    /// Notes an answer, and the one that the contract wants.
+    /// Compares a reply with the one required by the contract.
     pub fn expect<T: Debug + PartialEq>(&mut self, what: &str, answer: T, wanted: T) {
         self.checks += 1;
         if answer != wanted {
@@ -43,7 +43,7 @@ impl Suite {
         self.checks - self.failures.len()
     }
 
-    /// The others, with what was wanted.
+    /// The failures, with the expected replies.
     pub fn failures(&self) -> &[String] {
         &self.failures
     }

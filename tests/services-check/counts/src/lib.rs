@@ -1,7 +1,7 @@
-//! Counts of what the system has in use, to be the same after a test as before it.
+//! Counts of the system's resources in use, to be equal before and after a test.
 //!
-//! Key type: [`Count`]. Neighbours: the suites in the folders beside this one. Deliberately not here: what a service
-//! has in use of its own.
+//! Key type: [`Count`]. Neighbours: the suites in the folders beside this one. Deliberately not here: resources within
+//! a service.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,14 +13,13 @@ use alloc::vec::Vec;
 
 use sip::{Deadline, diagnostics, thread};
 
-/// The counters that a test must leave as it found them. Pages are not among them: the heaps of services
-/// keep what they grew to.
+/// Counters that a test must restore. Pages are not among them: the heaps of services never shrink.
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
 
 /// Timeout for services to release a test's resources.
 const TIMEOUT_MS: u64 = 3000;
 
-/// A count that stays the same for this long is taken as settled.
+/// A count unchanged for this long is settled.
 const SETTLE_MS: u64 = 5;
 
 /// One count.
@@ -28,10 +27,11 @@ const SETTLE_MS: u64 = 5;
 pub struct Count(Vec<u64>);
 
 impl Count {
-    /// Counts.
+    /// Takes a count.
     ///
     /// # Errors
-    /// The system does not tell.
+    ///
+    /// The system's counters cannot be read.
     pub fn now() -> Result<Count, String> {
         let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
         let value = |name: &&str| {
@@ -41,10 +41,11 @@ impl Count {
         COUNTED.iter().map(value).collect::<Result<_, String>>().map(Count)
     }
 
-    /// Counts when nothing changes any more: services close their ends a little after their clients.
+    /// Takes a count once nothing changes any more: services close their ends slightly after their clients.
     ///
     /// # Errors
-    /// The system does not tell.
+    ///
+    /// The system's counters cannot be read.
     pub fn settled() -> Result<Count, String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut last = Count::now()?;
@@ -58,10 +59,11 @@ impl Count {
         }
     }
 
-    /// Waits until everything is as it was at this count.
+    /// Waits until all counters are back at this count.
     ///
     /// # Errors
-    /// It does not come to that; says what is not.
+    ///
+    /// They are not in time; lists the differences.
     pub fn wait_until_back(&self) -> Result<(), String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {

@@ -1,4 +1,4 @@
-//! Tells a faulty disk when to fail, for tests that work through the shell.
+//! Makes a faulty disk fail as planned, for tests that work through the shell.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ const AGAIN_AFTER_MS: u64 = 5;
 
 type Controller = faulty_disk::Imp<states::Ready>;
 
-/// Gives one order.
+/// Sends one command.
 pub fn main(startup: Startup) -> i32 {
     let plan = faulty_contract::plan_of_parameters!(startup);
     let mut namespace = Namespace::new(startup.namespace);

@@ -1,4 +1,4 @@
-//! How tests tell a disk when to fail.
+//! Contract by which tests make a disk fail.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -6,12 +6,12 @@ extern crate alloc;
 
 sip::contracts!("src/faulty_disk.contract");
 
-/// A parameter as a number of a plan; what makes no sense is 0.
+/// Converts a parameter to a number of a plan; invalid ones become 0.
 pub fn number(parameter: i64) -> u64 {
     u64::try_from(parameter).unwrap_or(0)
 }
 
-/// The plan in the parameters of a program that has one parameter for each of a plan's numbers.
+/// Reads a plan from the parameters of a program that has one parameter per number of a plan.
 #[macro_export]
 macro_rules! plan_of_parameters {
     ($startup:expr) => {

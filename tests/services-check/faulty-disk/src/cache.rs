@@ -3,18 +3,18 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What is kept or lost as one.
+/// Unit that is kept or lost as a whole.
 const SECTOR_BYTES: usize = 512;
 
 /// A write that is not on the medium.
 pub struct Write {
-    /// Where it begins.
+    /// Start offset.
     pub offset: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Writes that are not on the medium, in their order.
+/// Unflushed writes, in order.
 #[derive(Default)]
 pub struct Cache {
     writes: VecDeque<Write>,
@@ -22,7 +22,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Takes a write in. `None` if there is no memory for it.
+    /// Adds a write. `None` if out of memory.
     pub fn push(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
         let mut copy = Vec::new();
         copy.try_reserve_exact(bytes.len()).ok()?;
@@ -33,24 +33,24 @@ impl Cache {
         Some(())
     }
 
-    /// Takes the oldest write out.
+    /// Removes the oldest write.
     pub fn pop(&mut self) -> Option<Write> {
         let write = self.writes.pop_front()?;
         self.bytes -= write.bytes.len();
         Some(write)
     }
 
-    /// Number of them.
+    /// Number of writes.
     pub fn count(&self) -> usize {
         self.writes.len()
     }
 
-    /// Bytes of all.
+    /// Total bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Puts what was written last over bytes that were read from the medium, from `offset` on.
+    /// Overlays the latest writes on bytes read from the medium, from `offset` on.
     pub fn cover(&self, offset: u64, target: &mut [u8]) {
         let end = offset + target.len() as u64;
         for write in &self.writes {
@@ -64,7 +64,7 @@ impl Cache {
         }
     }
 
-    /// Keeps what a loss of power leaves: 0 all, 1 nothing, each other seed a choice of sectors.
+    /// Simulates a power loss: seed 0 keeps all, 1 nothing, each other one a subset of the sectors.
     pub fn lose(&mut self, seed: u64) {
         match seed {
             0 => {}
@@ -75,7 +75,7 @@ impl Cache {
                 for write in writes {
                     for (number, sector) in write.bytes.chunks(SECTOR_BYTES).enumerate() {
                         if next(&mut random) & 1 == 1 {
-                            // Without memory for a choice, less is kept, which is a choice as well.
+                            // Without memory, fewer sectors are kept, which is a valid subset as well.
                             let _ = self.push(write.offset + (number * SECTOR_BYTES) as u64, sector);
                         }
                     }

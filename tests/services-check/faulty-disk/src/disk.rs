@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::medium::Bytes;
 use crate::plan::{Asked, Fate, Progress};
 
-/// What the cache holds at most; the oldest writes go to the medium.
+/// Maximum size of the cache; beyond it the oldest writes go to the medium.
 const CACHE_BYTES: usize = 64 << 20;
 
 /// A disk that fails by plan.
@@ -25,12 +25,12 @@ pub struct FaultyDisk {
     write_through: bool,
     progress: RefCell<Progress>,
     cache: RefCell<Cache>,
-    /// Set while one request uses medium and cache; the others wait in their order.
+    /// Set while one request uses medium and cache; the others wait in order.
     busy: Cell<bool>,
     waiting: RefCell<VecDeque<Waker>>,
 }
 
-/// The right to use medium and cache.
+/// Exclusive access to medium and cache.
 struct Turn<'a>(&'a FaultyDisk);
 
 impl Drop for Turn<'_> {
@@ -57,7 +57,7 @@ impl FaultyDisk {
         }
     }
 
-    /// Makes a plan. The power stays as it is.
+    /// Sets a plan. The power state is unchanged.
     pub fn set_plan(&self, plan: FaultPlan) {
         let is_off = self.progress.borrow().counts.is_off;
         let mut progress = Progress::new(plan);
@@ -65,18 +65,18 @@ impl FaultyDisk {
         *self.progress.borrow_mut() = progress;
     }
 
-    /// Takes the power away.
+    /// Cuts power.
     pub async fn cut(&self, seed: u64) -> Result<(), DiskError> {
         let _turn = self.turn().await;
         self.cut_now(seed).await
     }
 
-    /// Gives the power back.
+    /// Restores power.
     pub fn power_on(&self) {
         self.progress.borrow_mut().counts.is_off = 0;
     }
 
-    /// What was done since the last plan.
+    /// Events since the last plan.
     pub fn counts(&self) -> FaultCounts {
         let counts = self.progress.borrow().counts;
         FaultCounts { unflushed_writes: self.cache.borrow().count() as u64, ..counts }
@@ -101,7 +101,7 @@ impl FaultyDisk {
         self.settle(0).await
     }
 
-    /// Writes the oldest writes to the medium until the cache holds no more than `bytes`.
+    /// Moves the oldest writes to the medium until the cache holds no more than `bytes`.
     async fn settle(&self, bytes: usize) -> Result<(), DiskError> {
         while self.cache.borrow().bytes() > bytes {
             let Some(write) = self.cache.borrow_mut().pop() else { break };
@@ -124,7 +124,7 @@ impl FaultyDisk {
         Ok(())
     }
 
-    /// Does a request as its fate wills.
+    /// Executes a request according to its fate.
     async fn perform(&self, asked: Asked, data: &mut [u8]) -> Result<(), DiskError> {
         let fate = self.progress.borrow_mut().ask(asked);
         match (fate, asked) {

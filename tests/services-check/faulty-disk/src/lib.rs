@@ -1,7 +1,8 @@
 //! A disk for tests of the layers above: it fails on request, and loses what was not flushed.
 //!
-//! [`plan`] decides which request fails, [`cache`] holds what the disk may lose, [`medium`] stores the bytes, [`disk`]
-//! combines the three, [`control`] takes commands. Deliberately not here: any knowledge of the contents of the disk.
+//! [`plan`] decides which request fails, [`cache`] holds unflushed data, [`medium`] stores the bytes, [`disk`]
+//! combines the three, [`control`] receives commands. Deliberately not here: any knowledge of the contents of the
+//! disk.
 #![no_std]
 #![forbid(unsafe_code)]
 

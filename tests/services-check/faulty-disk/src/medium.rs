@@ -11,19 +11,19 @@ use contracts::disk::DiskError;
 use disk_server::{SECTOR_BYTES, Shape};
 use disk_source::{DiskSource, Mark};
 
-/// Any disk of the same size will do when the driver below was started again.
+/// Any disk of the same size will do after a restart of the driver below.
 const ANY_DISK: Mark = Mark { offset: 0, parts: &[] };
 
 /// The bytes of a disk.
 pub enum Bytes {
     /// In memory.
     Memory(RefCell<Vec<u8>>),
-    /// On another disk, which is asked for one thing at a time.
+    /// On another disk, with one request at a time.
     Below(DiskSource),
 }
 
 impl Bytes {
-    /// So many zero bytes.
+    /// This many zero bytes.
     pub fn in_memory(size_bytes: u64) -> Result<Bytes, String> {
         let size = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
@@ -32,7 +32,7 @@ impl Bytes {
         Ok(Bytes::Memory(RefCell::new(bytes)))
     }
 
-    /// Those of the disk at this path.
+    /// Creates a medium on the disk at this path.
     pub async fn over(namespace: Namespace, path: &str) -> Result<Bytes, String> {
         let below = DiskSource::open(namespace, path, 1, Some(ANY_DISK)).await;
         below.map(Bytes::Below).map_err(|error| format!("{path}: {error}"))
@@ -52,7 +52,7 @@ impl Bytes {
         }
     }
 
-    /// Reads from `offset` on. To be called by one at a time, as all that follow.
+    /// Reads from `offset` on. Must not be called concurrently, as all that follow.
     pub async fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), DiskError> {
         match self {
             Bytes::Memory(bytes) => {
@@ -84,7 +84,7 @@ impl Bytes {
         }
     }
 
-    /// Makes what was written last.
+    /// Makes earlier writes durable.
     pub async fn flush(&self) -> Result<(), DiskError> {
         match self {
             Bytes::Memory(_) => Ok(()),
@@ -93,7 +93,7 @@ impl Bytes {
     }
 }
 
-/// What the disk below says, as a disk says it.
+/// Converts an error of the underlying disk.
 fn failed(error: SourceError) -> DiskError {
     match error {
         SourceError::ReadOnly => DiskError::ReadOnly,

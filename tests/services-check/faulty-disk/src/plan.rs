@@ -2,16 +2,16 @@
 
 use faulty_contract::faulty_disk::{FaultCounts, FaultPlan};
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is done.
+    /// It is executed.
     Done,
     /// It fails.
     Fails,
-    /// Half of it is done, and then the process ends.
+    /// Half of it is executed, and then the process exits.
     Ends,
-    /// It is done, and then the power goes, before it is answered.
+    /// It is executed, and then the power fails, before the reply.
     Last,
 }
 
@@ -20,22 +20,22 @@ pub enum Fate {
 pub enum Asked {
     /// A read of this many bytes at an offset.
     Read(u64, usize),
-    /// A write likewise.
+    /// A write of this many bytes at an offset.
     Write(u64, usize),
     /// A flush.
     Flush,
 }
 
-/// A plan, and what was done since it was made.
+/// A plan, and the events since it was set.
 #[derive(Clone, Copy)]
 pub struct Progress {
     plan: FaultPlan,
-    /// The counts; how many writes are not on the medium is not known here.
+    /// The counts; the number of unflushed writes is tracked elsewhere.
     pub counts: FaultCounts,
 }
 
 impl Progress {
-    /// The beginning of a plan.
+    /// The start of a plan.
     pub fn new(plan: FaultPlan) -> Progress {
         let counts = FaultCounts {
             reads: 0,
@@ -55,7 +55,7 @@ impl Progress {
         &self.plan
     }
 
-    /// Counts a request, and says what becomes of it.
+    /// Counts a request, and returns its outcome.
     pub fn ask(&mut self, asked: Asked) -> Fate {
         let (plan, counts) = (&self.plan, &mut self.counts);
         let is_off = counts.is_off != 0;

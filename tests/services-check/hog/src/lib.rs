@@ -1,6 +1,6 @@
-//! Takes all of something, for tests of what a machine does when it runs out.
+//! Exhausts a resource, for tests of a machine that runs out.
 //!
-//! What is refused is tried again for ever, so that only the system can end it.
+//! Refused requests are retried forever, so that only the system can end it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,12 +16,12 @@ use stdio::report;
 
 sip::startup!();
 
-/// What is taken at once: bytes.
+/// Allocation unit in bytes.
 const PIECE: usize = 256 * 1024;
 /// Delay after a refusal.
 const PAUSE_MS: u64 = 1;
 
-/// Takes until it is ended.
+/// Allocates until it is killed.
 pub fn main(startup: Startup) -> i32 {
     match startup.what.as_str() {
         "memory" => take(memory),
@@ -36,12 +36,12 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Keeps all that it is given.
+/// Keeps everything it gets.
 fn take<T>(mut one: impl FnMut() -> Option<T>) -> i32 {
     let mut all: Vec<T> = Vec::new();
     loop {
         match one() {
-            // Where the list itself cannot grow, what was given is kept all the same.
+            // If the list itself cannot grow, the resource is leaked instead.
             Some(given) if all.try_reserve(1).is_ok() => all.push(given),
             Some(given) => core::mem::forget(given),
             None => sip::thread::sleep(Deadline::after_ms(PAUSE_MS)),
@@ -61,7 +61,7 @@ fn child() -> Option<Child> {
     child.parameter(0, "nothing").and_then(Child::start).ok()
 }
 
-/// A channel whose queues are as full as its contract lets them be.
+/// A channel with full queues.
 fn channel() -> Option<(Imp<states::Start>, Exp<states::Ready>)> {
     let (importer, exporter) = new_channel().ok()?;
     Some((importer, exporter.success()))

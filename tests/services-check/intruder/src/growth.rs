@@ -1,4 +1,4 @@
-//! Exceeding its manifest after it was started.
+//! Exceeding its manifest after its start.
 
 use alloc::format;
 
@@ -17,7 +17,7 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("install", install),
 ];
 
-/// Each permission that its manifest does not ask for.
+/// Uses each permission that its manifest does not request.
 fn use_permissions(_: &mut Intruder) -> Outcome {
     let status = |result: Result<(), Status>| result.err();
     for (what, result) in [
@@ -35,7 +35,7 @@ fn use_permissions(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// Slots and parameters that the manifest has not got, of itself and of a comrade.
+/// Slots and parameters missing in the manifest, of itself and of a child.
 fn grow_endpoints(_: &mut Intruder) -> Outcome {
     for slot in [2, 3, 64, usize::MAX] {
         let (importer, _exporter) =
@@ -47,7 +47,7 @@ fn grow_endpoints(_: &mut Intruder) -> Outcome {
         let own = sip::config::parameter_bytes(slot);
         check!(!matches!(own, Ok(Some(_))), "a parameter of its own at {slot}: {own:?}");
     }
-    // A contract of another kind in a slot that there is.
+    // A contract of another kind in an existing slot.
     let (importer, _exporter) =
         contracts::udp::new_channel().map_err(|status| format!("a channel: {}", status.text()))?;
     let result = comrade("is-invoked-by", "")?.endpoint(crate::TCP_SLOT, importer).map(drop);
@@ -55,7 +55,7 @@ fn grow_endpoints(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// Devices, of which its manifest names none.
+/// Devices, none of which its manifest names.
 fn open_devices(_: &mut Intruder) -> Outcome {
     for index in [0, 1, 7, usize::MAX] {
         let result = sip::device::Device::open(index).map(drop);
@@ -64,7 +64,7 @@ fn open_devices(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// A process by its number, which it can guess.
+/// Acts on a process by its number, which can be guessed.
 fn end_another(intruder: &mut Intruder) -> Outcome {
     let id = intruder.target.parse().map_err(|_| format!("`{}` is no process", intruder.target))?;
     let result = stop_any(id, StopReason::Requested);
@@ -80,7 +80,7 @@ fn write_its_own_line(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// Programs, into the running system and out of it.
+/// Installs and uninstalls programs in the running system.
 fn install(intruder: &mut Intruder) -> Outcome {
     let package = sip::exheap::ExVec::from_slice(b"no package, but who may install is asked first");
     let package = package.map_err(|status| format!("a block: {}", status.text()))?;

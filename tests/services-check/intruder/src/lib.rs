@@ -1,9 +1,9 @@
-//! Attempts what it is not allowed to do, with the rights of most programs. Exits with status 0 when every attempt was
-//! refused; otherwise its last message names what succeeded.
+//! Attempts forbidden operations, with the rights of most programs. Exits with status 0 if every attempt was refused;
+//! otherwise its last message names the one that succeeded.
 //!
 //! Key modules: `names`, `files`, `volumes`, `network` (state of services), `roles`, `growth` (state of the kernel).
-//! Neighbours: `adversary-check`, which starts it and knows the audit lines that it must leave. Deliberately not here:
-//! unsafe code; attacks by it are in the conformance suite.
+//! Neighbours: `adversary-check`, which starts it and checks the audit lines that it must leave. Deliberately not
+//! here: unsafe code; attacks by it are in the conformance suite.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -25,10 +25,10 @@ use sip::process::create;
 
 sip::startup!();
 
-/// What went through, or what kept an attack from being tried; nothing if all was refused.
+/// Result of an attack; an error names a successful attempt, or the reason why it could not be tried.
 pub(crate) type Outcome = Result<(), String>;
 
-/// Says what went through unless the condition holds.
+/// Returns an error with the successful attempt unless the condition holds.
 macro_rules! check {
     ($condition:expr, $($reason:tt)+) => {
         if !$condition {
@@ -38,12 +38,12 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// What an intruder has to begin with.
+/// Initial resources of an intruder.
 pub(crate) struct Intruder {
     namespace: Option<Namespace>,
     /// An endpoint handed over by another.
     tcp: Option<tcp::Imp<tcp::states::Ready>>,
-    /// What to attack.
+    /// Target of the attack.
     target: String,
 }
 
@@ -59,16 +59,16 @@ type Attack = fn(&mut Intruder) -> Outcome;
 const ATTACKS: &[&[(&str, Attack)]] =
     &[names::ATTACKS, files::ATTACKS, volumes::ATTACKS, network::ATTACKS, roles::ATTACKS, growth::ATTACKS];
 
-/// Its endpoints by the place in its manifest, for those that it starts as itself.
+/// Its endpoints by index in its manifest, for children that run the same program.
 pub(crate) const NAMESPACE_SLOT: usize = 0;
 pub(crate) const TCP_SLOT: usize = 1;
-/// Its parameters likewise.
+/// Its parameters by index in its manifest.
 const ATTACK_PARAMETER: usize = 0;
 const TARGET_PARAMETER: usize = 1;
 /// Its own name among the installed programs.
 pub(crate) const OWN: &str = "intruder";
 
-/// A child that runs this program, to be given endpoints and started.
+/// Creates a child that runs this program, to be given endpoints and started.
 pub(crate) fn comrade(attack: &str, target: &str) -> Result<sip::process::Child, String> {
     let child = create(OWN).map_err(|error| format!("a comrade: {error}"))?;
     child
@@ -77,7 +77,7 @@ pub(crate) fn comrade(attack: &str, target: &str) -> Result<sip::process::Child,
         .map_err(|status| format!("a comrade's parameters: {}", status.text()))
 }
 
-/// Starts a comrade and waits: what it got through is what this one did.
+/// Starts such a child and waits: its result becomes this one's.
 pub(crate) fn send(child: sip::process::Child) -> Outcome {
     let ended = child.start().and_then(|child| child.wait());
     let ended = ended.map_err(|status| format!("a comrade: {}", status.text()))?;
@@ -85,7 +85,7 @@ pub(crate) fn send(child: sip::process::Child) -> Outcome {
     Ok(())
 }
 
-/// Runs the attack that it is asked for.
+/// Runs the requested attack.
 pub fn main(startup: Startup) -> i32 {
     let mut intruder =
         Intruder { namespace: startup.namespace.map(Namespace::new), tcp: startup.tcp, target: startup.target };

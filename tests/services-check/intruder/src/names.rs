@@ -1,4 +1,4 @@
-//! Reaching a name that it was not given, and taking one that is another's.
+//! Reaching names that it was not given, and taking over foreign ones.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,16 +19,16 @@ pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("control-a-service", control_a_service),
 ];
 
-/// The service that the system manifest lets it start and stop.
+/// The service that it may start and stop according to the system manifest.
 const ALLOWED: &str = "answer";
 
-/// Binds as a folder; the question whether one may comes before the one what is there.
+/// Binds as a folder; permission is checked before existence.
 fn bind(namespace: &mut Namespace, path: &str) -> Result<(), AccessError> {
     let (_importer, exporter) = directory::new_channel()?;
     namespace.bind(path, exporter)
 }
 
-/// The request was refused because of the principal.
+/// Checks that the request was refused because of the principal.
 pub(crate) fn is_refused(what: &str, result: Result<(), AccessError>) -> Outcome {
     match result {
         Err(AccessError::Name(NameError::NotPermitted) | AccessError::File(FileError::NotPermitted)) => Ok(()),
@@ -45,7 +45,7 @@ fn reach(intruder: &mut Intruder) -> Outcome {
     is_refused(&format!("{target} as a file"), read)
 }
 
-/// By the folder above, opened before; by a folder and back; by a link of its own.
+/// By the parent folder, opened before; by a folder and back; by a link of its own.
 fn reach_by_detours(intruder: &mut Intruder) -> Outcome {
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;
@@ -55,7 +55,7 @@ fn reach_by_detours(intruder: &mut Intruder) -> Outcome {
     let parent = target.strip_suffix(name).unwrap_or_default().to_string();
     for detour in [format!("{parent}./{name}"), format!("{parent}open/../{name}"), format!("{parent}/{name}")] {
         let result = bind(namespace, &detour);
-        // A path that is not one leads nowhere either.
+        // An invalid path leads nowhere either.
         check!(result.is_err(), "{detour}: it may");
     }
     let link = format!("{parent}open/link");
@@ -65,7 +65,7 @@ fn reach_by_detours(intruder: &mut Intruder) -> Outcome {
     result
 }
 
-/// What is in a folder that it may not bind to: its names, its attributes, and where a link leads.
+/// Inspects a folder that it may not bind to: names, attributes, and link targets.
 fn look_inside(intruder: &mut Intruder) -> Outcome {
     let target = intruder.target.clone();
     let namespace = intruder.namespace()?;

@@ -1,4 +1,4 @@
-//! Listening on another's port, sending where it may not, and using what was delegated to another.
+//! Listening on a foreign port, sending to a forbidden address, and using a right delegated to another.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -32,7 +32,7 @@ fn port(intruder: &Intruder) -> Result<u16, String> {
     intruder.target.parse().map_err(|_| format!("`{}` is no port", intruder.target))
 }
 
-/// Tries to listen: how it went, and the stack.
+/// Tries to listen; returns the result and the stack.
 fn listen_at(stack: Stack, address: IpAddr, port: u16) -> Result<(Result<(), TcpError>, Stack), String> {
     match stack.listen(SocketAddress::new(address, port), 1).receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(tcp::ImpReadyAfterListen::Listening { next, .. }) => Ok((Ok(()), next)),
@@ -94,8 +94,8 @@ fn use_and_pass_on(intruder: &mut Intruder) -> Outcome {
     send(child)
 }
 
-/// What was passed on without being delegated again, and what somebody delegates who has not got it from the one
-/// whom it spoke for.
+/// Uses a right that was forwarded without delegation, and one delegated by a process that did not receive it from the
+/// principal it acts for.
 fn use_what_was_passed_on(intruder: &mut Intruder) -> Outcome {
     let port = port(intruder)?;
     let stack = intruder.tcp.take().ok_or("nobody passed anything on to it")?;

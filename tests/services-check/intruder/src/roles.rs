@@ -1,4 +1,4 @@
-//! Widening its role: giving one to itself or a comrade, or dropping the names of its invokers.
+//! Widening its role: taking one itself or giving one to a child, or dropping the names of its invokers.
 
 use alloc::format;
 
@@ -23,8 +23,8 @@ fn widen_role(_: &mut Intruder) -> Outcome {
     Ok(())
 }
 
-/// A comrade that it starts without a word names its invokers all the same: else whoever is in a narrow role would
-/// start itself again without it, and reach what the program may when nobody invoked it.
+/// A child that it starts without an invocation still names its invokers: otherwise a process in a narrow role could
+/// restart itself without the role, and reach everything that the program may when not invoked.
 fn shed_invokers(intruder: &mut Intruder) -> Outcome {
     let own = principal::own();
     check!(own.contains(" + "), "nobody invoked it, so there is nothing to shed: {own}");
@@ -36,7 +36,7 @@ fn shed_invokers(intruder: &mut Intruder) -> Outcome {
     send(comrade.map_err(|status| format!("a comrade's namespace: {}", status.text()))?)
 }
 
-/// A comrade looks whom it speaks for.
+/// A child checks its own principal.
 fn is_invoked_by(intruder: &mut Intruder) -> Outcome {
     let (own, expected) = (principal::own(), &intruder.target);
     let rest = own.strip_prefix(expected.as_str()).unwrap_or_default();

@@ -34,7 +34,7 @@ fn is_not_permitted<T>(what: &str, asked: Result<T, VolumeManagerError>) -> Outc
     }
 }
 
-/// A remounted volume lacks its mount point's list, or has another's.
+/// A remounted volume lacks its mount point's list, or has another one's.
 fn move_the_volume(intruder: &mut Intruder) -> Outcome {
     let point = intruder.target.clone();
     let mut manager = manager(intruder)?;
@@ -49,7 +49,7 @@ fn format_the_volume(intruder: &mut Intruder) -> Outcome {
     is_not_permitted("repairing it", manager.check(DISK, CheckMode::Repair).map(drop))
 }
 
-/// Takes a file that it may read and not write out of a folder that it may write, or puts its own there.
+/// Moves a file that it may read but not write out of a writable folder, or replaces it.
 fn replace_a_file(intruder: &mut Intruder) -> Outcome {
     let target = intruder.target.clone();
     let (folder, _) = target.rsplit_once('/').unwrap_or_default();
@@ -62,7 +62,7 @@ fn replace_a_file(intruder: &mut Intruder) -> Outcome {
     namespace.remove_file(&own).map_err(|error| format!("{own}: {error}"))
 }
 
-/// Locks others out at the root of the volume, or lets itself in there.
+/// Locks others out at the root of the volume, or grants itself access there.
 fn shut_the_volume(intruder: &mut Intruder) -> Outcome {
     let point = intruder.target.clone();
     let namespace = intruder.namespace()?;

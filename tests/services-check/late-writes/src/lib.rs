@@ -1,5 +1,5 @@
-//! Has many writes under way on a disk, kills its driver, writes the same places through the driver's successor, and
-//! looks at what is there when all of the old writes are over.
+//! Queues many writes on a disk, kills its driver, writes the same sectors through the driver's successor, and checks
+//! the content once all old writes have completed.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,7 @@ const TIMEOUT_MS: u64 = 20_000;
 type Channel = disk::Imp<states::Ready>;
 type Failed = AccessError;
 
-/// Says `kept` if all that was written last is there.
+/// Prints `kept` if all later writes are there.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     match check(&mut namespace, &startup.disk) {
@@ -83,7 +83,7 @@ fn check(namespace: &mut Namespace, path: &str) -> Result<u64, Failed> {
             disk::ImpReadyAfterWrite::ChannelClosed(_) => return Err(AccessError::ServerEnded),
         };
     }
-    // Each of these answers comes when its block is home, whatever became of the write.
+    // Each reply arrives when its block is returned, regardless of the write's outcome.
     for write in under_way {
         drop(write.receive());
     }

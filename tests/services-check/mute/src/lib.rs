@@ -1,7 +1,7 @@
-//! Test SIP: a folder, a file, a disk and a network interface that open and then never answer, and a provider that
-//! does not even accept its first client. It keeps running, so no peer sees its channel closed.
+//! Test SIP: a folder, a file, a disk and a network interface that open and then never reply, and a provider that does
+//! not even accept its first client. It keeps running, so no peer sees its channel closed.
 //!
-//! Deliberately not here: anything that answers a request.
+//! Deliberately not here: anything that replies to a request.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,11 +16,11 @@ use sip::executor;
 
 sip::startup!();
 
-/// What the interface says of itself.
+/// MAC address of the interface.
 const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const MTU: u32 = 1500;
 
-/// Says that it is ready, and then nothing more.
+/// Reports readiness, and then never replies.
 pub fn main(startup: Startup) -> i32 {
     let Startup { folders, files, disks, interfaces, nobody } = startup;
     let serving = async move {

@@ -31,7 +31,7 @@ pub(crate) const TESTS: &[Test] = &[
 fn both_ways(namespace: &mut Namespace) -> Outcome {
     let (left, right) = pair(namespace)?;
     let sent = pattern(300_000);
-    // A quarter of what the loopback holds, so that it is taken before anybody reads.
+    // A quarter of the loopback's capacity, so that it is accepted without a reader.
     let (written, left) = write(left, &sent[..100_000], 0)?;
     check!(written.is_ok(), "left: {written:?}");
     let (there, right) = read_all(right, 100_000)?;
@@ -72,7 +72,7 @@ fn half_open(namespace: &mut Namespace) -> Outcome {
         left = next;
         check!(there == sent, "what came is not what was sent");
     }
-    // The last bytes are sent although their sender goes at once: both ends have finished then.
+    // The last bytes are sent although their sender closes immediately: both ends have finished then.
     let (written, right) = write(right, b"last", 0)?;
     check!(written.is_ok(), "{written:?}");
     drop(right);
@@ -144,7 +144,7 @@ fn slow_reader(namespace: &mut Namespace) -> Outcome {
     let (rest, right) = read_all(right, sent - found.len())?;
     found.extend_from_slice(&rest);
     check!(found.len() == sent, "{} bytes came of {sent}", found.len());
-    // Pieces were cut where there was no room for them, but for the first and the last one.
+    // Pieces were split where there was no room for them, except for the first and the last one.
     check!(found[..piece.len()] == piece, "the first piece is not what was sent");
     check!(found[sent - piece.len()..] == piece, "the last piece is not what was sent");
     let (reading, right) = read(right, 0)?;
@@ -171,7 +171,7 @@ fn slow_writer(namespace: &mut Namespace) -> Outcome {
         }
         _ => return Err(String::from("a read that waits was not answered with what came")),
     };
-    // A piece at a time, and never more than was asked for.
+    // One piece at a time, and never more than requested.
     let (_, left) = write(left, &pattern(1000), 0)?;
     let mut right = right;
     for expected in pattern(1000).chunks(7) {
@@ -217,7 +217,7 @@ fn writer(namespace: &mut Namespace) -> Outcome {
     let (_, right) = write(right, b"answer", 0)?;
     let (reading, left) = crate::ends::reading(answer!(asked))?;
     check!(reading == Reading::Data(b"answer".to_vec()), "{reading:?}");
-    // It is finished when it is dropped.
+    // Dropping it closes it.
     drop(writer);
     let (end, right) = read(right, FOR_EVER)?;
     check!(end == Reading::End, "after the writer: {end:?}");
@@ -243,7 +243,7 @@ fn writer(namespace: &mut Namespace) -> Outcome {
 fn two_pieces(namespace: &mut Namespace) -> Outcome {
     let (mut left, mut right) = pair(namespace)?;
     let data = pattern(40_000);
-    // Bytes of the head, of the whole, from where and how many of the data; what lies outside is left out.
+    // Bytes of the head, total length, offset and length of the data; anything outside is omitted.
     let cases: [(usize, u32, u32, u32); 8] = [
         (100, 100, 0, 40_000),
         (100, 50, 10, 100),
@@ -301,7 +301,7 @@ fn names(namespace: &mut Namespace) -> Outcome {
             _ => return Err(format!("options {no_delay} and {keep_alive_s} were refused")),
         };
     }
-    // Connections stay when their listener goes.
+    // Connections survive their listener.
     drop(listener);
     let (_, left) = write(left, b"still", 0)?;
     let (there, right) = read_all(right, 5)?;
@@ -317,7 +317,7 @@ fn refusals(namespace: &mut Namespace) -> Outcome {
     check!(second.as_ref().err() == Some(&TcpError::AddressInUse), "two listen at {local}");
     drop(listener);
     let mut refused = connect(namespace, local, 1000)?.map(|_| ());
-    // The listener ends a little after its client.
+    // The listener is closed slightly after its client.
     for _ in 0..100 {
         if refused.is_err() {
             break;

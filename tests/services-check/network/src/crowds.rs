@@ -12,11 +12,11 @@ use crate::datagrams;
 use crate::ends::{End, connect, ended, let_it_be_taken, listen, loopback, read_all, write};
 use crate::{Outcome, Test, answer, check};
 
-/// Sockets that the machine has at most, and more.
+/// More than the machine's maximum number of sockets.
 const MOST: usize = 2000;
 const WATCHED_MS: u64 = 500;
-/// Cycles in that time of who does not spin, who would take more than twice as many: looking again now and then takes
-/// few, but a host that is busy counts also those in which it did something else.
+/// Maximum cycles in that time without busy waiting, which takes more than twice as many: periodic polling takes few,
+/// but a busy host also counts cycles of other work.
 const MAX_CYCLES: u64 = 250_000_000;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -24,7 +24,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("crowds: a listener without room waits quietly, and goes on", quiet_listener),
 ];
 
-/// Connects until there is no socket left: the connections, and the listener which has not accepted one.
+/// Connects until no socket is left; returns the connections, and the listener, which has accepted none.
 fn crowd(
     namespace: &mut Namespace,
 ) -> Result<(Vec<End>, crate::ends::Listener, contracts::SocketAddress), alloc::string::String> {
@@ -60,7 +60,7 @@ fn exhausted(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// Cycles that the stack has used.
+/// Cycles used by the stack.
 fn cycles() -> Result<u64, alloc::string::String> {
     let processes = diagnostics::processes().map_err(|status| format!("the processes: {}", status.text()))?;
     let stack = processes.iter().find(|process| diagnostics::name(&process.name) == "host-sockets");
@@ -78,7 +78,7 @@ fn quiet_listener(namespace: &mut Namespace) -> Outcome {
     };
     let used = cycles()? - before;
     check!(used < MAX_CYCLES, "{used} cycles in {WATCHED_MS} ms of waiting");
-    // Each one that goes makes room for one that waits; they are served.
+    // Each closed connection makes room for a waiting one; those are served.
     let mut listener = None;
     for round in 0..20 {
         drop(open.pop());

@@ -18,7 +18,7 @@ use sip::exheap::ExVec;
 use crate::ends::{block, ended, listen, loopback, pair, pattern};
 use crate::{Outcome, Test, answer, check};
 
-/// Where a network stack takes datagrams.
+/// Path of a network stack's UDP provider.
 const UDP: &str = "/service/udp";
 
 pub(crate) const TESTS: &[Test] = &[
@@ -114,7 +114,7 @@ fn whole(namespace: &mut Namespace) -> Outcome {
     }
     let (own, left) = send(left, block(b"own")?, 3, left_name)?;
     let (received, left) = receive(left, FOR_EVER)?;
-    // A host may tell the sender of one that was lost in the answer to its next one.
+    // A host may report a lost datagram in the reply to the next send.
     check!(own.is_err() || received == Ok(Some((b"own".to_vec(), left_name))), "to oneself: {own:?}, {received:?}");
     drop(left);
     Ok(())
@@ -140,7 +140,7 @@ fn refusals(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// Asks the stack itself, past what the library would refuse.
+/// Queries the stack directly, without the library's checks.
 pub(crate) fn resolve(
     namespace: &mut Namespace,
     name: &[u8],
@@ -200,7 +200,7 @@ fn tells(namespace: &mut Namespace) -> Outcome {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     match stack.ping(loopback, 56, 1, 1000) {
         Ok(pong) => check!(pong.address == loopback && pong.bytes == 56, "{pong:?}"),
-        // Not every host lets a program ask.
+        // Not every host permits name queries.
         Err(NetError::Ip(IpError::NotSupported | IpError::NotPermitted)) => {}
         Err(error) => return Err(format!("ping: {error}")),
     }

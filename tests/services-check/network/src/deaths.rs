@@ -1,5 +1,5 @@
 //! Clients that end in each state of their contracts, before the stack has read their request and while it waits on
-//! their behalf. Checks what the peer of a connection is notified of, and that nothing leaks.
+//! their behalf. Checks the notification of the connection's peer, and that nothing leaks.
 
 use alloc::format;
 use alloc::string::String;
@@ -26,7 +26,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("deaths: who asks for a name, a ping or a datagram ends before the answer", of_others),
 ];
 
-/// What a client of a connection did last.
+/// Last request of a connection's client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Nothing,
@@ -52,17 +52,17 @@ const LASTS: [Last; 9] = [
     Last::SetOptions,
 ];
 
-/// How a connection stands before its client does that.
+/// State of a connection before that request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Quiet,
-    /// Nothing more can be written: the other end does not read.
+    /// Write buffers are full: the other end does not read.
     Full,
-    /// There is something to be read.
+    /// There is data to be read.
     Unread,
     /// The other end has finished.
     OtherFinished,
-    /// This end has.
+    /// This end has finished.
     Finished,
     /// The other end was reset.
     Reset,
@@ -83,7 +83,7 @@ fn prepare(namespace: &mut Namespace, before: Before) -> Result<(End, End), Stri
     })
 }
 
-/// Does the last thing and ends, at once or when it was taken up.
+/// Sends the last request and exits, immediately or after it was read.
 fn end_after(left: End, last: Last, taken: bool) -> Outcome {
     let pause = || {
         if taken {
@@ -137,7 +137,7 @@ fn end_after(left: End, last: Last, taken: bool) -> Outcome {
     Ok(())
 }
 
-/// What the peer receives in the end: FIN or RST, not silence.
+/// Returns the peer's final event: FIN or RST, not silence.
 fn final_event(mut right: End) -> Result<Reading, String> {
     loop {
         let (reading, next) = read(right, FOR_EVER)?;
@@ -158,12 +158,12 @@ fn of_connections(namespace: &mut Namespace) -> Outcome {
                 end_after(left, last, taken).map_err(|why| format!("{}: {why}", at()))?;
                 let heard = final_event(right).map_err(|why| format!("{}: {why}", at()))?;
                 let is_right = match before {
-                    // Both have finished, or finish by ending: whatever was written is read to its end.
+                    // Both have finished, or finish by exiting: all written data is read to its end.
                     Before::Finished | Before::OtherFinished => {
                         matches!(heard, Reading::End | Reading::Failed(TcpError::Reset))
                     }
                     Before::Reset => matches!(heard, Reading::Failed(TcpError::Closed)),
-                    // Finish may have been done before the client went; then its end is in order.
+                    // Finish may have been processed before the client exited; then its closure is orderly.
                     _ if last == Last::Finish || last == Last::OpenWriter => {
                         matches!(heard, Reading::End | Reading::Failed(TcpError::Reset))
                     }
@@ -215,7 +215,7 @@ fn of_listeners(namespace: &mut Namespace) -> Outcome {
         for accepts in [false, true] {
             for taken in [false, true] {
                 let (listener, local) = listen(namespace, loopback(0), 64)?.map_err(failed)?;
-                // One is taken, so that others may have come with it.
+                // One is accepted, so that others may have arrived with it.
                 let mut others = Vec::new();
                 for _ in 0..waiting {
                     others.push(connect(namespace, local, 0)?.map_err(failed)?.0);
@@ -247,7 +247,7 @@ fn of_listeners(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// Connections to a listener with a full backlog: they get no answer.
+/// Connections to a listener with a full backlog: they get no reply.
 fn of_connecting(namespace: &mut Namespace) -> Outcome {
     let failed = |error| format!("{error:?}");
     for taken in [false, true] {
@@ -265,7 +265,7 @@ fn of_connecting(namespace: &mut Namespace) -> Outcome {
             }
             check!(open.len() < 100, "a listener with a backlog of 1 takes any number of connections");
         };
-        // A host may refuse them instead of letting them wait.
+        // A host may refuse them instead of queueing them.
         check!(matches!(silent, TcpError::TimedOut | TcpError::ConnectionRefused), "{silent:?}");
         let asked = stack(namespace)?.connect(local, 0);
         if taken {
@@ -306,7 +306,7 @@ fn of_others(namespace: &mut Namespace) -> Outcome {
             ip_configuration::ImpStart::Success { next } => Ok(next),
             ip_configuration::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
         });
-        // An address for documents (RFC 5737), from which nothing comes.
+        // A documentation address (RFC 5737), which never replies.
         let mut nobody = loopback(0).address;
         nobody[12..].copy_from_slice(&[192, 0, 2, 1]);
         let asked = ip.map_err(|_| ended())?.ping(nobody, 8, 1, 300);

@@ -17,23 +17,23 @@ use crate::{Outcome, answer};
 pub(crate) const TIMEOUT_MS: u64 = 10_000;
 /// Delay until a message's receiver has processed it.
 pub(crate) const TAKEN_MS: u64 = 3;
-/// What is read at once at most.
+/// Maximum bytes per read.
 const MOST: u32 = 1 << 20;
-/// As the time limit of a write: what is not taken after so long fills what there is between both ends.
+/// Timeout of a write: when it expires, all buffers between both ends are full.
 const FULL_MS: u32 = 15;
 
 pub(crate) type Stack = tcp::Imp<tcp::states::Ready>;
 pub(crate) type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
 pub(crate) type End = tcp_connection::Imp<tcp_connection::states::Ready>;
 
-/// What a read gave.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// Bytes.
     Data(Vec<u8>),
-    /// None in that time.
+    /// None before the timeout.
     Nothing,
-    /// No more will come.
+    /// End of stream.
     End,
     /// It failed.
     Failed(TcpError),
@@ -44,17 +44,17 @@ pub(crate) fn block(bytes: &[u8]) -> Result<ExVec<u8>, String> {
     ExVec::from_slice(bytes).map_err(|status| format!("no block: {}", status.text()))
 }
 
-/// Bytes of which no part looks like another.
+/// A byte pattern without repetitions.
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at / 4).wrapping_mul(0x9E37_79B1).to_le_bytes()[at % 4]).collect()
 }
 
-/// Lets the stack do what it was asked.
+/// Lets the stack process pending requests.
 pub(crate) fn let_it_be_taken() {
     thread::sleep(Deadline::after_ms(TAKEN_MS));
 }
 
-/// A port of the loopback; 0 is one that is free.
+/// A loopback address; port 0 picks a free one.
 pub(crate) fn loopback(port: u16) -> SocketAddress {
     SocketAddress::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
@@ -68,17 +68,17 @@ pub(crate) fn stack(namespace: &mut Namespace) -> Result<Stack, String> {
     network::open_tcp(namespace).map_err(|error| format!("{}: {error}", network::TCP))
 }
 
-/// Uses each part of the stack once: what it keeps from then on is no loss.
+/// Uses each part of the stack once: what it then caches is no leak.
 pub(crate) fn settle(namespace: &mut Namespace) -> Outcome {
     let (left, right) = pair(namespace)?;
     let (_, left) = write(left, b"x", 0)?;
-    // What was written may have failed.
+    // The write may have failed.
     let (_, right) = read(right, FULL_MS)?;
     drop((left, right));
     Ok(())
 }
 
-/// Takes connections.
+/// Accepts connections.
 pub(crate) fn listen(
     namespace: &mut Namespace,
     local: SocketAddress,
@@ -159,7 +159,7 @@ pub(crate) fn read_all(mut end: End, bytes: usize) -> Result<(Vec<u8>, End), Str
     Ok((all, end))
 }
 
-/// How a write went: why it failed, and how many bytes are on their way.
+/// Result of a write: the error, and the number of bytes in transit.
 pub(crate) type Written = Result<(), (TcpError, u32)>;
 
 /// Writes bytes.
@@ -176,11 +176,11 @@ pub(crate) fn write(end: End, bytes: &[u8], timeout_ms: u32) -> Result<(Written,
     }
 }
 
-/// Writes until nothing more is taken because the other end does not read: how many bytes were.
+/// Writes until the buffers are full because the other end does not read; returns the number of bytes.
 pub(crate) fn fill(mut end: End) -> Result<(usize, End), String> {
     let piece = pattern(64 << 10);
     let (mut bytes, mut in_vain) = (0, 0);
-    // A host may find room for a little more when it is asked again.
+    // A host may find a little more room on a retry.
     while in_vain < 2 {
         let (written, next) = write(end, &piece, FULL_MS)?;
         end = next;
@@ -195,7 +195,7 @@ pub(crate) fn fill(mut end: End) -> Result<(usize, End), String> {
     Ok((bytes, end))
 }
 
-/// Nothing more will be written.
+/// Closes for writing.
 pub(crate) fn finish(end: End) -> Result<(Result<(), TcpError>, End), String> {
     match answer!(end.finish()) {
         tcp_connection::ImpReadyAfterFinish::Done { next } => Ok((Ok(()), next)),
@@ -204,7 +204,7 @@ pub(crate) fn finish(end: End) -> Result<(Result<(), TcpError>, End), String> {
     }
 }
 
-/// Ends a connection at once.
+/// Aborts a connection.
 pub(crate) fn abort(end: End) -> Result<End, String> {
     match answer!(end.abort()) {
         tcp_connection::ImpReadyAfterAbort::Done { next } => Ok(next),

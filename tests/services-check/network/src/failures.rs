@@ -14,10 +14,10 @@ use crate::ends::{
 use crate::resources::Count;
 use crate::{Outcome, answer, check, datagrams};
 
-/// As the time limit of a read: bytes that were lost on the way never come.
+/// Timeout of a read: bytes lost in transit never arrive.
 const SHORT_MS: u32 = 100;
 
-/// Why a round ended early: the stack told of a failure, or something is as it must not be.
+/// Why a round ended early: the stack reported a failure, or an invariant is violated.
 enum Stopped {
     Told,
     Wrong(String),
@@ -150,6 +150,6 @@ fn others(namespace: &mut Namespace) -> Result<(), Stopped> {
         None => sent?,
     }
     drop((left, right));
-    // A name that could not be asked for is no reason to end early.
+    // A failed name query is no reason to end early.
     datagrams::resolve(namespace, b"localhost", AddressFamily::Any)?.map(drop).or(Ok(()))
 }

@@ -1,7 +1,7 @@
 //! Checks a network stack through its contracts alone, as client and server of itself over the loopback.
 //!
 //! The system's resources are counted before and after each test; a test that does not return to its baseline fails.
-//! Key modules: `connections`, `datagrams` (what is served), `deaths` (clients that end midway), `restarts` (a stack
+//! Key modules: `connections`, `datagrams` (normal operation), `deaths` (clients that end midway), `restarts` (a stack
 //! that does), `rules` (refusals by the system manifest), `crowds` (no sockets left), `failures` (sockets that fail).
 //! Neighbours: `ends` (both ends of a connection). Deliberately not here: which stack it is.
 #![no_std]
@@ -41,7 +41,7 @@ macro_rules! answer {
     ($endpoint:expr) => {
         match $endpoint.receive_by(sip::Deadline::after_ms($crate::ends::TIMEOUT_MS)) {
             Ok(event) => event,
-            // By this way it becomes whatever error the function has.
+            // Converts to the function's error type.
             Err(_) => {
                 Err(alloc::format!("no answer within {} s at line {}", $crate::ends::TIMEOUT_MS / 1000, line!()))?
             }
@@ -50,7 +50,7 @@ macro_rules! answer {
 }
 pub(crate) use answer;
 
-/// Why a test failed; nothing if it did not.
+/// Result of a test; an error is the reason.
 pub(crate) type Outcome = Result<(), String>;
 
 /// A test by name.
@@ -58,7 +58,7 @@ pub(crate) type Test = (&'static str, fn(&mut Namespace) -> Outcome);
 
 /// The tests of a machine that has few sockets.
 const CROWDED: &str = "crowded";
-/// Those of one whose sockets fail now and then; the number of rounds follows.
+/// Tests with intermittent socket failures; the number of rounds follows.
 const FAILING: &str = "failing";
 const SOME_ROUNDS: u32 = 100;
 
@@ -104,7 +104,7 @@ pub fn main(startup: Startup) -> i32 {
 fn run(body: fn(&mut Namespace) -> Outcome, namespace: &mut Namespace) -> Outcome {
     let before = resources::Count::settled(namespace)?;
     let outcome = body(namespace);
-    // What the test did wrong says more than what it left behind.
+    // The test's own error is more informative than its leaks.
     let left = before.wait_until_back(namespace);
     outcome.and(left)
 }

@@ -1,4 +1,4 @@
-//! Resource counts of the system and its network stack, which a test must leave as they were.
+//! Resource counts of the system and its network stack, which a test must restore.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,12 +8,11 @@ use client::namespace::Namespace;
 use network::ip::IpStack;
 use sip::{Deadline, diagnostics, thread};
 
-/// The counters that a test must leave as it found them. Pages are not among them: the heaps of services keep what
-/// they grew to.
+/// Counters that a test must restore. Pages are not among them: the heaps of services never shrink.
 const COUNTED: [&str; 6] = ["processes", "threads", "channels", "blocks", "synchronization objects", "exchange bytes"];
 /// Timeout for the stack to release a test's resources.
 const TIMEOUT_MS: u64 = 5000;
-/// A count that stays the same for this long is taken as settled.
+/// A count unchanged for this long is settled.
 const SETTLE_MS: u64 = 5;
 
 /// One count: the system's counters, and the stack's sockets.
@@ -21,7 +20,7 @@ const SETTLE_MS: u64 = 5;
 pub(crate) struct Count(Vec<u64>);
 
 impl Count {
-    /// Counts.
+    /// Takes a count.
     pub(crate) fn now(namespace: &mut Namespace) -> Result<Count, String> {
         let sockets = IpStack::open(namespace).and_then(|mut stack| stack.sockets());
         let sockets = sockets.map_err(|error| format!("the sockets cannot be counted: {error}"))?.len() as u64;
@@ -34,7 +33,7 @@ impl Count {
         counts.map(Count)
     }
 
-    /// Counts when nothing changes any more: the stack closes its ends a little after its clients.
+    /// Takes a count once nothing changes any more: the stack closes its ends slightly after its clients.
     pub(crate) fn settled(namespace: &mut Namespace) -> Result<Count, String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         let mut last = Count::now(namespace)?;
@@ -48,7 +47,7 @@ impl Count {
         }
     }
 
-    /// Waits until everything is as it was at this count; else says what is not.
+    /// Waits until all counters are back at this count; the error lists the differences.
     pub(crate) fn wait_until_back(&self, namespace: &mut Namespace) -> Result<(), String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {

@@ -17,7 +17,7 @@ use crate::datagrams;
 use crate::ends::{TIMEOUT_MS, block, fill, let_it_be_taken, listen, loopback, pair, pattern, read_all, write};
 use crate::{Outcome, Test, answer, check};
 
-/// The programs that may be the stack.
+/// Programs that may be the stack.
 const STACKS: [&str; 2] = ["host-sockets", "net-stack"];
 const KILLS: usize = 20;
 
@@ -43,7 +43,7 @@ fn kill() -> Outcome {
     }
 }
 
-/// The blocks that came home have these lengths.
+/// The returned blocks have these lengths.
 fn came_home(mut closed: Closed, expected: &[usize]) -> Outcome {
     let home: Vec<ExVec<u8>> = closed.take_home().into_iter().filter_map(|block| block.into_vec().ok()).collect();
     let lengths: Vec<usize> = home.iter().map(|block| block.len()).collect();
@@ -95,7 +95,7 @@ fn all_hear(namespace: &mut Namespace) -> Outcome {
             _ => return Err(String::from("a receive was answered by who has ended")),
         }
         check!(write(idle, b"x", 0).is_err(), "a connection outlived the stack");
-        // The successor takes the clients of now.
+        // The successor serves current clients.
         let (left, right) = pair(namespace)?;
         let (written, _left) = write(left, b"again", 0)?;
         check!(written.is_ok(), "after the restart: {written:?}");
@@ -111,7 +111,7 @@ fn same_port(namespace: &mut Namespace) -> Outcome {
     drop(first);
     let mut longest_ms = 0;
     for _ in 0..KILLS {
-        // The end of the one before may not have come yet.
+        // The predecessor's closure may not have arrived yet.
         let mut listening = listen(namespace, local, 16)?;
         for _ in 0..100 {
             if listening.is_ok() {

@@ -1,5 +1,5 @@
 //! Refusals by the rules of the system manifest: the caller gets an error, others are unaffected, and the audit ring
-//! records who was refused what by which rule.
+//! records principal, action and rule.
 //!
 //! Deliberately not here: the meaning of rules, which the library's own tests cover.
 
@@ -20,7 +20,7 @@ use crate::datagrams::{bind, receive, resolve, send};
 use crate::ends::{TIMEOUT_MS, accept, block, connect, listen, loopback};
 use crate::{Outcome, Test, check};
 
-/// A port where the system manifest denies everyone to listen, connect or send.
+/// A port where the system manifest denies listening, connecting and sending to everyone.
 const FORBIDDEN: u16 = 7100;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -30,17 +30,17 @@ pub(crate) const TESTS: &[Test] = &[
     ("rules: an echo that nobody may ask for is not asked for", no_echo),
 ];
 
-/// What was noted since the line with this number.
+/// Audit lines since the given line number.
 fn noted(from: u64) -> Result<String, String> {
     audit::read(from).map(|(lines, _)| lines).map_err(|status| format!("the audit ring: {}", status.text()))
 }
 
-/// The number of the line that comes next.
+/// Returns the number of the next line.
 fn next_line() -> Result<u64, String> {
     audit::read(u64::MAX).map(|(_, next)| next).map_err(|status| format!("the audit ring: {}", status.text()))
 }
 
-/// The ring has this line of a refusal.
+/// Checks that the ring has this refusal.
 fn is_noted(from: u64, refused: &str) -> Outcome {
     let lines = noted(from)?;
     let wanted = format!(": {} refused {refused}", sip::principal::own());
@@ -48,7 +48,7 @@ fn is_noted(from: u64, refused: &str) -> Outcome {
     Ok(())
 }
 
-/// Nothing of this process is in the ring.
+/// Checks that the ring has no line of this process.
 fn is_silent(from: u64) -> Outcome {
     let lines = noted(from)?;
     check!(!lines.contains(&sip::principal::own()), "what was allowed is noted: {lines}");
@@ -88,7 +88,7 @@ fn no_connecting(namespace: &mut Namespace) -> Outcome {
     }
     is_noted(from, "connect on 127.0.0.1:7100 (network rule 3)")?;
     is_noted(from, "connect on *:7100 (network rule 3)")?;
-    // No rule speaks of this version of IP, and what no rule allows is refused.
+    // No rule covers this version of IP, so it is denied by default.
     let connected = connect(namespace, SocketAddress::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 7101), 0)?.map(drop);
     check!(connected == Err(TcpError::NotPermitted), "::1: {connected:?}");
     is_noted(from, "connect on [::1]:7101 (no network rule allows it)")?;

@@ -1,8 +1,8 @@
-//! A provider for tests: answers knocks, and fails in the way that its parameter or a knock tells it.
+//! A provider for tests: replies to knocks, and fails as its parameter or a knock requests.
 //!
-//! A knock's text may be an order: `where` is answered with the rest of the path that the client came by,
-//! `exit` ends the process with the knock's number as status, `panic` panics. Deliberately not here: any
-//! check; the runner looks at what becomes of clients.
+//! A knock's text may be a command: the reply to `where` is the rest of the client's path, `exit` ends the process
+//! with the knock's number as status, `panic` panics. Deliberately not here: any check; the runner checks the effects
+//! on clients.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ sip::startup!();
 
 type Clients = service_provider::Exp<service_provider::states::Ready>;
 
-/// Does what the parameter `act` says.
+/// Performs the act named by the parameter `act`.
 pub fn main(startup: Startup) -> i32 {
     let _held = startup.held;
     match startup.act.as_str() {
@@ -37,7 +37,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Takes a client without answering, and then ends or waits.
+/// Accepts a client without replying, and then exits or waits.
 fn take_one_client(clients: Clients, dies: bool) -> i32 {
     match clients.receive() {
         ExpReady::Connect { endpoint: _endpoint, next: _next, .. } if dies => panic!("as it was told to"),

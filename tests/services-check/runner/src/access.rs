@@ -1,4 +1,4 @@
-//! Access control lists of names: the matrix of principals and operations, inheritance, and what is written down.
+//! Access control lists of names: the matrix of principals and operations, inheritance, and persistence.
 
 mod matrix;
 
@@ -36,9 +36,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("access: what is refused is written down", written_down),
 ];
 
-/// Where the folders of the matrix are.
+/// Parent folder of the matrix.
 const HERE: &str = "/check/matrix";
-/// Where the volume is.
+/// Path of the volume.
 const VOLUME: &str = "/fs/volume";
 const DISK: &str = "/dev/ram0";
 /// The suite's own right to set up and clean up.
@@ -59,7 +59,7 @@ fn matrix(namespace: &mut Namespace) -> Outcome {
         namespace.deregister(&format!("{folder}/service")).map_err(said)?;
         provider.ended()?;
     }
-    // Folders in others come after them.
+    // Parent folders come first.
     for case in cases.iter().rev() {
         namespace.deregister(&format!("{HERE}/{}", case.folder)).map_err(said)?;
     }
@@ -135,7 +135,7 @@ fn compare(table: &Table, case: &Case, principal: Principal, permitted: u32, exp
     Ok(())
 }
 
-/// Has a principal try everything in a folder, of a volume or not; gives a bit for each thing that was permitted.
+/// Runs the probe as a principal in a folder, of a volume or not; returns a bit for each permitted operation.
 fn probe(namespace: &mut Namespace, principal: Principal, folder: &str, is_in_volume: bool) -> Result<u32, String> {
     let view = namespace.open_directory("/").map_err(said)?;
     probe_from(view, principal, folder, is_in_volume)
@@ -183,7 +183,7 @@ fn bad_list_on_a_volume(namespace: &mut Namespace) -> Outcome {
     mount_anew(namespace)
 }
 
-/// Puts an empty volume onto the disk in memory, mounts it, and uses it once.
+/// Formats the memory disk with an empty volume, mounts it, and uses it once.
 pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     const OPTIONS: FormatOptions =
         FormatOptions { block_bytes: 0, nodes: 0, reserved_percent: 0, plain: 0, label: [0; 32] };
@@ -193,7 +193,7 @@ pub(crate) fn prepare(namespace: &mut Namespace) -> Outcome {
     volume_matrix(namespace)
 }
 
-/// What a file system keeps of what it did is no loss; another one keeps nothing.
+/// Remounts the volume: a file system's cache of its own activity is no leak, and a new instance has none.
 fn mount_anew(namespace: &mut Namespace) -> Outcome {
     let mut manager = VolumeManager::open(namespace, "ext2").map_err(|error| error.to_string())?;
     manager.unmount(VOLUME).map_err(|error| error.to_string())?;
@@ -224,7 +224,7 @@ fn inheritance(namespace: &mut Namespace) -> Outcome {
     nearest(namespace, "/check/i/a/b", "allow all **\n", Some("/check/i"))?;
     namespace.set_acl("/check/i/a", "allow all ..services-check.singularity").map_err(said)?;
     nearest(namespace, "/check/i/a/b", "allow all ..services-check.singularity\n", Some("/check/i/a"))?;
-    // A name that is given out again has nothing of the one before.
+    // A reused name inherits nothing from its predecessor.
     for path in ["/check/i/a/b", "/check/i/a"] {
         namespace.deregister(path).map_err(said)?;
     }
@@ -255,7 +255,7 @@ fn bad_lists(namespace: &mut Namespace) -> Outcome {
     namespace.deregister("/check/b").map_err(said)
 }
 
-/// What this suite has no rule to bind to it does not see through the folder above either, for which it has one.
+/// Names that this suite has no bind rule for are invisible through the parent folder too, for which it has one.
 fn open_parent(namespace: &mut Namespace) -> Outcome {
     namespace.create_directory("/unseen/x").map_err(said)?;
     namespace.link("/unseen/link", "x").map_err(said)?;
@@ -277,7 +277,7 @@ fn open_parent(namespace: &mut Namespace) -> Outcome {
     };
     let mut root = Namespace::new(root);
     same("what is in it", root.own_attributes("unseen/x").map(drop), NameError::NotPermitted)?;
-    // Of the names in a folder that it may see, it sees what they are.
+    // For the names in a visible folder, it sees their kinds.
     root.own_attributes("unseen").map_err(said)?;
     for path in ["/unseen/link", "/unseen/x", "/unseen"] {
         namespace.deregister(path).map_err(said)?;
@@ -301,7 +301,7 @@ fn told(namespace: &mut Namespace) -> Outcome {
         events = next;
         check!((what, path.as_str()) == wanted, "{what:?} of `{path}`, not {wanted:?}");
     }
-    // The list of a folder above decides here as well.
+    // The list of a parent folder decides here as well.
     for wanted in [(Change::AclChanged, "check/t/open"), (Change::DirectoryCreated, "check/t/open/y")] {
         let (what, path, next) = change(below)?;
         below = next;

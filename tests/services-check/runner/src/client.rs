@@ -17,19 +17,19 @@ pub(crate) const TIMEOUT_MS: u64 = 10_000;
 /// A connected endpoint.
 pub(crate) type Knocker = knock_answer::Imp<states::Ready>;
 
-/// Connects to the provider at a path, without trying again.
+/// Connects to the provider at a path, without retries.
 pub(crate) fn connect(namespace: &mut Namespace, path: &str) -> Result<Knocker, AccessError> {
     let (importer, exporter) = knock_answer::new_channel()?;
     namespace.bind(path, exporter)?;
     opened(importer)
 }
 
-/// Connects, and waits for a provider that is being started again.
+/// Connects, and waits for a provider that is being restarted.
 pub(crate) fn reconnect(namespace: &mut Namespace, path: &str) -> Result<Knocker, String> {
     namespace.open(path, knock_answer::new_channel, opened).map_err(|error| format!("{path}: {error}"))
 }
 
-/// What the provider says first.
+/// Receives the provider's first message.
 pub(crate) fn opened(importer: knock_answer::Imp<states::Start>) -> Result<Knocker, AccessError> {
     match importer.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
         Ok(ImpStart::Success { next }) => Ok(next),
@@ -48,7 +48,7 @@ pub(crate) fn knock(knocker: Knocker, number: u32, text: &str) -> Result<(String
     }
 }
 
-/// Where the provider sees a client that came by this path.
+/// Returns the rest of this path as seen by the provider.
 pub(crate) fn rest_of(namespace: &mut Namespace, path: &str) -> Result<String, String> {
     let answer = connect(namespace, path).and_then(|knocker| knock(knocker, 1, "where"));
     answer.map(|(rest, _)| rest).map_err(|error| format!("{path}: {error}"))
@@ -76,7 +76,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// Starts one that does `act`, and registers it.
+    /// Starts one that performs `act`, and registers it.
     pub(crate) fn start(
         namespace: &mut Namespace,
         act: &str,
@@ -88,7 +88,7 @@ impl Provider {
         Ok(provider)
     }
 
-    /// Starts one, and gives what a directory is to be given. `held` is an endpoint that it keeps.
+    /// Starts one, and returns the endpoint to register. `held` is an endpoint that it keeps.
     pub(crate) fn unregistered(
         act: &str,
         held: Option<Knocker>,
@@ -107,7 +107,7 @@ impl Provider {
         }
     }
 
-    /// Ends it, and waits until it has ended.
+    /// Kills it, and waits until it has ended.
     pub(crate) fn kill(self) -> Result<(), String> {
         let say = |status: Status| format!("a provider cannot be ended: {}", status.text());
         self.child.stop(StopReason::Requested).map_err(say)?;

@@ -1,8 +1,8 @@
 //! Checks the directory service and the service manager as their client, through channels alone.
 //!
-//! Before and after each test the system's resources are counted; a test that does not end where it
-//! began has failed. Key modules: `names`, `access`, `providers` (the directory service), `services` (the service
-//! manager). Deliberately not here: the kernel's invariants, which the conformance suite checks.
+//! The system's resources are counted before and after each test; a leak is a failure. Key modules: `names`, `access`,
+//! `providers` (the directory service), `services` (the service manager). Deliberately not here: the kernel's
+//! invariants, which the conformance suite checks.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,7 +32,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// Why a test failed; nothing if it did not.
+/// Result of a test; an error is the reason.
 pub(crate) type Outcome = Result<(), String>;
 
 /// A test by name.
@@ -42,7 +42,7 @@ pub(crate) type Test = (&'static str, fn(&mut Namespace) -> Outcome);
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let (mut passed, mut failed) = (0, 0);
-    // What a file system keeps after its first use is no loss. Without a disk there is none.
+    // A file system's caches after its first use are no leak. Without a disk there are none.
     let _ = namespace.names("/fs/disk0");
     let settled = services::settle(&mut namespace).and_then(|()| access::prepare(&mut namespace));
     if let Err(why) = settled {
@@ -75,7 +75,7 @@ fn run(body: fn(&mut Namespace) -> Outcome, namespace: &mut Namespace) -> Outcom
     let mut view = namespace.open_directory("").map_err(|error| alloc::format!("the namespace: {error}"))?;
     let outcome = body(&mut view);
     drop(view);
-    // What the test did wrong says more than what it left behind.
+    // The test's own error is more informative than its leaks.
     let left = before.wait_until_back();
     outcome.and(left)
 }

@@ -17,7 +17,7 @@ use sip::exheap::ExVec;
 use crate::client::{Provider, TIMEOUT_MS, connect, refused, rest_of, same};
 use crate::{Outcome, Test, check};
 
-/// More names than a page of this suite has room for.
+/// More names than fit a page of this suite.
 const MANY: usize = 1000;
 const SMALL_PAGE: usize = 4096;
 
@@ -87,7 +87,7 @@ type Folder = directory::Imp<directory::states::Ready>;
 /// The names of a page, the next cursor, and whether there are more.
 type Filled = Result<(Vec<String>, u64, bool), NameError>;
 
-/// One page of the names in a folder: the names, the next cursor, whether there are more.
+/// One page of the names in a folder: the names, the next cursor, and whether there are more.
 fn page(folder: Folder, from: u64, bytes: usize) -> Result<(Folder, Filled), String> {
     let room = ExVec::<u8>::new(bytes).map_err(|status| status.text().to_string())?;
     let here = block("").map_err(|status| status.text().to_string())?;
@@ -120,7 +120,7 @@ fn pages(namespace: &mut Namespace) -> Outcome {
         found.extend(some);
         count += 1;
         check!(count < MANY, "the pages do not end");
-        // What is taken out between two pages is no reason to lose the rest.
+        // A removal between two pages must not lose the rest.
         if count == 2 {
             let last = found.last().ok_or("an empty page")?;
             namespace.deregister(&format!("/check/many/{last}")).map_err(said)?;
@@ -150,7 +150,7 @@ fn bad_pages(namespace: &mut Namespace) -> Outcome {
     }
     let (next, filled) = page(folder, u64::MAX, SMALL_PAGE)?;
     check!(filled.is_err(), "a wrong cursor: {filled:?}");
-    // A folder that is taken out while it is open names nothing.
+    // A folder removed while open no longer names anything.
     namespace.deregister("/check/p/one").map_err(said)?;
     namespace.deregister("/check/p").map_err(said)?;
     let (_next, filled) = page(next, 0, SMALL_PAGE)?;
@@ -199,7 +199,7 @@ fn events(namespace: &mut Namespace) -> Outcome {
     namespace.create_directory("/check/e/f").map_err(said)?;
     let mut part = namespace.open_directory("/check/e").map_err(said)?;
     let mut events = part.notify("f").map_err(said)?;
-    // Beside what is watched.
+    // Outside the watched folder.
     namespace.create_directory("/check/e/other").map_err(said)?;
     namespace.create_directory("/check/e/f/new").map_err(said)?;
     namespace.link("/check/e/f/link", "new").map_err(said)?;
@@ -224,7 +224,7 @@ fn events(namespace: &mut Namespace) -> Outcome {
         check!((what, path.as_str()) == wanted, "{what:?} of `{path}`, not {wanted:?}");
     }
     drop(events);
-    // The directory sees at the next change that the subscriber is gone.
+    // The directory notices at the next change that the subscriber is gone.
     for path in ["/check/e/f", "/check/e/other", "/check/e"] {
         namespace.deregister(path).map_err(said)?;
     }
@@ -281,7 +281,7 @@ fn bad_paths(namespace: &mut Namespace) -> Outcome {
     let long_path = "/y".repeat(PATH_BYTES / 2 + 1);
     for path in ["/check/..", "../check", "/check/a\0b", &long_part, &long_path] {
         refused(namespace, path, NameError::BadPath)?;
-        // Where the name cannot be checked against a rule, it is not permitted either.
+        // A name that cannot be checked against a rule is not permitted.
         let made = namespace.create_directory(&format!("/check/{path}"));
         let refused = matches!(made, Err(AccessError::Name(NameError::BadPath | NameError::NotPermitted)));
         check!(refused, "{} bytes: {made:?}", path.len());

@@ -92,7 +92,7 @@ fn death(namespace: &mut Namespace) -> Outcome {
     let second = Provider::start(namespace, "serve", "/check/d", ProviderScope::Name)?;
     let knocker = connect(namespace, "/check/d").map_err(said)?;
     drop(knock(knocker, 2, "hello").map_err(said)?);
-    // Registered again while the one before lives: it is let go.
+    // Re-registered while the predecessor lives: that is released.
     let third = Provider::start(namespace, "serve", "/check/d", ProviderScope::Subtree)?;
     second.ended()?;
     check!(rest_of(namespace, "/check/d/x")? == "x", "not the new scope");
@@ -139,7 +139,7 @@ fn client_death(namespace: &mut Namespace) -> Outcome {
 
 type Binding = contracts::directory::Imp<contracts::directory::states::ReadyAfterBind>;
 
-/// Begins to bind a new channel to a path.
+/// Starts to bind a new channel to a path.
 fn begin(
     namespace: &mut Namespace,
     path: &str,
@@ -166,7 +166,7 @@ fn went_down(binding: Binding, importer: knock_answer::Imp<knock_answer::states:
 fn death_while_binding(namespace: &mut Namespace) -> Outcome {
     let provider = Provider::start(namespace, "hold-client", "/check/h", ProviderScope::Name)?;
     let (binding, importer) = begin(namespace, "/check/h")?;
-    // These wait for their turn, and are not lost with it.
+    // These are queued, and survive it.
     let (second, second_importer) = begin(namespace, "/check/h")?;
     let (third, third_importer) = begin(namespace, "/check/h")?;
     sip::thread::sleep(Deadline::after_ms(20));

@@ -41,7 +41,7 @@ fn record(namespace: &mut Namespace, name: &str) -> Result<ServiceRecord, String
     found.ok_or_else(|| format!("no service `{name}` is listed"))
 }
 
-/// Waits until the service is in the state; gives its record then.
+/// Waits until the service is in the state; returns its record.
 fn wait_for(namespace: &mut Namespace, name: &str, state: &str) -> Result<ServiceRecord, String> {
     let deadline = Deadline::after_ms(TIMEOUT_MS);
     loop {
@@ -55,7 +55,7 @@ fn wait_for(namespace: &mut Namespace, name: &str, state: &str) -> Result<Servic
     }
 }
 
-/// Waits until the service that fails at every start is given up, so that it disturbs no count.
+/// Waits until the service that fails at every start is given up, so that it does not affect counts.
 pub(crate) fn settle(namespace: &mut Namespace) -> Outcome {
     wait_for(namespace, "check-limited", FAILED).map(drop)
 }
@@ -73,7 +73,7 @@ fn wait_restarted(namespace: &mut Namespace, name: &str, before: u64) -> Result<
     }
 }
 
-/// Sends an order that the provider does not survive.
+/// Sends a command that kills the provider.
 fn order_end(namespace: &mut Namespace, path: &str, status: u32, order: &str) -> Outcome {
     let knocker = reconnect(namespace, path)?;
     check!(knock(knocker, status, order).is_err(), "{path} survived `{order}`");
@@ -179,7 +179,7 @@ fn rebind(namespace: &mut Namespace) -> Outcome {
         let stopped = sip::process::stop_any(before.process, StopReason::Requested);
         stopped.map_err(|status| status.text().to_string())?;
         check!(knock(knocker, 1, "hello").is_err(), "the dead answers");
-        // Who waits is connected without further ado.
+        // A waiting client is connected without further action.
         let knocker = reconnect(namespace, "/check/check-on-failure")?;
         drop(knock(knocker, 2, "hello").map_err(said)?);
     }
@@ -200,7 +200,7 @@ fn subscribe(namespace: &mut Namespace) -> Result<Events, String> {
     }
 }
 
-/// Hears changes until the service is in the state with this word.
+/// Receives events until the service is in the state with this name.
 fn hear(mut events: Events, name: &str, state: &str) -> Result<Events, String> {
     loop {
         match events.receive_by(Deadline::after_ms(TIMEOUT_MS)) {
@@ -267,7 +267,7 @@ fn disk(namespace: &mut Namespace) -> Outcome {
         let still = record(namespace, "disk0-fs")?;
         check!(still.process == files.process, "the file system ended with the driver of its disk");
     }
-    // It reaches the driver over as many channels as it has needed since; a new one begins as the first did.
+    // It reaches the driver over as many channels as it has needed since; a new one starts as the first did.
     let files = wait_for(namespace, "disk0-fs", RUNNING)?;
     sip::process::stop_any(files.process, StopReason::Requested).map_err(|status| status.text().to_string())?;
     wait_restarted(namespace, "disk0-fs", files.process)?;

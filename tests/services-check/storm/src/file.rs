@@ -1,4 +1,4 @@
-//! The file over the bare contract, so that the blocks that come home can be counted.
+//! The file over the bare contract, so that returned blocks can be counted.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,11 +12,11 @@ use sip::exheap::ExVec;
 
 use crate::pieces::{PIECE_BYTES, PIECES, Versions, fill, version_of};
 
-/// Why a step was not done.
+/// Why a step failed.
 pub enum Lost {
     /// The file system ended.
     Ended,
-    /// Something is as it must not be.
+    /// An invariant is violated.
     Wrong(String),
 }
 
@@ -30,7 +30,7 @@ impl From<AccessError> for Lost {
 pub struct StormFile(file::Imp<states::Ready>);
 
 impl StormFile {
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub fn open(namespace: &mut Namespace, path: &str) -> Result<StormFile, AccessError> {
         namespace.open(path, file::new_channel, |importer| match importer.receive() {
             file::ImpStart::Success { next } => Ok(StormFile(next)),
@@ -52,7 +52,7 @@ impl StormFile {
         }
     }
 
-    /// Reads pieces, which must be what was written last.
+    /// Reads pieces, which must match the last writes.
     pub fn read_exactly(self, client: u32, versions: &Versions, first: usize, count: usize) -> Result<StormFile, Lost> {
         let (file, bytes) = self.read(first, count)?;
         for piece in first..first + count {
@@ -87,7 +87,7 @@ impl StormFile {
         }
     }
 
-    /// Waits until all is on the medium.
+    /// Waits until everything is on the medium.
     pub fn sync(self) -> Result<StormFile, Lost> {
         match self.0.sync().receive() {
             file::ImpReadyAfterSync::Done { next } => Ok(StormFile(next)),
@@ -97,13 +97,13 @@ impl StormFile {
     }
 }
 
-/// The version of a piece of what was read from the piece `first` on; what lies behind the end is nothing.
+/// Returns the version of a piece in bytes that were read from the piece `first` on; beyond the end it is absent.
 fn piece_of(bytes: &[u8], client: u32, first: usize, piece: usize) -> Option<u32> {
     let start = ((piece - first) * PIECE_BYTES).min(bytes.len());
     version_of(&bytes[start..(start + PIECE_BYTES).min(bytes.len())], client, piece)
 }
 
-/// Looks at what came home: the block that was lent, and no other.
+/// Checks that the returned block is the one that was lent.
 fn came_home(mut closed: Closed, bytes: usize) -> Lost {
     let home: Vec<ExVec<u8>> = closed.take_home().into_iter().filter_map(|block| block.into_vec().ok()).collect();
     match &home[..] {

@@ -1,9 +1,8 @@
 //! A client of a file system that is killed repeatedly.
 //!
-//! It knows what each piece of its file holds: what it last wrote, or after a kill anything between what it last
-//! synced and what it last wrote. Whatever else it reads is wrong data, and a block that it lent and that does not
-//! come home is lost; both end it with a sentence and status 1. Another file gets its content by a rename over
-//! its name, of which the same is asked.
+//! It tracks the content of each piece of its file: the last write, or after a kill anything between the last sync and
+//! the last write. Any other content is corruption, and a lent block that is not returned is lost; both end it with a
+//! message and status 1. A second file is replaced by renaming, with the same checks.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -31,7 +30,7 @@ const PERMISSIONS: u32 = 0o644;
 const TIMEOUT_MS: u64 = 30_000;
 const AGAIN_AFTER_MS: u64 = 2;
 
-/// Goes on until the time is over, then looks at everything once more.
+/// Runs until the time is over, then checks everything once more.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let number = u32::try_from(startup.number).unwrap_or(0);
@@ -132,7 +131,7 @@ impl Client {
         format!("{}/{}{suffix}", self.folder, self.number)
     }
 
-    /// Writes a new file and gives it the name of the old one.
+    /// Writes a new file and renames it over the old one.
     fn replace(&mut self) -> Result<(), Lost> {
         let version = self.version();
         let (new, name) = (self.path(".new"), self.path(".name"));
@@ -148,7 +147,7 @@ impl Client {
         Ok(())
     }
 
-    /// Opens the file of a file system that may be away.
+    /// Opens the file of a file system that may be down.
     fn open(&mut self) -> Result<StormFile, String> {
         let path = self.path("");
         self.patiently(|namespace| namespace.create_file(&path, PERMISSIONS, CreateMode::OpenExisting).map(drop))?;
@@ -167,7 +166,7 @@ impl Client {
         }
     }
 
-    /// After a crash: what is there is taken for what was written, if it is what it may be.
+    /// After a crash: content within the allowed range is adopted as the last write.
     fn look_again(&mut self) -> Result<StormFile, String> {
         loop {
             let file = self.open()?;

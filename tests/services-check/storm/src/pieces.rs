@@ -1,47 +1,47 @@
-//! What the file holds, and what it may hold after a crash.
+//! Content of the file, and allowed content after a crash.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Bytes of a piece: a block of the smallest kind, which the disk writes whole.
+/// Bytes of a piece: a block of the smallest size, which the disk writes atomically.
 pub const PIECE_BYTES: usize = 1024;
 /// Pieces of the file.
 pub const PIECES: usize = 256;
 
-/// For each piece the version that was last synced, and the one that was last written; 0 is nothing at all.
+/// Last synced and last written version of each piece; 0 means none.
 pub struct Versions {
     synced: Vec<u32>,
     written: Vec<u32>,
 }
 
 impl Versions {
-    /// Nothing is written.
+    /// Creates versions for an empty file.
     pub fn new(pieces: usize) -> Versions {
         Versions { synced: alloc::vec![0; pieces], written: alloc::vec![0; pieces] }
     }
 
-    /// What the piece holds while the file system lives.
+    /// Returns the expected content of the piece while the file system lives.
     pub fn written(&self, piece: usize) -> u32 {
         self.written[piece]
     }
 
-    /// Whether the piece need not be there.
+    /// Whether the piece may be absent.
     pub fn is_unwritten(&self, piece: usize) -> bool {
         self.synced[piece] == 0
     }
 
-    /// The pieces are about to be written.
+    /// Records that the pieces are about to be written.
     pub fn write(&mut self, first: usize, count: usize, version: u32) {
         self.written[first..first + count].fill(version);
     }
 
-    /// All that was written is synced.
+    /// Records that all writes are synced.
     pub fn sync(&mut self) {
         self.synced.copy_from_slice(&self.written);
     }
 
-    /// After a crash the piece was found to be of this version; `None` is not a version at all.
+    /// Records the version of a piece after a crash; `None` is no valid version.
     pub fn find(&mut self, piece: usize, found: Option<u32>) -> Result<(), String> {
         let (synced, written) = (self.synced[piece], self.written[piece]);
         match found {
@@ -66,7 +66,7 @@ pub fn fill(piece: &mut [u8], client: u32, number: usize, version: u32) {
     }
 }
 
-/// The version that a piece is of: 0 for zeros or nothing, `None` for what no client wrote there.
+/// Returns the version of a piece: 0 for zeros or absence, `None` for content that no client wrote there.
 pub fn version_of(piece: &[u8], client: u32, number: usize) -> Option<u32> {
     if piece.iter().all(|&byte| byte == 0) {
         return Some(0);
@@ -77,11 +77,11 @@ pub fn version_of(piece: &[u8], client: u32, number: usize) -> Option<u32> {
     (piece == expected).then_some(version)
 }
 
-/// Numbers that look random, the same for the same seed.
+/// A seeded pseudo-random generator.
 pub struct Random(u64);
 
 impl Random {
-    /// Begins with a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -94,12 +94,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// A number smaller than this one.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    /// A row of pieces.
+    /// A range of pieces.
     pub fn range(&mut self, pieces: usize) -> (usize, usize) {
         let first = self.below(pieces);
         (first, 1 + self.below((pieces - first).min(64)))

@@ -1,6 +1,6 @@
-//! Test SIP: a file system for the volume manager to watch. It serves until it fails, or falls silent.
+//! Test SIP: a file system for the volume manager to supervise. It serves until it fails, or stops responding.
 //!
-//! Deliberately not here: files, and any use of its disk but of the name.
+//! Deliberately not here: files, and any use of its disk beyond the name.
 #![no_std]
 #![forbid(unsafe_code)]
 

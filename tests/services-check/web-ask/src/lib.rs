@@ -1,4 +1,5 @@
-//! Asks a web application as a web server does, without a network, and prints what it answers and how it ended.
+//! Sends requests to a web application as a web server does, without a network, and prints the responses and how they
+//! ended.
 //!
 //! All requests go to one child process, whose input is closed after the last response.
 #![no_std]
@@ -27,7 +28,7 @@ const OPTIONS: usize = 0;
 
 type Failed = access::AccessError;
 
-/// Asks each target in turn.
+/// Requests each target in sequence.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let asking = Asking {
@@ -53,7 +54,7 @@ pub fn main(startup: Startup) -> i32 {
     let was_closed = channel.is_none();
     drop(channel);
     if child.wait_until(Deadline::after_ms(500)).is_err() {
-        // It may have been stopped in the middle of this.
+        // It may have been stopped midway.
         let _ = child.stop(StopReason::Requested);
     }
     let end = child.wait().map_or_else(|status| status.text().to_string(), |end| end.to_string());
@@ -75,7 +76,7 @@ fn start(
     let folder = namespace.open_directory("/")?.into_endpoint().ok_or(Status::Closed)?;
     child = match child.endpoint(NAMESPACE, folder) {
         Ok(child) => child,
-        // It has no such slot; the refusal took the child with it.
+        // It has no such slot; the refusal consumed the child.
         Err(_) => {
             let (again, channel) = start_without_names(program, options)?;
             return ready(again, channel);
@@ -98,7 +99,7 @@ fn ready(child: Child, channel: Imp<states::Start>) -> Result<(Child, Option<Imp
     }
 }
 
-/// What is the same for all requests.
+/// Parameters common to all requests.
 struct Asking {
     method: String,
     header: String,
@@ -117,7 +118,7 @@ struct Answer {
 }
 
 impl Asking {
-    /// Asks, and gives the answer as text, and the channel if the application is still there.
+    /// Sends a request; returns the response as text, and the channel if the application is still there.
     fn ask(&self, channel: Imp<states::Ready>, target: &str) -> (String, Option<Imp<states::Ready>>) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut head = format!("{}\n{path}\n{query}\n[::1]:4711\n", self.method);
@@ -145,7 +146,7 @@ impl Asking {
         (format!("== {target}: {status}, {end}\n{head}\n{body}\n"), channel)
     }
 
-    /// Hears the answer. An error says how far it came.
+    /// Receives the response. The error names the stage reached.
     fn hear(
         &self,
         exchange: Exp<http_exchange::states::Ready>,

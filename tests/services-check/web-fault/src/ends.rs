@@ -49,14 +49,14 @@ pub fn overeat_blocks() -> String {
     }
 }
 
-/// Blocks the thread for ever.
+/// Blocks the thread forever.
 pub fn hang() -> ! {
     loop {
         black_box(());
     }
 }
 
-/// Never answers this one request.
+/// Never responds to this one request.
 pub async fn wait(exchange: Exchange) -> Result<Answered, Gone> {
     exchange
         .by_hand(async |_, channel| {

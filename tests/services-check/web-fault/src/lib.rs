@@ -1,7 +1,7 @@
 //! A web application that fails in every way, selected by path, for tests of a web server.
 //!
 //! `/` lists the paths. [`slow`] has well-formed responses, [`nonsense`] malformed ones, and [`ends`] crashes and
-//! hangs. Deliberately not here: checking what the web server makes of them.
+//! hangs. Deliberately not here: checks of the web server's reaction.
 #![no_std]
 #![forbid(unsafe_code)]
 

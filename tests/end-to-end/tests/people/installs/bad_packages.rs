@@ -255,7 +255,7 @@ fn endpoints() -> Vec<Bad> {
             manifest.endpoints.push(slot);
         }),
         compiled("a-contract-that-the-image-uses-and-nobody-lists", &["I223"], |manifest, _| {
-            // Contracts that endpoints refer to keep their numbers.
+            // Contracts referenced by endpoints keep their numbers.
             let used = |number: usize| manifest.endpoints.iter().any(|slot| usize::from(slot.contract) == number);
             let last = (0..manifest.contracts.len()).rev().find(|&number| !used(number)).expect("one is not given");
             for slot in &mut manifest.endpoints {

@@ -9,7 +9,7 @@ use manifest_model::{Code, Manifest};
 
 test_needs::needs!(E2fsprogs);
 
-/// Marks that tell instances of the old version, `cat`, from the new one, `head`.
+/// Markers that distinguish instances of the old version, `cat`, from the new one, `head`.
 const LINES: usize = 12;
 /// Lines that `head` prints.
 const HEAD: usize = 10;

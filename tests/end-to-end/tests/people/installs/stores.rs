@@ -40,7 +40,7 @@ fn damaged_stores_are_told_of_and_stop_nothing() {
     trial.run("greeter").refused(&["greeter"]);
     let run = trial.run("install one.package; greeter; verify");
     assert!(run.text().contains("its file `installed` is damaged") && run.text().contains("this is 1.0.0"), "{run}");
-    // Only it is removed, no package.
+    // Only this file is removed, no package.
     trial.image.debugfs("rm system/installed");
     let said = trial.run("install one.package; greeter").succeeded();
     assert!(said.contains("kept in /fs/disk0/system"), "{said}");
@@ -93,10 +93,10 @@ fn what_others_may_have_made_is_no_store() {
     assert!(run.text().contains("lasts until the machine restarts: /fs/disk0/system: others may write"), "{run}");
     assert_eq!(trial.store(), before);
     assert!(trial.run("verify").text().contains("/fs/disk0/system is ignored"));
-    // Also where the folder has a list, but not one that keeps others out.
+    // The same if the folder has a list that does not keep others out.
     trial.run("setacl system 'allow all installer.singularity' 'allow all ..shell.singularity' 'allow all **'");
     assert!(trial.run("greet Ada").errors.contains("other programs may write to it"));
-    // As it says.
+    // As its message suggests.
     trial.run("setacl system --none; rm system/installed; rm system/greeter-1.0.0.package; rmdir system");
     let said = trial.run("install one.package").succeeded();
     assert!(said.contains("kept in /fs/disk0/system"), "{said}");
@@ -129,7 +129,7 @@ fn what_was_agreed_to_counts_after_a_restart_and_nothing_else() {
     assert!(run.text().contains("Hello, Ada.") && run.errors.contains("I200"), "{run}");
 }
 
-/// A requires B, and stands before it in the list.
+/// A requires B, and precedes it in the list.
 #[test]
 fn programs_come_back_in_whatever_order_they_were_installed() {
     let least = |minor| Version { major: 1, minor, patch: 0 };
@@ -193,13 +193,13 @@ fn a_script_that_nobody_has_signed_does_not_run() {
     trial.run("fresh").refused(&["fresh", "quarantine"]);
     trial.run("fresh | cat").refused(&["fresh", "quarantine"]);
     trial.run("fresh &").refused(&["fresh", "quarantine"]);
-    // One of the system image's own.
+    // A program of the system image itself.
     let image = reseal(&hosted(), "greet", &Doctor::Unsigned);
     fs::write(trial.system(), quarantine(&image)).expect("a system image");
     trial.run("greet Ada").refused(&["greet", "quarantine"]);
 }
 
-/// In a system with roles, the mount point's list protects the parent folder from those who may not install.
+/// In a system with roles, the mount point's list protects the parent folder from users who may not install.
 #[test]
 fn who_may_not_change_programs_changes_no_store() {
     let login = fs::read(built_system("login")).expect("a system image");

@@ -1,4 +1,4 @@
-//! What two programs say to each other that one parent joined.
+//! Contract between two programs that one parent connected.
 #![no_std]
 #![forbid(unsafe_code)]
 

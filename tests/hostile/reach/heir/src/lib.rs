@@ -1,4 +1,4 @@
-//! Has no folder and may bind nothing; reads the file that it is given at its start.
+//! Has no folder and may bind nothing; reads the file given at its start.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use stdio::Output;
 
 sip::startup!();
 
-/// How much of the file is read.
+/// Maximum bytes read.
 const BYTES: usize = 512;
 
 /// Reads one file.
@@ -19,7 +19,7 @@ pub fn main(startup: Startup) -> i32 {
     print(startup.file, startup.output)
 }
 
-/// Prints what the file says.
+/// Prints the file's content.
 fn print(file: file::Imp<file::states::Ready>, output: pipe::Imp<pipe::states::Ready>) -> i32 {
     let (mut file, mut output) = (OpenFile::new(file), Output::new(output));
     let Ok(block) = ExVec::from_slice(&[0; BYTES]) else { return output.finish_with(2) };

@@ -1,4 +1,4 @@
-//! Opens a file, which a rule lets it, and starts a child with it that may not.
+//! Opens a file, which a rule permits, and starts a child with it that may not.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ sip::startup!();
 const HEIR_FILE: usize = 0;
 const HEIR_OUTPUT: usize = 1;
 
-/// Ends as the heir ends.
+/// Exits with the heir's status.
 pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let file = match opened(&mut namespace, &startup.path) {

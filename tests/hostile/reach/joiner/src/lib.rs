@@ -1,4 +1,4 @@
-//! Joins two children by one channel, of which it keeps no end: one opens a file, the other may not and reads it.
+//! Connects two children by one channel, of which it keeps no end: one opens a file, the other may not and reads it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ const GIVER_COURIER: usize = 1;
 const TAKER_COURIER: usize = 0;
 const TAKER_OUTPUT: usize = 1;
 
-/// Ends as the taker ends.
+/// Exits with the taker's status.
 pub fn main(startup: Startup) -> i32 {
     match join(startup) {
         Ok(status) => status,

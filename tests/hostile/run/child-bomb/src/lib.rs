@@ -1,6 +1,6 @@
 //! Starts children that start children.
 //!
-//! Deliberately not here: a bomb that nothing ends; each of these has a depth.
+//! Deliberately not here: an unbounded bomb; each of these has a depth.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,9 +16,9 @@ sip::startup!();
 
 const OWN_NAME: &str = "hostile-child-bomb";
 const NUMBER_PARAMETER: usize = 0;
-/// What the manifest allows.
+/// Limit in the manifest.
 const CHILDREN: usize = 4;
-/// Numbers from here on are a depth: that many generations follow.
+/// Attempt numbers from here on encode a depth: the number of further generations.
 const RELEASED: i64 = 100;
 const HELD: i64 = 200;
 
@@ -31,7 +31,7 @@ pub fn main(startup: Startup) -> i32 {
             0
         }
         depth => {
-            // Whatever ends is started again.
+            // Every child that ends is restarted.
             let mut held = children(depth, HELD);
             loop {
                 held.retain(|child| child.wait_until(Deadline::PASSED).is_err());
@@ -42,7 +42,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// As many children as there may be, one generation less deep.
+/// Creates as many children as possible, one generation less deep.
 fn children(depth: i64, least: i64) -> Vec<Child> {
     if depth == least {
         return Vec::new();

@@ -42,7 +42,7 @@ fn conversation() -> Conversation {
     (client, server)
 }
 
-/// Drops it on another thread, a little later.
+/// Drops it on another thread, slightly later.
 fn drop_elsewhere<T: Send + 'static>(value: T, round: u64) -> thread::JoinHandle<()> {
     let later = move || {
         for _ in 0..round % 5 {

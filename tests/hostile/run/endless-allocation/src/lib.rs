@@ -1,6 +1,6 @@
-//! Allocates without end, and asks for more than there can be.
+//! Allocates without end, and requests impossible sizes.
 //!
-//! Sizes that overflow a computation must be refused, not rounded to something small.
+//! Sizes that overflow a computation must be refused, not truncated to something small.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -79,7 +79,7 @@ fn blocks_without_end() -> i32 {
     0
 }
 
-/// Each block holds the one made before it, and all end with the last.
+/// Each block holds the previous one, and all are freed with the last.
 fn long_chain() -> i32 {
     for _ in 0..3 {
         let mut chain = ExBox::new([0u64; 8]).expect("a block");

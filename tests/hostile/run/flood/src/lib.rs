@@ -1,4 +1,4 @@
-//! Writes more debug output than a pipe takes and a queue keeps.
+//! Writes more debug output than fits a pipe and a queue.
 //!
 //! The suite runs it with a reader and, hosted, without one: it must delay no other program.
 #![no_std]

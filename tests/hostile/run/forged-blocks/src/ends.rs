@@ -1,25 +1,25 @@
-//! An endpoint type as a program can write one itself.
+//! An endpoint type that a program can implement itself.
 //!
-//! Deliberately not here: what is done with its messages.
+//! Deliberately not here: the use of its messages.
 
 use alloc::boxed::Box;
 
 use hostile_contract::talk::Talk;
 use sip::channel::{Closed, Incoming, RawEndpoint, Receiver, TypedEndpoint};
 
-/// One end, of whatever state, whose messages stay in the buffer.
+/// One end, in any state, whose messages stay in the buffer.
 pub struct End {
     raw: RawEndpoint,
     asked: Box<dyn Fn()>,
 }
 
 impl End {
-    /// An end that does nothing of its own.
+    /// An end without a callback.
     pub fn new(raw: RawEndpoint) -> End {
         End::asking(raw, || {})
     }
 
-    /// An end that does something whenever it is asked for its handle.
+    /// An end with a callback whenever its handle is requested.
     pub fn asking(raw: RawEndpoint, asked: impl Fn() + 'static) -> End {
         End { raw, asked: Box::new(asked) }
     }
@@ -47,7 +47,7 @@ impl TypedEndpoint for End {
 impl Receiver for End {
     type Event = Result<(Incoming, RawEndpoint), Closed>;
 
-    // The end is kept: to close it would be a call of the kernel, which ends the message.
+    // The end is kept: closing it would be a kernel call, which overwrites the message.
     fn finish(self, incoming: Incoming) -> Self::Event {
         Ok((incoming, self.raw))
     }

@@ -1,8 +1,9 @@
-//! Makes the runtime read a block from words of its own.
+//! Makes the runtime read a block from forged words.
 //!
-//! The kernel describes a received block by handle, address and length in the thread's message buffer. Each attempt gets
-//! other words to lie there when the runtime reads them: by a function that takes text, by one that takes handles, or by code
-//! of an endpoint type that the runtime calls. With words of its choice the program would have the victim's memory as a block.
+//! The kernel describes a received block by handle, address and length in the thread's message buffer. Each attempt
+//! overwrites these before the runtime reads them: by a function that takes text, by one that takes handles, or by
+//! code of an endpoint type that the runtime calls. With chosen words the program would get the victim's memory as a
+//! block.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -49,7 +50,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Both ends of a channel of its own.
+/// Both ends of an own channel.
 fn pair() -> Option<(Importer, Exporter)> {
     let (importer, exporter) = talk::new_channel().ok()?;
     let exporter = exporter.success();
@@ -57,10 +58,10 @@ fn pair() -> Option<(Importer, Exporter)> {
     Some((next, exporter))
 }
 
-/// The ends of a channel, kept so that nothing calls the kernel to close them.
+/// The ends of a channel, kept so that no kernel call closes them.
 type Ends = (RawEndpoint, talk::Imp<talk::states::ReadyAfterGive>);
 
-/// A message with a block in it, which lies in the buffer.
+/// A message with a block, which stays in the buffer.
 fn received() -> Option<(Incoming, Ends)> {
     let (importer, exporter) = pair()?;
     let waiting = importer.give(ExVec::from_slice(OWN).ok()?);
@@ -68,25 +69,25 @@ fn received() -> Option<(Incoming, Ends)> {
     Some((incoming, (raw, waiting)))
 }
 
-/// The address of memory of the victim's.
+/// An address in the victim's memory.
 fn located(victim: Importer) -> Option<u64> {
     let ImpReadyAfterLocate::Located { heap, .. } = victim.locate().receive() else { return None };
     Some(heap)
 }
 
-/// A text of more bytes than the buffer has is refused after what fits has been put there.
+/// A text longer than the buffer is refused only after its beginning was written there.
 fn text_under_a_message() -> Option<bool> {
     let (mut incoming, _ends) = received()?;
     let text: String = core::iter::repeat_n('A', 513).collect();
-    // Whether it may ask does not matter.
+    // The result does not matter.
     let _ = device::exists(&text);
     let block: ExVec<u8> = incoming.block();
     Some(*block != *OWN)
 }
 
-/// Handles of a wait for many are put where the message lies, and one of them is asked of code of the program's.
+/// Handles of a wait for many are written over the message, and one of them comes from the program's own code.
 fn handles_under_a_message() -> Option<bool> {
-    // All but the message comes first, because a call of the kernel would end it.
+    // Everything but the message first, because a kernel call would overwrite it.
     let incoming = Rc::new(RefCell::new(None::<Incoming>));
     let taken = Rc::new(RefCell::new(None));
     let (_importer, exporter) = pair()?;
@@ -106,24 +107,24 @@ fn handles_under_a_message() -> Option<bool> {
     Some(*block != *OWN)
 }
 
-/// The runtime asks an endpoint type for its handle between the kernel's answer and its reading.
+/// The runtime requests an endpoint type's handle between the kernel's reply and its reading.
 fn words_under_what_came_home(victim: Importer) -> Option<bool> {
     let target = located(victim)?;
     let (importer, exporter) = pair()?;
     let waiting = importer.lend(ExVec::from_slice(OWN).ok()?, 64);
     drop(exporter);
     let end = End::asking(waiting.into_raw(), move || {
-        // One block came home: any handle, the victim's memory, 64 bytes.
+        // One block was returned: any handle, the victim's memory, 64 bytes.
         drop(Outgoing::new().word(1).word(1).word(target).word(64));
     });
     let mut closed = channel::receive(end).err()?;
     let home: Vec<ExBlock> = closed.take_home();
-    // What is no block of bytes is another one than was lent.
+    // A block that is not of bytes is another one than was lent.
     let block = home.into_iter().next()?.into_vec::<u8>();
     Some(block.map_or(true, |block| *block != *OWN))
 }
 
-/// Three numbers that the program sends itself, read as a block.
+/// Three numbers that the program sends to itself, decoded as a block.
 fn numbers_for_a_block(victim: Importer) -> Option<bool> {
     let target = located(victim)?;
     let (importer, exporter) = pair()?;
@@ -138,7 +139,7 @@ fn numbers_for_a_block(victim: Importer) -> Option<bool> {
 /// The position of `Mark` among the contract's messages.
 const MARK: u64 = 5;
 
-/// A block on loan that is taken for the program's own: it can neither be split nor carry another block away.
+/// A loan used as an own block: it can neither be split nor carry another block away.
 fn a_loan_for_an_own_block() -> Option<bool> {
     let (importer, exporter) = pair()?;
     let _waiting = importer.lend(ExVec::from_slice(&[1u8; 256]).ok()?, 256);
@@ -151,13 +152,13 @@ fn a_loan_for_an_own_block() -> Option<bool> {
     Some(split || carried || hidden)
 }
 
-/// A type for a block without asking the kernel: what the runtime's own bound allows.
+/// Types a block without a kernel check, as far as the runtime's own bound allows.
 fn typed<B: Block>(block: ExBlock) -> Option<B> {
     B::from_block(block).ok()
 }
 
-/// One thread ends the process while another receives: the kernel says that it is over, and its answer has no words. Whoever
-/// went on for an instant, with those that lay there before, would write into the victim.
+/// One thread ends the process while another receives: the kernel reports the end, in a reply without words. A runtime
+/// that continued for an instant, with stale words, would write into the victim.
 fn words_of_a_dying_process(victim: Importer) -> Option<bool> {
     let target = located(victim)?;
     let (_importer, exporter) = pair()?;

@@ -1,7 +1,7 @@
-//! Writes text that looks like lines of the kernel, of other programs and of the suite: in debug output, in the message of
-//! a panic, which becomes its epitaph, and in roles.
+//! Writes text that imitates lines of the kernel, of other programs and of the suite: in debug output, in the message
+//! of a panic, which becomes its epitaph, and in roles.
 //!
-//! Whoever reads the machine's output finds `forged` in no line but those that begin with this program's name.
+//! In the machine's output, only lines that begin with this program's name may contain `forged`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ const OWN_NAME: &str = "hostile-forged-lines";
 const VERDICT: &str = "hostile-check: test forged ... FAILED: it was taken for the suite's";
 /// A line of the list of epitaphs.
 const EPITAPH: &str = "7 hostile-victim exited with status 0 (forged)";
-/// What ends a line, or goes back to its beginning, somewhere.
+/// Characters that some consumer treats as a line end or carriage return.
 const SEPARATORS: [&str; 12] = [
     "\n",
     "\r\n",
@@ -32,7 +32,7 @@ const SEPARATORS: [&str; 12] = [
     "\u{9b}2K\u{8}\u{8}\u{8}",
     "\u{202e}\0",
 ];
-/// Bytes that one call writes at most.
+/// Maximum bytes written by one call.
 const PIECE: usize = 512;
 
 /// Makes the attempt.
@@ -43,7 +43,7 @@ pub fn main(startup: Startup) -> i32 {
             0
         }
         1 => {
-            // Wherever a long text is cut, what follows the cut is no line of its own.
+            // Wherever a long text is cut, the rest must not become a line of its own.
             (PIECE - 100..PIECE + 100).for_each(|before| log!("{:before$}{VERDICT}", "forged"));
             0
         }
@@ -52,7 +52,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// A role that is more than a role, if there is one.
+/// A role with forged content, if accepted.
 fn roles() -> Option<&'static str> {
     const ROLES: [&str; 6] = [
         "forged + ram-disk.singularity",

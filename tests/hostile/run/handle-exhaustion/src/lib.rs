@@ -1,6 +1,6 @@
-//! Uses up handles, channels and threads, and then what of the runtime would make one more.
+//! Exhausts handles, channels and threads, and then calls runtime functions that would create one more.
 //!
-//! Each must say so, and none may take what is not there for what is.
+//! Each must report an error, and none may use an invalid handle as a valid one.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use sip::{Deadline, thread};
 
 sip::startup!();
 
-/// What the manifest allows.
+/// Limit in the manifest.
 const HANDLES: usize = 600;
 const CHANNELS: usize = 100;
 const THREADS: usize = 8;
@@ -85,7 +85,7 @@ fn threads() -> bool {
     false
 }
 
-/// A lock for which threads wait, when there is no handle for their wait: one at a time has it all the same.
+/// A contended lock without a handle to wait with still provides mutual exclusion.
 fn a_lock_without_a_handle() -> bool {
     const ROUNDS: u64 = 200;
     let value = Arc::new(Mutex::new((0u64, 0u64)));

@@ -1,8 +1,8 @@
-//! Reaches over the guard pages of its stack with one huge frame, towards the stacks of others.
+//! Skips the guard pages of its stack with one huge frame, towards the stacks of others.
 //!
-//! Stacks lie side by side in slots. A frame that is larger than what is left of its slot, and of which only the far end
-//! is touched, would pass the guard pages if the compiler did not touch each page of a frame in order. Nor may room for
-//! the arguments of a call be made without that.
+//! Stacks are adjacent slots. A frame larger than the rest of its slot, of which only the far end is touched, would
+//! skip the guard pages if the compiler did not probe each page of a frame in order. Space for the arguments of a call
+//! must not be allocated without probes either.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -12,10 +12,10 @@ use core::hint::black_box;
 
 sip::startup!();
 
-/// Bytes of a stack's slot, guard and thread block among them.
+/// Bytes of a stack's slot, including guard and thread block.
 const SLOT_BYTES: usize = 256 * 1024;
 
-/// One frame of the size that the attempt names.
+/// One frame of the size that the attempt selects.
 pub fn main(startup: Startup) -> i32 {
     match startup.attempt {
         0 => frame::<{ SLOT_BYTES }>(),
@@ -75,8 +75,8 @@ extern "C" fn large(_: Large) {}
 
 extern "C" fn many(_: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64) {}
 
-/// Calls that would rather push their arguments make LLVM give up one room for the arguments of all calls, which belongs
-/// to the frame and is touched page by page.
+/// Calls that would rather push their arguments make LLVM allocate one area for the arguments of all calls, which is
+/// part of the frame and probed page by page.
 #[inline(never)]
 fn argument() {
     let takes_many: TakesMany = black_box(many);

@@ -1,6 +1,6 @@
-//! Says other lengths than those of the blocks that it sends.
+//! Sends lengths that differ from those of the sent blocks.
 //!
-//! A server that believed them would read or write past a block's end.
+//! A server that trusted them would read or write past a block's end.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Whether more than a block was changed.
+/// Checks whether anything outside a block changed.
 fn loans(victim: Victim) -> Option<bool> {
     let mut victim = victim;
     for bytes in BLOCK_BYTES {
@@ -93,7 +93,7 @@ fn reads(names: directory::Imp<directory::states::Ready>) -> Option<bool> {
     Some(false)
 }
 
-/// Nothing that it writes may come to be in the file: there are no such bytes.
+/// No write may succeed: there are no such bytes.
 fn writes(names: directory::Imp<directory::states::Ready>) -> Option<bool> {
     let mut file = open(names)?;
     for count in [1, 64, 4096, u32::MAX] {

@@ -1,7 +1,7 @@
-//! Implements the open traits of the runtime with lies: endpoints of another state, contracts that it does not declare,
-//! scalars that are more words than they say, and events that keep what they were given.
+//! Implements the open traits of the runtime falsely: endpoints of another state, contracts that it does not declare,
+//! scalars with more words than declared, and events that keep their arguments.
 //!
-//! The types guide a program that means well; what holds a program is the kernel, which ends it.
+//! The types guide a well-meaning program; a hostile one is contained by the kernel, which ends it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,7 @@ impl Contract for Foreign {
     fn keep_record() {}
 }
 
-/// An endpoint of whatever contract, in whatever state.
+/// An endpoint of any contract, in any state.
 struct Claimed<C> {
     endpoint: RawEndpoint,
     contract: PhantomData<C>,
@@ -52,7 +52,7 @@ impl<C: Contract> TypedEndpoint for Claimed<C> {
     }
 }
 
-/// A scalar that begins another message while it is put into one.
+/// A scalar that begins another message while it is encoded.
 #[derive(Clone, Copy)]
 struct Nested;
 
@@ -67,7 +67,7 @@ impl Inline for Nested {
     }
 }
 
-/// A scalar that takes what no message has.
+/// A scalar that reads words that no message has.
 #[derive(Clone, Copy)]
 struct Greedy;
 
@@ -86,16 +86,16 @@ pub fn main(startup: Startup) -> i32 {
     let (client, server) = talk::new_channel().expect("a channel");
     let server = server.success();
     match startup.attempt {
-        // A channel of a contract that the manifest does not have.
+        // A channel of a contract that the manifest does not list.
         0 => i32::from(sip::channel::create::<Foreign>().is_ok()),
-        // An endpoint taken for one of another contract.
+        // An endpoint cast to one of another contract.
         1 => i32::from(AnyEndpoint::from(client).downcast::<Claimed<Foreign>>().is_ok()),
-        // Sends where it is the other's turn.
+        // Sends when the peer sends next.
         2 => {
             let _sent = Outgoing::new().word(1).send(server.into_raw(), CALL);
             1
         }
-        // A word where the contract has a block.
+        // A word instead of a block.
         3 => {
             let ImpStart::Success { next } = client.receive() else { return 2 };
             let _sent = Outgoing::new().word(0x1_0000).send(next.into_raw(), GIVE);
@@ -114,7 +114,7 @@ pub fn main(startup: Startup) -> i32 {
             drop(Outgoing::new().value(Greedy));
             1
         }
-        // An endpoint of a type that says another state: the kernel knows its own.
+        // An endpoint whose type claims another state: the kernel tracks its own.
         6 => {
             let ImpStart::Success { next } = client.receive() else { return 2 };
             let claimed: Claimed<talk::Talk> = TypedEndpoint::from_raw(next.into_raw());

@@ -1,7 +1,7 @@
-//! Makes channels with the largest queues that there can be.
+//! Creates channels with the largest possible queues.
 //!
-//! Each takes 65 KiB of the kernel's memory, within the quota of channels. Who counted them as less would end another
-//! program when memory runs out.
+//! Each takes 65 KiB of the kernel's memory, within the quota of channels. If they were charged less, another program
+//! would be ended when memory runs out.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,9 +14,9 @@ use sip::{Deadline, Status};
 
 sip::startup!();
 
-/// Rounds of making and closing.
+/// Rounds of creating and closing.
 const ROUNDS: usize = 50;
-/// Channels of a round.
+/// Channels per round.
 const CHANNELS: usize = 200;
 
 /// Makes the attempt.
@@ -28,7 +28,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Where there is no more it waits until there is.
+/// When there is no more it waits until there is.
 fn without_end() -> i32 {
     let mut hoard = Vec::new();
     loop {
@@ -40,7 +40,7 @@ fn without_end() -> i32 {
     }
 }
 
-/// What is closed is free for all.
+/// A closed channel is free for all.
 fn again_and_again() -> i32 {
     for _ in 0..ROUNDS {
         let channels: Result<Vec<_>, Status> = (0..CHANNELS).map(|_| hoard::new_channel()).collect();

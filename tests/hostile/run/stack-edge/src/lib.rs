@@ -1,11 +1,11 @@
-//! Uses its stack up to the last bytes above the guard, then steps over the guard or calls the kernel there.
+//! Uses its stack up to the last bytes above the guard, then skips the guard or calls the kernel there.
 //!
-//! The compiler touches no page of a frame of up to 4096 bytes, and a call behind it writes eight bytes below: a guard of one
-//! page is stepped over from just above it, into the stack of another thread. The kernel runs on the caller's stack: an
-//! entry that saves registers before it looks how much is left faults on the guard, in the kernel.
+//! The compiler probes no page of a frame of up to 4096 bytes, and a call after it writes eight bytes below: a guard
+//! of one page can be skipped from just above it, into the stack of another thread. The kernel runs on the caller's
+//! stack: an entry that saves registers before it checks the remaining space faults on the guard, in the kernel.
 //!
-//! How far above the guard the last frame ends is up to the compiler, so it is tried out by children, each of which goes down
-//! 16 bytes further than the one before.
+//! The distance of the last frame from the guard is up to the compiler, so it is searched by children, each of which
+//! goes down 16 bytes further than the one before.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,19 +22,19 @@ sip::startup!();
 
 const OWN_NAME: &str = "hostile-stack-edge";
 const NUMBER_PARAMETER: usize = 0;
-/// Numbers from here on are those of children, which call the kernel: a thousand for each of [`ENTRIES`].
+/// Attempt numbers from here on are those of children that call the kernel: a thousand for each of [`ENTRIES`].
 const CALLS: usize = 3000;
-/// Calls with nothing in between, of entries that save no register, one, and several before they look.
+/// Calls without anything in between, of entries that save no register, one, and several before the check.
 const ENTRIES: [Then; 3] = [yield_there, read_clock, exit_there];
-/// Numbers from here on are those of children, which step over the guard.
+/// Attempt numbers from here on are those of children that skip the guard.
 const STEPS: usize = 2000;
 /// Number of depths to try, and the step in bytes.
 const DEPTHS: usize = 96;
 const DEPTH_BYTES: usize = 16;
-/// Words of the largest frame of which no page is touched, but for the register that is saved above it.
+/// Words of the largest frame without a page probe, less the register saved above it.
 const FRAME_WORDS: usize = 4096 / 8 - 1;
 
-/// What is done at the end of the stack; the second argument is what to call in turn.
+/// Action at the end of the stack; the second argument is the next function to call.
 type Then = fn(usize, fn(usize)) -> usize;
 
 /// Makes the attempt.
@@ -50,7 +50,7 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-/// Whether each child ends because its stack is used up.
+/// Checks whether each child ends by stack overflow.
 fn all_overflow(first: usize) -> i32 {
     for number in first..first + DEPTHS {
         let child = create(OWN_NAME).expect("its own program").parameter(NUMBER_PARAMETER, &number.to_string());
@@ -111,7 +111,7 @@ fn exit_there(_: usize, _: fn(usize)) -> usize {
     sip::process::exit(0)
 }
 
-/// Has a frame between the caller's and the next one's of which nothing is touched before the call.
+/// Has a frame between the caller's and the next one's that is not touched before the call.
 #[inline(never)]
 fn step_over(to: usize, next: fn(usize)) -> usize {
     let mut frame = MaybeUninit::<[u64; FRAME_WORDS]>::uninit();
@@ -120,7 +120,7 @@ fn step_over(to: usize, next: fn(usize)) -> usize {
     to
 }
 
-/// Ends the process with the status of an attack that works if it stands on the stack of another thread.
+/// Ends the process with the status of a successful attack if it runs on the stack of another thread.
 #[inline(never)]
 fn stand(to: usize) {
     if address_here() / STACK_SLOT_BYTES != to / STACK_SLOT_BYTES {

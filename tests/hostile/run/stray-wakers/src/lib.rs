@@ -21,7 +21,7 @@ use sip::{Deadline, thread};
 
 sip::startup!();
 
-/// Makes the attempt, and sees that executors still work.
+/// Makes the attempt, and checks that executors still work.
 pub fn main(startup: Startup) -> i32 {
     for _ in 0..20 {
         match startup.attempt {
@@ -92,7 +92,7 @@ fn after_the_end() {
     let thread = thread::spawn(move || on_thread.iter().for_each(Waker::wake_by_ref)).expect("a thread");
     kept.iter().for_each(Waker::wake_by_ref);
     thread.join().expect("it ends");
-    // In the middle of another executor, and when their own thread has ended.
+    // In the middle of another executor, and after their own thread has ended.
     let of_thread = thread::spawn(wakers).expect("a thread").join().expect("it ends");
     let woken = block_on(async {
         kept.into_iter().chain(of_thread).for_each(Waker::wake);
@@ -117,7 +117,7 @@ fn from_many_threads() {
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// Polled once, so that it is registered with the executor that runs.
+/// Polled once, so that it is registered with the running executor.
 fn begin<T>(mut future: Boxed<T>) -> Boxed<T> {
     let mut begun = None;
     block_on(poll_fn(|context| {
@@ -143,7 +143,7 @@ fn in_another_executor() {
     drop(sent);
 }
 
-/// Waits that are forgotten stay with an executor that has ended.
+/// Leaked waits stay with an executor that has ended.
 fn forgotten_futures() {
     let (client, server) = conversation();
     core::mem::forget(begin(Box::pin(receive_async(server))));

@@ -1,5 +1,5 @@
-//! Holds more blocks than its quota allows: lends them and leaves the answers unread, or has children send or lend them to
-//! it that end at once.
+//! Holds more blocks than its quota allows: lends them and leaves the replies unread, or has short-lived children send
+//! or lend them to it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ const BYTES: usize = 12 << 20;
 const BLOCKS: usize = 8;
 /// Timeout for a victim to receive.
 const LIMIT_MS: u64 = 500;
-/// What a child does.
+/// Actions of a child.
 const GIVE: i64 = 100;
 const LEND: i64 = 101;
 
@@ -62,7 +62,7 @@ fn lend(parent: Victim) -> Option<bool> {
     Some(false)
 }
 
-/// What is lent is received and returned, but the answer stays where it is.
+/// The loan is received and returned, but the reply stays unread.
 fn unread_answer(victim: Victim) -> Option<bool> {
     let _answer = victim.lend(block()?, 0);
     let deadline = Deadline::after_ms(LIMIT_MS);
@@ -75,7 +75,7 @@ fn unread_answer(victim: Victim) -> Option<bool> {
     Some(false)
 }
 
-/// A child that makes this attempt and has ended; what it sent waits for the server.
+/// A child that makes this attempt and has ended; its messages wait for the server.
 fn after_its_end(attempt: i64) -> Option<Server> {
     let (client, server) = talk::new_channel().ok()?;
     let server = server.success();

@@ -1,5 +1,5 @@
-//! Uses what it has sent, or sends what it does not have, by what safe Rust has for that: values that are forgotten or
-//! swapped, and panics in the middle.
+//! Uses values after they were sent, or sends values that it does not own, by means of safe Rust: forgotten or swapped
+//! values, and panics midway.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -11,9 +11,9 @@ use sip::exheap::ExVec;
 
 sip::startup!();
 
-/// The contract's message Give, by its number.
+/// Number of the contract's message Give.
 const GIVE: u64 = 7;
-/// Longer than the message buffer: a text that does not fit.
+/// Longer than the message buffer.
 const TOO_LONG: usize = 600;
 
 /// Makes the attempt.
@@ -43,7 +43,7 @@ fn conversation() -> Option<Conversation> {
     Some((client, server))
 }
 
-/// The handle of a sent block is replaced by what lies in the buffer then: it could be that of a block in use.
+/// Replaces the handle of a sent block by the buffer's current content: it could be that of a block in use.
 fn other_words_in_an_unsent_message() -> Option<bool> {
     let (client, server) = conversation()?;
     let block = ExVec::<u8>::from_slice(&[5; 64]).ok()?;
@@ -84,7 +84,7 @@ fn panic_between_block_and_send() -> Option<bool> {
     Some(true)
 }
 
-/// One part of a block is sent; what is written to the others is not in it.
+/// One part of a block is sent; writes to the others are not in it.
 fn parts_of_one_block() -> Option<bool> {
     let (client, server) = conversation()?;
     let mut first = ExVec::<u8>::new(192).ok()?;
@@ -101,7 +101,7 @@ fn parts_of_one_block() -> Option<bool> {
     Some(is_changed || data.iter().any(|&byte| byte != 1) || first.iter().any(|&byte| byte != 2))
 }
 
-/// Messages that are begun and never sent, with what is in them.
+/// Messages that are begun and never sent, with their contents.
 fn forgotten_messages() -> Option<bool> {
     for _ in 0..100 {
         let block = ExVec::<u8>::new(64).ok()?;

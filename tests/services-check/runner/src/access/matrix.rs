@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Operations of the probe.
 const COUNT: usize = 12;
 
-/// A table, and what the probe tries for it, in the probe's order.
+/// A table, and the probe's operations for it, in the probe's order.
 pub(super) struct Table {
     text: &'static str,
     pub(super) operations: [&'static str; COUNT],
@@ -30,10 +30,10 @@ pub(super) const FILES: Table = Table {
     ],
 };
 
-/// Who tries.
+/// Principal of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Principal {
-    /// The probe, started by nobody's invocation.
+    /// The probe, started without an invocation.
     Plain,
     /// The probe, invoked by the suite.
     Invoked,
@@ -43,17 +43,17 @@ pub(super) enum Principal {
     Editor,
     /// Another program, invoked by the suite.
     Stranger,
-    /// One of which no rule of the system speaks, invoked by the suite.
+    /// A program that no rule of the system covers, invoked by the suite.
     Outsider,
 }
 
 /// One folder.
 pub(super) struct Case {
-    /// Its path below that of all.
+    /// Its path, relative to the parent folder of all.
     pub(super) folder: String,
-    /// Its list, without the suite's own entry; empty where it has none.
+    /// Its list, without the suite's own entry; empty if it has none.
     pub(super) list: String,
-    /// A bit for each operation that each principal may do.
+    /// A bit for each operation permitted to each principal.
     pub(super) may: Vec<(Principal, u32)>,
 }
 
@@ -67,7 +67,7 @@ impl Principal {
         (Principal::Outsider, "outsider"),
     ];
 
-    /// The program that tries.
+    /// The program of the principal.
     pub(super) fn program(self) -> &'static str {
         match self {
             Principal::Stranger => "access-stranger",
@@ -88,7 +88,7 @@ impl Principal {
 }
 
 impl Table {
-    /// The folders of the table, those in others after them.
+    /// The folders of the table, parents first.
     pub(super) fn cases(&self) -> Result<Vec<Case>, String> {
         let mut cases: Vec<Case> = Vec::new();
         let lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// The table as the page shows it. Principals with the same rights share a cell's text, not the cell.
+    /// Formats the table as in the documentation. Principals with the same rights share a cell's text, not the cell.
     fn shown(table: &Table) -> String {
         let words: Vec<&str> = Principal::ALL.iter().map(|(_, word)| *word).collect();
         let mut text =
