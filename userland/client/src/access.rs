@@ -77,7 +77,7 @@ impl fmt::Display for AccessError {
             AccessError::File(error) => formatter.write_str(file_text(*error)),
             AccessError::NoFileSystem => formatter.write_str(NO_FILE_SYSTEM),
             AccessError::ServerEnded => {
-                formatter.write_str("its server ended in the middle; try again, it is being restarted")
+                formatter.write_str("its server ended during the request; try again, it is being restarted")
             }
             AccessError::NoAnswer { contract, limit_s } => write!(
                 formatter,
@@ -98,9 +98,9 @@ const UNAVAILABLE: &str = "its server is not running; see `ps` and `log`, `start
 const BELOW_ENDED: &str = "the driver of its disk ended during the request; try again, it is being restarted";
 const NOT_A_DIRECTORY: &str = "a part of the path is not a folder";
 const IS_A_DIRECTORY: &str = "it is a folder; `ls` shows what is in it";
-const BAD_PATH: &str = "it is no path: parts are UTF-8 of at most 255 bytes, without `..`";
+const BAD_PATH: &str = "invalid path: parts are UTF-8 of at most 255 bytes, without `..`";
 const TOO_MANY_LINKS: &str = "too many levels of symbolic links";
-const DEVICE: &str = "the device below failed; `log` may tell more";
+const DEVICE: &str = "the device failed; see `log`";
 const DAMAGED: &str = "the file system is damaged there; unmount it and run `check --repair` on its disk";
 const READ_ONLY: &str = "its volume is mounted read only; `df` shows which are";
 const NO_SPACE: &str = "its volume has no room left; remove something from it (`df` and `du` show what takes room)";

@@ -141,7 +141,7 @@ fn a_disk_that_shrinks_under_the_running_system() {
     let file = OpenOptions::new().write(true).open(image.path()).expect("the image can be written");
     file.set_len(1 << 20).expect("the image can be cut");
     terminal.press("cat /fs/disk0/binary-4300000 | hash\r");
-    terminal.wait_for("cat: /fs/disk0/binary-4300000: the device below failed");
+    terminal.wait_for("cat: /fs/disk0/binary-4300000: the device failed");
     terminal.press("echo still here\r");
     terminal.wait_for("\nstill here\n");
     terminal.press("exit 0\r");

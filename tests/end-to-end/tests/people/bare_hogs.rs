@@ -17,7 +17,8 @@ fn is_ended(what: &str, held: &str) {
     let commands = format!(
         "hog {what} &\n\
          for n in 1 2 3; do ls / | hash -a crc32; sleep 100ms; end\n\
-         sleep 1500ms\n\
+         wait\n\
+         for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 100ms; end\n\
          ls / | hash -a crc32; echo still here; ps; log | cat"
     );
     let run = machine.run(&commands);

@@ -225,7 +225,7 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
         return;
     }
     bare_system();
-    let commands = "hbreak kernel::start\ncontinue\ninfo symbol $pc\ninfo line kernel::start\nhbreak echo::main\ncontinue\nbacktrace 1\ninfo symbol $pc\nbacktrace\ncontinue";
+    let commands = "hbreak kernel::start\ncontinue\ninfo symbol $pc\ninfo line kernel::start\nhbreak text_apps::echo::main\ncontinue\nbacktrace 1\ninfo symbol $pc\nbacktrace\ncontinue";
     for kind in KINDS {
         let mut command = Command::new(sing());
         command.args(["debug", "--machine", kind, "-c", "echo done", "--batch", commands]).current_dir(repository());
@@ -249,13 +249,13 @@ fn a_debugger_shows_the_source_lines_of_a_program() {
         return;
     }
     bare_system();
-    let commands = "hbreak echo::main\ncontinue\nlist\nnext\ncontinue";
+    let commands = "hbreak text_apps::echo::main\ncontinue\nlist\nnext\ncontinue";
     let mut command = Command::new(sing());
     command.args(["debug", "--machine", "microvm", "-c", "echo done", "--lines", "echo", "--batch", commands]);
     command.current_dir(repository());
     let run = finish(command, commands, Duration::from_secs(900));
     let text = run.text();
-    assert!(text.contains("at src/lib.rs:") && text.contains("pub fn main(startup: Startup)"), "{run}");
+    assert!(text.contains("at src/echo.rs:") && text.contains("pub fn main(startup: Startup)"), "{run}");
     assert!(text.contains("done\n") && run.status == Some(0), "{run}");
 }
 

@@ -146,7 +146,7 @@ fn programs_for_files_say_what_is_wrong_and_go_on() {
         ("cp /no/a /no/b /no/c", ["/no/c", "an existing folder"]),
         ("mv /no/a /no/b", ["/no/a", "not found"]),
         ("rm /no/a", ["/no/a", "not found"]),
-        ("rm -r /", ["rm: /", "no file or folder of a volume"]),
+        ("rm -r /", ["rm: /", "not a file or folder of a volume"]),
         ("rm -r /dev/console", ["/dev/console", "stop"]),
         ("mkdir /dev", ["mkdir: /dev", ""]),
         ("mkdir /foo", ["mkdir: /foo", "lies in no file system"]),

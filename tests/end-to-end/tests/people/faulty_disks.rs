@@ -92,7 +92,7 @@ fn requests_to_a_server_that_does_not_answer_end_with_an_error() {
     for (word, said) in [
         ("disk\n", "/check/mute-disk: its server has not answered a Disk request for 30 s"),
         ("interface\n", "/check/mute-nic: its server has not answered a NicDevice request for 10 s"),
-        ("provider\n", "/check/mute-provider: its provider has taken no client for 30 s"),
+        ("provider\n", "/check/mute-provider: its provider has not accepted a client for 30 s"),
     ] {
         assert!(text.contains(word) && run.errors.contains(said), "{said}\n{run}");
     }

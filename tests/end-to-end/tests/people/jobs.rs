@@ -61,7 +61,7 @@ fn what_a_stopped_job_writes_waits_until_bg() {
     terminal.wait_for("tick\n");
     terminal.wait_for("tick\n");
     terminal.press("bg 1\r");
-    terminal.wait_for("job 1 is not stopped");
+    terminal.wait_for("job 1 is already running");
     terminal.press("fg %1\r");
     terminal.wait_for("tick\n");
     terminal.press("\x03");
@@ -166,7 +166,7 @@ fn a_shell_with_jobs_in_the_background_alone_ends_at_once() {
 fn a_function_that_hides_a_command_is_told_of_once_and_can_be_forgotten() {
     let mut terminal = person();
     enter(&mut terminal, "function echo; pwd; end");
-    terminal.wait_for("the function echo hides the program of that name; `unset echo` forgets it\n");
+    terminal.wait_for("the function echo hides the program of that name; `unset echo` removes it\n");
     enter(&mut terminal, "function cd; pwd; end");
     terminal.wait_for("the function cd hides the command of the shell of that name");
     enter(&mut terminal, "function own; pwd; end; function echo; pwd; end; unset echo; echo mine");

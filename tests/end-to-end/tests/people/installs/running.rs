@@ -82,7 +82,7 @@ fn what_runs_goes_on_while_its_program_is_replaced_and_taken_out() {
             assert_eq!(lines_behind(&part, mark), lines, "{mark}:\n{run}");
         }
     }
-    let missing = run.errors.lines().filter(|line| line.contains("worker") && line.contains("no program")).count();
+    let missing = run.errors.lines().filter(|line| line.contains("worker") && line.contains("no such program")).count();
     assert_eq!((missing, run.errors.lines().count()), (4, 4), "{run}");
     let processes = text.split("== end").nth(1).unwrap_or_default();
     assert!(!processes.contains("worker"), "{run}");

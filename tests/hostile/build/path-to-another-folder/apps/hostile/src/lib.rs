@@ -10,7 +10,7 @@ sip::startup!();
 
 macro_rules! place {
     ($name:ident, $module:ident) => {
-        #[$name = "../../echo/words.rs"]
+        #[$name = "../../text/words.rs"]
         mod $module;
     };
 }
