@@ -125,10 +125,10 @@ fn it_goes_where_the_server_points_to() {
     run(&format!("fetch {} --redirects 3", circle.url("/"))).refused(&["more than 3 redirects", "--redirects"]);
     circle.end();
     let secure = Server::new(vec![moved(301, "https://localhost/").into()]);
-    run(&format!("fetch {}", secure.url("/"))).refused(&["points to https://localhost/", "encryption"]);
+    run(&format!("fetch {}", secure.url("/"))).refused(&["redirect to https://localhost/", "encryption"]);
     secure.end();
     let shy = Server::new(vec![moved(301, "/there").into(), moved(301, "/there").into()]);
-    run(&format!("fetch {} --redirects 0", shy.url("/"))).refused(&["it is at /there now", "--redirects 1"]);
+    run(&format!("fetch {} --redirects 0", shy.url("/"))).refused(&["moved to /there", "--redirects 1"]);
     let head = run(&format!("fetch {} --redirects 0 --head", shy.url("/"))).succeeded();
     assert!(head.starts_with("HTTP/1.1 301 Moved\nLocation: /there\n"), "{head}");
     assert!(shy.end()[1].starts_with("HEAD / HTTP/1.1\r\n"));

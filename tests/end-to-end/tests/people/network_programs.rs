@@ -26,7 +26,7 @@ fn what_there_is_is_shown() {
 fn what_makes_no_sense_is_refused_in_words() {
     for (commands, parts) in [
         ("ipconfig nope", ["ipconfig: nope", "no such interface"]),
-        ("ipconfig lo --add x/8", ["ipconfig: x/8", "this is no address"]),
+        ("ipconfig lo --add x/8", ["ipconfig: x/8", "not an address"]),
         ("ipconfig lo --add 192.0.2.9", ["192.0.2.9: the prefix length is missing", "192.0.2.5/24"]),
         ("ipconfig lo --add 1.2.3.4/33", ["1.2.3.4/33", "at most 32"]),
         ("ipconfig lo --dhcp maybe", ["maybe", "--dhcp on"]),
