@@ -24,8 +24,10 @@ fn is_ended(what: &str, held: &str) {
     let run = machine.run(&commands);
     let text = run.text();
     let sums: Vec<&str> = text.lines().filter(|line| line.ends_with("  -")).collect();
-    // While memory is low no program gets more: a refused one reports it, and its checksum is of no bytes, or missing.
-    let refused = run.errors.matches("the machine has no more of it").count();
+    // While memory is low no program gets more: its checksum is of no bytes, or missing. The program or the next in the
+    // pipe reports it (who is refused even the memory for a message ends with status 1).
+    let reports = ["the machine has no more of it", "standard input ended early"];
+    let refused = run.errors.lines().filter(|line| reports.iter().any(|report| line.contains(report))).count();
     let right = sums.last().filter(|sum| **sum != OF_NOTHING);
     let wrong: Vec<&&str> = sums.iter().filter(|sum| Some(sum) != right.as_ref()).collect();
     let missing = SUMS.checked_sub(sums.len());
