@@ -1,5 +1,5 @@
 //! `sing bench links`: time to transfer 3 MiB over impaired links, from the web server over the system's TCP and from
-//! nginx over Linux's, in the same run.
+//! nginx over Linux's, in the same run; and time to the first byte for a client beside many slow readers.
 //!
 //! Each side has its own link between two temporary network namespaces, emulated by `wire.py` of the tests, as not
 //! every kernel has `tc netem`. The sides alternate, so that the host's other load affects both. Deliberately not here:
@@ -32,6 +32,10 @@ const LINKS: [(&str, &str); 5] = [
 const FILE_BYTES: usize = 3 << 20;
 /// Fetches per round. One whose SYN is lost takes a second longer and is not representative.
 const FETCHES: usize = 5;
+/// Name of the row with slow readers, their number, and the number of other clients per round.
+const SLOW_READERS: &str = "first byte, 500 readers";
+const READERS: usize = 500;
+const CLIENTS: usize = 21;
 /// Target: maximum ratio to Linux's time.
 const WANTED: f64 = 2.0;
 const SYSTEM: &str = "web-tap";
@@ -65,13 +69,16 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     std::fs::create_dir_all(&served).map_err(|error| Failure::file("make the folder", &served, &error))?;
     let content = content();
     write_whole(&served.join("file"), &content)?;
-    let links = links_named(arguments.only.as_deref().unwrap_or(""))?;
+    let only = arguments.only.as_deref().unwrap_or("");
+    let links = links_named(only)?;
+    let has_readers = SLOW_READERS.contains(only);
     let mut here = Network::new("here", &folder)?;
     here.serve_here(&served, arguments.system.as_deref())?;
     let mut linux = Network::new("linux", &folder)?;
     linux.serve_linux(&served)?;
     let empty = |name| Measured { name, here: Vec::new(), linux: Vec::new() };
     let mut measured: Vec<Measured> = links.iter().map(|(name, _)| empty(*name)).collect();
+    let mut readers = empty(SLOW_READERS);
     for round in 1..=arguments.rounds {
         eprintln!("sing: round {round} of {}", arguments.rounds);
         for ((_, damage), one) in links.iter().zip(&mut measured) {
@@ -80,7 +87,12 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
                 one.linux.push(linux.fetch(damage, &content)?);
             }
         }
+        if has_readers {
+            readers.here.extend(here.first_bytes(READERS, CLIENTS)?);
+            readers.linux.extend(linux.first_bytes(READERS, CLIENTS)?);
+        }
     }
+    measured.extend(has_readers.then_some(readers));
     print!("{}", table(&measured));
     if let Some(path) = &arguments.json {
         write_whole(Path::new(path), json_list(&measured).as_bytes())?;
@@ -96,8 +108,8 @@ fn content() -> Vec<u8> {
 /// Returns the links whose names contain `part`.
 fn links_named(part: &str) -> Outcome<Vec<(&'static str, &'static str)>> {
     let named: Vec<_> = LINKS.into_iter().filter(|(name, _)| name.contains(part)).collect();
-    if named.is_empty() {
-        let names: Vec<&str> = LINKS.iter().map(|(name, _)| *name).collect();
+    if named.is_empty() && !SLOW_READERS.contains(part) {
+        let names: Vec<&str> = LINKS.iter().map(|(name, _)| *name).chain([SLOW_READERS]).collect();
         return Err(Failure::new(format!("no link has `{part}` in its name"))
             .remedy(format!("give a part of one of: {}", names.join(", "))));
     }
@@ -115,7 +127,8 @@ fn table(measured: &[Measured]) -> String {
     for one in measured {
         let (here, linux) = (median(&one.here), median(&one.linux));
         let missed = if here > WANTED * linux { " missed" } else { "" };
-        text.push_str(&format!("{:<26} {here:>9.3} {linux:>9.3} {:>12.2}{missed}\n", one.name, here / linux));
+        let name = one.name;
+        text.push_str(&format!("{name:<26} {here:>9.4} {linux:>9.4} {:>12.2}{missed}\n", here / linux));
     }
     text.push_str(&format!("wanted: at most {WANTED} times Linux's time; medians\n"));
     text
@@ -145,6 +158,7 @@ mod tests {
     fn links_are_chosen_by_a_part_of_their_names() {
         assert_eq!(links_named("").expect("all").len(), LINKS.len());
         assert_eq!(links_named("lost").expect("one").len(), 1);
+        assert_eq!(links_named("readers").expect("none, but a row").len(), 0);
         assert!(links_named("snow").is_err_and(|error| error.to_string().contains("snow")));
     }
 }

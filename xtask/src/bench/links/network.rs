@@ -12,6 +12,7 @@ use sing::tap;
 /// The client's end, which is the server's gateway.
 const CLIENT: &str = "192.168.77.1";
 const WIRE: &str = include_str!("../../../../tests/end-to-end/tests/peers/wire.py");
+const SLOW_READERS: &str = include_str!("slow_readers.py");
 /// The server's interface behind the bridge that joins it with the link.
 const INTERFACE: &str = "t0";
 const START: Duration = Duration::from_secs(60);
@@ -148,7 +149,7 @@ impl Network {
         let (folder, files) = (self.folder.display(), files.display());
         let text = format!(
             "daemon off;\nworker_processes 1;\nuser root;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\n\
-             events {{}}\nhttp {{\naccess_log off;\nsendfile on;\ntcp_nopush on;\n\
+             events {{ worker_connections 4096; }}\nhttp {{\naccess_log off;\nsendfile on;\ntcp_nopush on;\n\
              server {{ listen {}:80; root {files}; }}\n}}\n",
             tap::MACHINE
         );
@@ -169,16 +170,37 @@ impl Network {
         Ok((seconds, std::fs::read(&got).map_err(|error| Failure::file("read", &got, &error))?))
     }
 
-    /// Fetches the file over a link with these impairments; returns the time in seconds.
+    /// Returns the times in seconds until the first byte arrives at one client after another, while `readers` others
+    /// read the file slowly, over a link without impairments.
     ///
     /// # Errors
-    /// It does not arrive, or arrives damaged.
-    pub fn fetch(&mut self, damage: &str, content: &[u8]) -> Outcome<f64> {
+    /// A client gets no response, or a slow reader is disconnected.
+    pub fn first_bytes(&mut self, readers: usize, fetches: usize) -> Outcome<Vec<f64>> {
+        self.impair("")?;
+        let script = self.folder.join("slow_readers.py");
+        write_whole(&script, SLOW_READERS.as_bytes())?;
+        let (script, readers, fetches) = (script.display().to_string(), readers.to_string(), fetches.to_string());
+        let words = [&self.client_side, "python3", &script, &tap::MACHINE.to_string(), &readers, &fetches];
+        let told = run("ip", &[&["netns", "exec"], &words[..]].concat())?;
+        let times: Option<Vec<f64>> = told.lines().map(|line| line.parse().ok()).collect();
+        times.ok_or_else(|| Failure::new(format!("the slow readers print `{told}`")))
+    }
+
+    fn impair(&mut self, damage: &str) -> Outcome<()> {
         if let Some(commands) = &mut self.commands {
             let sent = commands.write_all(format!("set {damage}\n").as_bytes());
             sent.map_err(|error| Failure::new(format!("the link is gone: {error}")))?;
         }
         self.answer();
+        Ok(())
+    }
+
+    /// Fetches the file over a link with these impairments; returns the time in seconds.
+    ///
+    /// # Errors
+    /// It does not arrive, or arrives damaged.
+    pub fn fetch(&mut self, damage: &str, content: &[u8]) -> Outcome<f64> {
+        self.impair(damage)?;
         let (seconds, got) = self.page()?;
         match got == content {
             true => Ok(seconds),
