@@ -306,7 +306,7 @@ impl Metadata {
         if !output.status.success() {
             return Err(Failure::new(format!("cargo cannot work out the dependencies of {}", manifest.display()))
                 .details(String::from_utf8_lossy(&output.stderr))
-                .remedy("mend the Cargo.toml that cargo names above"));
+                .remedy("correct the Cargo.toml that cargo names above"));
         }
         serde_json::from_slice(&output.stdout).map_err(|error| {
             Failure::new(format!("cargo metadata gave something that is not its format 1: {error}"))

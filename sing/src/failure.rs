@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn who_fails_is_told_where_the_sentence_begins() {
-        let failure = Failure::new("the manifest x has errors").details("error[M002]\n").remedy("mend it");
-        assert_eq!(failure.told_by("sing"), "error[M002]\n\nsing: the manifest x has errors; mend it.");
+        let failure = Failure::new("the manifest x has errors").details("error[M002]\n").remedy("correct it");
+        assert_eq!(failure.told_by("sing"), "error[M002]\n\nsing: the manifest x has errors; correct it.");
         assert_eq!(Failure::new("no").told_by("sing"), "sing: no.");
     }
 

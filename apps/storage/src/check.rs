@@ -13,7 +13,7 @@ use text::printable;
 sip::startup!("check/manifest.toml");
 
 /// Exit status: all faults were repaired.
-const MENDED: i32 = 1;
+const REPAIRED: i32 = 1;
 /// Exit status: faults remain.
 const FAULTY: i32 = 4;
 /// Exit status: the disk could not be checked.
@@ -24,15 +24,15 @@ pub fn main(startup: Startup) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
     let mode = match (startup.mend, startup.repair) {
         (_, true) => CheckMode::Repair,
-        (true, false) => CheckMode::Mend,
-        (false, false) => CheckMode::Look,
+        (true, false) => CheckMode::Preen,
+        (false, false) => CheckMode::Report,
     };
     let disk = disk_path(&startup.working_folder, &startup.disk);
     match check(&mut namespace, startup.type_.as_deref(), &disk, mode) {
         Ok((outcome, text)) => {
             let status = match outcome {
                 CheckOutcome::Clean => 0,
-                CheckOutcome::Mended => MENDED,
+                CheckOutcome::Repaired => REPAIRED,
                 CheckOutcome::Faulty => FAULTY,
             };
             let mut output = Output::new(startup.output);
@@ -64,10 +64,10 @@ fn check(
         Ok((manager.kind().to_string(), outcome, lines))
     })?;
     let remedy = match (outcome, mode) {
-        (CheckOutcome::Faulty, CheckMode::Look) => "there are errors; `check --mend` makes the safe repairs",
-        (CheckOutcome::Faulty, CheckMode::Mend) => "errors remain; `check --repair` repairs everything",
+        (CheckOutcome::Faulty, CheckMode::Report) => "there are errors; `check --mend` makes the safe repairs",
+        (CheckOutcome::Faulty, CheckMode::Preen) => "errors remain; `check --repair` repairs everything",
         (CheckOutcome::Faulty, CheckMode::Repair) => "errors remain; copy off what is readable",
-        (CheckOutcome::Mended, _) => "all errors repaired",
+        (CheckOutcome::Repaired, _) => "all errors repaired",
         (CheckOutcome::Clean, _) => "no fault",
     };
     let mut text: String = lines.lines().map(|line| printable(line.as_bytes()) + "\n").collect();

@@ -28,7 +28,7 @@ pub async fn answer(exchange: Exchange, state: &State) -> Result<Answered, Gone>
         Err(error) => return exchange.reply(Reply::error(status_of(error), error)).await,
     };
     let answered = exchange
-        .by_hand(async |head, exchange| {
+        .with_channel(async |head, exchange| {
             // Whether the child accepts or ends does not matter: the channel of the request went with the message, and
             // its closure notifies the server.
             let served = channel.serve(head, exchange).receive_async().await;

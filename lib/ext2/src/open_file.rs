@@ -125,7 +125,7 @@ impl<S: BlockSource> OpenFile<S> {
         Ok(done)
     }
 
-    /// Reads from a single cache line with remembered state. Returns false if the line lacks some of the bytes; the
+    /// Reads from a single cache page with remembered state. Returns false if the page lacks some of the bytes; the
     /// buffer's content is then unspecified. The content lock is held.
     fn read_remembered(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let Some(known) = self.remembered.get() else { return false };

@@ -43,7 +43,7 @@ pub fn main(startup: Startup) -> i32 {
         inode_bytes: kib(startup.inode_cache_kib),
         number_bytes: kib(startup.number_cache_kib),
         data_bytes: kib(startup.data_cache_kib),
-        line_bytes: kib(startup.line_kib),
+        page_bytes: kib(startup.page_kib),
         requests: usize::try_from(startup.requests).unwrap_or(1),
         read_ahead_bytes: kib(startup.read_ahead_kib),
     };

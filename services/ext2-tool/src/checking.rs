@@ -17,17 +17,17 @@ const MAX_LINES: usize = 2000;
 
 /// Exit statuses of a check, as `fsck`'s.
 const STATUS_CLEAN: i32 = 0;
-const STATUS_MENDED: i32 = 1;
+const STATUS_REPAIRED: i32 = 1;
 const STATUS_FAULTY: i32 = 4;
 
 /// Parses a mode.
 pub(crate) fn mode(name: &str) -> Result<Mode, Refusal> {
     Ok(match name {
-        "look" => Mode::Report,
-        "mend" => Mode::Preen,
+        "report" => Mode::Report,
+        "preen" => Mode::Preen,
         "repair" => Mode::Repair,
         other => {
-            let sentence = format_args!("there is no mode `{other}`; give `look`, `mend` or `repair`");
+            let sentence = format_args!("there is no mode `{other}`; give `report`, `preen` or `repair`");
             return Err(Refusal::new(VolumeError::BadRequest, &sentence));
         }
     })
@@ -69,12 +69,12 @@ pub(crate) async fn check_disk<S: BlockSource>(
     output.write(alloc::format!("{disk}: {summary}\n").as_bytes())?;
     Ok(match summary.outcome {
         Outcome::Clean => STATUS_CLEAN,
-        Outcome::Repaired => STATUS_MENDED,
+        Outcome::Repaired => STATUS_REPAIRED,
         Outcome::Faulty => STATUS_FAULTY,
     })
 }
 
-/// Formats a line per fault. Without writes, faults that would have been mended count as left.
+/// Formats a line per fault. Without writes, faults that would have been repaired count as left.
 fn lines(disk: &str, findings: Vec<Finding>, count: usize, written: bool) -> String {
     let mut lines = String::new();
     let more = count - findings.len();

@@ -79,7 +79,7 @@ async fn serve(startup: Startup) -> i32 {
             return 1;
         }
     };
-    let limits = CacheLimits { data_bytes: kib(startup.data_cache_kib), page_bytes: kib(startup.line_kib) };
+    let limits = CacheLimits { data_bytes: kib(startup.data_cache_kib), page_bytes: kib(startup.page_kib) };
     let volume = match Volume::mount(source, MountOptions { limits, access, clock: &MachineClock }).await {
         Ok(volume) => volume,
         Err(Error::Disk(DiskError::Gone)) => return 1,
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn the_quota_covers_the_cache() {
         let data_bytes = parameter("data-cache-kib") * 1024;
-        // The smallest cache lines need the most handles, the largest the most bytes.
-        for page_bytes in [0, parameter("line-kib") * 1024, usize::MAX] {
+        // The smallest cache pages need the most handles, the largest the most bytes.
+        for page_bytes in [0, parameter("page-kib") * 1024, usize::MAX] {
             let limits = CacheLimits { data_bytes, page_bytes };
             let buffers = limits.max_buffers();
             assert!(number("[quota]", "handles") >= buffers + parameter("requests") + 2 * CLIENTS);

@@ -1,6 +1,6 @@
 //! Formats and checks FAT disks, and reports on standard output.
 //!
-//! The exit status is the outcome: 0 done or clean, 1 mended, 4 faulty, 8 failed, or 16 and more for one of the reasons
+//! The exit status is the outcome: 0 done or clean, 1 repaired, 4 faulty, 8 failed, or 16 and more for one of the reasons
 //! of the contract `VolumeManager`; then the first line of the output has the reason. Deliberately not here: exclusive
 //! use of disks (the manager), and the format (`lib/fat`).
 #![no_std]
@@ -24,7 +24,7 @@ use outcome::Refusal;
 sip::startup!();
 
 const STATUS_DONE: i32 = 0;
-const STATUS_MENDED: i32 = 1;
+const STATUS_REPAIRED: i32 = 1;
 const STATUS_FAULTY: i32 = 4;
 /// Exit status if a resource of the machine is missing.
 const STATUS_FAILED: i32 = 8;
@@ -67,8 +67,8 @@ async fn open(namespace: Namespace, path: &str) -> Result<DiskSource, Refusal> {
 
 fn check_mode(mode: &str) -> Result<CheckMode, Refusal> {
     match mode {
-        "look" => Ok(CheckMode::Look),
-        "mend" => Ok(CheckMode::Mend),
+        "report" => Ok(CheckMode::Report),
+        "preen" => Ok(CheckMode::Preen),
         "repair" => Ok(CheckMode::Repair),
         other => Err(Refusal::new(VolumeError::BadRequest, format!("there is no mode `{other}`"))),
     }
@@ -118,7 +118,7 @@ async fn check<S: BlockSource>(source: S, mode: CheckMode, disk: &str, output: &
     }
     Ok(match (report.problems, report.left) {
         (0, _) => STATUS_DONE,
-        (_, 0) => STATUS_MENDED,
+        (_, 0) => STATUS_REPAIRED,
         _ => STATUS_FAULTY,
     })
 }
@@ -127,7 +127,7 @@ async fn check<S: BlockSource>(source: S, mode: CheckMode, disk: &str, output: &
 fn summary(report: &CheckReport, disk: &str) -> alloc::string::String {
     let outcome = match (report.problems, report.left) {
         (0, _) => "clean".into(),
-        (problems, 0) => format!("mended, {problems} problems"),
+        (problems, 0) => format!("repaired, {problems} problems"),
         (problems, left) => format!("faulty, {left} of {problems} problems left"),
     };
     format!(

@@ -41,7 +41,7 @@ impl Manager {
         }
         let (outcome, report) = self.run_tool(disk, "format", &parameters).await?;
         match outcome {
-            CheckOutcome::Clean | CheckOutcome::Mended => Ok(report),
+            CheckOutcome::Clean | CheckOutcome::Repaired => Ok(report),
             CheckOutcome::Faulty => Err(Error::new(VolumeError::DeviceError, first_line(&report))),
         }
     }
@@ -49,8 +49,8 @@ impl Manager {
     /// Checks the file system of a disk. Returns the outcome and the tool's report.
     pub(crate) async fn check(&self, disk: &str, mode: CheckMode) -> Result<(CheckOutcome, String), Error> {
         let word = match mode {
-            CheckMode::Look => "look",
-            CheckMode::Mend => "mend",
+            CheckMode::Report => "report",
+            CheckMode::Preen => "preen",
             CheckMode::Repair => "repair",
         };
         self.run_tool(disk, "check", &[("mode", String::from(word))]).await
@@ -97,7 +97,7 @@ impl Manager {
         };
         match status {
             0 => Ok((CheckOutcome::Clean, report)),
-            1 => Ok((CheckOutcome::Mended, report)),
+            1 => Ok((CheckOutcome::Repaired, report)),
             4 => Ok((CheckOutcome::Faulty, report)),
             other => {
                 let error = error::of_tool(other).unwrap_or(VolumeError::BadRequest);

@@ -55,7 +55,7 @@ pub fn build(repository: &Repository, output: &Path) -> Outcome<Option<PathBuf>>
         let end = if more > 0 { format!(" and {more} more") } else { String::new() };
         let shown = dead.into_iter().take(MAX_SHOWN).collect::<Vec<_>>().join("; ");
         return Err(Failure::new(format!("links of the book lead nowhere: {shown}{end}"))
-            .remedy("mend them, or list the pages in docs/SUMMARY.md"));
+            .remedy("correct them, or list the pages in docs/SUMMARY.md"));
     }
     Ok(Some(output.join("index.html")))
 }

@@ -95,7 +95,7 @@ pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u
         return Ok(0);
     }
     Err(Failure::new(format!("{} is not sound: {} of what is checked does not hold", path.display(), count))
-        .remedy(format!("mend what is listed above, and {}", image.remedy())))
+        .remedy(format!("correct what is listed above, and {}", image.remedy())))
 }
 
 /// `sing explain`.

@@ -343,7 +343,7 @@ impl Store {
         let entry = |(number, line): (usize, &str)| {
             read(line.trim()).ok_or_else(|| {
                 Failure::new(format!("line {} of {} cannot be read", number + 1, path.display()))
-                    .remedy("mend or remove the line")
+                    .remedy("correct or remove the line")
             })
         };
         lines.map(entry).collect()

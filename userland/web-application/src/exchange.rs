@@ -130,7 +130,7 @@ impl Exchange {
 
     /// Passes the request as received, and its channel, to `work`, which may do everything that the contract
     /// `HttpExchange` allows, or delegate it to another program.
-    pub async fn by_hand<F: Future<Output = ()>>(
+    pub async fn with_channel<F: Future<Output = ()>>(
         self,
         work: impl FnOnce(ExVec<u8>, Imp<states::Ready>) -> F,
     ) -> Result<Answered, Gone> {

@@ -99,7 +99,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let manifest = repository.system_manifest("bench-disk".as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     // An earlier run may have been interrupted.
-    mend(&image)?;
+    repair(&image)?;
     let program = linux_program(repository)?;
     let linux = Linux::new(program.clone(), &image, repository.output("bench-disk.mount"))?;
     let mut measured = Measured::default();
@@ -182,13 +182,13 @@ fn measure_here(ready: &Ready, image: &Path, task: &Task) -> Outcome<Figures> {
     command.arg("--parameter").arg(format!("commands={commands}"));
     let way = format!("run --system bench-disk --disk {} -c '{commands}'", image.display());
     let figures = printed_figures(run_machine(command, LIMIT)?, &way)?;
-    mend(image)?;
+    repair(image)?;
     Ok(figures)
 }
 
 /// Repairs the volume of a machine that ended without unmounting: our mount does so automatically, Linux's ext2 needs
 /// e2fsck.
-fn mend(image: &Path) -> Outcome<()> {
+fn repair(image: &Path) -> Outcome<()> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("e2fsck");
     command.env("PATH", format!("{path}:/usr/sbin:/sbin")).arg("-p").arg(image);
@@ -196,7 +196,7 @@ fn mend(image: &Path) -> Outcome<()> {
     let Ok(output) = command.output() else { return Ok(()) };
     match output.status.code() {
         Some(0 | 1) => Ok(()),
-        _ => Err(Failure::new("what the system left on the disk cannot be mended")
+        _ => Err(Failure::new("what the system left on the disk cannot be repaired")
             .details(String::from_utf8_lossy(&output.stdout).into_owned())),
     }
 }

@@ -213,9 +213,9 @@ mod tests {
         assert!(has_dots(&block) && begins_folder(&block, 2) && !begins_folder(&block, 3));
         block[8] = b'x';
         assert!(!has_dots(&block));
-        let mended = with_dots(&block, 2, 2, 2);
-        assert!(has_dots(&mended));
-        assert_eq!(names(&mended), [&b"."[..], b"..", b"x", b"first", b"second", b"third"]);
+        let repaired = with_dots(&block, 2, 2, 2);
+        assert!(has_dots(&repaired));
+        assert_eq!(names(&repaired), [&b"."[..], b"..", b"x", b"first", b"second", b"third"]);
     }
 
     #[test]

@@ -123,11 +123,11 @@ impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match self.outcome {
             Outcome::Clean => "clean",
-            Outcome::Repaired => "mended",
+            Outcome::Repaired => "repaired",
             Outcome::Faulty => "faulty",
         };
         let Summary { used_inodes, inodes, folders, used_blocks, blocks, block_bytes, .. } = self;
-        write!(formatter, "{outcome}: {} faults, {} mended, {} left; ", self.faults, self.repaired, self.left)?;
+        write!(formatter, "{outcome}: {} faults, {} repaired, {} left; ", self.faults, self.repaired, self.left)?;
         write!(formatter, "{used_inodes} of {inodes} inodes in use, {folders} of them folders, ")?;
         write!(formatter, "{used_blocks} of {blocks} blocks of {block_bytes} bytes")
     }

@@ -149,7 +149,7 @@ impl<S: BlockSource> Store<S> {
             };
             self.write_metadata(table, 1, fill).await?;
         }
-        let most = self.geometry().line_blocks as u32;
+        let most = self.geometry().page_blocks as u32;
         let parts = |row: &Row| {
             let (first, count) = (row.1, row.2);
             (0..count).step_by(most as usize).map(move |start| (first + start, most.min(count - start)))

@@ -188,7 +188,7 @@ impl<S: BlockSource> Store<S> {
             let journal = self.journal().borrow();
             let journal = journal.as_ref().filter(|_| done < items.len())?;
             let (block, row) = journal.place(journal.behind(head, done as u32));
-            let count = (row as usize).clamp(1, self.geometry().line_blocks).min(items.len() - done);
+            let count = (row as usize).clamp(1, self.geometry().page_blocks).min(items.len() - done);
             let part = &items[done..done + count];
             done += count;
             let fill = move |target: &mut [u8]| self.fill_log(part, blocks, target);

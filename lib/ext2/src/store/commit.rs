@@ -13,7 +13,7 @@ use core::future::Future;
 
 use task_sync::Mode;
 
-use super::lines::bits;
+use super::pages::bits;
 use super::tasks::each;
 use super::{Shared, Store};
 use crate::error::{DiskError, Error, ReadOnlyReason};
@@ -31,7 +31,7 @@ impl<S: BlockSource> Store<S> {
 
     /// Returns whether there are changes to commit.
     pub(crate) fn has_changes(&self) -> bool {
-        !self.0.sets.borrow().running.is_empty() || self.0.lines.borrow().unwritten > 0
+        !self.0.sets.borrow().running.is_empty() || self.0.pages.borrow().unwritten > 0
     }
 
     /// Commits, leaving errors of file data to be reported by a later sync.
@@ -146,7 +146,7 @@ impl<S: BlockSource> Store<S> {
 
     /// Writes frozen blocks, given in ascending order, in place.
     async fn write_frozen(&self, blocks: &[u32]) -> Result<(), Error> {
-        let most = self.0.geometry.line_blocks;
+        let most = self.0.geometry.page_blocks;
         let mut rest = blocks;
         let next = || {
             let row = rest.iter().zip(rest.first().copied()?..).take(most);
@@ -172,7 +172,7 @@ impl<S: BlockSource> Store<S> {
         self.write_metadata(first, row.len(), fill).await
     }
 
-    /// Writes contiguous metadata blocks, at most a line's, filled in by the closure.
+    /// Writes contiguous metadata blocks, at most a page's, filled in by the closure.
     pub(crate) async fn write_metadata(
         &self,
         first: u32,
@@ -209,22 +209,22 @@ impl<S: BlockSource> Store<S> {
     fn settle_frozen(&self, blocks: &[u32]) {
         let geometry = &self.0.geometry;
         let mut sets = self.0.sets.borrow_mut();
-        let mut lines = self.0.lines.borrow_mut();
+        let mut pages = self.0.pages.borrow_mut();
         for &block in blocks {
             let Some(own) = sets.frozen.remove(&block) else { continue };
-            let (index, bit) = geometry.line_of(block);
+            let (index, bit) = geometry.page_of(block);
             if !sets.running.contains_key(&block)
-                && let Some(line) = lines.line_mut(index)
+                && let Some(page) = pages.page_mut(index)
             {
                 // A read in progress may return its previous content.
-                line.spoiled |= bits(bit, 1);
+                page.spoiled |= bits(bit, 1);
                 let range = bit * geometry.block_bytes..(bit + 1) * geometry.block_bytes;
                 // Unless it belongs to a file again.
-                if line.valid >> bit & 1 == 0
-                    && let Some(target) = line.buffer.as_mut().and_then(|buffer| buffer.get_mut(range))
+                if page.valid >> bit & 1 == 0
+                    && let Some(target) = page.buffer.as_mut().and_then(|buffer| buffer.get_mut(range))
                 {
                     target.copy_from_slice(&own.bytes);
-                    line.valid |= bits(bit, 1);
+                    page.valid |= bits(bit, 1);
                 }
             }
             sets.keep(own);

@@ -1,25 +1,25 @@
-//! File data: read and written through the cache lines.
+//! File data: read and written through the cache pages.
 
 use super::Store;
-use super::lines::{Mask, bits};
+use super::pages::{Mask, bits};
 use super::tasks::each;
 use crate::error::{DiskError, Error};
 use crate::format::error::{Problem, Structure};
 use crate::source::BlockSource;
 
-/// Failed line writes after which waiting writers get the error.
+/// Failed page writes after which waiting writers get the error.
 const MAX_FAILURES: usize = 8;
 
 /// Result of an attempt that does not wait.
 enum Attempt {
     Done,
-    /// The line is lent to the disk.
+    /// The page is lent to the disk.
     Busy,
-    /// The line must be read first.
+    /// The page must be read first.
     Missing,
 }
 
-/// A part of a line: the line, its first byte and block there, and the blocks it touches.
+/// A part of a page: the page, its first byte and block there, and the blocks it touches.
 struct Piece {
     index: u64,
     start: usize,
@@ -35,14 +35,14 @@ impl<S: BlockSource> Store<S> {
             let (piece, bytes) = self.piece(offset + done as u64, target.len() - done);
             match self.copy_out(&piece, &mut target[done..done + bytes]) {
                 Attempt::Done => done += bytes,
-                // Several lines concurrently.
+                // Several pages concurrently.
                 _ => return self.read_missing(offset + done as u64, &mut target[done..]).await,
             }
         }
         Ok(())
     }
 
-    /// Reads bytes as [`Store::read_data`] does, if all of them are in one cached line; otherwise returns false, and
+    /// Reads bytes as [`Store::read_data`] does, if all of them are in one cached page; otherwise returns false, and
     /// the content of the target is unspecified.
     pub(crate) fn read_cached(&self, first: u32, within: usize, target: &mut [u8]) -> bool {
         let Ok(offset) = self.checked_offset(first, within, target.len()) else { return false };
@@ -50,7 +50,7 @@ impl<S: BlockSource> Store<S> {
         bytes == target.len() && matches!(self.copy_out(&piece, target), Attempt::Done)
     }
 
-    /// Reads the rest of a request, several lines concurrently.
+    /// Reads the rest of a request, several pages concurrently.
     async fn read_missing(&self, mut offset: u64, target: &mut [u8]) -> Result<(), Error> {
         let mut rest = target;
         let next = || {
@@ -74,32 +74,32 @@ impl<S: BlockSource> Store<S> {
     }
 
     fn copy_out(&self, piece: &Piece, target: &mut [u8]) -> Attempt {
-        let mut lines = self.0.lines.borrow_mut();
-        let Some(slot) = lines.find(piece.index) else { return self.copy_out_of_sets(None, piece, target) };
-        let Some(line) = lines.get(slot) else { return Attempt::Missing };
-        match &line.buffer {
-            Some(buffer) if line.valid & piece.mask == piece.mask => {
+        let mut pages = self.0.pages.borrow_mut();
+        let Some(slot) = pages.find(piece.index) else { return self.copy_out_of_sets(None, piece, target) };
+        let Some(page) = pages.get(slot) else { return Attempt::Missing };
+        match &page.buffer {
+            Some(buffer) if page.valid & piece.mask == piece.mask => {
                 target.copy_from_slice(&buffer[piece.start..piece.start + target.len()]);
-                lines.hits += 1;
-                lines.touch(slot);
+                pages.hits += 1;
+                pages.touch(slot);
                 Attempt::Done
             }
             buffer => {
-                let own = buffer.as_ref().map(|buffer| (&**buffer, line.valid));
+                let own = buffer.as_ref().map(|buffer| (&**buffer, page.valid));
                 match self.copy_out_of_sets(own, piece, target) {
-                    Attempt::Missing if line.is_busy => Attempt::Busy,
+                    Attempt::Missing if page.is_busy => Attempt::Busy,
                     attempt => attempt,
                 }
             }
         }
     }
 
-    /// Copies a piece with blocks in the write set, if the others are in the line.
-    fn copy_out_of_sets(&self, line: Option<(&[u8], Mask)>, piece: &Piece, target: &mut [u8]) -> Attempt {
+    /// Copies a piece with blocks in the write set, if the others are in the page.
+    fn copy_out_of_sets(&self, page: Option<(&[u8], Mask)>, piece: &Piece, target: &mut [u8]) -> Attempt {
         let geometry = &self.0.geometry;
         let sets = self.0.sets.borrow();
-        let (first_block, count) = geometry.line_range(piece.index);
-        let mut valid = line.map_or(0, |(_, valid)| valid);
+        let (first_block, count) = geometry.page_range(piece.index);
+        let mut valid = page.map_or(0, |(_, valid)| valid);
         let shadowed = sets.mask(first_block, count);
         if (valid | shadowed) & piece.mask != piece.mask {
             return Attempt::Missing;
@@ -110,7 +110,7 @@ impl<S: BlockSource> Store<S> {
             let start = piece.start + done;
             let (block, within) = (start / geometry.block_bytes, start % geometry.block_bytes);
             let bytes = (geometry.block_bytes - within).min(target.len() - done);
-            let from = match line {
+            let from = match page {
                 Some((own, _)) if valid >> block & 1 != 0 => own.get(start..start + bytes),
                 _ => sets.get(first_block + block as u32).and_then(|own| own.get(within..within + bytes)),
             };
@@ -130,12 +130,12 @@ impl<S: BlockSource> Store<S> {
             return;
         }
         {
-            let lines = self.0.lines.borrow();
+            let pages = self.0.pages.borrow();
             let mut ahead = self.0.ahead.borrow_mut();
             // Read-ahead must not evict earlier read-ahead before it is used.
-            let room = (geometry.lines / 2).saturating_sub(ahead.len());
-            let wanted = geometry.line_of(first).0..=geometry.line_of(first + blocks - 1).0;
-            let missing = wanted.filter(|&index| lines.find(index).is_none());
+            let room = (geometry.pages / 2).saturating_sub(ahead.len());
+            let wanted = geometry.page_of(first).0..=geometry.page_of(first + blocks - 1).0;
+            let missing = wanted.filter(|&index| pages.find(index).is_none());
             for index in missing.take(room) {
                 if !ahead.contains(&index) {
                     ahead.push_back(index);
@@ -153,7 +153,7 @@ impl<S: BlockSource> Store<S> {
         loop {
             let next = self.0.ahead.borrow_mut().pop_front();
             let Some(index) = next else { break };
-            if self.0.lines.borrow().find(index).is_none() {
+            if self.0.pages.borrow().find(index).is_none() {
                 // A real read of it meets the failure again.
                 self.load(index, Mask::MAX).await.unwrap_or(());
             }
@@ -191,18 +191,18 @@ impl<S: BlockSource> Store<S> {
 
     fn copy_in(&self, piece: &Piece, bytes: &[u8], fresh: bool) -> Result<Attempt, Error> {
         let geometry = &self.0.geometry;
-        let (first_block, _) = geometry.line_range(piece.index);
-        let found = self.0.lines.borrow().find(piece.index);
+        let (first_block, _) = geometry.page_range(piece.index);
+        let found = self.0.pages.borrow().find(piece.index);
         if found.is_none() {
             let buffer = self.take_buffer().map_err(|error| Error::Write(geometry.offset(first_block), error))?;
-            let mut lines = self.0.lines.borrow_mut();
-            let slot = lines.insert(piece.index, Some(buffer));
-            lines.settle(slot);
+            let mut pages = self.0.pages.borrow_mut();
+            let slot = pages.insert(piece.index, Some(buffer));
+            pages.settle(slot);
         }
-        let mut lines = self.0.lines.borrow_mut();
-        let Some(slot) = lines.find(piece.index) else { return Ok(Attempt::Missing) };
-        let Some(line) = lines.get_mut(slot) else { return Ok(Attempt::Missing) };
-        let not_valid = piece.mask & !line.valid;
+        let mut pages = self.0.pages.borrow_mut();
+        let Some(slot) = pages.find(piece.index) else { return Ok(Attempt::Missing) };
+        let Some(page) = pages.get_mut(slot) else { return Ok(Attempt::Missing) };
+        let not_valid = piece.mask & !page.valid;
         if not_valid != 0 {
             let count = piece.mask.count_ones() as usize;
             let first = piece.mask.trailing_zeros() as usize;
@@ -215,9 +215,9 @@ impl<S: BlockSource> Store<S> {
                 ));
             }
         }
-        let (block_bytes, valid) = (geometry.block_bytes, line.valid);
-        let is_busy = line.is_busy;
-        let Some(buffer) = &mut line.buffer else { return Ok(Attempt::Busy) };
+        let (block_bytes, valid) = (geometry.block_bytes, page.valid);
+        let is_busy = page.is_busy;
+        let Some(buffer) = &mut page.buffer else { return Ok(Attempt::Busy) };
         // Only the first and the last block may be written partially.
         let last = (piece.start + bytes.len() - 1) / block_bytes;
         let head = (!piece.start.is_multiple_of(block_bytes)).then_some(piece.start / block_bytes);
@@ -230,55 +230,55 @@ impl<S: BlockSource> Store<S> {
             }
         }
         buffer[piece.start..piece.start + bytes.len()].copy_from_slice(bytes);
-        line.valid |= piece.mask;
-        line.dirty |= piece.mask;
-        lines.settle(slot);
+        page.valid |= piece.mask;
+        page.dirty |= piece.mask;
+        pages.settle(slot);
         Ok(Attempt::Done)
     }
 
-    /// Maximum dirty lines before writers have to wait.
+    /// Maximum dirty pages before writers have to wait.
     fn max_unwritten(&self) -> usize {
-        self.0.geometry.lines * 3 / 4
+        self.0.geometry.pages * 3 / 4
     }
 
-    /// Waits until there is room for another dirty line.
+    /// Waits until there is room for another dirty page.
     async fn make_room(&self) -> Result<(), Error> {
         let most = self.max_unwritten();
         let mut failures = 0;
         loop {
             let oldest = {
-                let lines = self.0.lines.borrow();
-                if lines.unwritten < most {
+                let pages = self.0.pages.borrow();
+                if pages.unwritten < most {
                     return Ok(());
                 }
-                lines.oldest_dirty()
+                pages.oldest_dirty()
             };
             match oldest {
-                // A line that cannot be written stays in the cache; another one may do.
-                Some(index) => match self.write_line(index).await {
+                // A page that cannot be written stays in the cache; another one may do.
+                Some(index) => match self.write_page(index).await {
                     Err(error) if failures >= MAX_FAILURES => return Err(error),
                     result => failures += usize::from(result.is_err()),
                 },
-                None => self.0.room.until(|| self.0.lines.borrow().unwritten < most).await,
+                None => self.0.room.until(|| self.0.pages.borrow().unwritten < most).await,
             }
         }
     }
 
-    /// Starts tasks that write the lines that have been dirty longest, if many are dirty.
+    /// Starts tasks that write the pages that have been dirty longest, if many are dirty.
     fn write_in_background(&self) {
-        let many = self.0.geometry.lines / 4;
-        while self.0.lines.borrow().unwritten > many
-            && self.0.lines.borrow().oldest_dirty().is_some()
+        let many = self.0.geometry.pages / 4;
+        while self.0.pages.borrow().unwritten > many
+            && self.0.pages.borrow().oldest_dirty().is_some()
             && self.0.writers.get() < self.0.limits.requests.max(1)
         {
             self.0.writers.set(self.0.writers.get() + 1);
             let store = self.clone();
             self.0.source.spawn(async move {
-                while store.0.lines.borrow().unwritten > many {
-                    let oldest = store.0.lines.borrow().oldest_dirty();
+                while store.0.pages.borrow().unwritten > many {
+                    let oldest = store.0.pages.borrow().oldest_dirty();
                     let Some(index) = oldest else { break };
                     // A failure is recorded for the next commit, which retries.
-                    if store.write_line(index).await.is_err() {
+                    if store.write_page(index).await.is_err() {
                         break;
                     }
                 }
@@ -301,13 +301,13 @@ impl<S: BlockSource> Store<S> {
         Ok(offset)
     }
 
-    /// Returns the part of a request in its first line.
+    /// Returns the part of a request in its first page.
     fn piece(&self, offset: u64, bytes: usize) -> (Piece, usize) {
         let geometry = &self.0.geometry;
-        let line_bytes = geometry.line_bytes as u64;
-        // Smaller than a line.
-        let (index, start) = (offset / line_bytes, (offset % line_bytes) as usize);
-        let bytes = bytes.min(geometry.line_bytes - start);
+        let page_bytes = geometry.page_bytes as u64;
+        // Smaller than a page.
+        let (index, start) = (offset / page_bytes, (offset % page_bytes) as usize);
+        let bytes = bytes.min(geometry.page_bytes - start);
         let first = start / geometry.block_bytes;
         let count = (start + bytes).div_ceil(geometry.block_bytes) - first;
         (Piece { index, start, mask: bits(first, count) }, bytes)

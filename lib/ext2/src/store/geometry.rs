@@ -1,14 +1,14 @@
 //! Volume parameters that are constant while it is mounted.
 
 use super::CacheLimits;
-use super::lines::MAX_BLOCKS;
+use super::pages::MAX_BLOCKS;
 use crate::error::Error;
 use crate::format::error::{Problem, Structure};
 use crate::format::group;
 use crate::format::superblock::Superblock;
 
-/// Minimum number of lines, whatever the limit.
-const MIN_LINES: usize = 8;
+/// Minimum number of pages, whatever the limit.
+const MIN_PAGES: usize = 8;
 
 /// Parameters of a volume that are constant while it is mounted.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +37,12 @@ pub(crate) struct Geometry {
     pub(crate) first_inode: u32,
     /// Largest file size in bytes that indirect blocks can map.
     pub(crate) max_file_bytes: u64,
-    /// Line size in bytes.
-    pub(crate) line_bytes: usize,
-    /// Blocks per line.
-    pub(crate) line_blocks: usize,
-    /// Capacity of the cache in lines.
-    pub(crate) lines: usize,
+    /// Page size in bytes.
+    pub(crate) page_bytes: usize,
+    /// Blocks per page.
+    pub(crate) page_blocks: usize,
+    /// Capacity of the cache in pages.
+    pub(crate) pages: usize,
 }
 
 impl Geometry {
@@ -57,7 +57,7 @@ impl Geometry {
         }
         let table = u64::from(superblock.inodes_per_group) * u64::from(superblock.inode_bytes);
         let max_bytes = block_bytes * MAX_BLOCKS;
-        let line_bytes = limits.line_bytes.clamp(block_bytes.max(4096), max_bytes).next_power_of_two();
+        let page_bytes = limits.page_bytes.clamp(block_bytes.max(4096), max_bytes).next_power_of_two();
         Ok(Geometry {
             block_bytes,
             blocks: superblock.blocks,
@@ -72,9 +72,9 @@ impl Geometry {
             descriptor_blocks: value as u32,
             first_inode: superblock.first_inode,
             max_file_bytes: superblock.largest_file(),
-            line_bytes,
-            line_blocks: line_bytes / block_bytes,
-            lines: (limits.data_bytes / line_bytes).max(MIN_LINES),
+            page_bytes,
+            page_blocks: page_bytes / block_bytes,
+            pages: (limits.data_bytes / page_bytes).max(MIN_PAGES),
         })
     }
 
@@ -93,17 +93,17 @@ impl Geometry {
         (self.block_bytes / 4) as u32
     }
 
-    /// Returns the line of a block, and the block's index there.
-    pub(crate) fn line_of(&self, block: u32) -> (u64, usize) {
-        let blocks = self.line_blocks as u32;
+    /// Returns the page of a block, and the block's index there.
+    pub(crate) fn page_of(&self, block: u32) -> (u64, usize) {
+        let blocks = self.page_blocks as u32;
         (u64::from(block / blocks), (block % blocks) as usize)
     }
 
-    /// Returns the first block of a line, and the number of blocks: the volume's last line may be shorter.
-    pub(crate) fn line_range(&self, index: u64) -> (u32, usize) {
-        let first = index * self.line_blocks as u64;
-        let count = u64::from(self.blocks).saturating_sub(first).min(self.line_blocks as u64);
-        // Requested lines lie in the volume.
+    /// Returns the first block of a page, and the number of blocks: the volume's last page may be shorter.
+    pub(crate) fn page_range(&self, index: u64) -> (u32, usize) {
+        let first = index * self.page_blocks as u64;
+        let count = u64::from(self.blocks).saturating_sub(first).min(self.page_blocks as u64);
+        // Requested pages lie in the volume.
         (first as u32, count as usize)
     }
 

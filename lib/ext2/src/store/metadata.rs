@@ -1,10 +1,10 @@
-//! Metadata: read through the lines, edited in the write set.
+//! Metadata: read through the pages, edited in the write set.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Store;
-use super::lines::{Mask, bits};
+use super::pages::{Mask, bits};
 use super::transaction::Change;
 use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::format::features::{COMPATIBLE_EXTENDED_ATTRIBUTES, READ_ONLY_LARGE_FILE};
@@ -91,31 +91,31 @@ impl<S: BlockSource> Store<S> {
 
     fn look_at<R, F: FnOnce(&[u8]) -> R>(&self, block: u32, look: &mut Option<F>) -> Option<R> {
         let geometry = &self.0.geometry;
-        let (index, bit) = geometry.line_of(block);
-        let mut lines = self.0.lines.borrow_mut();
-        if let Some(slot) = lines.find(index)
-            && let Some(line) = lines.get(slot)
-            && line.valid >> bit & 1 != 0
-            && let Some(buffer) = &line.buffer
+        let (index, bit) = geometry.page_of(block);
+        let mut pages = self.0.pages.borrow_mut();
+        if let Some(slot) = pages.find(index)
+            && let Some(page) = pages.get(slot)
+            && page.valid >> bit & 1 != 0
+            && let Some(buffer) = &page.buffer
         {
             let result = look.take()?(&buffer[bit * geometry.block_bytes..(bit + 1) * geometry.block_bytes]);
-            lines.hits += 1;
-            lines.touch(slot);
+            pages.hits += 1;
+            pages.touch(slot);
             return Some(result);
         }
-        drop(lines);
+        drop(pages);
         let sets = self.0.sets.borrow();
         let bytes = sets.get(block)?;
         Some(look.take()?(bytes))
     }
 
-    /// Reads the line of a block, or waits for the task that does.
+    /// Reads the page of a block, or waits for the task that does.
     async fn load_block(&self, block: u32) -> Result<(), Error> {
         let geometry = &self.0.geometry;
         if block >= geometry.blocks {
             return Err(Error::Read(geometry.offset(block), DiskError::Short));
         }
-        let (index, bit) = geometry.line_of(block);
+        let (index, bit) = geometry.page_of(block);
         self.load(index, bits(bit, 1)).await
     }
 
@@ -196,10 +196,10 @@ impl<S: BlockSource> Store<S> {
         sets.memory(self.0.geometry.block_bytes).ok_or(Error::Write(0, DiskError::NoMemory))
     }
 
-    /// Puts a block into the write set, and invalidates it in its line.
+    /// Puts a block into the write set, and invalidates it in its page.
     fn put(&self, block: u32, content: Block) {
-        let (index, bit) = self.0.geometry.line_of(block);
-        self.0.lines.borrow_mut().forget(index, bits(bit, 1));
+        let (index, bit) = self.0.geometry.page_of(block);
+        self.0.pages.borrow_mut().forget(index, bits(bit, 1));
         let mut sets = self.0.sets.borrow_mut();
         if let Some(former) = sets.running.insert(block, content) {
             sets.keep(former);
@@ -211,14 +211,14 @@ impl<S: BlockSource> Store<S> {
         let geometry = &self.0.geometry;
         let end = first + count;
         let mut block = first;
-        let mut lines = self.0.lines.borrow_mut();
+        let mut pages = self.0.pages.borrow_mut();
         while block < end {
-            let (index, bit) = geometry.line_of(block);
-            let here = ((geometry.line_blocks - bit) as u32).min(end - block);
-            lines.forget(index, bits(bit, here as usize));
+            let (index, bit) = geometry.page_of(block);
+            let here = ((geometry.page_blocks - bit) as u32).min(end - block);
+            pages.forget(index, bits(bit, here as usize));
             block += here;
         }
-        drop(lines);
+        drop(pages);
         let mut sets = self.0.sets.borrow_mut();
         while let Some((&block, _)) = sets.running.range(first..end).next() {
             if let Some(forgotten) = sets.running.remove(&block) {

@@ -4,7 +4,7 @@
 //! *transaction* commits: every change since the previous commit, or none. A multi-block update holds a [`Change`]
 //! until it is complete, so that no commit can split it.
 //!
-//! Disk I/O goes through [lines]; a block in the write set is invalid in its line, so that there is only one current
+//! Disk I/O goes through [pages]; a block in the write set is invalid in its page, so that there is only one current
 //! copy. No `RefCell` borrow is held across an await.
 //!
 //! Not here: the meaning of blocks other than the superblock, group descriptors, bitmaps and journal.
@@ -12,7 +12,7 @@
 mod commit;
 mod data;
 mod geometry;
-mod lines;
+mod pages;
 mod metadata;
 mod open;
 mod tasks;
@@ -35,7 +35,7 @@ use crate::format::superblock::Superblock;
 use crate::journal::Journal;
 use crate::source::BlockSource;
 pub(crate) use geometry::Geometry;
-use lines::Lines;
+use pages::Pages;
 pub(crate) use metadata::Feature;
 use metadata::Sets;
 pub(crate) use transaction::Change;
@@ -50,8 +50,8 @@ pub struct CacheLimits {
     pub number_bytes: usize,
     /// Capacity of the data cache in bytes.
     pub data_bytes: usize,
-    /// Size of a data cache line in bytes; adjusted to a power of two between 4 KiB and 64 blocks.
-    pub line_bytes: usize,
+    /// Size of a data cache page in bytes; adjusted to a power of two between 4 KiB and 64 blocks.
+    pub page_bytes: usize,
     /// Maximum concurrent disk requests per operation.
     pub requests: usize,
     /// Maximum read-ahead in bytes.
@@ -65,7 +65,7 @@ impl Default for CacheLimits {
             inode_bytes: 256 << 10,
             number_bytes: 512 << 10,
             data_bytes: 4 << 20,
-            line_bytes: 32 << 10,
+            page_bytes: 32 << 10,
             requests: 8,
             read_ahead_bytes: 1 << 20,
         }
@@ -133,18 +133,18 @@ pub(crate) struct Shared<S: BlockSource> {
     superblock: RefCell<Superblock>,
     read_only: Cell<Option<ReadOnlyReason>>,
     is_shut: Cell<bool>,
-    lines: RefCell<Lines<S::Buffer>>,
-    /// Unused buffers of the size of a line.
+    pages: RefCell<Pages<S::Buffer>>,
+    /// Unused buffers of the size of a page.
     spare: RefCell<Vec<S::Buffer>>,
     /// A buffer kept for commits when memory is short, and whether there is one at all.
     kept: RefCell<Vec<S::Buffer>>,
     has_kept: Cell<bool>,
-    /// Lines queued for read-ahead, and the number of tasks reading them.
+    /// Pages queued for read-ahead, and the number of tasks reading them.
     ahead: RefCell<VecDeque<u64>>,
     readers_ahead: Cell<usize>,
     /// Number of background write-back tasks.
     writers: Cell<usize>,
-    /// Tasks waiting for the number of dirty lines to drop.
+    /// Tasks waiting for the number of dirty pages to drop.
     room: Notify,
     /// A write-back error not yet reported to a caller.
     data_error: Cell<Option<Error>>,
@@ -209,7 +209,7 @@ impl<S: BlockSource> Store<S> {
         let superblock = self.superblock();
         let shared = &*self.0;
         let sets = shared.sets.borrow();
-        let lines = shared.lines.borrow();
+        let pages = shared.pages.borrow();
         let block_bytes = shared.geometry.block_bytes as u64;
         let free_blocks = u64::from(superblock.free_blocks);
         StoreStatistics {
@@ -219,10 +219,10 @@ impl<S: BlockSource> Store<S> {
             reserved_blocks: superblock.reserved_blocks.into(),
             inodes: superblock.inodes.into(),
             free_inodes: superblock.free_inodes.into(),
-            dirty_bytes: lines.dirty_blocks() * block_bytes,
+            dirty_bytes: pages.dirty_blocks() * block_bytes,
             metadata_bytes: (sets.running.len() + sets.frozen.len()) as u64 * block_bytes,
             commits: shared.transactions.commits.get(),
-            data: lines.counts(shared.geometry.line_bytes),
+            data: pages.counts(shared.geometry.page_bytes),
         }
     }
 

@@ -7,7 +7,7 @@ use core::cell::{Cell, RefCell};
 
 use task_sync::{Mode, Notify};
 
-use super::lines::Lines;
+use super::pages::Pages;
 use super::metadata::{Block, Sets};
 use super::transaction::Transactions;
 use super::{Access, Geometry, MountOptions, Shared, Store};
@@ -39,7 +39,7 @@ impl<S: BlockSource> Store<S> {
             superblock: RefCell::new(superblock),
             read_only: Cell::new(None),
             is_shut: Cell::new(false),
-            lines: RefCell::new(Lines::new(geometry.lines)),
+            pages: RefCell::new(Pages::new(geometry.pages)),
             spare: RefCell::new(Vec::new()),
             kept: RefCell::new(Vec::new()),
             has_kept: Cell::new(false),
@@ -108,7 +108,7 @@ impl<S: BlockSource> Store<S> {
         };
         self.0.is_shut.set(true);
         self.0.transactions.changed.notify_all();
-        self.0.lines.borrow_mut().clear();
+        self.0.pages.borrow_mut().clear();
         self.0.spare.borrow_mut().clear();
         result
     }

@@ -1,12 +1,12 @@
-//! Transfers between lines and the disk.
+//! Transfers between pages and the disk.
 
-use super::lines::{Mask, bits, first_run};
+use super::pages::{Mask, bits, first_run};
 use super::tasks::each;
 use super::{Shared, Store};
 use crate::error::{DiskError, Error, ReadOnlyReason};
 use crate::source::BlockSource;
 
-/// Disk I/O of a line. Ends also if the operation is dropped.
+/// Disk I/O of a page. Ends also if the operation is dropped.
 struct Flight<'a, S: BlockSource> {
     shared: &'a Shared<S>,
     slot: u32,
@@ -15,26 +15,26 @@ struct Flight<'a, S: BlockSource> {
 
 impl<'a, S: BlockSource> Flight<'a, S> {
     fn begin(shared: &'a Shared<S>, slot: u32, writes: bool) -> Flight<'a, S> {
-        shared.lines.borrow_mut().begin_flight(slot, writes);
+        shared.pages.borrow_mut().begin_flight(slot, writes);
         Flight { shared, slot, writes }
     }
 }
 
 impl<S: BlockSource> Drop for Flight<'_, S> {
     fn drop(&mut self) {
-        let mut lines = self.shared.lines.borrow_mut();
-        lines.end_flight(self.slot, self.writes);
-        if lines.get(self.slot).is_some_and(|line| line.buffer.is_none()) {
-            lines.remove(self.slot);
+        let mut pages = self.shared.pages.borrow_mut();
+        pages.end_flight(self.slot, self.writes);
+        if pages.get(self.slot).is_some_and(|page| page.buffer.is_none()) {
+            pages.remove(self.slot);
         }
-        drop(lines);
+        drop(pages);
         if self.writes {
             self.shared.room.notify_all();
         }
     }
 }
 
-/// Ways to write a line.
+/// Ways to write a page.
 enum Writing<B> {
     Nothing,
     Busy,
@@ -45,16 +45,16 @@ enum Writing<B> {
 }
 
 impl<S: BlockSource> Store<S> {
-    /// Returns a buffer of a line's size, with unspecified content.
+    /// Returns a buffer of a page's size, with unspecified content.
     pub(super) fn take_buffer(&self) -> Result<S::Buffer, DiskError> {
         if let Some(buffer) = self.0.spare.borrow_mut().pop() {
             return Ok(buffer);
         }
-        let mut lines = self.0.lines.borrow_mut();
+        let mut pages = self.0.pages.borrow_mut();
         // More than one, if there were too many because none could be evicted.
         let mut evicted = None;
-        while lines.is_full() {
-            match lines.evict() {
+        while pages.is_full() {
+            match pages.evict() {
                 Some(buffer) => evicted = Some(buffer),
                 None => break,
             }
@@ -62,10 +62,10 @@ impl<S: BlockSource> Store<S> {
         if let Some(buffer) = evicted {
             return Ok(buffer);
         }
-        match self.0.source.allocate(self.0.geometry.line_bytes) {
-            Ok(buffer) if buffer.len() >= self.0.geometry.line_bytes => Ok(buffer),
+        match self.0.source.allocate(self.0.geometry.page_bytes) {
+            Ok(buffer) if buffer.len() >= self.0.geometry.page_bytes => Ok(buffer),
             Ok(_) => Err(DiskError::Short),
-            Err(error) => lines.evict().ok_or(error),
+            Err(error) => pages.evict().ok_or(error),
         }
     }
 
@@ -81,12 +81,12 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Waits for the end of a line's disk I/O.
+    /// Waits for the end of a page's disk I/O.
     pub(super) async fn wait_for(&self, index: u64) {
         loop {
             let idle = {
-                let mut lines = self.0.lines.borrow_mut();
-                lines.find(index).and_then(|slot| lines.until_idle(slot))
+                let mut pages = self.0.pages.borrow_mut();
+                pages.find(index).and_then(|slot| pages.until_idle(slot))
             };
             match idle {
                 Some(idle) => idle.notified().await,
@@ -95,17 +95,17 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Reads the invalid blocks of a line, or waits for the task that does. The caller must check again afterwards: if
-    /// the disk fails at other blocks of the line, only the `needed` ones are read.
+    /// Reads the invalid blocks of a page, or waits for the task that does. The caller must check again afterwards: if
+    /// the disk fails at other blocks of the page, only the `needed` ones are read.
     pub(super) async fn load(&self, index: u64, needed: Mask) -> Result<(), Error> {
         if self.0.is_shut.get() {
             return Err(Error::ShutDown);
         }
-        let (first_block, count) = self.0.geometry.line_range(index);
+        let (first_block, count) = self.0.geometry.page_range(index);
         let offset = self.0.geometry.offset(first_block);
         let found = {
-            let lines = self.0.lines.borrow();
-            lines.find(index).map(|slot| (slot, lines.get(slot).is_some_and(|line| line.is_busy)))
+            let pages = self.0.pages.borrow();
+            pages.find(index).map(|slot| (slot, pages.get(slot).is_some_and(|page| page.is_busy)))
         };
         if let Some((_, true)) = found {
             self.wait_for(index).await;
@@ -117,11 +117,11 @@ impl<S: BlockSource> Store<S> {
             Some((slot, _)) => (Flight::begin(&self.0, slot, false), self.take_buffer().map_err(failed)?),
             None => {
                 let buffer = self.take_buffer().map_err(failed)?;
-                let slot = self.0.lines.borrow_mut().insert(index, None);
+                let slot = self.0.pages.borrow_mut().insert(index, None);
                 (Flight::begin(&self.0, slot, false), buffer)
             }
         };
-        self.0.lines.borrow_mut().misses += 1;
+        self.0.pages.borrow_mut().misses += 1;
         let block_bytes = self.0.geometry.block_bytes;
         let (buffer, result) = self.0.source.read(offset, buffer, count * block_bytes).await;
         match (buffer, result) {
@@ -162,15 +162,15 @@ impl<S: BlockSource> Store<S> {
         }
     }
 
-    /// Moves read blocks into the line, except those that became stale.
+    /// Moves read blocks into the page, except those that became stale.
     fn loaded(&self, flight: &Flight<'_, S>, buffer: S::Buffer, read: Mask) {
-        let mut lines = self.0.lines.borrow_mut();
-        let Some(line) = lines.get_mut(flight.slot) else { return };
-        let (first_block, count) = self.0.geometry.line_range(line.index);
+        let mut pages = self.0.pages.borrow_mut();
+        let Some(page) = pages.get_mut(flight.slot) else { return };
+        let (first_block, count) = self.0.geometry.page_range(page.index);
         let shadowed = self.0.sets.borrow().mask(first_block, count);
-        let wanted = read & !line.valid & !line.spoiled & !shadowed;
-        let unused = match &mut line.buffer {
-            None => line.buffer.replace(buffer),
+        let wanted = read & !page.valid & !page.spoiled & !shadowed;
+        let unused = match &mut page.buffer {
+            None => page.buffer.replace(buffer),
             Some(own) => {
                 let block_bytes = self.0.geometry.block_bytes;
                 let mut rest = wanted;
@@ -182,13 +182,13 @@ impl<S: BlockSource> Store<S> {
                 Some(buffer)
             }
         };
-        line.valid |= wanted;
-        drop(lines);
+        page.valid |= wanted;
+        drop(pages);
         self.give_back(unused);
     }
 
-    /// Writes the dirty blocks of a line. A failure is recorded for the next commit, and the blocks stay dirty.
-    pub(super) async fn write_line(&self, index: u64) -> Result<(), Error> {
+    /// Writes the dirty blocks of a page. A failure is recorded for the next commit, and the blocks stay dirty.
+    pub(super) async fn write_page(&self, index: u64) -> Result<(), Error> {
         loop {
             match self.begin_writing(index) {
                 Writing::Nothing => return Ok(()),
@@ -200,19 +200,19 @@ impl<S: BlockSource> Store<S> {
     }
 
     fn begin_writing(&self, index: u64) -> Writing<S::Buffer> {
-        let mut lines = self.0.lines.borrow_mut();
-        let Some(slot) = lines.find(index) else { return Writing::Nothing };
-        let Some(line) = lines.get_mut(slot) else { return Writing::Nothing };
-        if line.is_busy {
+        let mut pages = self.0.pages.borrow_mut();
+        let Some(slot) = pages.find(index) else { return Writing::Nothing };
+        let Some(page) = pages.get_mut(slot) else { return Writing::Nothing };
+        if page.is_busy {
             return Writing::Busy;
         }
-        let Some((first, count)) = first_run(line.dirty) else { return Writing::Nothing };
-        let dirty = core::mem::take(&mut line.dirty);
+        let Some((first, count)) = first_run(page.dirty) else { return Writing::Nothing };
+        let dirty = core::mem::take(&mut page.dirty);
         let is_start = first == 0 && dirty == bits(0, count);
-        // Users of a lent line have to wait, so less than half of it is copied instead.
+        // Users of a lent page have to wait, so less than half of it is copied instead.
         if is_start
-            && count * 2 >= self.0.geometry.line_blocks
-            && let Some(buffer) = line.buffer.take()
+            && count * 2 >= self.0.geometry.page_blocks
+            && let Some(buffer) = page.buffer.take()
         {
             return Writing::Lend(slot, buffer, count);
         }
@@ -221,29 +221,29 @@ impl<S: BlockSource> Store<S> {
 
     async fn write_lent(&self, index: u64, slot: u32, buffer: S::Buffer, count: usize) -> Result<(), Error> {
         let flight = Flight::begin(&self.0, slot, true);
-        let offset = self.0.geometry.offset(self.0.geometry.line_range(index).0);
+        let offset = self.0.geometry.offset(self.0.geometry.page_range(index).0);
         let (buffer, result) = self.0.source.write(offset, buffer, count * self.0.geometry.block_bytes).await;
         let result = if buffer.is_none() { Err(DiskError::Gone) } else { result };
-        let mut lines = self.0.lines.borrow_mut();
-        if let Some(line) = lines.get_mut(flight.slot) {
-            line.buffer = buffer;
+        let mut pages = self.0.pages.borrow_mut();
+        if let Some(page) = pages.get_mut(flight.slot) {
+            page.buffer = buffer;
         }
-        drop(lines);
+        drop(pages);
         self.wrote(&flight, bits(0, count), result.map_err(|error| Error::Write(offset, error)))
     }
 
     async fn write_copies(&self, index: u64, slot: u32, dirty: Mask) -> Result<(), Error> {
         let flight = Flight::begin(&self.0, slot, true);
         let block_bytes = self.0.geometry.block_bytes;
-        let line_offset = self.0.geometry.offset(self.0.geometry.line_range(index).0);
+        let page_offset = self.0.geometry.offset(self.0.geometry.page_range(index).0);
         let mut left = dirty;
         let mut result = Ok(());
         while let Some((first, count)) = first_run(left) {
-            let offset = line_offset + (first * block_bytes) as u64;
+            let offset = page_offset + (first * block_bytes) as u64;
             let failed = |error| Error::Write(offset, error);
             let copy = self.take_buffer().map_err(failed).map(|mut buffer| {
-                let lines = self.0.lines.borrow();
-                if let Some(own) = lines.get(slot).and_then(|line| line.buffer.as_ref()) {
+                let pages = self.0.pages.borrow();
+                if let Some(own) = pages.get(slot).and_then(|page| page.buffer.as_ref()) {
                     let bytes = count * block_bytes;
                     buffer[..bytes].copy_from_slice(&own[first * block_bytes..][..bytes]);
                 }
@@ -267,21 +267,21 @@ impl<S: BlockSource> Store<S> {
     fn wrote(&self, flight: &Flight<'_, S>, written: Mask, result: Result<(), Error>) -> Result<(), Error> {
         if let Err(error) = result {
             self.0.data_error.set(Some(error));
-            if let Some(line) = self.0.lines.borrow_mut().get_mut(flight.slot) {
-                line.dirty |= written & !line.spoiled & line.valid;
+            if let Some(page) = self.0.pages.borrow_mut().get_mut(flight.slot) {
+                page.dirty |= written & !page.spoiled & page.valid;
             }
         }
         result
     }
 
-    /// Writes all lines that are dirty now, and waits for writes in progress. Failures are recorded.
+    /// Writes all pages that are dirty now, and waits for writes in progress. Failures are recorded.
     pub(super) async fn write_all_data(&self) {
-        let mut indices = self.0.lines.borrow().unwritten_indices().into_iter();
+        let mut indices = self.0.pages.borrow().unwritten_indices().into_iter();
         // A failure is recorded, and does not prevent the other writes.
         let next = || {
             let index = indices.next()?;
             Some(async move {
-                let _ = self.write_line(index).await;
+                let _ = self.write_page(index).await;
                 Ok::<(), Error>(())
             })
         };

@@ -144,7 +144,7 @@ fn the_caches_keep_within_their_limits() {
         inode_bytes: 500,
         number_bytes: 4000,
         data_bytes: 100_000,
-        line_bytes: 8192,
+        page_bytes: 8192,
         ..CacheLimits::default()
     };
     let options = MountOptions { limits, ..MountOptions::default() };
@@ -163,7 +163,7 @@ fn the_caches_keep_within_their_limits() {
 #[test]
 fn no_cache_at_all_serves_as_well() {
     let limits =
-        CacheLimits { inode_bytes: 0, number_bytes: 0, data_bytes: 0, line_bytes: 0, ..CacheLimits::default() };
+        CacheLimits { inode_bytes: 0, number_bytes: 0, data_bytes: 0, page_bytes: 0, ..CacheLimits::default() };
     let options = MountOptions { limits, ..MountOptions::default() };
     let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();
     let file = resolve(&volume, "b").unwrap();

@@ -55,26 +55,26 @@ fn try_damage(sample: &Sample, damage: &Damage, place: &Path) -> Result<bool, St
         let disk = Disk::new(image.bytes.clone());
         let (result, findings) = checked(&disk, Mode::Preen);
         if result.map(|summary| summary.outcome) != Ok(Outcome::Repaired) {
-            return Err(format!("mending: {result:?}\n{}", lines(&findings)));
+            return Err(format!("preening: {result:?}\n{}", lines(&findings)));
         }
         disk.save(&path);
-        e2fsck(&path).map_err(|text| format!("mended: {text}\n{}", lines(&findings)))?;
+        e2fsck(&path).map_err(|text| format!("repaired: {text}\n{}", lines(&findings)))?;
     }
     let disk = Disk::new(image.bytes);
     let (result, findings) = checked(&disk, Mode::Repair);
-    let mended = lines(&findings);
+    let repaired = lines(&findings);
     if result.map(|summary| summary.outcome) != Ok(Outcome::Repaired) {
-        return Err(format!("repairing: {result:?}\n{mended}"));
+        return Err(format!("repairing: {result:?}\n{repaired}"));
     }
-    if !mended.contains(damage.words) && !told.contains(damage.words) {
-        return Err(format!("`{}` was not told:\n{told}---\n{mended}", damage.words));
+    if !repaired.contains(damage.words) && !told.contains(damage.words) {
+        return Err(format!("`{}` was not told:\n{told}---\n{repaired}", damage.words));
     }
     disk.save(&path);
-    e2fsck(&path).map_err(|text| format!("repaired: {text}\n{mended}"))?;
+    e2fsck(&path).map_err(|text| format!("repaired: {text}\n{repaired}"))?;
     let (result, findings) = checked(&disk, Mode::Repair);
     match result.map(|summary| summary.outcome) {
         Ok(Outcome::Clean) => Ok(true),
-        other => Err(format!("again: {other:?}\n{}---\n{mended}", lines(&findings))),
+        other => Err(format!("again: {other:?}\n{}---\n{repaired}", lines(&findings))),
     }
 }
 
@@ -236,9 +236,9 @@ fn a_repair_can_be_cut_off_anywhere() {
             let told = lines(&findings);
             let clean = matches!(result.map(|summary| summary.outcome), Ok(Outcome::Clean | Outcome::Repaired));
             assert!(clean, "{name}, {cut} of {total}: {result:?}\n{told}");
-            let mended = Image::new(disk.bytes.borrow().clone());
+            let repaired = Image::new(disk.bytes.borrow().clone());
             for (inode, content) in inodes.into_iter().zip(&contents) {
-                assert!(file_bytes(&mended, inode) == *content, "{name}, {cut} of {total}: {told}");
+                assert!(file_bytes(&repaired, inode) == *content, "{name}, {cut} of {total}: {told}");
             }
             if cut.is_multiple_of(16) || cut + 2 > total {
                 disk.save(&path);

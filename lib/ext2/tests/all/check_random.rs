@@ -17,8 +17,8 @@ fn try_seed(sample: &Sample, seed: u64, path: &Path) -> Result<bool, String> {
     damage(&mut image, &mut chance);
     let looked = Disk::new(image.bytes.clone());
     let _ = checked(&looked, Mode::Report);
-    let mended = Disk::new(image.bytes.clone());
-    let _ = checked(&mended, Mode::Preen);
+    let repaired = Disk::new(image.bytes.clone());
+    let _ = checked(&repaired, Mode::Preen);
     let disk = Disk::new(image.bytes);
     let (result, findings) = checked(&disk, Mode::Repair);
     let told = lines(&findings);

@@ -96,7 +96,7 @@ fn walk(image: Vec<u8>) -> Option<Error> {
         inode_bytes: 2000,
         number_bytes: 8000,
         data_bytes: 64 << 10,
-        line_bytes: 4096,
+        page_bytes: 4096,
         ..CacheLimits::default()
     };
     let options = MountOptions { limits, ..MountOptions::default() };

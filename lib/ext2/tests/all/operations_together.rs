@@ -160,7 +160,7 @@ fn clients_do_not_get_in_each_others_way() {
             inode_bytes: 2000,
             number_bytes: 4000,
             data_bytes: 256 << 10,
-            line_bytes: 4096,
+            page_bytes: 4096,
             ..CacheLimits::default()
         };
         let options = MountOptions { limits, ..MountOptions::default() };

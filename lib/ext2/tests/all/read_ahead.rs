@@ -28,7 +28,7 @@ const LIMITS: CacheLimits = CacheLimits {
     inode_bytes: 256 << 10,
     number_bytes: 512 << 10,
     data_bytes: 4 << 20,
-    line_bytes: LINE_BYTES,
+    page_bytes: LINE_BYTES,
     requests: 8,
     read_ahead_bytes: 1 << 20,
 };

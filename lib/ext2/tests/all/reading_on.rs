@@ -12,7 +12,7 @@ const LIMITS: CacheLimits = CacheLimits {
     inode_bytes: 64 << 10,
     number_bytes: 64 << 10,
     data_bytes: 8 << 20,
-    line_bytes: 16 << 10,
+    page_bytes: 16 << 10,
     requests: 4,
     read_ahead_bytes: 64 << 10,
 };

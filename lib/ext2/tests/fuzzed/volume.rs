@@ -14,7 +14,7 @@ const MAX_STEPS: usize = 48;
 /// One trial; a panic is a finding.
 pub fn run(bytes: &[u8]) {
     let Some((sample, damage, steps)) = sample::parts(bytes) else { return };
-    let limits = CacheLimits { data_bytes: 256 << 10, line_bytes: 8 << 10, ..CacheLimits::default() };
+    let limits = CacheLimits { data_bytes: 256 << 10, page_bytes: 8 << 10, ..CacheLimits::default() };
     let options = MountOptions { limits, access: Access::WriteIfPossible };
     let disk = MemoryDisk::new(sample::damaged(sample, damage));
     let size = disk.size_bytes();

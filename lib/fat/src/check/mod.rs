@@ -34,9 +34,9 @@ const MAX_LINES: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckMode {
     /// Report only.
-    Look,
+    Report,
     /// Repair only without loss of anything reachable by name.
-    Mend,
+    Preen,
     /// Repair everything.
     Repair,
 }
@@ -87,7 +87,7 @@ impl CheckReport {
 /// # Errors
 /// Not a FAT volume, or its boot sector cannot be repaired; the disk failed or is read-only.
 pub async fn check<S: BlockSource>(source: S, mode: CheckMode) -> Result<CheckReport, Error> {
-    if mode != CheckMode::Look && source.is_read_only() {
+    if mode != CheckMode::Report && source.is_read_only() {
         return Err(Error::ReadOnly);
     }
     let bytes = Bytes::new(Cache::new(source, CacheLimits::default()));
@@ -108,17 +108,17 @@ struct Log {
 impl Log {
     /// Reports a problem; returns whether to repair it.
     fn problem(&mut self, remedy: Remedy, text: String) -> bool {
-        let is_mended = match self.mode {
-            CheckMode::Look => false,
-            CheckMode::Mend => remedy == Remedy::Safe,
+        let is_repaired = match self.mode {
+            CheckMode::Report => false,
+            CheckMode::Preen => remedy == Remedy::Safe,
             CheckMode::Repair => remedy != Remedy::None,
         };
         self.report.problems += 1;
-        self.report.left += u32::from(!is_mended);
+        self.report.left += u32::from(!is_repaired);
         if self.report.lines.len() < MAX_LINES {
-            self.report.lines.push(if is_mended { format!("{text}: mended") } else { text });
+            self.report.lines.push(if is_repaired { format!("{text}: repaired") } else { text });
         }
-        is_mended
+        is_repaired
     }
 }
 
@@ -148,7 +148,7 @@ impl<S: BlockSource> Checker<S> {
         self.check_label().await?;
         self.check_lost().await?;
         self.check_free_count().await?;
-        if self.log.mode != CheckMode::Look {
+        if self.log.mode != CheckMode::Report {
             if was_dirty && self.log.report.left == 0 {
                 self.mark_clean().await?;
             }

@@ -74,7 +74,7 @@ fn new_volumes_pass_fsck_fat() {
         let made = run(format(disk.clone(), options("My Volume"))).expect("it is made");
         assert_eq!(made.bits, bits, "{bytes}");
         expect_clean(&disk);
-        assert!(run(check(disk.clone(), CheckMode::Look)).expect("it is checked").is_clean());
+        assert!(run(check(disk.clone(), CheckMode::Report)).expect("it is checked").is_clean());
         let volume = mount(&disk).expect("it mounts");
         assert_eq!(run(volume.statistics()).expect("numbers").label, "MY VOLUME");
     }
@@ -88,7 +88,7 @@ fn large_volumes_are_fat32() {
     open().set_len(600 * MIB).expect("a size");
     let made = run(format(FileDisk(open()), options(""))).expect("it is made");
     assert_eq!((made.bits, made.cluster_bytes), (32, 4096));
-    assert!(run(check(FileDisk(open()), CheckMode::Look)).expect("it is checked").is_clean());
+    assert!(run(check(FileDisk(open()), CheckMode::Report)).expect("it is checked").is_clean());
     let volume =
         run(Volume::mount(FileDisk(open()), crate::support::options(fat::Access::WriteIfPossible))).expect("mounted");
     let root = run(volume.root()).expect("a root");
@@ -110,7 +110,7 @@ fn volumes_of_every_cluster_size_are_made() {
         let made = run(format(disk.clone(), wanted)).unwrap_or_else(|error| panic!("{cluster_bytes}: {error}"));
         assert_eq!((made.cluster_bytes, made.bits), (cluster_bytes, bits), "{mebibytes} MiB");
         expect_clean(&disk);
-        assert!(run(check(disk.clone(), CheckMode::Look)).expect("it is checked").is_clean());
+        assert!(run(check(disk.clone(), CheckMode::Report)).expect("it is checked").is_clean());
     }
 }
 
@@ -129,7 +129,7 @@ fn invalid_format_options_are_refused() {
 fn other_formats_are_not_recognised() {
     for bytes in [vec![0; MIB as usize], vec![0x5A; MIB as usize], vec![0; 100], Vec::new()] {
         let disk = MemoryDisk::new(bytes);
-        assert_eq!(run(check(disk.clone(), CheckMode::Look)).unwrap_err(), Error::NotRecognised);
+        assert_eq!(run(check(disk.clone(), CheckMode::Report)).unwrap_err(), Error::NotRecognised);
         assert_eq!(mount(&disk).err(), Some(Error::NotRecognised));
     }
     // NTFS resembles FAT at first sight.
@@ -167,7 +167,7 @@ fn write(root: &Folder<MemoryDisk>, path: &str, bytes: &[u8]) {
 }
 
 fn look(disk: &MemoryDisk) -> CheckReport {
-    run(check(disk.clone(), CheckMode::Look)).expect("it is checked")
+    run(check(disk.clone(), CheckMode::Report)).expect("it is checked")
 }
 
 /// An image to damage.
@@ -214,7 +214,7 @@ impl Image {
     }
 }
 
-/// Name of the damage, its implementation, and whether `Mend` suffices.
+/// Name of the damage, its implementation, and whether `Preen` suffices.
 type Damage = (&'static str, fn(&mut Image), bool);
 
 const DAMAGES: &[Damage] = &[
@@ -346,7 +346,7 @@ const DAMAGES: &[Damage] = &[
 #[test]
 fn every_kind_of_damage_is_found_and_repaired() {
     let good = filled();
-    for (name, damage, is_mendable) in DAMAGES {
+    for (name, damage, is_repairable) in DAMAGES {
         let mut image = Image::new(&good);
         damage(&mut image);
         let disk = image.disk();
@@ -354,9 +354,9 @@ fn every_kind_of_damage_is_found_and_repaired() {
         let found = look(&disk);
         assert!(found.problems > 0 && found.left == found.problems, "{name}: {found:?}");
         assert!(disk.bytes() == before, "{name}: a check without repair changed the disk");
-        let mended = run(check(disk.clone(), CheckMode::Mend)).expect("it is checked");
-        assert_eq!(mended.left == 0, *is_mendable, "{name}: {mended:?}");
-        if !is_mendable {
+        let repaired = run(check(disk.clone(), CheckMode::Preen)).expect("it is checked");
+        assert_eq!(repaired.left == 0, *is_repairable, "{name}: {repaired:?}");
+        if !is_repairable {
             let repaired = run(check(disk.clone(), CheckMode::Repair)).expect("it is checked");
             assert_eq!(repaired.left, 0, "{name}: {repaired:?}");
         }
@@ -382,11 +382,11 @@ fn every_kind_of_damage_is_found_and_repaired() {
 fn a_check_reports_disk_errors() {
     let disk = filled();
     disk.set_faults(Faults { unreadable: [40].into(), ..Faults::default() });
-    assert!(matches!(run(check(disk.clone(), CheckMode::Look)), Err(Error::Disk(_))));
+    assert!(matches!(run(check(disk.clone(), CheckMode::Report)), Err(Error::Disk(_))));
     let image = Image::new(&disk);
     let disk = MemoryDisk::new(image.bytes);
     disk.set_faults(Faults { writes_left: Some(0), ..Faults::default() });
-    assert!(matches!(run(check(disk.clone(), CheckMode::Mend)), Err(Error::Disk(_))), "not even a flush");
+    assert!(matches!(run(check(disk.clone(), CheckMode::Preen)), Err(Error::Disk(_))), "not even a flush");
 }
 
 proptest! {

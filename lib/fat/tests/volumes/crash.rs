@@ -151,26 +151,26 @@ fn judge(disk: &MemoryDisk, promised: &BTreeMap<String, Vec<u8>>, asks_fsck: boo
     if let Some(broken) = broken_promise(disk, promised) {
         return Err(broken);
     }
-    let report = run(check(disk.clone(), CheckMode::Look)).map_err(|error| format!("Look: {error}"))?;
+    let report = run(check(disk.clone(), CheckMode::Report)).map_err(|error| format!("Look: {error}"))?;
     if let Some(line) = report.lines.iter().find(|line| !DOCUMENTED.iter().any(|known| line.contains(known))) {
         return Err(format!("this is not documented: {line}"));
     }
-    for mode in [CheckMode::Mend, CheckMode::Repair] {
-        let mended = disk.copy();
-        let report = run(check(mended.clone(), mode)).map_err(|error| format!("{mode:?}: {error}"))?;
-        if let Some(broken) = broken_promise(&mended, promised) {
+    for mode in [CheckMode::Preen, CheckMode::Repair] {
+        let repaired = disk.copy();
+        let report = run(check(repaired.clone(), mode)).map_err(|error| format!("{mode:?}: {error}"))?;
+        if let Some(broken) = broken_promise(&repaired, promised) {
             return Err(format!("after {mode:?}: {broken}\n{}", report.lines.join("\n")));
         }
         if mode == CheckMode::Repair && report.left > 0 {
             return Err(format!("{} of it is left:\n{}", report.left, report.lines.join("\n")));
         }
         if report.left == 0 {
-            let again = run(check(mended.clone(), CheckMode::Look)).map_err(|error| format!("then: {error}"))?;
+            let again = run(check(repaired.clone(), CheckMode::Report)).map_err(|error| format!("then: {error}"))?;
             if !again.is_clean() {
                 let (before, after) = (report.lines.join("\n"), again.lines.join("\n"));
                 return Err(format!("after {mode:?} of\n{before}\nthere is\n{after}"));
             }
-            if asks_fsck && let Some(text) = complaints(&mended) {
+            if asks_fsck && let Some(text) = complaints(&repaired) {
                 return Err(format!("after {mode:?} of\n{}\nfsck.fat says:\n{text}", report.lines.join("\n")));
             }
         }

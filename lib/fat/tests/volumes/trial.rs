@@ -89,12 +89,12 @@ pub fn trial(bytes: Vec<u8>) {
         }
         let _ = run(volume.unmount());
     }
-    for mode in [CheckMode::Mend, CheckMode::Repair] {
+    for mode in [CheckMode::Preen, CheckMode::Repair] {
         for disk in [MemoryDisk::new(bytes.clone()), disk.clone()] {
             let Ok(report) = run(check(disk.clone(), mode)) else { continue };
             if report.left == 0 {
-                let again = run(check(disk, CheckMode::Look)).expect("what was mended can be checked");
-                assert!(again.is_clean(), "mended, and then {:?}; before {:?}", again.lines, report.lines);
+                let again = run(check(disk, CheckMode::Report)).expect("what was repaired can be checked");
+                assert!(again.is_clean(), "repaired, and then {:?}; before {:?}", again.lines, report.lines);
             }
         }
     }
@@ -140,7 +140,7 @@ fn made_small_fat32() -> Vec<u8> {
         }
     }
     let disk = MemoryDisk::new(bytes);
-    run(check(disk.clone(), CheckMode::Mend)).expect("what is missing is added");
+    run(check(disk.clone(), CheckMode::Preen)).expect("what is missing is added");
     let volume = mount(&disk).expect("it mounts");
     let root = run(volume.root()).expect("a root");
     for folder in ["a", "a/b", "a folder with a long name"] {
@@ -154,7 +154,7 @@ fn made_small_fat32() -> Vec<u8> {
     }
     drop(root);
     run(volume.unmount()).expect("it unmounts");
-    let report = run(check(disk.clone(), CheckMode::Look)).expect("it is checked");
+    let report = run(check(disk.clone(), CheckMode::Report)).expect("it is checked");
     assert!(report.is_clean() && report.bits == 32 && report.files == 12, "{report:?}");
     disk.bytes()
 }

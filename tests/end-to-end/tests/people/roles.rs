@@ -135,8 +135,8 @@ fn a_list_of_a_volumes_root_is_mended_by_who_sets_that_of_the_mount_point() {
     let own = disk();
     let lock = "setacl --force /fs/disk0/. 'deny all login.singularity@* + **' 'allow all **'; ls /fs/disk0";
     refused("admin", &[&own], lock, "may not");
-    let mend = "acl -e /fs/disk0/.; setacl /fs/disk0/. --none; cat /fs/disk0/etc/people; acl -e /fs/disk0/.";
-    let shown = allowed("admin", &[&own], mend);
+    let repair = "acl -e /fs/disk0/.; setacl /fs/disk0/. --none; cat /fs/disk0/etc/people; acl -e /fs/disk0/.";
+    let shown = allowed("admin", &[&own], repair);
     let (root, point) = ("deny all login.singularity@* + **\n", "allow all login.singularity@admin + **\n");
     assert!(shown.starts_with(&format!("{root}allow all **\n# nobody yet\n{point}")), "{shown}");
     own.check();

@@ -59,7 +59,7 @@ pub fn hang() -> ! {
 /// Never responds to this one request.
 pub async fn wait(exchange: Exchange) -> Result<Answered, Gone> {
     exchange
-        .by_hand(async |_, channel| {
+        .with_channel(async |_, channel| {
             executor::sleep_until(Deadline::NEVER).await;
             drop(channel);
         })

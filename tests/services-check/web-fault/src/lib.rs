@@ -72,7 +72,7 @@ async fn fail(exchange: Exchange) -> Result<Answered, Gone> {
         "/overeat-blocks" => exchange.reply(Reply::text(ends::overeat_blocks())).await,
         "/hang" => ends::hang(),
         "/wait" => ends::wait(exchange).await,
-        "/drop" => exchange.by_hand(async |_, channel| drop(channel)).await,
+        "/drop" => exchange.with_channel(async |_, channel| drop(channel)).await,
         "/cut" => slow::cut(exchange, number(&form, "bytes", 10)).await,
         "/slow" => slow::late(exchange, number(&form, "ms", 1000)).await,
         "/drip" => slow::drip(exchange, number(&form, "pieces", 10), number(&form, "ms", 100)).await,

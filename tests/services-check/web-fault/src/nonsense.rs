@@ -56,7 +56,7 @@ async fn say(
     count: Option<u32>,
 ) -> Result<Answered, Gone> {
     exchange
-        .by_hand(async move |_, channel: Imp<states::Ready>| {
+        .with_channel(async move |_, channel: Imp<states::Ready>| {
             let (Ok(head), Ok(block)) = (ExVec::from_slice(&head), ExVec::from_slice(body)) else { return };
             // The server's reaction does not matter.
             drop(channel.reply(status, head, block, count.unwrap_or(body.len() as u32)).receive_async().await);

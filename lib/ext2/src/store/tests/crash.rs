@@ -149,11 +149,11 @@ fn crashed(image: &[u8], acts: &[Act], mut has: impl FnMut() -> bool) -> (Vec<u8
 fn check(bytes: Vec<u8>, mark: u64, states: &[State], with_fsck: bool) {
     let allowed = [&states[mark as usize], states.get(mark as usize + 1).unwrap_or(&states[mark as usize])];
     if with_fsck {
-        let mended = fsck(&bytes, "-fp", &[0, 1]);
+        let repaired = fsck(&bytes, "-fp", &[0, 1]);
         // Without `-f`, e2fsck only replays the journal.
-        for mended in [mended, fsck(&bytes, "-p", &[0, 1])] {
-            fsck(&mended, "-fn", &[0]);
-            let found = state(&open(&RecordingDisk::new(mended)));
+        for repaired in [repaired, fsck(&bytes, "-p", &[0, 1])] {
+            fsck(&repaired, "-fn", &[0]);
+            let found = state(&open(&RecordingDisk::new(repaired)));
             assert!(allowed.contains(&&found), "after e2fsck, mark {mark}");
         }
     }

@@ -25,7 +25,7 @@ fn image(block_bytes: u32, volume_bytes: u64) -> Vec<u8> {
 }
 
 fn options() -> MountOptions {
-    let limits = CacheLimits { data_bytes: 1 << 20, line_bytes: 16 << 10, ..CacheLimits::default() };
+    let limits = CacheLimits { data_bytes: 1 << 20, page_bytes: 16 << 10, ..CacheLimits::default() };
     MountOptions { limits, access: Access::WriteIfPossible }
 }
 

@@ -156,13 +156,13 @@ impl Story {
         if again {
             disk.record();
         }
-        let mended = self.check_mounted(moment, &disk)?;
+        let repaired = self.check_mounted(moment, &disk)?;
         if e2fsck {
             self.check_read_only(moment, image).map_err(|error| format!("on a disk that is only read: {error}"))?;
             let preened = tools::preen(image)?;
             let mounted = mount(&TestDisk::new(preened), self.limits)?;
             self.history.check(moment, &mounted).map_err(|error| format!("after e2fsck -p: {error}"))?;
-            tools::check_clean(&mended).map_err(|error| format!("after mounting and unmounting: {error}"))?;
+            tools::check_clean(&repaired).map_err(|error| format!("after mounting and unmounting: {error}"))?;
         }
         if again { self.crash_again(moment, &disk.take_recording()) } else { Ok(()) }
     }

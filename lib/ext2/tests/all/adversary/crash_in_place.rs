@@ -54,15 +54,15 @@ fn crash(story: &Story, effort: Effort) -> Result<(usize, usize), String> {
 fn after(story: &Story, moment: usize, image: &Image, with_e2fsck: bool) -> Result<(), String> {
     look(story, image)?;
     let mended_here = check_here(story.history.is_quiet(moment), image)?;
-    mended(story, moment, &mended_here).map_err(|error| format!("after our check: {error}"))?;
+    repaired(story, moment, &mended_here).map_err(|error| format!("after our check: {error}"))?;
     if with_e2fsck {
         tools::check_clean(&mended_here).map_err(|error| format!("after our check: {error}"))?;
         let by_linux = match story.history.is_quiet(moment) {
             true => tools::preen(image)?,
             // e2fsck does not search for a name that a split left in two blocks of a directory.
-            false => check_here(false, &tools::mend_all(image)?).map_err(|error| format!("after e2fsck: {error}"))?,
+            false => check_here(false, &tools::repair_all(image)?).map_err(|error| format!("after e2fsck: {error}"))?,
         };
-        mended(story, moment, &by_linux).map_err(|error| format!("after e2fsck: {error}"))?;
+        repaired(story, moment, &by_linux).map_err(|error| format!("after e2fsck: {error}"))?;
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ fn check_here(is_quiet: bool, image: &Image) -> Result<Image, String> {
 }
 
 /// Checks the content of the repaired volume.
-fn mended(story: &Story, moment: usize, image: &Image) -> Result<(), String> {
+fn repaired(story: &Story, moment: usize, image: &Image) -> Result<(), String> {
     let mounted = mount(&TestDisk::new(image.clone()), story.limits)?;
     if let Some(reason) = mounted.volume().read_only_reason() {
         return Err(format!("mounted to be read only: {reason}"));

@@ -54,9 +54,9 @@ fn go_on(
     let as_left = Player::new(TestDisk::new(image.clone()), CacheLimits::default(), model.clone())?;
     as_left.mounted.compare(&as_left.model).map_err(|error| format!("what Linux made: {error}"))?;
     // In entries without kinds, Linux leaves the field undefined, which e2fsck reports as a fault.
-    let image = if tools::check_clean(&image).is_ok() { image } else { tools::mend_all(&image)? };
+    let image = if tools::check_clean(&image).is_ok() { image } else { tools::repair_all(&image)? };
     let mut here = Player::new(TestDisk::new(image), CacheLimits::default(), model)?;
-    here.mounted.compare(&here.model).map_err(|error| format!("what Linux made, mended: {error}"))?;
+    here.mounted.compare(&here.model).map_err(|error| format!("what Linux made, repaired: {error}"))?;
     for number in 0..operations {
         let operation = generator.next(&here.model, &Path::new());
         here.step(&operation).map_err(|error| format!("operation {number} on what Linux made: {error}"))?;
@@ -127,8 +127,8 @@ fn linux_does_what_the_model_does() {
         assert_eq!(linux.compare(&model), Ok(()));
         // In entries without kinds, Linux leaves the field undefined, which e2fsck reports as a fault.
         let image = linux.unmount();
-        let mended = tools::check_clean(&image).or_else(|_| tools::mend_all(&image).map(drop));
-        assert_eq!(mended, Ok(()));
+        let repaired = tools::check_clean(&image).or_else(|_| tools::repair_all(&image).map(drop));
+        assert_eq!(repaired, Ok(()));
     }
 }
 

@@ -115,15 +115,15 @@ pub fn check_clean_file(path: &Path) -> Result<(), String> {
 
 /// Preens the volume, as a system does at boot. That must be sufficient.
 pub fn preen(image: &Image) -> Result<Image, String> {
-    mend(image, "-p")
+    repair(image, "-p")
 }
 
 /// Repairs everything, answering yes to every question.
-pub fn mend_all(image: &Image) -> Result<Image, String> {
-    mend(image, "-fy")
+pub fn repair_all(image: &Image) -> Result<Image, String> {
+    repair(image, "-fy")
 }
 
-fn mend(image: &Image, how: &str) -> Result<Image, String> {
+fn repair(image: &Image, how: &str) -> Result<Image, String> {
     let file = ImageFile::of(image);
     let output = tool("e2fsck").arg(how).arg(file.path()).output().expect("e2fsck starts");
     match output.status.code() {

@@ -35,7 +35,7 @@ pub fn small_caches() -> CacheLimits {
         inode_bytes: 8 << 10,
         number_bytes: 8 << 10,
         data_bytes: 256 << 10,
-        line_bytes: 8 << 10,
+        page_bytes: 8 << 10,
         ..CacheLimits::default()
     }
 }

@@ -1,8 +1,8 @@
-//! Lines of the data cache: aligned pieces of the disk in buffers of the disk's side, with bits for each block of a
-//! line.
+//! Pages of the data cache: aligned pieces of the disk in buffers of the disk's side, with bits for each block of a
+//! page.
 //!
-//! This is bookkeeping alone; [`transfer`](super::transfer) does the disk I/O. A line is in one of three states: clean,
-//! in an LRU list from whose end lines are evicted; dirty, in a list ordered by the time of becoming dirty; or in
+//! This is bookkeeping alone; [`transfer`](super::transfer) does the disk I/O. A page is in one of three states: clean,
+//! in an LRU list from whose end pages are evicted; dirty, in a list ordered by the time of becoming dirty; or in
 //! neither list, while the disk reads or writes it.
 
 use alloc::rc::Rc;
@@ -13,11 +13,11 @@ use task_sync::Notify;
 
 use crate::cache::CacheCounts;
 
-/// Maximum blocks of a line: the bits of a [`Mask`].
+/// Maximum blocks of a page: the bits of a [`Mask`].
 pub(super) const MAX_BLOCKS: usize = 64;
-/// A bit for each block of a line.
+/// A bit for each block of a page.
 pub(super) type Mask = u64;
-/// No line.
+/// No page.
 const NONE: u32 = u32::MAX;
 
 /// Returns the mask of `count` blocks from `first` on.
@@ -31,7 +31,7 @@ pub(super) fn first_run(mask: Mask) -> Option<(usize, usize)> {
     (mask != 0).then(|| (first, (mask >> first).trailing_ones() as usize))
 }
 
-/// State of a line.
+/// State of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Clean,
@@ -40,7 +40,7 @@ enum Place {
 }
 
 /// An aligned piece of the disk.
-pub(super) struct Line<B> {
+pub(super) struct Page<B> {
     /// Index of the piece.
     pub(super) index: u64,
     /// Its bytes; `None` while lent to the disk.
@@ -61,7 +61,7 @@ pub(super) struct Line<B> {
     idle: Option<Rc<Notify>>,
 }
 
-/// Ends of a linked list of lines.
+/// Ends of a linked list of pages.
 #[derive(Clone, Copy)]
 struct List {
     newest: u32,
@@ -71,28 +71,28 @@ struct List {
 
 const EMPTY: List = List { newest: NONE, oldest: NONE, count: 0 };
 
-/// All lines.
-pub(super) struct Lines<B> {
-    lines: Vec<Option<Line<B>>>,
+/// All pages.
+pub(super) struct Pages<B> {
+    pages: Vec<Option<Page<B>>>,
     free: Vec<u32>,
     /// Heads of the hash chains; their number is a power of two.
     buckets: Vec<u32>,
     clean: List,
     dirty: List,
     count: usize,
-    /// Lines being written, or in the dirty list.
+    /// Pages being written, or in the dirty list.
     pub(super) unwritten: usize,
-    /// Maximum lines.
+    /// Maximum pages.
     pub(super) capacity: usize,
     pub(super) hits: u64,
     pub(super) misses: u64,
 }
 
-impl<B: DerefMut<Target = [u8]>> Lines<B> {
-    pub(super) fn new(capacity: usize) -> Lines<B> {
+impl<B: DerefMut<Target = [u8]>> Pages<B> {
+    pub(super) fn new(capacity: usize) -> Pages<B> {
         let buckets = (capacity * 2).clamp(16, 1 << 20).next_power_of_two();
-        Lines {
-            lines: Vec::new(),
+        Pages {
+            pages: Vec::new(),
             free: Vec::new(),
             buckets: alloc::vec![NONE; buckets],
             clean: EMPTY,
@@ -113,31 +113,31 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
     /// Returns the slot of a piece, if it is cached.
     pub(super) fn find(&self, index: u64) -> Option<u32> {
         let mut slot = self.buckets[self.bucket(index)];
-        while let Some(line) = self.lines.get(slot as usize).and_then(Option::as_ref) {
-            if line.index == index {
+        while let Some(page) = self.pages.get(slot as usize).and_then(Option::as_ref) {
+            if page.index == index {
                 return Some(slot);
             }
-            slot = line.chain;
+            slot = page.chain;
         }
         None
     }
 
-    pub(super) fn get(&self, slot: u32) -> Option<&Line<B>> {
-        self.lines.get(slot as usize).and_then(Option::as_ref)
+    pub(super) fn get(&self, slot: u32) -> Option<&Page<B>> {
+        self.pages.get(slot as usize).and_then(Option::as_ref)
     }
 
-    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Line<B>> {
-        self.lines.get_mut(slot as usize).and_then(Option::as_mut)
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Page<B>> {
+        self.pages.get_mut(slot as usize).and_then(Option::as_mut)
     }
 
-    /// Returns the line of a piece.
-    pub(super) fn line_mut(&mut self, index: u64) -> Option<&mut Line<B>> {
+    /// Returns the page of a piece.
+    pub(super) fn page_mut(&mut self, index: u64) -> Option<&mut Page<B>> {
         self.find(index).and_then(|slot| self.get_mut(slot))
     }
 
-    /// Marks a line as recently used.
+    /// Marks a page as recently used.
     pub(super) fn touch(&mut self, slot: u32) {
-        if self.clean.newest != slot && self.get(slot).is_some_and(|line| line.place == Place::Clean) {
+        if self.clean.newest != slot && self.get(slot).is_some_and(|page| page.place == Place::Clean) {
             self.move_to(slot, Place::Clean);
         }
     }
@@ -145,7 +145,7 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
     /// Inserts an absent piece, in no list and with no valid blocks.
     pub(super) fn insert(&mut self, index: u64, buffer: Option<B>) -> u32 {
         let bucket = self.bucket(index);
-        let line = Line {
+        let page = Page {
             index,
             buffer,
             valid: 0,
@@ -160,12 +160,12 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         };
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.lines[slot as usize] = Some(line);
+                self.pages[slot as usize] = Some(page);
                 slot
             }
             None => {
-                self.lines.push(Some(line));
-                (self.lines.len() - 1) as u32
+                self.pages.push(Some(page));
+                (self.pages.len() - 1) as u32
             }
         };
         self.buckets[bucket] = slot;
@@ -173,18 +173,18 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         slot
     }
 
-    /// Removes a line, with its buffer.
+    /// Removes a page, with its buffer.
     pub(super) fn remove(&mut self, slot: u32) -> Option<B> {
         self.move_to(slot, Place::Nowhere);
-        let line = self.lines.get_mut(slot as usize)?.take()?;
-        let bucket = self.bucket(line.index);
+        let page = self.pages.get_mut(slot as usize)?.take()?;
+        let bucket = self.bucket(page.index);
         if self.buckets[bucket] == slot {
-            self.buckets[bucket] = line.chain;
+            self.buckets[bucket] = page.chain;
         } else {
             let mut before = self.buckets[bucket];
             while let Some(other) = self.get_mut(before) {
                 if other.chain == slot {
-                    other.chain = line.chain;
+                    other.chain = page.chain;
                     break;
                 }
                 before = other.chain;
@@ -192,11 +192,11 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
         self.free.push(slot);
         self.count -= 1;
-        notify(line.idle);
-        line.buffer
+        notify(page.idle);
+        page.buffer
     }
 
-    /// Evicts the least recently used clean line, for its buffer.
+    /// Evicts the least recently used clean page, for its buffer.
     pub(super) fn evict(&mut self) -> Option<B> {
         let slot = self.clean.oldest;
         self.get(slot)?;
@@ -207,65 +207,65 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         self.count >= self.capacity
     }
 
-    /// Moves an idle line to the list of its state.
+    /// Moves an idle page to the list of its state.
     pub(super) fn settle(&mut self, slot: u32) {
-        let Some(line) = self.get(slot) else { return };
-        let place = match line {
-            Line { is_busy: true, .. } => Place::Nowhere,
-            Line { dirty: 0, .. } => Place::Clean,
+        let Some(page) = self.get(slot) else { return };
+        let place = match page {
+            Page { is_busy: true, .. } => Place::Nowhere,
+            Page { dirty: 0, .. } => Place::Clean,
             _ => Place::Dirty,
         };
-        if self.get(slot).is_some_and(|line| line.place != place) {
+        if self.get(slot).is_some_and(|page| page.place != place) {
             self.move_to(slot, place);
         }
     }
 
-    /// Starts the disk I/O of a line; `writes` is whether it is written.
+    /// Starts the disk I/O of a page; `writes` is whether it is written.
     pub(super) fn begin_flight(&mut self, slot: u32, writes: bool) {
         self.move_to(slot, Place::Nowhere);
         self.unwritten += usize::from(writes);
-        if let Some(line) = self.get_mut(slot) {
-            line.is_busy = true;
-            line.spoiled = 0;
+        if let Some(page) = self.get_mut(slot) {
+            page.is_busy = true;
+            page.spoiled = 0;
         }
     }
 
-    /// Ends the disk I/O of a line, and wakes its waiters.
+    /// Ends the disk I/O of a page, and wakes its waiters.
     pub(super) fn end_flight(&mut self, slot: u32, wrote: bool) {
         self.unwritten -= usize::from(wrote);
-        let Some(line) = self.get_mut(slot) else { return };
-        line.is_busy = false;
-        let idle = line.idle.take();
+        let Some(page) = self.get_mut(slot) else { return };
+        page.is_busy = false;
+        let idle = page.idle.take();
         self.settle(slot);
         notify(idle);
     }
 
-    /// Returns the notification for the end of the line's disk I/O, or `None` if there is none.
+    /// Returns the notification for the end of the page's disk I/O, or `None` if there is none.
     pub(super) fn until_idle(&mut self, slot: u32) -> Option<Rc<Notify>> {
-        let line = self.get_mut(slot).filter(|line| line.is_busy)?;
-        Some(Rc::clone(line.idle.get_or_insert_default()))
+        let page = self.get_mut(slot).filter(|page| page.is_busy)?;
+        Some(Rc::clone(page.idle.get_or_insert_default()))
     }
 
-    /// Invalidates blocks of a line whose content is no longer needed.
+    /// Invalidates blocks of a page whose content is no longer needed.
     pub(super) fn forget(&mut self, index: u64, mask: Mask) {
         let Some(slot) = self.find(index) else { return };
-        let Some(line) = self.get_mut(slot) else { return };
-        line.valid &= !mask;
-        line.dirty &= !mask;
-        line.spoiled |= mask;
+        let Some(page) = self.get_mut(slot) else { return };
+        page.valid &= !mask;
+        page.dirty &= !mask;
+        page.spoiled |= mask;
         self.settle(slot);
     }
 
-    /// Returns the line that has been dirty longest.
+    /// Returns the page that has been dirty longest.
     pub(super) fn oldest_dirty(&self) -> Option<u64> {
-        self.get(self.dirty.oldest).map(|line| line.index)
+        self.get(self.dirty.oldest).map(|page| page.index)
     }
 
     /// Returns the pieces that are dirty or being written, in disk order.
     pub(super) fn unwritten_indices(&self) -> Vec<u64> {
-        let lines = self.lines.iter().flatten();
+        let pages = self.pages.iter().flatten();
         let mut indices: Vec<u64> =
-            lines.filter(|line| line.dirty != 0 || line.is_busy).map(|line| line.index).collect();
+            pages.filter(|page| page.dirty != 0 || page.is_busy).map(|page| page.index).collect();
         indices.sort_unstable();
         indices
     }
@@ -274,20 +274,20 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
     pub(super) fn dirty_blocks(&self) -> u64 {
         let mut slot = self.dirty.oldest;
         let mut blocks = 0;
-        while let Some(line) = self.get(slot) {
-            blocks += u64::from(line.dirty.count_ones());
-            slot = line.newer;
+        while let Some(page) = self.get(slot) {
+            blocks += u64::from(page.dirty.count_ones());
+            slot = page.newer;
         }
         blocks
     }
 
-    pub(super) fn counts(&self, line_bytes: usize) -> CacheCounts {
-        CacheCounts { hits: self.hits, misses: self.misses, bytes: self.count * line_bytes, entries: self.count }
+    pub(super) fn counts(&self, page_bytes: usize) -> CacheCounts {
+        CacheCounts { hits: self.hits, misses: self.misses, bytes: self.count * page_bytes, entries: self.count }
     }
 
-    /// Removes every line.
+    /// Removes every page.
     pub(super) fn clear(&mut self) {
-        for slot in 0..self.lines.len() as u32 {
+        for slot in 0..self.pages.len() as u32 {
             self.remove(slot);
         }
     }
@@ -300,11 +300,11 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
         }
     }
 
-    /// Moves a line from its list to the newest end of another.
+    /// Moves a page from its list to the newest end of another.
     fn move_to(&mut self, slot: u32, place: Place) {
-        let Some(line) = self.get_mut(slot) else { return };
-        let (former, newer, older) = (line.place, line.newer, line.older);
-        (line.place, line.newer, line.older) = (place, NONE, NONE);
+        let Some(page) = self.get_mut(slot) else { return };
+        let (former, newer, older) = (page.place, page.newer, page.older);
+        (page.place, page.newer, page.older) = (place, NONE, NONE);
         if former == Place::Dirty {
             self.unwritten -= 1;
         }
@@ -316,11 +316,11 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
             if list.oldest == slot {
                 list.oldest = newer;
             }
-            if let Some(line) = self.get_mut(newer) {
-                line.older = older;
+            if let Some(page) = self.get_mut(newer) {
+                page.older = older;
             }
-            if let Some(line) = self.get_mut(older) {
-                line.newer = newer;
+            if let Some(page) = self.get_mut(older) {
+                page.newer = newer;
             }
         }
         if place == Place::Dirty {
@@ -332,11 +332,11 @@ impl<B: DerefMut<Target = [u8]>> Lines<B> {
             if newest == NONE {
                 list.oldest = slot;
             }
-            if let Some(line) = self.get_mut(newest) {
-                line.newer = slot;
+            if let Some(page) = self.get_mut(newest) {
+                page.newer = slot;
             }
-            if let Some(line) = self.get_mut(slot) {
-                line.older = newest;
+            if let Some(page) = self.get_mut(slot) {
+                page.older = newest;
             }
         }
     }
@@ -350,8 +350,8 @@ fn notify(idle: Option<Rc<Notify>>) {
 mod tests {
     use super::*;
 
-    fn lines() -> Lines<Vec<u8>> {
-        Lines::new(4)
+    fn pages() -> Pages<Vec<u8>> {
+        Pages::new(4)
     }
 
     #[test]
@@ -365,41 +365,41 @@ mod tests {
 
     #[test]
     fn the_clean_line_used_longest_ago_goes_first() {
-        let mut lines = lines();
+        let mut pages = pages();
         for index in 0..4 {
-            let slot = lines.insert(index, Some(alloc::vec![index as u8]));
-            lines.settle(slot);
+            let slot = pages.insert(index, Some(alloc::vec![index as u8]));
+            pages.settle(slot);
         }
-        lines.touch(lines.find(0).unwrap());
-        let dirty = lines.find(1).unwrap();
-        lines.get_mut(dirty).unwrap().dirty = 1;
-        lines.settle(dirty);
-        assert_eq!(lines.evict(), Some(alloc::vec![2]));
-        assert_eq!(lines.evict(), Some(alloc::vec![3]));
-        assert_eq!(lines.evict(), Some(alloc::vec![0]));
-        assert_eq!(lines.evict(), None);
-        assert_eq!((lines.unwritten, lines.oldest_dirty(), lines.dirty_blocks()), (1, Some(1), 1));
-        lines.forget(1, 1);
-        assert_eq!((lines.unwritten, lines.evict()), (0, Some(alloc::vec![1])));
+        pages.touch(pages.find(0).unwrap());
+        let dirty = pages.find(1).unwrap();
+        pages.get_mut(dirty).unwrap().dirty = 1;
+        pages.settle(dirty);
+        assert_eq!(pages.evict(), Some(alloc::vec![2]));
+        assert_eq!(pages.evict(), Some(alloc::vec![3]));
+        assert_eq!(pages.evict(), Some(alloc::vec![0]));
+        assert_eq!(pages.evict(), None);
+        assert_eq!((pages.unwritten, pages.oldest_dirty(), pages.dirty_blocks()), (1, Some(1), 1));
+        pages.forget(1, 1);
+        assert_eq!((pages.unwritten, pages.evict()), (0, Some(alloc::vec![1])));
     }
 
     #[test]
     fn slots_and_chains_hold_as_many_as_there_are() {
-        let mut lines = lines();
+        let mut pages = pages();
         for index in 0..1000 {
-            let slot = lines.insert(index, None);
-            lines.settle(slot);
+            let slot = pages.insert(index, None);
+            pages.settle(slot);
         }
         for index in (0..1000).step_by(3) {
-            lines.remove(lines.find(index).unwrap());
+            pages.remove(pages.find(index).unwrap());
         }
         for index in 0..1000 {
-            assert_eq!(lines.find(index).is_some(), index % 3 != 0);
+            assert_eq!(pages.find(index).is_some(), index % 3 != 0);
         }
-        assert_eq!(lines.clean.count, 666);
-        lines.begin_flight(lines.find(1).unwrap(), true);
-        assert_eq!((lines.clean.count, lines.unwritten), (665, 1));
-        lines.end_flight(lines.find(1).unwrap(), true);
-        assert_eq!((lines.clean.count, lines.unwritten), (666, 0));
+        assert_eq!(pages.clean.count, 666);
+        pages.begin_flight(pages.find(1).unwrap(), true);
+        assert_eq!((pages.clean.count, pages.unwritten), (665, 1));
+        pages.end_flight(pages.find(1).unwrap(), true);
+        assert_eq!((pages.clean.count, pages.unwritten), (666, 0));
     }
 }
