@@ -12,9 +12,9 @@
 mod commit;
 mod data;
 mod geometry;
-mod pages;
 mod metadata;
 mod open;
+mod pages;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -35,9 +35,9 @@ use crate::format::superblock::Superblock;
 use crate::journal::Journal;
 use crate::source::BlockSource;
 pub(crate) use geometry::Geometry;
-use pages::Pages;
 pub(crate) use metadata::Feature;
 use metadata::Sets;
+use pages::Pages;
 pub(crate) use transaction::Change;
 use transaction::Transactions;
 

@@ -7,8 +7,8 @@ use core::cell::{Cell, RefCell};
 
 use task_sync::{Mode, Notify};
 
-use super::pages::Pages;
 use super::metadata::{Block, Sets};
+use super::pages::Pages;
 use super::transaction::Transactions;
 use super::{Access, Geometry, MountOptions, Shared, Store};
 use crate::allocator::Groups;

@@ -405,7 +405,8 @@ impl Trial {
             self.read(number as u8);
         }
         self.remount();
-        let report = run(fat::check(MemoryDisk::new(self.disk.bytes()), fat::CheckMode::Report)).expect("it is checked");
+        let report =
+            run(fat::check(MemoryDisk::new(self.disk.bytes()), fat::CheckMode::Report)).expect("it is checked");
         assert!(report.is_clean(), "{:?}", report.lines);
     }
 }
