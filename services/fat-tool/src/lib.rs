@@ -1,8 +1,8 @@
 //! Formats and checks FAT disks, and reports on standard output.
 //!
-//! The exit status is the outcome: 0 done or clean, 1 repaired, 4 faulty, 8 failed, or 16 and more for one of the reasons
-//! of the contract `VolumeManager`; then the first line of the output has the reason. Deliberately not here: exclusive
-//! use of disks (the manager), and the format (`lib/fat`).
+//! The exit status is the outcome: 0 done or clean, 1 repaired, 4 faulty, 8 failed, or 16 and more for one of the
+//! reasons of the contract `VolumeManager`; then the first line of the output has the reason. Deliberately
+//! not here: exclusive use of disks (the manager), and the format (`lib/fat`).
 #![no_std]
 #![forbid(unsafe_code)]
 

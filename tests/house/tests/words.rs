@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use house::{Workspace, expect_none};
 
 /// Words that no identifier may contain, with their replacements. `docs/glossary.md` has the project's own words.
-const REFUSED: [(&str, &str); 8] = [
+const REFUSED: [(&str, &str); 9] = [
     ("trouble", "error"),
     ("troubles", "errors"),
     ("patience", "timeout"),
@@ -15,6 +15,7 @@ const REFUSED: [(&str, &str); 8] = [
     ("hops", "hop_limit or ttl"),
     ("heard", "received"),
     ("hears", "receives"),
+    ("mended", "repaired"),
 ];
 /// Refused prefixes of constants, with their replacements.
 const REFUSED_CONSTANTS: [(&str, &str); 3] = [("MOST_", "MAX_"), ("LEAST_", "MIN_"), ("LONGEST_CUT", "MAX_TSO_BYTES")];

@@ -115,7 +115,7 @@ fn what_was_read_is_not_read_again() {
     let mut buffer = vec![0; FILE_BYTES];
     read(&volume, &file, 0, &mut buffer).unwrap();
     let reads = volume.source().reads.get();
-    assert!(reads < 110, "{reads} reads for 3 MiB in lines of 32 KiB");
+    assert!(reads < 110, "{reads} reads for 3 MiB in pages of 32 KiB");
     read(&volume, &file, 0, &mut buffer).unwrap();
     assert!(buffer == noise(1, FILE_BYTES));
     assert_eq!(volume.source().reads.get(), reads);

@@ -101,22 +101,22 @@ fn try_all(damages: &[Damage]) {
 }
 
 #[test]
-fn damaged_superblocks_are_mended() {
+fn damaged_superblocks_are_repaired() {
     try_all(SUPERBLOCK_DAMAGES);
 }
 
 #[test]
-fn damaged_groups_are_mended() {
+fn damaged_groups_are_repaired() {
     try_all(GROUP_DAMAGES);
 }
 
 #[test]
-fn damaged_inodes_are_mended() {
+fn damaged_inodes_are_repaired() {
     try_all(INODE_DAMAGES);
 }
 
 #[test]
-fn damaged_folders_are_mended() {
+fn damaged_folders_are_repaired() {
     try_all(FOLDER_DAMAGES);
 }
 
@@ -127,7 +127,7 @@ fn there_are_enough_damages() {
 }
 
 #[test]
-fn damaged_journals_are_mended() {
+fn damaged_journals_are_repaired() {
     try_all(JOURNAL_DAMAGES);
 }
 

@@ -23,12 +23,12 @@ const FILE_BYTES: usize = 16 << 20;
 const TABLE_BYTES: usize = BLOCK_BYTES / 4 * BLOCK_BYTES;
 /// Latency of a disk read.
 const READ_TICKS: u64 = 4;
-const LINE_BYTES: usize = 32 << 10;
+const PAGE_BYTES: usize = 32 << 10;
 const LIMITS: CacheLimits = CacheLimits {
     inode_bytes: 256 << 10,
     number_bytes: 512 << 10,
     data_bytes: 4 << 20,
-    page_bytes: LINE_BYTES,
+    page_bytes: PAGE_BYTES,
     requests: 8,
     read_ahead_bytes: 1 << 20,
 };
@@ -174,7 +174,7 @@ impl Bench {
         buffer
     }
 
-    /// Returns the time at which the line with this disk offset was first requested.
+    /// Returns the time at which the page with this disk offset was first requested.
     fn asked(&self, place: u64) -> Option<u64> {
         let reads = self.disk().reads.borrow();
         reads.iter().find(|(_, offset, bytes)| (*offset..offset + *bytes as u64).contains(&place)).map(|read| read.0)
@@ -222,7 +222,7 @@ fn a_large_request_is_read_in_parts_and_keeps_the_disk_busy() {
     let places: BTreeSet<u64> = reads.iter().map(|(_, offset, _)| *offset).collect();
     assert_eq!(places.len(), reads.len(), "nothing is read twice");
     let waits = bench.waits.borrow();
-    // Each round of the disk reads as many lines as it takes requests.
+    // Each round of the disk reads as many pages as it takes requests.
     let least = reads.len().div_ceil(LIMITS.requests) * READ_TICKS as usize;
     assert!(waits.len() < least + least / 8, "{} ticks instead of {least}", waits.len());
     let (start, end) = (waits.len() / 16, waits.len() - waits.len() / 16);

@@ -346,7 +346,7 @@ const DAMAGES: &[Damage] = &[
 #[test]
 fn every_kind_of_damage_is_found_and_repaired() {
     let good = filled();
-    for (name, damage, is_repairable) in DAMAGES {
+    for (name, damage, preen_suffices) in DAMAGES {
         let mut image = Image::new(&good);
         damage(&mut image);
         let disk = image.disk();
@@ -355,8 +355,8 @@ fn every_kind_of_damage_is_found_and_repaired() {
         assert!(found.problems > 0 && found.left == found.problems, "{name}: {found:?}");
         assert!(disk.bytes() == before, "{name}: a check without repair changed the disk");
         let repaired = run(check(disk.clone(), CheckMode::Preen)).expect("it is checked");
-        assert_eq!(repaired.left == 0, *is_repairable, "{name}: {repaired:?}");
-        if !is_repairable {
+        assert_eq!(repaired.left == 0, *preen_suffices, "{name}: {repaired:?}");
+        if !preen_suffices {
             let repaired = run(check(disk.clone(), CheckMode::Repair)).expect("it is checked");
             assert_eq!(repaired.left, 0, "{name}: {repaired:?}");
         }

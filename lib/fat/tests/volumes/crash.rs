@@ -151,7 +151,7 @@ fn judge(disk: &MemoryDisk, promised: &BTreeMap<String, Vec<u8>>, asks_fsck: boo
     if let Some(broken) = broken_promise(disk, promised) {
         return Err(broken);
     }
-    let report = run(check(disk.clone(), CheckMode::Report)).map_err(|error| format!("Look: {error}"))?;
+    let report = run(check(disk.clone(), CheckMode::Report)).map_err(|error| format!("Report: {error}"))?;
     if let Some(line) = report.lines.iter().find(|line| !DOCUMENTED.iter().any(|known| line.contains(known))) {
         return Err(format!("this is not documented: {line}"));
     }

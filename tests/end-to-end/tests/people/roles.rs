@@ -131,7 +131,7 @@ fn a_mount_point_that_comes_back_has_its_list() {
 
 /// A list that locks everyone out of a volume can be repaired by set-acl on its mount point.
 #[test]
-fn a_list_of_a_volumes_root_is_mended_by_who_sets_that_of_the_mount_point() {
+fn a_list_of_a_volumes_root_is_repaired_by_who_sets_that_of_the_mount_point() {
     let own = disk();
     let lock = "setacl --force /fs/disk0/. 'deny all login.singularity@* + **' 'allow all **'; ls /fs/disk0";
     refused("admin", &[&own], lock, "may not");

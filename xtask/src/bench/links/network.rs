@@ -36,10 +36,10 @@ fn run(program: &str, words: &[&str]) -> Outcome<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into());
     }
-    let words = words.join(" ");
-    Err(Failure::new(format!("`{program} {words}` failed"))
-        .details(String::from_utf8_lossy(&output.stderr))
-        .remedy("run it as root"))
+    let (words, errors) = (words.join(" "), String::from_utf8_lossy(&output.stderr));
+    let is_refused = ["not permitted", "denied"].iter().any(|refusal| errors.contains(refusal));
+    let failure = Failure::new(format!("`{program} {words}` failed")).details(&*errors);
+    Err(if is_refused { failure.remedy("run it as root") } else { failure })
 }
 
 fn ip(words: &str) -> Outcome<String> {
@@ -186,6 +186,7 @@ impl Network {
         times.ok_or_else(|| Failure::new(format!("the slow readers print `{told}`")))
     }
 
+    /// Sets the impairments of the link.
     fn impair(&mut self, damage: &str) -> Outcome<()> {
         if let Some(commands) = &mut self.commands {
             let sent = commands.write_all(format!("set {damage}\n").as_bytes());

@@ -53,10 +53,10 @@ fn crash(story: &Story, effort: Effort) -> Result<(usize, usize), String> {
 /// Checks a volume after a crash.
 fn after(story: &Story, moment: usize, image: &Image, with_e2fsck: bool) -> Result<(), String> {
     look(story, image)?;
-    let mended_here = check_here(story.history.is_quiet(moment), image)?;
-    repaired(story, moment, &mended_here).map_err(|error| format!("after our check: {error}"))?;
+    let repaired_here = check_here(story.history.is_quiet(moment), image)?;
+    repaired(story, moment, &repaired_here).map_err(|error| format!("after our check: {error}"))?;
     if with_e2fsck {
-        tools::check_clean(&mended_here).map_err(|error| format!("after our check: {error}"))?;
+        tools::check_clean(&repaired_here).map_err(|error| format!("after our check: {error}"))?;
         let by_linux = match story.history.is_quiet(moment) {
             true => tools::preen(image)?,
             // e2fsck does not search for a name that a split left in two blocks of a directory.
@@ -123,12 +123,12 @@ fn crash_at_random(formats: &[Format], seeds: std::ops::Range<u64>, operations: 
 }
 
 #[test]
-fn crashes_without_a_journal_are_mended_and_lose_no_content() {
+fn crashes_without_a_journal_are_repaired_and_lose_no_content() {
     crash_at_random(&TINY, 0..2, 60, Effort { subsets: 1, e2fsck_once_in: 40 });
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn crashes_without_a_journal_are_mended_and_lose_no_content_for_long() {
+fn crashes_without_a_journal_are_repaired_and_lose_no_content_for_long() {
     crash_at_random(&TINY, 100..102, 250, Effort { subsets: 2, e2fsck_once_in: 20 });
 }
