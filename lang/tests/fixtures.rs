@@ -66,7 +66,7 @@ fn every_code_is_documented() {
     let marker = "## Errors and warnings\n";
     let page = text.split(marker).next().unwrap_or("").trim_end();
     let mut wanted =
-        format!("{page}\n\n{marker}\nEach is shown with what is said about it in `lang/tests/fixtures`.\n\n");
+        format!("{page}\n\n{marker}\n`lang/tests/fixtures` has an example of each, with its diagnostics.\n\n");
     for code in Code::ALL {
         wanted.push_str(&format!("- {} {}\n", code.text(), code.title()));
     }

@@ -16,10 +16,10 @@ use crate::failure::{Failure, Outcome};
 /// The program cannot be started.
 pub fn become_attached(arguments: &AttachedArguments) -> Outcome<u8> {
     let [program, rest @ ..] = arguments.command.as_slice() else {
-        return Err(Failure::new("there is no program to become"));
+        return Err(Failure::new("missing program to execute"));
     };
     set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| Failure::new(format!("the end of the parent cannot be watched: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot watch the parent process: {error}")))?;
     let error = Command::new(program).args(rest).exec();
     Err(Failure::file("start", Path::new(program), &error))
 }

@@ -216,7 +216,7 @@ fn rustc_version() -> Outcome<String> {
         .output();
     match output {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).trim().into()),
-        _ => Err(Failure::new(format!("{} --version says nothing", compiler.to_string_lossy()))
+        _ => Err(Failure::new(format!("{} --version prints nothing", compiler.to_string_lossy()))
             .remedy("install a stable Rust toolchain, for instance with rustup")),
     }
 }
@@ -258,7 +258,7 @@ impl Bill {
         }
         let text = String::from_utf8_lossy(package.bill);
         toml::from_str(&text).map_err(|error| {
-            Failure::new(format!("the bill of materials of `{name}` cannot be read")).details(error.to_string())
+            Failure::new(format!("cannot read the bill of materials of `{name}`")).details(error.to_string())
         })
     }
 }

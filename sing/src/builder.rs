@@ -92,7 +92,7 @@ pub fn build_programs<'a>(
     let made = compile(repository, &stubs, &metadata, selected, &judged)?;
     let bills = bills()?;
     if bills != before {
-        return Err(Failure::new("sources changed while programs were built").remedy("build again"));
+        return Err(Failure::new("sources changed during the build").remedy("build again"));
     }
     selected
         .iter()
@@ -104,8 +104,8 @@ pub fn build_programs<'a>(
                     judge_symbols(program, image)?;
                     Ok(BuiltImage { program, image: Some(image.clone()), bill })
                 }
-                None => Err(Failure::new(format!("cargo made no image of `{}`", program.name))
-                    .remedy(format!("delete {} and build again", repository.output("stubs").display()))),
+                None => Err(Failure::new(format!("cargo produced no image of `{}`", program.name))
+                    .remedy(format!("delete {} and rebuild", repository.output("stubs").display()))),
             },
         })
         .collect()
@@ -139,7 +139,7 @@ fn compile(
     if stale > 0 {
         built = build()?;
         if remove_stale(&built, metadata, code) > 0 {
-            return Err(Failure::new("sources changed while programs were built").remedy("build again"));
+            return Err(Failure::new("sources changed during the build").remedy("build again"));
         }
     }
     let mut complaints = Vec::new();
@@ -180,7 +180,7 @@ fn judge_symbols(program: &Program, image: &Path) -> Outcome<()> {
     match image_symbols::complaint(&bytes, &program.name).filter(|_| !program.unsafe_for_tests) {
         None => Ok(()),
         Some(complaint) => Err(Failure::new(format!("the image of `{}` is refused: {complaint}", program.name))
-            .remedy("leave it to the runtime to define symbols")),
+            .remedy("remove the definition; only the runtime may define symbols")),
     }
 }
 
@@ -212,7 +212,8 @@ fn manifest_complaint(repository: &Repository, program: &Program, unsafe_tests: 
     }
     (program.unsafe_for_tests && unsafe_tests == UnsafeTests::Refused).then(|| {
         format!(
-            "{manifest}: `{}` holds unsafe code to attack the system with, so it is built only with --allow-unsafe-tests",
+            "{manifest}: `{}` contains deliberately hostile unsafe code; \
+             pass --allow-unsafe-tests to build it",
             program.name
         )
     })
@@ -231,7 +232,7 @@ fn library_complaint(repository: &Repository, metadata: &Metadata, program: &Pro
     let source = std::fs::read_to_string(library).ok()?;
     let attributes = attributes::inner_attributes(&source);
     (!attributes::is_no_std(&attributes))
-        .then(|| format!("{} lacks #![no_std]: a SIP has no host operating system under it", repository.shown(library)))
+        .then(|| format!("{} lacks #![no_std]: SIPs have no std", repository.shown(library)))
 }
 
 /// Checks the programs' dependencies, and returns the folders of all packages that the build compiles.
@@ -264,9 +265,9 @@ fn refuse_any(complaints: Vec<String>) -> Outcome<()> {
     match complaints.as_slice() {
         [] => Ok(()),
         [one] => Err(Failure::new(one.clone())),
-        many => Err(Failure::new(format!("{} rules of the builder are broken", many.len()))
+        many => Err(Failure::new(format!("{} violations of the builder's rules", many.len()))
             .details(many.join("\n"))
-            .remedy("correct what is listed above")),
+            .remedy("fix the problems above")),
     }
 }
 

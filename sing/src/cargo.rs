@@ -120,7 +120,7 @@ pub fn build_with_artifacts(mut command: Command, what: &str, expected: usize) -
     if status.success() {
         return Ok(built);
     }
-    Err(Failure::new(format!("{what} did not build")).details(messages).remedy("correct the errors shown above"))
+    Err(Failure::new(format!("{what} did not build")).details(messages).remedy("fix the errors above"))
 }
 
 /// Passes each line of cargo's messages to `take`; the progress line keeps updating between them.
@@ -141,7 +141,7 @@ pub fn follow(output: impl Read + Send + 'static, progress: &mut Progress, mut t
 }
 
 fn cannot_start(error: std::io::Error) -> Failure {
-    Failure::new(format!("cargo cannot be started: {error}"))
+    Failure::new(format!("cannot start cargo: {error}"))
         .remedy("install a stable Rust toolchain, for instance with rustup")
 }
 
@@ -304,12 +304,12 @@ impl Metadata {
             .output()
             .map_err(cannot_start)?;
         if !output.status.success() {
-            return Err(Failure::new(format!("cargo cannot work out the dependencies of {}", manifest.display()))
+            return Err(Failure::new(format!("cargo cannot resolve the dependencies of {}", manifest.display()))
                 .details(String::from_utf8_lossy(&output.stderr))
-                .remedy("correct the Cargo.toml that cargo names above"));
+                .remedy("fix the Cargo.toml that cargo names above"));
         }
         serde_json::from_slice(&output.stdout).map_err(|error| {
-            Failure::new(format!("cargo metadata gave something that is not its format 1: {error}"))
+            Failure::new(format!("unexpected output of cargo metadata: {error}"))
                 .remedy("use a stable toolchain of 1.90 or later")
         })
     }

@@ -136,7 +136,7 @@ fn check_file(repository: &Repository, file: &Path) -> Outcome<Vec<Finding>> {
     let is_toml = file.extension().is_some_and(|extension| extension == "toml");
     if !is_toml {
         return Err(Failure::new(format!("{} is neither a contract nor a manifest", file.display()))
-            .remedy("give a .contract file, a manifest.toml or a system manifest"));
+            .remedy("use a .contract file, a manifest.toml or a system manifest"));
     }
     let units = ContractUnits::compile(repository)?;
     units.refuse_errors()?;
@@ -158,8 +158,8 @@ fn check_folder(repository: &Repository, folder: &Path) -> Outcome<Vec<Finding>>
         findings.extend(check_file(repository, &manifest)?);
     }
     if findings.is_empty() {
-        return Err(Failure::new(format!("{} has no contract and no manifest.toml in it", folder.display()))
-            .remedy("give a .contract file, a manifest.toml, a system manifest or a folder with one"));
+        return Err(Failure::new(format!("{} contains no contract and no manifest.toml", folder.display()))
+            .remedy("use a .contract file, a manifest.toml, a system manifest or a folder with one"));
     }
     Ok(findings)
 }

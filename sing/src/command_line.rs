@@ -114,7 +114,7 @@ pub struct RunArguments {
     /// Host port to listen on [default: 8080]
     #[arg(long, value_name = "N", requires = "web", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Address of this host that is served at: 0.0.0.0 for all, :: for those of IPv6 as well [default: 127.0.0.1]
+    /// Host address to listen on: 0.0.0.0 for all, :: to include IPv6 [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", requires = "web", conflicts_with = "tap")]
     pub listen: Option<IpAddr>,
     /// Access log: a host file in an existing folder [default: a file on the machine's second disk]
@@ -123,7 +123,7 @@ pub struct RunArguments {
     /// Serve the demo applications, too: /hello, and /spec, which accepts posts
     #[arg(long, requires = "web")]
     pub demo: bool,
-    /// Serve a path by a web application, with its options after a space: '/shop=my-shop currency=EUR'
+    /// Serve a path with a web application, followed by its options: '/shop=my-shop currency=EUR'
     #[arg(long, value_name = "/PATH=PROGRAM", requires = "web")]
     pub app: Vec<String>,
     /// Serve until SIGTERM or Ctrl-C, without a shell; implied without a standard input
@@ -132,8 +132,7 @@ pub struct RunArguments {
     /// Log format of a service [default: text]
     #[arg(long, value_enum, value_name = "FORM")]
     pub log: Option<LogForm>,
-    /// Connect the machine's network card to this TAP interface of the host; with `:plain` at its end the host does
-    /// nothing to packets. The machine has the address 192.168.77.2/24; `--parameter address=...` or `--parameter
+    /// Connect the machine's network card to this TAP interface of the host; `:plain` disables offloads. The machine has the address 192.168.77.2/24; `--parameter address=...` or `--parameter
     /// dhcp=true` gives it another
     #[arg(long, value_name = "NAME")]
     pub tap: Option<String>,
@@ -216,7 +215,7 @@ impl std::str::FromStr for MemorySize {
         let mebibytes = digits.parse().ok().and_then(|number: u32| number.checked_mul(times));
         match mebibytes.filter(|mebibytes| (1..=1 << 20).contains(mebibytes)) {
             Some(mebibytes) => Ok(MemorySize { mebibytes }),
-            None => Err("give mebibytes or gibibytes, such as 64M or 1G".into()),
+            None => Err("use mebibytes or gibibytes, such as 64M or 1G".into()),
         }
     }
 }
@@ -224,7 +223,7 @@ impl std::str::FromStr for MemorySize {
 /// `sing attached`.
 #[derive(Debug, Args)]
 pub struct AttachedArguments {
-    /// The program and what it is given
+    /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     pub command: Vec<std::ffi::OsString>,
 }
@@ -309,7 +308,7 @@ pub struct TestArguments {
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub struct XtaskArguments {
-    /// All that follows
+    /// Arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<std::ffi::OsString>,
 }

@@ -78,9 +78,8 @@ impl<'a> Compiled<'a> {
         let info = DepInfo::read(&self.dep_info)?;
         let shown = repository.shown(self.package.folder());
         let variables = info.variables.iter().filter(|name| !name.starts_with(VARIABLES));
-        let mut complaints: Vec<String> = variables
-            .map(|name| format!("{shown} takes the variable {name} from the environment of whoever builds"))
-            .collect();
+        let mut complaints: Vec<String> =
+            variables.map(|name| format!("{shown} reads the environment variable {name} at build time")).collect();
         complaints.extend(info.files.iter().filter_map(|file| file_complaint(file, self.package, repository)));
         Ok(complaints)
     }
@@ -97,14 +96,17 @@ fn dep_info_of(file: &Path) -> Option<PathBuf> {
 fn file_complaint(file: &Path, package: &Package, repository: &Repository) -> Option<String> {
     let shown = repository.shown(file);
     let Some(place) = source_rules::place_in(file, package.folder()) else {
-        return Some(format!("{shown} is read for {}, which lies in another folder", package.name));
+        return Some(format!("{shown} is read for {}, but is in another folder", package.name));
     };
     if !bill::covers(&place) {
-        return Some(format!("{shown} is read for {}, but is of a kind that is left out of its bill", package.name));
+        return Some(format!(
+            "{shown} is read for {}, but files of its kind are not in the bill of materials",
+            package.name
+        ));
     }
     if let Some(inner) = bill::inner_crate(package.folder(), &place) {
         return Some(format!(
-            "{shown} is read for {}, but belongs to another crate, in {}, and is left out of its bill",
+            "{shown} is read for {}, but belongs to another crate, in {}, and is not in the bill of materials",
             package.name,
             repository.shown(&inner)
         ));

@@ -83,8 +83,8 @@ fn expect_judged(folder: &Path, list: &Path) -> Outcome<()> {
     if judged.lines().any(|line| Path::new(line) == folder) {
         return Ok(());
     }
-    Err(Failure::new(format!("the crate in {} was not checked and is not compiled", folder.display()))
-        .remedy("depend on it under the same conditions on every machine"))
+    Err(Failure::new(format!("unchecked crate in {}", folder.display()))
+        .remedy("make the dependency unconditional, independent of the machine"))
 }
 
 /// Returns the path of rustc's dep-info file.
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(expect_judged(Path::new("/a/echo"), &list), Ok(()));
         for other in ["/a", "/a/echo/inner", "/a/ech", "/b/echo"] {
             let refused = expect_judged(Path::new(other), &list).expect_err(other).to_string();
-            assert!(refused.contains("was not checked and is not compiled"), "{refused}");
+            assert!(refused.contains("unchecked crate in"), "{refused}");
         }
     }
 

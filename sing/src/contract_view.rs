@@ -18,8 +18,8 @@ pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u
     units.refuse_errors()?;
     let contract = units.find(&arguments.name).ok_or_else(|| {
         let known = units.names();
-        let otherwise = format!("give one of: {}", known.join(", "));
-        Failure::new(format!("there is no contract `{}`", arguments.name)).remedy(spelling::meant(
+        let otherwise = format!("use one of: {}", known.join(", "));
+        Failure::new(format!("no contract `{}`", arguments.name)).remedy(spelling::meant(
             &arguments.name,
             known.iter().map(String::as_str),
             otherwise,
@@ -53,8 +53,8 @@ pub fn write_or_print(output: Option<&Path>, kind: Content, text: &str) -> Outco
             write_whole(path, text.as_bytes())
         }
         None if kind == Content::Picture && std::io::stdout().is_terminal() => {
-            Err(Failure::new("this is a picture in SVG, and standard output is a terminal")
-                .remedy("write it to a file with `-o FILE.svg`, or send it on through a pipe"))
+            Err(Failure::new("refusing to print an SVG picture to a terminal")
+                .remedy("use `-o FILE.svg`, or redirect the output"))
         }
         None => {
             print!("{text}");
@@ -67,8 +67,8 @@ pub fn write_or_print(output: Option<&Path>, kind: Content, text: &str) -> Outco
 fn refuse_missing_folder(file: &Path) -> Outcome<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         None => Ok(()),
-        Some(folder) => Err(Failure::new(format!("there is no folder {} to write to", folder.display()))
-            .remedy("check the spelling, or make the folder first")),
+        Some(folder) => Err(Failure::new(format!("no such folder {}", folder.display()))
+            .remedy("check the spelling, or create the folder first")),
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let missing = folder.path().join("no/such/picture.svg");
         let refused = write_or_print(Some(&missing), Content::Picture, "<svg/>").expect_err("no folder").to_string();
-        assert!(refused.contains("there is no folder") && !folder.path().join("no").exists(), "{refused}");
+        assert!(refused.contains("no such folder") && !folder.path().join("no").exists(), "{refused}");
         let there = folder.path().join("picture.svg");
         assert_eq!(write_or_print(Some(&there), Content::Picture, "<svg/>"), Ok(()));
         assert!(there.is_file());

@@ -61,7 +61,7 @@ fn write_image(path: &Path) -> Outcome<()> {
         made: MADE,
     };
     let built = make_image(&options, &content(), &mut Sink(&file))
-        .map_err(|error| Failure::new(format!("the demo disk {} cannot be made: {error}", path.display())))?;
+        .map_err(|error| Failure::new(format!("cannot create the demo disk {}: {error}", path.display())))?;
     file.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))
 }
 

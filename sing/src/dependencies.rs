@@ -98,7 +98,7 @@ impl Checksums {
     /// The file is missing or malformed.
     pub fn read(lock: &Path) -> Outcome<Checksums> {
         let file: LockFile = toml::from_str(&read_text(lock)?).map_err(|error| {
-            Failure::new(format!("{} is not a lock file of cargo", lock.display())).details(error.to_string())
+            Failure::new(format!("{} is not a Cargo lock file", lock.display())).details(error.to_string())
         })?;
         let with_checksum = file
             .package
@@ -155,7 +155,7 @@ impl Rules<'_> {
     /// Checks a package's dependencies and enabled features.
     fn use_complaints(&self, user: &Package) -> Vec<String> {
         let Some(node) = self.metadata.node(&user.id) else {
-            return vec![format!("cargo does not say what {} {} uses", user.name, user.version)];
+            return vec![format!("cargo reports no dependencies of {} {}", user.name, user.version)];
         };
         let mut complaints = match user.source {
             Some(_) => feature_complaint(user, &node.features, self.list).into_iter().collect(),
@@ -167,7 +167,7 @@ impl Rules<'_> {
             let Some(used) = used.filter(|used| used.source.is_some()) else { continue };
             // A crate without an entry has its own complaint.
             if self.list.entry(used).is_some_and(|entry| !entry.used_by.contains(&called)) {
-                complaints.push(format!("{LIST} does not say that {called} may use {} {}", used.name, used.version));
+                complaints.push(format!("{LIST} does not allow {called} to use {} {}", used.name, used.version));
             }
         }
         complaints
@@ -231,16 +231,16 @@ fn outside_complaint(package: &Package, list: &AllowList, checksums: &Checksums)
         return Some(format!("{crate_name} is not on the audited list {LIST}"));
     };
     if package.source.as_deref() != Some(REGISTRY) {
-        return Some(format!("{crate_name} does not come from crates.io, where the one on the list comes from"));
+        return Some(format!("{crate_name} does not come from crates.io, unlike the listed crate"));
     }
     if checksums.of(package) != Some(entry.checksum.as_str()) {
-        return Some(format!("{crate_name} has another checksum in Cargo.lock than in {LIST}"));
+        return Some(format!("{crate_name}: checksum mismatch between Cargo.lock and {LIST}"));
     }
     if package.has_target("custom-build") && !entry.build_script {
-        return Some(format!("{crate_name} runs a build script, which {LIST} does not allow it"));
+        return Some(format!("{crate_name} runs a build script, which {LIST} does not allow"));
     }
     if package.has_target("proc-macro") && !entry.proc_macro {
-        return Some(format!("{crate_name} is a procedural macro, which {LIST} does not allow it"));
+        return Some(format!("{crate_name} is a procedural macro, which {LIST} does not allow"));
     }
     None
 }
@@ -250,7 +250,7 @@ fn feature_complaint(package: &Package, features: &[String], list: &AllowList) -
     let entry = list.entry(package)?;
     let feature = features.iter().find(|feature| !entry.features.contains(feature))?;
     Some(format!(
-        "crate {} {} has the feature `{feature}` on, which {LIST} does not allow it",
+        "crate {} {} enables the feature `{feature}`, which {LIST} does not allow",
         package.name, package.version
     ))
 }
@@ -316,7 +316,7 @@ mod tests {
         };
         assert_eq!(on(&[]), None);
         assert_eq!(on(&["alloc"]), None);
-        assert!(on(&["alloc", "std"]).is_some_and(|complaint| complaint.contains("has the feature `std` on")));
+        assert!(on(&["alloc", "std"]).is_some_and(|complaint| complaint.contains("enables the feature `std`")));
     }
 
     #[test]

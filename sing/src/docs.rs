@@ -109,7 +109,7 @@ fn serve(folder: &Path, has_book: bool, port: Option<u16>) -> Failure {
             }
             Failure::file("start", &tool, &command.exec())
         }
-        Err(error) => Failure::new(format!("the tool cannot be found to start it again: {error}")),
+        Err(error) => Failure::new(format!("cannot find this executable to restart it: {error}")),
     }
 }
 
@@ -134,7 +134,7 @@ fn page_named(repository: &Repository, name: &str) -> Outcome<PathBuf> {
     if known.iter().any(|known| known == stem) {
         return Ok(repository.base().join("docs").join(stem).with_extension("md"));
     }
-    Err(Failure::new(format!("there is no page `{name}`")).remedy(spelling::meant(
+    Err(Failure::new(format!("no page `{name}`")).remedy(spelling::meant(
         stem,
         known.iter().map(String::as_str),
         format!("name one of: {}", known.join(", ")),
@@ -164,18 +164,17 @@ fn build_crates(repository: &Repository, folder: &Path, is_served: bool) -> Outc
 fn run(mut command: Command, what: &str) -> Outcome<()> {
     let status = command.stdin(Stdio::null()).status();
     let status = status.map_err(|error| {
-        Failure::new(format!("{what} cannot be started: {error}")).remedy("install a stable Rust toolchain")
+        Failure::new(format!("cannot start {what}: {error}")).remedy("install a stable Rust toolchain")
     })?;
     match status.success() {
         true => Ok(()),
-        false => Err(Failure::new(format!("{what} ended with {status}")).remedy("see what it says above")),
+        false => Err(Failure::new(format!("{what} ended with {status}")).remedy("see its output above")),
     }
 }
 
 fn open(page: &Path) -> Outcome<()> {
     let opener = host_tools::find(OPENER).ok_or_else(|| {
-        Failure::new(format!("this host has no {OPENER} to open pages with"))
-            .remedy(format!("open {} in a browser", page.display()))
+        Failure::new(format!("{OPENER} is not installed")).remedy(format!("open {} in a browser", page.display()))
     })?;
     let mut command = Command::new(opener);
     command.arg(page);
@@ -194,7 +193,7 @@ mod tests {
             assert!(page_named(&repository, name).expect("there is one").is_file(), "{name}");
         }
         let refused = page_named(&repository, "author").expect_err("there is none").to_string();
-        assert_eq!(refused, "there is no page `author`; did you mean `authors`?");
+        assert_eq!(refused, "no page `author`; did you mean `authors`?");
         assert!(page_named(&repository, "../README").is_err());
     }
 

@@ -28,11 +28,11 @@ impl Failure {
     pub fn file(doing: &str, path: &Path, error: &std::io::Error) -> Failure {
         let remedy = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => "check the spelling of the path",
-            std::io::ErrorKind::PermissionDenied => "ask for permission on it, or give another file",
-            std::io::ErrorKind::IsADirectory => "give a file instead of a folder",
-            std::io::ErrorKind::InvalidData => "give a text file: this one holds something else",
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "make room on the disk",
-            _ => "see whether the disk is full or the file is in use",
+            std::io::ErrorKind::PermissionDenied => "check its permissions, or specify another file",
+            std::io::ErrorKind::IsADirectory => "specify a file instead of a folder",
+            std::io::ErrorKind::InvalidData => "specify a UTF-8 text file",
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "free some disk space",
+            _ => "check that the disk is not full and the file is not in use",
         };
         Failure::new(format!("cannot {doing} {}: {}", path.display(), plain_reason(error))).remedy(remedy)
     }
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_question_ends_as_one() {
-        let failure = Failure::new("there is no key `mien`").remedy("did you mean `mine`?");
-        assert_eq!(failure.to_string(), "there is no key `mien`; did you mean `mine`?");
+        let failure = Failure::new("no key `mien`").remedy("did you mean `mine`?");
+        assert_eq!(failure.to_string(), "no key `mien`; did you mean `mine`?");
     }
 
     #[test]

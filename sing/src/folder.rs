@@ -49,17 +49,17 @@ impl Folder {
 pub fn read_all(given: &[OsString]) -> Outcome<Vec<Folder>> {
     if given.len() > MAX_FOLDERS {
         return Err(Failure::new(format!(
-            "--folder is given {} times, and a system has room for {MAX_FOLDERS} folders",
+            "too many --folder options: {}; a system has at most {MAX_FOLDERS} folders",
             given.len()
         ))
-        .remedy("give a folder that has them in it"));
+        .remedy("serve a common parent folder instead"));
     }
     let mut folders: Vec<Folder> = Vec::new();
     for text in given {
         let folder = read(text)?;
         if folders.iter().any(|other| other.name == folder.name) {
-            return Err(Failure::new(format!("two folders are called {}", folder.name))
-                .remedy("give one of them another name, as in --folder NAME=PATH"));
+            return Err(Failure::new(format!("duplicate folder name {}", folder.name))
+                .remedy("rename one of them with --folder NAME=PATH"));
         }
         folders.push(folder);
     }
@@ -86,7 +86,7 @@ fn read(text: &OsStr) -> Outcome<Folder> {
     };
     let path = std::fs::canonicalize(&path).map_err(|error| Failure::file("serve the folder", &path, &error))?;
     if !path.is_dir() {
-        return Err(Failure::new(format!("{} is no folder", path.display()))
+        return Err(Failure::new(format!("{} is not a folder", path.display()))
             .remedy("give a folder to --folder; --disk takes disk images"));
     }
     let name = match name {
@@ -104,18 +104,18 @@ fn to_path(bytes: &[u8]) -> PathBuf {
 fn checked_name(name: &[u8]) -> Outcome<String> {
     let text = String::from_utf8_lossy(name);
     let fail = |what: &str| {
-        let remedy = "give it a name of letters, digits, `.`, `-` and `_`, as in --folder NAME=PATH";
-        Err(Failure::new(format!("the folder would be found at /fs/{text}, {what}")).remedy(remedy))
+        let remedy = "rename it with --folder NAME=PATH, using letters, digits, `.`, `-` and `_`";
+        Err(Failure::new(format!("invalid mount point /fs/{text}: {what}")).remedy(remedy))
     };
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_".contains(byte);
     let is_of_disk = ["disk", "ram"].iter().any(|prefix| {
         text.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
     });
     match name {
-        b"" | b"." | b".." => fail("which is no name"),
-        _ if !name.iter().all(is_plain) => fail("which has characters in it that are hard to type"),
-        _ if name.len() > NAME_BYTES => fail("which is longer than 31 bytes"),
-        _ if is_of_disk => fail("where disks are mounted"),
+        b"" | b"." | b".." => fail("invalid name"),
+        _ if !name.iter().all(is_plain) => fail("unsupported characters"),
+        _ if name.len() > NAME_BYTES => fail("longer than 31 bytes"),
+        _ if is_of_disk => fail("reserved for disks"),
         _ => Ok(text.into_owned()),
     }
 }
@@ -142,17 +142,17 @@ mod tests {
     fn what_cannot_be_served_is_one_sentence() {
         for (text, expected) in [
             ("/no/such", "cannot serve the folder /no/such"),
-            ("/etc/passwd", "/etc/passwd is no folder"),
-            ("/", "the folder would be found at /fs/, which is no name"),
-            ("disk1=/usr", "the folder would be found at /fs/disk1, where disks are mounted"),
-            ("a b=/usr", "which has characters in it that are hard to type"),
-            ("..=/usr", "which is no name"),
+            ("/etc/passwd", "/etc/passwd is not a folder"),
+            ("/", "invalid mount point /fs/: invalid name"),
+            ("disk1=/usr", "invalid mount point /fs/disk1: reserved for disks"),
+            ("a b=/usr", "unsupported characters"),
+            ("..=/usr", "invalid name"),
         ] {
             let said = one(text).expect_err(text).to_string();
             assert!(said.contains(expected), "{said}");
         }
         let twice = [OsString::from("/usr"), OsString::from("usr=/etc")];
-        assert!(read_all(&twice).expect_err("two names").to_string().starts_with("two folders are called usr"));
+        assert!(read_all(&twice).expect_err("two names").to_string().starts_with("duplicate folder name usr"));
         let too_many = read_all(&vec![OsString::from("/usr"); 65]).expect_err("too many").to_string();
         assert!(too_many.contains("65 times") && too_many.contains("64 folders"), "{too_many}");
     }

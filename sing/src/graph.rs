@@ -188,8 +188,8 @@ struct ListedChannel {
 
 fn of_listing(text: &str) -> Outcome<Graph> {
     let channels: Vec<ListedChannel> = serde_json::from_str(text).map_err(|error| {
-        Failure::new(format!("this is not a list of channels: {error}"))
-            .remedy("give what `channels --json` prints in a running system")
+        Failure::new(format!("invalid list of channels: {error}"))
+            .remedy("use the output of `channels --json` in a running system")
     })?;
     let mut graph = Graph { title: "running system".into(), ..Graph::default() };
     let mut places: BTreeMap<u64, usize> = BTreeMap::new();
@@ -216,7 +216,7 @@ fn of_listing(text: &str) -> Outcome<Graph> {
         graph.connect(places[&channel.importer], places[&channel.exporter], &format!("{} {state}", channel.contract));
     }
     if in_messages > 0 {
-        graph.notes.push(format!("{in_messages} more channels have an end that is closed or under way in a message."));
+        graph.notes.push(format!("{in_messages} more channels have an endpoint that is closed or in transit."));
     }
     Ok(graph)
 }
@@ -228,7 +228,7 @@ fn listing(file: &Path) -> Outcome<String> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
-        .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot read standard input: {error}")))?;
     Ok(text)
 }
 
@@ -242,9 +242,9 @@ fn running(repository: &Repository, system: &Path) -> Outcome<String> {
     let output = process::run_machine(command, LIMIT)?;
     match output.problem {
         None => Ok(output.text),
-        Some(problem) => Err(Failure::new(format!("the system could not be asked for its channels: {problem}"))
+        Some(problem) => Err(Failure::new(format!("cannot list the system's channels: {problem}"))
             .details(output.text)
-            .remedy("see whether `cargo sing run -c channels` works")),
+            .remedy("check that `cargo sing run -c channels` works")),
     }
 }
 

@@ -270,7 +270,7 @@ pub fn forbid_installing() -> Outcome<()> {
         return Ok(());
     }
     let tool = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("the tool cannot be found to start it again: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot find this executable to restart it: {error}")))?;
     let error = Command::new(&tool).args(std::env::args_os().skip(1)).env(FORBIDDEN, "1").exec();
     Err(Failure::file("start", &tool, &error))
 }

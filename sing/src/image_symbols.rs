@@ -55,15 +55,15 @@ enum Kind {
 /// Returns the complaint about the symbols and sections of a program's image.
 pub fn complaint(image: &[u8], program: &str) -> Option<String> {
     let Ok(file) = ElfBytes::<LittleEndian>::minimal_parse(image) else {
-        return Some("it is no ELF file".into());
+        return Some("not an ELF file".into());
     };
-    let Some(sections) = section_names(&file) else { return Some("its sections have no names".into()) };
+    let Some(sections) = section_names(&file) else { return Some("section names are missing".into()) };
     if let Some(section) = sections.iter().find(|section| !SECTIONS.contains(&section.as_str())) {
-        return Some(format!("it has a section `{section}`, which its link script does not name"));
+        return Some(format!("unexpected section `{section}`, not in the link script"));
     }
     match symbols(&file) {
         Some(symbols) => symbol_complaint(&symbols, program),
-        None => Some("it has no table of symbols".into()),
+        None => Some("no symbol table".into()),
     }
 }
 
@@ -102,21 +102,19 @@ fn symbol_complaint(symbols: &[Symbol], program: &str) -> Option<String> {
             Kind::File => {
                 unit = name.split('.').next().unwrap_or_default();
                 if unit != own && unit != OF_THE_COMPILER {
-                    return Some(format!("it has code of `{name}`, which is no unit of the program"));
+                    return Some(format!("code of `{name}`, which is not a unit of the program"));
                 }
                 if unit == own && defined.contains(&unit) {
-                    return Some(format!("it has two units of code of `{unit}`"));
+                    return Some(format!("duplicate code unit `{unit}`"));
                 }
                 defined.push(unit);
             }
-            Kind::Undefined => return Some(format!("it wants the symbol `{name}` from elsewhere")),
+            Kind::Undefined => return Some(format!("undefined symbol `{name}`")),
             Kind::Local if unit == OF_THE_COMPILER || MANGLED.iter().any(|begin| name.starts_with(begin)) => {}
             _ if is_of_runtime && !defined.contains(&name.as_str()) => defined.push(name),
-            _ if is_of_runtime => return Some(format!("it defines the symbol `{name}` twice")),
+            _ if is_of_runtime => return Some(format!("duplicate symbol `{name}`")),
             _ => {
-                return Some(format!(
-                    "it defines the symbol `{name}`, which neither the runtime nor the compiler does"
-                ));
+                return Some(format!("symbol `{name}` comes from neither the runtime nor the compiler"));
             }
         }
     }
@@ -155,7 +153,7 @@ mod tests {
             (Kind::Global, "memcpy", "defines the symbol `memcpy` twice"),
             (Kind::Global, "getpid", "neither the runtime nor the compiler"),
             (Kind::Local, "hidden", "neither the runtime nor the compiler"),
-            (Kind::Undefined, "getpid", "from elsewhere"),
+            (Kind::Undefined, "getpid", "undefined symbol"),
             (Kind::File, "words.c", "no unit of the program"),
             (Kind::File, "a_b.89ab-cgu.1", "two units of code"),
         ] {

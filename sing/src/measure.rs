@@ -36,7 +36,7 @@ pub fn print(repository: &Repository, arguments: &MeasureArguments) -> Outcome<u
         Platform::Bare => of_bare_kernel(&machine),
     };
     let kernel = kernel.ok_or_else(|| {
-        Failure::new(format!("{} is no kernel", ready.machine.display())).remedy("delete it and build again")
+        Failure::new(format!("{} is not a kernel", ready.machine.display())).remedy("delete it and rebuild")
     })?;
     let image = read(&ready.image)?;
     let image = package_check::verify_system(&image)

@@ -188,8 +188,9 @@ impl Plan {
     pub fn write(&self, root: &Path) -> Outcome<()> {
         let systems = self.files.iter().map(|(path, _)| path).filter(|path| path.starts_with("systems"));
         if let Some(path) = self.folders.iter().chain(systems).find(|path| root.join(path).exists()) {
-            return Err(Failure::new(format!("there is {} already", path.display()))
-                .remedy("give the program another name, or remove that"));
+            return Err(
+                Failure::new(format!("{} already exists", path.display())).remedy("choose another name, or remove it")
+            );
         }
         // Manifests last: the workspace picks up a folder as soon as it has a Cargo.toml.
         let (last, first): (Vec<_>, Vec<_>) = self.files.iter().partition(|(path, _)| path.ends_with("Cargo.toml"));
@@ -244,7 +245,7 @@ pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
         if is_program || metadata.member(&new).is_some() {
             let what = if is_program { "program" } else { "crate" };
             return Err(
-                Failure::new(format!("the repository has a {what} `{new}` already")).remedy("give another name")
+                Failure::new(format!("the repository already has a {what} `{new}`")).remedy("choose another name")
             );
         }
     }
@@ -276,15 +277,13 @@ fn own_root(repository: &Repository, name: &str) -> Outcome<Option<Own>> {
         return Ok(Some(Own { root: repository.root().to_path_buf(), is_new: false }));
     }
     let here =
-        std::env::current_dir().map_err(|error| Failure::new(format!("the current folder cannot be read: {error}")))?;
+        std::env::current_dir().map_err(|error| Failure::new(format!("cannot read the current folder: {error}")))?;
     if here.starts_with(repository.root()) {
         return Ok(None);
     }
     let root = PathBuf::from(name);
     if root.exists() {
-        return Err(
-            Failure::new(format!("there is {name} already")).remedy("give the program another name, or remove that")
-        );
+        return Err(Failure::new(format!("{name} already exists")).remedy("choose another name, or remove it"));
     }
     Ok(Some(Own { root, is_new: true }))
 }

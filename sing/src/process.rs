@@ -44,7 +44,7 @@ pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutp
             let _ = child.kill();
             let _ = child.wait();
             let text = receiver.recv().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-            return Ok(MachineOutput { text, problem: Some(format!("no end after {} seconds", limit.as_secs())) });
+            return Ok(MachineOutput { text, problem: Some(format!("timed out after {} seconds", limit.as_secs())) });
         }
     };
     let status = child.wait().map_err(cannot_start)?;

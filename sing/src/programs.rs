@@ -134,8 +134,8 @@ impl Programs {
             Err(called) => called,
         };
         let folders: Vec<String> = called.iter().map(|program| repository.shown(&program.folder).to_string()).collect();
-        let failure = Failure::new(format!("several programs are called `{name}`: in {}", folders.join(" and in ")))
-            .remedy("give each a name of its own");
+        let failure = Failure::new(format!("duplicate program name `{name}`: in {}", folders.join(" and in ")))
+            .remedy("rename all but one");
         self.broken.extend(called.into_iter().map(|program| (program.folder, failure.clone())));
     }
 
@@ -162,8 +162,8 @@ impl Programs {
             return Err(failure.clone());
         }
         let folders = if self.is_own { &OWN_PROGRAM_FOLDERS[..] } else { &PROGRAM_FOLDERS[..] };
-        let otherwise = format!("name one whose manifest.toml is in {}, or add it there", folders.join(", "));
-        Err(Failure::new(format!("there is no program `{name}` in the repository")).remedy(spelling::meant(
+        let otherwise = format!("name a program with a manifest.toml in {}, or add it there", folders.join(", "));
+        Err(Failure::new(format!("no program `{name}` in the repository")).remedy(spelling::meant(
             name,
             self.found.keys().map(String::as_str),
             otherwise,
@@ -207,11 +207,11 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
     if !manifest_model::is_name(&heading.program.name) {
         // Folders and crates take its name.
         return Err(Failure::new(format!(
-            "the manifest {} calls its program {:?}, which is no name",
+            "invalid program name in the manifest {}: {:?}",
             repository.shown(&path),
             heading.program.name
         ))
-        .remedy("write small letters, digits and hyphens, a letter first, 63 at most"));
+        .remedy("use lowercase letters, digits and hyphens, starting with a letter, at most 63"));
     }
     if let Some(entry) = heading.code.entry.as_deref().filter(|entry| !manifest::is_entry(entry)) {
         // It becomes a part of generated code.
@@ -219,7 +219,7 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
             "the manifest {} has the entry {entry:?}, which is not the path of a Rust module",
             repository.shown(&path)
         ))
-        .remedy("write the module's name, or the names on the way to it: `wc`, `tools::wc`"));
+        .remedy("write the path of the module, such as `wc` or `tools::wc`"));
     }
     let body = match (heading.code.crate_folder, heading.code.script) {
         (_, Some(_)) => Body::Script,
@@ -313,7 +313,7 @@ mod tests {
         assert!(programs.get("cat").is_ok());
         let refused = programs.get("echo").expect_err("which one?").to_string();
         for folder in ["apps/echo", "drivers/another", "apps/third"] {
-            assert!(refused.contains("several programs are called `echo`") && refused.contains(folder), "{refused}");
+            assert!(refused.contains("duplicate program name `echo`") && refused.contains(folder), "{refused}");
         }
         assert_eq!(programs.broken().count(), 3);
     }

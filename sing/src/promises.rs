@@ -34,7 +34,7 @@ pub fn hold(catalogue: &Catalogue, system: &SystemManifest) -> Outcome<()> {
         return Ok(());
     }
     let lines: Vec<String> = findings.into_iter().map(told).collect();
-    Err(Failure::new(format!("the system `{}` does not keep what it promises of who reaches what", system.name))
+    Err(Failure::new(format!("the system `{}` violates its promises of reachability", system.name))
         .details(lines.join("\n"))
         .remedy("fix the errors above"))
 }
@@ -81,7 +81,7 @@ mod tests {
             "refused I230 `fetch.singularity` must not reach /service/tcp",
             "promised for `..fetch.singularity`), and could: ",
             "take one of these steps from it, or the promise out of the system manifest",
-            "the system `mine` does not keep what it promises of who reaches what; fix the errors above.",
+            "the system `mine` violates its promises of reachability; fix the errors above.",
         ] {
             assert!(told.contains(part), "{part}:\n{told}");
         }

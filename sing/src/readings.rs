@@ -30,8 +30,8 @@ impl DepInfo {
     pub fn read(path: &Path) -> Outcome<DepInfo> {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
         DepInfo::parse(&text).map_err(|line| {
-            Failure::new(format!("{} cannot be read, from {line:?} on", path.display()))
-                .remedy("give no file a name with a line end")
+            Failure::new(format!("cannot parse {} from {line:?} on", path.display()))
+                .remedy("remove newlines from file names")
         })
     }
 
@@ -89,8 +89,8 @@ pub fn keep(dep_info: &Path, info: &DepInfo, began: SystemTime) -> Outcome<()> {
     for file in &info.files {
         let written = std::fs::metadata(file).and_then(|metadata| metadata.modified());
         if written.map_err(|error| Failure::file("read", file, &error))? >= began {
-            return Err(Failure::new(format!("{} changed while it was compiled", file.display()))
-                .remedy("build again when nothing writes there"));
+            return Err(Failure::new(format!("{} changed during compilation", file.display()))
+                .remedy("rebuild when nothing modifies it"));
         }
     }
     write_whole(&place(dep_info), Record::of(info)?.0.as_bytes())
@@ -126,6 +126,6 @@ mod tests {
         std::fs::File::options().write(true).open(&file).and_then(|file| file.set_modified(time)).expect("a time");
         assert!(!is_kept());
         let refused = keep(&dep_info, &info, time).expect_err("it was written at that time").to_string();
-        assert!(refused.contains("changed while it was compiled"), "{refused}");
+        assert!(refused.contains("changed during compilation"), "{refused}");
     }
 }

@@ -42,7 +42,7 @@ impl Repository {
     /// There is none.
     pub fn find() -> Outcome<Repository> {
         let here = std::env::current_dir()
-            .map_err(|error| Failure::new(format!("the current folder cannot be read: {error}")))?;
+            .map_err(|error| Failure::new(format!("cannot read the current folder: {error}")))?;
         if let Some(root) = here.ancestors().find(|folder| is_root(folder)) {
             return Ok(Repository::at(root, &here));
         }
@@ -53,7 +53,7 @@ impl Repository {
             (None, Some(clone)) => (clone.to_path_buf(), clone.join("target")),
             (None, None) => {
                 return Err(Failure::new(format!("{} is not inside a Singularity repository", here.display()))
-                    .remedy("run this inside a clone of it, or `cargo install --path sing` there"));
+                    .remedy("run this inside a clone, or run `cargo install --path sing` in one"));
             }
         };
         if let Some(own) = own {
@@ -261,7 +261,7 @@ mod tests {
         let programs = crate::programs::Programs::find(&own);
         assert!(programs.get("tea-pot").is_ok() && programs.get("shell").is_ok());
         let misspelled = programs.get("zzzzzz").expect_err("there is none").to_string();
-        assert!(misspelled.contains("name one whose manifest.toml is in programs"), "{misspelled}");
+        assert!(misspelled.contains("name a program with a manifest.toml in programs"), "{misspelled}");
         let names = own.system_names();
         assert!(names.contains(&"tea-pot".into()) && names.contains(&"bare".into()), "{names:?}");
         // The user's own comes first, and its outputs have distinct names.

@@ -82,15 +82,16 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
-        Some((option, _)) => Err(Failure::new(format!("{option} is for bare machines, and this is the hosted one"))
-            .remedy("add --machine qemu or --machine microvm, or leave it out")),
+        Some((option, _)) => Err(Failure::new(format!("{option} applies to bare machines only"))
+            .remedy("add --machine qemu or --machine microvm, or remove it")),
     }
 }
 
 fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     if arguments.unconfined {
-        return Err(Failure::new("--unconfined is for the hosted machine, and this is a bare one")
-            .remedy("leave it out, or leave --machine out"));
+        return Err(
+            Failure::new("--unconfined applies to the hosted machine only").remedy("remove it, or remove --machine")
+        );
     }
     prepared::folders(arguments)?;
     let disks = disks(repository, arguments)?;
@@ -115,7 +116,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
 fn begin_again() -> Failure {
     match crate::tool::path() {
         Ok(tool) => Failure::file("start", &tool, &Command::new(&tool).args(std::env::args_os().skip(1)).exec()),
-        Err(error) => Failure::new(format!("the machine cannot be started anew: {error}")),
+        Err(error) => Failure::new(format!("cannot restart the machine: {error}")),
     }
 }
 
@@ -177,17 +178,17 @@ fn check_disk(number: usize, disk: &Path) -> Outcome<()> {
     let metadata = std::fs::metadata(path).map_err(|error| Failure::file("open the disk", path, &error))?;
     if metadata.is_dir() {
         return Err(Failure::new(format!("the disk {} is a folder", path.display()))
-            .remedy("give a disk image; `mke2fs -d FOLDER IMAGE 64M` makes one of a folder"));
+            .remedy("use a disk image; `mke2fs -d FOLDER IMAGE 64M` creates one from a folder"));
     }
     let file = std::fs::File::open(path).map_err(|error| Failure::file("open the disk", path, &error))?;
     let is_writable = path == disk;
     let path = path.display();
     match content(&file) {
         Content::Foreign(what) if is_writable => {
-            eprintln!("sing: {path} holds {what}, and may be written to; give {path}:ro to have it read only");
+            eprintln!("sing: {path} contains {what} and is writable; use {path}:ro for read-only access");
         }
         Content::Empty if is_writable && std::io::stderr().is_terminal() => {
-            eprintln!("sing: {path} is empty; `format disk{number} --type ext2 --yes` makes a file system on it");
+            eprintln!("sing: {path} is empty; `format disk{number} --type ext2 --yes` formats it");
         }
         _ => {}
     }
@@ -226,7 +227,7 @@ fn content(mut disk: &std::fs::File) -> Content {
     match foreign {
         Some(what) => Content::Foreign(what),
         None if is_empty => Content::Empty,
-        None => Content::Foreign("something that is not known here"),
+        None => Content::Foreign("unknown data"),
     }
 }
 
@@ -245,7 +246,7 @@ mod tests {
             file.write_all_at(&content, 0).expect("a disk");
             super::content(&file)
         };
-        assert_eq!(holding(&[(0, b"# A letter\n")]), Content::Foreign("something that is not known here"));
+        assert_eq!(holding(&[(0, b"# A letter\n")]), Content::Foreign("unknown data"));
         assert_eq!(holding(&[(0, b"XFSB")]), Content::Foreign("an XFS file system"));
         assert_eq!(holding(&[]), Content::Empty);
         let partition = [0, 0, 0, 0, 0x83, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0];

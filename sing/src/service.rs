@@ -49,7 +49,7 @@ pub struct Service {
 /// Notifies the supervisor of this process, if there is one.
 pub fn tell(state: State) {
     if let Err(error) = notify::tell(state) {
-        eprintln!("sing: the supervisor at NOTIFY_SOCKET cannot be told that this is {state:?}: {error}");
+        eprintln!("sing: cannot notify the supervisor at NOTIFY_SOCKET of {state:?}: {error}");
     }
 }
 
@@ -63,7 +63,7 @@ pub fn reload() {
         let told = notify::reload();
         RELOADING.store(false, Ordering::SeqCst);
         if let Err(error) = told {
-            eprintln!("sing: the supervisor at NOTIFY_SOCKET cannot be told of a reload: {error}");
+            eprintln!("sing: cannot notify the supervisor at NOTIFY_SOCKET of a reload: {error}");
         }
     });
 }
@@ -78,8 +78,7 @@ impl Service {
                 thread::sleep(LOOK);
             }
             let process = std::process::id();
-            let line =
-                format!("sing: {}; SIGTERM or Ctrl-C ends it in order (process {process})\n", service.announcement);
+            let line = format!("sing: {}; SIGTERM or Ctrl-C shuts it down (process {process})\n", service.announcement);
             eprint!("{}", log::stamp(line.as_bytes(), service.log, log::unix_ms()));
             SERVES.store(true, Ordering::SeqCst);
             tell(State::Ready);

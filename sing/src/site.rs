@@ -137,7 +137,7 @@ pub fn forwarded(arguments: &RunArguments, port: u16) -> Outcome<Network> {
         }
         IpAddr::V6(address) => {
             Err(Failure::new(format!("--listen {address}: QEMU forwards ports of IPv4 addresses only"))
-                .remedy("give one of IPv4, or serve from the hosted machine"))
+                .remedy("use an IPv4 address, or serve from the hosted machine"))
         }
     }
 }
@@ -191,16 +191,16 @@ fn check_port(address: IpAddr, port: u16) -> Outcome<()> {
     let Err(error) = TcpListener::bind((address, port)) else { return Ok(()) };
     let what = match error.kind() {
         ErrorKind::AddrInUse => format!("port {port} is in use by another program"),
-        ErrorKind::PermissionDenied => format!("port {port} is not for this user"),
+        ErrorKind::PermissionDenied => format!("port {port} is privileged"),
         ErrorKind::AddrNotAvailable => {
-            return Err(Failure::new(format!("{address} is no address of this host"))
-                .remedy("give one that `ip address` shows to --listen, or 0.0.0.0 for all"));
+            return Err(Failure::new(format!("{address} is not an address of this host"))
+                .remedy("use one that `ip address` shows with --listen, or 0.0.0.0 for all"));
         }
         _ => format!("port {port} cannot be used: {}", plain_reason(&error)),
     };
     Err(Failure::new(what).remedy(match port {
-        PORT => "end that program, or choose another port, as with --port 8081",
-        _ => "choose another port, as with --port 8080",
+        PORT => "stop that program, or choose another port, such as --port 8081",
+        _ => "choose another port, such as --port 8080",
     }))
 }
 
@@ -215,7 +215,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let refused = check_port(LOCAL, port).expect_err("it is taken").to_string();
-        let expected = format!("port {port} is in use by another program; choose another port, as with --port 8080.");
+        let expected = format!("port {port} is in use by another program; choose another port, such as --port 8080.");
         assert_eq!(refused, expected);
         drop(listener);
         check_port(LOCAL, port).expect("it is free again");
@@ -225,7 +225,7 @@ mod tests {
     fn an_address_of_another_host_is_one_sentence() {
         let foreign = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
         let refused = check_port(foreign, 8080).expect_err("it is for documents").to_string();
-        assert!(refused.starts_with("192.0.2.1 is no address of this host; give one"), "{refused}");
+        assert!(refused.starts_with("192.0.2.1 is not an address of this host; use one"), "{refused}");
     }
 
     #[test]

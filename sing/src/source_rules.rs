@@ -74,12 +74,12 @@ pub fn complaint(package: &Package, metadata: &Metadata, repository: &Repository
         return Some(format!("crate {} lies outside the repository, in {shown}", package.name));
     }
     if package.has_target("custom-build") {
-        return Some(format!("{shown} has a build script, which a crate of an image may not have"));
+        return Some(format!("{shown} has a build script, which image crates may not have"));
     }
     if trusted(repository, package.folder()).is_some() {
         let features = metadata.node(&package.id).map_or(&[][..], |node| &node.features);
         let feature = features.first()?;
-        return Some(format!("{shown} has the feature `{feature}` on, which no image may turn on"));
+        return Some(format!("{shown} enables the feature `{feature}`, which images may not enable"));
     }
     library_complaint(package, repository, code)
 }
@@ -87,25 +87,22 @@ pub fn complaint(package: &Package, metadata: &Metadata, repository: &Repository
 fn library_complaint(package: &Package, repository: &Repository, code: Code) -> Option<String> {
     let shown = repository.shown(package.folder());
     let Some(library) = package.library() else {
-        return Some(format!("{shown} has no library, which is all that a crate of an image is"));
+        return Some(format!("{shown} has no library target; image crates are libraries"));
     };
     if library.kind.iter().any(|kind| kind == "proc-macro") {
-        return Some(format!("{shown} is a procedural macro, which a crate of an image may not be"));
+        return Some(format!("{shown} is a procedural macro, which image crates may not be"));
     }
     if let Some(kind) = library.kind.iter().find(|kind| !LINKED.contains(&kind.as_str())) {
-        return Some(format!("{shown} is a library of the kind `{kind}`; a crate of an image is a `lib`"));
+        return Some(format!("{shown} is a library of the kind `{kind}`; image crates must be `lib`"));
     }
     if is_reserved(&library.name, package, repository) {
-        return Some(format!(
-            "{shown} calls its library `{}`, which is the name of a crate that generated code relies on",
-            library.name
-        ));
+        return Some(format!("{shown} names its library `{}`, which is reserved for generated code", library.name));
     }
     if code == Code::UnsafeForTests {
         return None;
     }
     if package.edition != EDITION {
-        return Some(format!("{shown} is of edition {}; a crate of an image is of edition {EDITION}", package.edition));
+        return Some(format!("{shown} has edition {}; image crates must have edition {EDITION}", package.edition));
     }
     source_complaint(package, &library.src_path, repository)
 }
@@ -123,7 +120,7 @@ fn is_reserved(name: &str, package: &Package, repository: &Repository) -> bool {
 fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> Option<String> {
     let shown = repository.shown(root);
     if !lies_in(root, package.folder()) {
-        return Some(format!("{shown} is not there, or not a file of the crate's own folder"));
+        return Some(format!("{shown} is missing or outside the crate's folder"));
     }
     let Ok(source) = std::fs::read_to_string(root) else {
         return Some(format!("{shown} cannot be read as text"));
@@ -133,7 +130,7 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
     }
     let mut files = Vec::new();
     if let Err(error) = collect(package.folder(), &mut files) {
-        return Some(format!("the files beside {shown} cannot be read: {error}"));
+        return Some(format!("cannot read the files beside {shown}: {error}"));
     }
     // rustc lists the files that it read one per line.
     if let Some(file) = files.iter().find(|file| file.as_os_str().as_encoded_bytes().iter().any(u8::is_ascii_control)) {
@@ -142,7 +139,7 @@ fn source_complaint(package: &Package, root: &Path, repository: &Repository) -> 
     let covered = |file: &&PathBuf| file.strip_prefix(package.folder()).is_ok_and(bill::covers);
     if let Some(file) = files.iter().filter(covered).find(|file| !is_file(file)) {
         let shown = repository.shown(file);
-        return Some(format!("{shown} is a symbolic link, or no file that could be source; put the file itself there"));
+        return Some(format!("{shown} is a symbolic link or special file; replace it by a regular file"));
     }
     let beside = root.parent()?;
     files.retain(|file| file.starts_with(beside) && file.extension().is_some_and(|extension| extension == "rs"));
@@ -176,7 +173,7 @@ pub fn file_complaint(file: &Path, repository: &Repository) -> Option<String> {
     let shown = repository.shown(file);
     match std::fs::read_to_string(file) {
         Ok(source) => source_words::complaint(&source).map(|(line, what)| format!("{shown}:{line} {what}")),
-        Err(error) => Some(format!("{shown} cannot be read as text: {error}")),
+        Err(error) => Some(format!("cannot read {shown} as text: {error}")),
     }
 }
 
@@ -206,7 +203,7 @@ pub fn edge_complaints(user: &Package, node: &Node, metadata: &Metadata, reposit
         let Some(used) = metadata.packages.iter().find(|package| package.id == edge.pkg) else { continue };
         if used.library().is_none_or(|library| library.name != edge.name) {
             complaints.push(format!(
-                "{shown} knows the crate {} as `{}`; a crate of an image is known by its own name",
+                "{shown} renames the crate {} to `{}`; image crates may not be renamed",
                 used.name, edge.name
             ));
         }

@@ -9,7 +9,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Words that no image crate needs, with their effect.
 const WORDS: [(&str, &str); 16] = [
-    ("unsafe", "turns the compiler's checks off"),
+    ("unsafe", "disables the compiler's checks"),
     ("asm", ASSEMBLY),
     ("global_asm", ASSEMBLY),
     ("naked_asm", ASSEMBLY),
@@ -24,11 +24,11 @@ const WORDS: [(&str, &str); 16] = [
     ("alloc_error_handler", RUNTIME),
     ("memory_functions", RUNTIME),
     ("unwind_symbols", RUNTIME),
-    ("include", "takes a file as source"),
+    ("include", "includes a file as source"),
 ];
 const ASSEMBLY: &str = "is assembly, which the compiler does not check";
 const SYMBOL: &str = "names a symbol or a section of the image";
-const RUNTIME: &str = "is the runtime's to say";
+const RUNTIME: &str = "is reserved for the runtime";
 
 /// Refused words that prose may contain. In a source they are harmless without another one: `naked` is unstable
 /// without `unsafe`, and an included file is checked itself.
@@ -36,18 +36,18 @@ const IN_PROSE: [&str; 2] = ["naked", "include"];
 
 /// Words refused only in attributes, with the next token.
 const IN_ATTRIBUTES: [(&str, Option<Next>, &str); 12] = [
-    ("path", Some(Next::Equals), "takes a module from another place"),
-    ("crate", Some(Next::Equals), "has a derive implement another trait than the audited one"),
+    ("path", Some(Next::Equals), "loads a module from another path"),
+    ("crate", Some(Next::Equals), "makes a derive implement a trait other than the audited one"),
     ("link", None, "links a library"),
     ("used", None, SYMBOL),
     ("linkage", None, SYMBOL),
-    ("lang", None, "is the compiler's own"),
+    ("lang", None, "is reserved for the compiler"),
     ("start", None, RUNTIME),
-    ("feature", Some(Next::List), "turns on what is not stable"),
+    ("feature", Some(Next::List), "enables unstable features"),
     ("no_core", None, RUNTIME),
     ("no_main", None, RUNTIME),
-    ("crate_type", None, "makes another kind of library"),
-    ("crate_name", None, "gives the crate another name"),
+    ("crate_type", None, "changes the kind of library"),
+    ("crate_name", None, "renames the crate"),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ enum Next {
 }
 
 /// Complaint about a file start that the compiler skips and a tokenizer may not.
-const SKIPPED: &str = "begins with `#!` and no attribute, which no file of an image may";
+const SKIPPED: &str = "begins with `#!` but no attribute, which image files may not";
 
 /// A refusal: the line, and the rest of a sentence that begins with the location.
 pub type Complaint = (usize, String);
@@ -71,7 +71,7 @@ pub fn tokens(source: &str) -> Result<TokenStream, Complaint> {
     if source.starts_with("#!") && !source[2..].trim_start_matches([' ', '\t', '\r', '\n']).starts_with('[') {
         return Err((1, SKIPPED.into()));
     }
-    source.parse().map_err(|error: proc_macro2::LexError| (error.span().start().line, "is not Rust".into()))
+    source.parse().map_err(|error: proc_macro2::LexError| (error.span().start().line, "is not valid Rust".into()))
 }
 
 /// Returns the first refusal in a source text.
@@ -95,9 +95,7 @@ pub fn data_complaint(text: &str) -> Option<Complaint> {
                 words.find(|word| !IN_PROSE.contains(word) && WORDS.iter().any(|(refused, _)| refused == word))?;
             Some((
                 number,
-                format!(
-                    "says `{word}`, and the compiler might read it as Rust; no text in an image may that is not Rust"
-                ),
+                format!("contains `{word}`, which the compiler might read as Rust; text files of an image may not"),
             ))
         }),
     }
@@ -118,7 +116,7 @@ fn first_refused(tokens: TokenStream, place: Place) -> Option<Complaint> {
             let why = refused_word(word_alone, &tokens[index + 1..], place)?;
             Some((
                 word.span().start().line,
-                format!("says `{written}`, which {why}; no crate of an image may, not even as a name"),
+                format!("contains `{written}`, which {why}; image crates may not contain it, even as a name"),
             ))
         }
         TokenTree::Group(group) => {
@@ -135,11 +133,9 @@ fn refused_word(word: &str, after: &[TokenTree], place: Place) -> Option<&'stati
         return Some(why);
     }
     match word {
-        "extern" if !is_plain_extern(after) => {
-            Some("declares what is not in the program, or gives a crate another name")
-        }
+        "extern" if !is_plain_extern(after) => Some("declares foreign items, or renames a crate"),
         "include_str" | "include_bytes" if !is_call_with_one_text(after) => {
-            Some("takes a file whose name does not stand there")
+            Some("includes a file whose name is not a string literal")
         }
         _ if place == Place::Attribute => {
             let refused = IN_ATTRIBUTES.iter().find(|(refused, next, _)| {
@@ -230,14 +226,14 @@ mod tests {
             "r#include!(\"other.txt\");",
             "macro_rules! m { ($name:ident) => { $name!(\"other.txt\"); } } m!(include);",
         ] {
-            expect_refused(source, "takes a file as source");
+            expect_refused(source, "includes a file as source");
         }
         for source in [
             "#[path = \"../x.rs\"] mod x;",
             "#[r#path = \"../x.rs\"] mod x;",
             "#[cfg_attr(all(), path = \"../x.rs\")] mod x;",
         ] {
-            expect_refused(source, "takes a module from another place");
+            expect_refused(source, "loads a module from another path");
         }
         expect_refused(
             "use core::include_str as take; const A: &str = take!(\"/etc/passwd\");",
@@ -324,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_is_not_rust_is_refused() {
-        assert_eq!(complaint("fn f( {"), Some((1, "is not Rust".into())));
+        assert_eq!(complaint("fn f( {"), Some((1, "is not valid Rust".into())));
         // The compiler skips the first line; to a tokenizer it begins a comment.
         expect_refused("#!/x /*\ncore::arch::global_asm!(\"\");\n// */", "begins with `#!`");
     }

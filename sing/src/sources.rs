@@ -34,8 +34,7 @@ pub fn unpacked() -> Outcome<Option<Unpacked>> {
         return Ok(None);
     }
     let home = home().ok_or_else(|| {
-        Failure::new("it is not known where the sources of the system are to be kept")
-            .remedy("set SING_HOME to a folder of yours, or HOME")
+        Failure::new("cannot determine the folder for the system's sources").remedy("set SING_HOME or HOME")
     })?;
     unpack(&home, ARCHIVE, EDITION)?;
     Ok(Some(Unpacked { sources: home.join("sources"), target: home.join("target") }))
@@ -66,7 +65,7 @@ fn unpack(home: &Path, archive: &[u8], edition: &str) -> Outcome<()> {
     if is_there() {
         return Ok(());
     }
-    eprintln!("sing: putting the sources of the system into {}", sources.display());
+    eprintln!("sing: extracting the system's sources to {}", sources.display());
     let [new, old] = ["sources.new", "sources.old"].map(|name| home.join(name));
     for folder in [&new, &old] {
         remove(folder).map_err(failed("remove", folder))?;
@@ -91,7 +90,7 @@ fn remove(folder: &Path) -> std::io::Result<()> {
 
 /// The files of an archive: path and content of each.
 fn files(archive: &[u8]) -> Outcome<Vec<(&Path, &[u8])>> {
-    let damaged = || Failure::new("the sources in this tool are damaged").remedy("install it again");
+    let damaged = || Failure::new("the sources in this tool are damaged").remedy("reinstall it");
     let mut files = Vec::new();
     let mut rest = archive;
     let mut next = || -> Option<&[u8]> {

@@ -55,7 +55,7 @@ pub fn list(repository: &Repository, arguments: &SystemsArguments) -> Outcome<u8
         return Ok(0);
     };
     if systems::is_image(given) {
-        return Err(Failure::new(format!("{} is a system image, which is a system of its own", given.display()))
+        return Err(Failure::new(format!("{} is a system image, not a built system", given.display()))
             .remedy(format!("see `cargo sing verify --system {}`", given.display())));
     }
     let manifest = repository.system_manifest(given)?;
@@ -63,7 +63,7 @@ pub fn list(repository: &Repository, arguments: &SystemsArguments) -> Outcome<u8
         let _lock = builder::lock(repository)?;
         let changes = Changes::of_damaged(repository, &manifest);
         changes.remove()?;
-        println!("the system {} is as it is built", given.display());
+        println!("the system {} is unchanged since its build", given.display());
         return Ok(0);
     }
     let row = row(repository, &Catalogue::read(repository)?, &manifest)?;
@@ -118,7 +118,7 @@ fn table(repository: &Repository, rows: &[Row]) -> String {
         lines.push(format!("{:width$}  {count:>8}  {:22}  {manifest}", row.name, row.default.unwrap_or_default()));
         lines.extend(row.changes.iter().map(|change| format!("{:width$}  {:8}  {change}", "", "")));
     }
-    lines.push("\n`cargo sing systems NAME` shows where one lies and what is in it.".into());
+    lines.push("\n`cargo sing systems NAME` shows the location and contents of a system.".into());
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -128,7 +128,7 @@ impl Row {
         let default = self.default.map_or(String::new(), |of| format!(", the default {of}"));
         let image = match &self.image {
             Some(path) => repository.shown(path).to_string(),
-            None => "not built yet; any command that needs it builds it".into(),
+            None => "not built yet; built on demand".into(),
         };
         let mut lines = vec![
             format!("{:<10}{}{default}", "system", self.name),
@@ -136,7 +136,7 @@ impl Row {
             format!("{:<10}{image}", "image"),
         ];
         let of_changes =
-            if self.changes.is_empty() { vec!["none: it is as it is built".into()] } else { self.changes.clone() };
+            if self.changes.is_empty() { vec!["none: unchanged since its build".into()] } else { self.changes.clone() };
         lines.extend(column("changes", &of_changes));
         match &self.programs {
             Ok(programs) => lines.extend(column("programs", programs)),

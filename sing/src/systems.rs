@@ -171,7 +171,7 @@ fn refused(repository: &Repository, program: &Program, error: &PackageError) -> 
     match contract {
         Some(contract) => {
             let manifest = repository.shown(&program.manifest()).to_string();
-            Failure::new(format!("`{name}` uses the contract `{contract}`, and its manifest does not list it")).remedy(
+            Failure::new(format!("`{name}` uses the contract `{contract}`, which its manifest does not list")).remedy(
                 format!("add to {manifest}:\n\n[[contract]]\nname = \"{contract}\"\nuse = \"import\"   # or \"export\", or \"both\""),
             )
         }
@@ -261,9 +261,9 @@ pub fn described(repository: &Repository, catalogue: &Catalogue, path: &Path) ->
         let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
         return install::system_of(&bytes).map(|(_, installed)| installed).map_err(|findings| {
             let lines: Vec<String> = findings.into_iter().map(|finding| Line::refused(finding).to_string()).collect();
-            Failure::new(format!("{} is no system image that can be trusted", path.display()))
+            Failure::new(format!("untrusted or invalid system image {}", path.display()))
                 .details(lines.join("\n"))
-                .remedy("let `cargo sing build --system NAME` write it again")
+                .remedy("rebuild it with `cargo sing build --system NAME`")
         });
     }
     let mut system = catalogue.system(repository, path)?;
@@ -345,7 +345,7 @@ fn build_system(
         .collect::<Outcome<_>>()?;
     add_trust(&catalogue, &mut system, signer.key.public())?;
     let image = package_build::build_system(&system, &packages, &signer.key)
-        .map_err(|error| Failure::new(format!("the system image of `{}` cannot be made: {error}", system.name)))?;
+        .map_err(|error| Failure::new(format!("cannot create the system image of `{}`: {error}", system.name)))?;
     write_if_changed(&ready.image, &image)
 }
 

@@ -35,7 +35,7 @@ pub fn existing(given: &str) -> Outcome<&str> {
     }
     Err(Failure::new(format!("this host has no TAP interface `{name}` for the bare machine's network card")).remedy(
         format!(
-            "make it: sudo ip tuntap add dev {name} mode tap user $USER; sudo ip addr add {GATEWAY}/{PREFIX_BITS} dev \
+            "create it: sudo ip tuntap add dev {name} mode tap user $USER; sudo ip addr add {GATEWAY}/{PREFIX_BITS} dev \
              {name}; sudo ip link set {name} up"
         ),
     ))

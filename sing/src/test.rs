@@ -96,15 +96,11 @@ fn refuse_unknown_tier(name: Option<&str>) -> Outcome<()> {
     let before_name = filter.split_once(':').filter(|(_, name)| !name.starts_with(':')).map(|(tier, _)| tier);
     let Some(meant) = diagnostics::nearest(before_name.unwrap_or(filter), TIERS) else { return Ok(()) };
     match before_name {
-        Some(tier) => Err(Failure::new(format!("there is no tier `{tier}` of tests")).remedy(spelling::meant(
-            tier,
-            TIERS,
-            String::new(),
-        ))),
+        Some(tier) => {
+            Err(Failure::new(format!("unknown test tier `{tier}`")).remedy(spelling::meant(tier, TIERS, String::new())))
+        }
         None => {
-            eprintln!(
-                "sing: `{filter}` is no tier, so tests with it in their names are looked for; did you mean `{meant}`?"
-            );
+            eprintln!("sing: `{filter}` is not a tier; selecting tests by name; did you mean `{meant}`?");
             Ok(())
         }
     }
@@ -117,7 +113,7 @@ fn refuse_unknown_tier(name: Option<&str>) -> Outcome<()> {
 pub fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()> {
     let Some(name) = selection.name.filter(|_| total.is_of_no_test()) else { return Ok(()) };
     let otherwise = format!("check the spelling, or name a tier: {}", TIERS.join(", "));
-    Err(Failure::new(format!("no test that can run here has `{name}` in its name"))
+    Err(Failure::new(format!("no runnable test name contains `{name}`"))
         .remedy(spelling::meant(name, TIERS, otherwise)))
 }
 
@@ -179,8 +175,8 @@ mod tests {
     #[test]
     fn a_mistyped_tier_is_told_before_anything_is_built() {
         for (filter, told) in [
-            ("unti:manifest", Some("there is no tier `unti` of tests; did you mean `unit`?")),
-            ("fuzzign:package", Some("there is no tier `fuzzign` of tests; did you mean `fuzzing`?")),
+            ("unti:manifest", Some("unknown test tier `unti`; did you mean `unit`?")),
+            ("fuzzign:package", Some("unknown test tier `fuzzign`; did you mean `fuzzing`?")),
             // These may be test names.
             ("unti", None),
             ("units::tests", None),
@@ -199,7 +195,7 @@ mod tests {
         let none = Counts { skipped: 2, groups: 2, ..Counts::default() };
         let selection = |tier, name| Selection { tier, name, long: false };
         let refused = refuse_unknown_name(&selection(None, Some("certificats")), &none).expect_err("it has none");
-        assert!(refused.to_string().contains("no test that can run here has `certificats` in its name"), "{refused}");
+        assert!(refused.to_string().contains("no runnable test name contains `certificats`"), "{refused}");
         assert_ne!(refused.status(), 0);
         // A whole tier, and tests that exist.
         assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));

@@ -54,7 +54,7 @@ pub fn refer_to(root: &Path, base: &Path) -> Outcome<()> {
     let path = root.join("Cargo.toml");
     let text = read_text(&path)?;
     let Some(changed) = referring_to(&text, base) else { return Ok(()) };
-    eprintln!("sing: {} refers to the sources in {} from now on", path.display(), base.display());
+    eprintln!("sing: {} now refers to the sources in {}", path.display(), base.display());
     write_whole(&path, changed.as_bytes())
 }
 

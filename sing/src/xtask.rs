@@ -23,7 +23,7 @@ pub fn become_it(repository: &Repository, words: &[OsString]) -> Outcome<u8> {
     let program = Program::new(repository.base(), program, "the tests and benchmarks of the system");
     let failed = |why: String| Failure::new(format!("xtask does not start: {}", why.trim_end_matches('.')));
     if !program.bring_up_to_date(cargo::command(repository)).map_err(failed)? {
-        return Err(Failure::new("xtask did not build").remedy("correct the errors shown above"));
+        return Err(Failure::new("xtask did not build").remedy("fix the errors above"));
     }
     let tool = tool::path().map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program.path());

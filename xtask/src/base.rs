@@ -116,9 +116,9 @@ fn trusted<'a>(
     }
     let mut built = Vec::new();
     for program in selected.iter().filter(|program| matches!(program.body, Body::Crate { .. })) {
-        let stub = of_stubs.member(&stub_name(program)).ok_or_else(|| {
-            Failure::new(format!("there is no entry crate of `{}`", program.name)).remedy("build it first")
-        })?;
+        let stub = of_stubs
+            .member(&stub_name(program))
+            .ok_or_else(|| Failure::new(format!("no entry crate of `{}`", program.name)).remedy("build it first"))?;
         let linked = of_stubs.linked(&stub.id).into_iter().filter(|package| package.id != stub.id);
         found.extend(linked.map(|package| (package, Part::Image)));
         built.extend(of_stubs.closure(&stub.id).into_iter().filter(|package| package.id != stub.id));
@@ -172,7 +172,8 @@ fn rendered(parts: &BTreeMap<Part, Vec<Row>>, compiled: Option<&Compiled>) -> St
     }
     if let Some(compiled) = compiled {
         lines.push(format!(
-            "compiled: distinct source lines with code in at least one of {} images and {} machines; of Rust's own library {}",
+            "compiled: distinct source lines with code in at least one of {} images and {} machines; \
+             of Rust's own library {}",
             compiled.images(),
             MACHINES.len(),
             compiled.lines_of_rust()

@@ -84,8 +84,8 @@ fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
         None => Ok(()),
         Some((option, _, subjects)) => {
             let subjects: Vec<String> = subjects.iter().map(word).collect();
-            Err(Failure::new(format!("{option} changes nothing of {}", word(&arguments.what)))
-                .remedy(format!("leave it out; it is for {}", subjects.join(", "))))
+            Err(Failure::new(format!("{option} does not apply to {}", word(&arguments.what)))
+                .remedy(format!("remove it; it applies to {}", subjects.join(", "))))
         }
     }
 }
@@ -147,9 +147,9 @@ fn printed_figures(output: MachineOutput, way: &str) -> Outcome<Figures> {
     match output.problem {
         Some(problem) if figures.is_empty() => Err(Failure::new(format!("the benchmark gave no figures: {problem}"))
             .details(output.text)
-            .remedy(format!("see what it says with `cargo sing {way}`"))),
+            .remedy(format!("check the output of `cargo sing {way}`"))),
         Some(problem) => {
-            eprintln!("sing: {problem}; the figures are those printed before");
+            eprintln!("sing: {problem}; using the figures printed before it");
             Ok(figures)
         }
         None => Ok(figures),
@@ -168,7 +168,7 @@ fn linux_program(repository: &Repository) -> Outcome<PathBuf> {
     command.args(["build", "--release", "--package", "bench-linux", "--manifest-path"]);
     command.arg(repository.base().join("Cargo.toml")).arg("--target-dir").arg(repository.cargo_target());
     let made = cargo::build(command, "the measurements of Linux", 2)?;
-    made.get("bench-linux").map(PathBuf::from).ok_or_else(|| Failure::new("cargo made no program bench-linux"))
+    made.get("bench-linux").map(PathBuf::from).ok_or_else(|| Failure::new("cargo produced no program bench-linux"))
 }
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
             "disk --functions",
         ] {
             let refused = refuse_options_of_others(&arguments(words)).expect_err(words).to_string();
-            assert!(refused.contains("changes nothing of"), "{words}: {refused}");
+            assert!(refused.contains("does not apply to"), "{words}: {refused}");
         }
         for words in [
             "",

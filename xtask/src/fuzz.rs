@@ -148,7 +148,7 @@ fn drive(repository: &Repository, program: &Path, target: &Target, time: Duratio
         println!("  {}: {runs} runs in {} s", target.name, started.elapsed().as_secs());
         return Ok(None);
     };
-    let kept = format!("when it is repaired, keep the input in {}, which unit tests replay", target.inputs);
+    let kept = format!("after the fix, keep the input in {}, which unit tests replay", target.inputs);
     Ok(Some(format!("{}\n    {kept}", account(&output.text, &problem))))
 }
 

@@ -94,10 +94,10 @@ fn forged_lines(command: Command, suite: &str, selection: &Selection<'_>) -> Out
     let mut lines = output.text.lines().filter(|line| line.contains(FORGED)).peekable();
     let problem = match (output.problem, lines.peek()) {
         (Some(problem), _) => Some(problem),
-        (None, None) => Some(format!("{FORGER} wrote nothing")),
+        (None, None) => Some(format!("{FORGER} printed nothing")),
         (None, Some(_)) => lines.find(|line| !is_of_forger(line)).map(|line| format!("a forged line: {line:?}")),
     };
-    Ok(one(&format!("{suite}: whoever wrote a line is seen"), problem))
+    Ok(one(&format!("{suite}: each line shows its writer"), problem))
 }
 
 /// Returns whether a line names its author and contains no control characters.
@@ -132,10 +132,10 @@ fn unread(mut command: Command, suite: &str, selection: &Selection<'_>) -> Outco
             // It may have exited meanwhile.
             let _ = child.kill();
             let _ = child.wait();
-            Some(format!("no end after {} seconds", LIMIT.as_secs()))
+            Some(format!("timed out after {} seconds", LIMIT.as_secs()))
         }
     };
-    Ok(one(&format!("{suite}: debug output that nobody reads stops nothing"), problem))
+    Ok(one(&format!("{suite}: unread debug output blocks nothing"), problem))
 }
 
 /// Counts one test, and prints its failure.

@@ -23,7 +23,7 @@ pub fn left_out(crates: &[&TestedCrate], selection: &Selection<'_>, counts: &mut
     let mut left_out = Vec::new();
     for (name, tests) in needs {
         let need =
-            Need::named(&name).ok_or_else(|| Failure::new(format!("a test needs `{name}`, which is no `Need`")))?;
+            Need::named(&name).ok_or_else(|| Failure::new(format!("a test needs `{name}`, which is not a `Need`")))?;
         if let Err(remedy) = provide(need) {
             *counts += skipped(&format!("tests that need {}", described(need)), &remedy);
             left_out.extend(tests);

@@ -76,8 +76,8 @@ fn refuse_unknown_name(selection: &Selection<'_>, total: &Counts) -> Outcome<()>
         return test::refuse_unknown_name(selection, total);
     };
     let targets: Vec<&str> = fuzz::targets().collect();
-    let otherwise = format!("give a part of one of: {}", targets.join(", "));
-    Err(Failure::new(format!("no fuzz target has `{name}` in its name"))
+    let otherwise = format!("use a part of one of: {}", targets.join(", "));
+    Err(Failure::new(format!("no fuzz target name contains `{name}`"))
         .remedy(spelling::part_meant(name, targets, otherwise)))
 }
 
@@ -108,7 +108,7 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
     let (all, metadata) = TestedCrate::all(repository)?;
     let mut counts = Counts::default();
     let Some(tested) = all.iter().find(|tested| tested.name == END_TO_END) else {
-        return Ok(skipped(END_TO_END, "there is no crate of them"));
+        return Ok(skipped(END_TO_END, "no such crate"));
     };
     if selection.name.is_some_and(|name| !tested.may_have(name)) {
         return Ok(counts);
@@ -126,7 +126,7 @@ fn end_to_end(repository: &Repository, selection: &Selection<'_>) -> Outcome<Cou
 /// # Errors
 /// It cannot be determined.
 pub fn this_tool() -> Outcome<PathBuf> {
-    tool::path().map_err(|error| Failure::new(format!("the tool cannot be found: {error}")))
+    tool::path().map_err(|error| Failure::new(format!("cannot find sing: {error}")))
 }
 
 /// Runs all suites of SIPs; one that does not build does not stop the others.
@@ -309,9 +309,9 @@ mod tests {
         let selection = |tier, name| Selection { tier, name, long: false };
         let refused = refuse_unknown_name(&selection(Some(FUZZING), Some("pakage")), &none).expect_err("it has none");
         let text = refused.to_string();
-        assert_eq!(text, "no fuzz target has `pakage` in its name; did you mean `package`?");
+        assert_eq!(text, "no fuzz target name contains `pakage`; did you mean `package`?");
         let refused = refuse_unknown_name(&selection(Some(FUZZING), Some("x")), &none).expect_err("it has none");
-        assert!(refused.to_string().contains("give a part of one of: automaton, "), "{refused}");
+        assert!(refused.to_string().contains("use a part of one of: automaton, "), "{refused}");
         assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));
         assert!(refuse_unknown_name(&selection(None, Some("certificats")), &none).is_err());
     }

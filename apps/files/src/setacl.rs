@@ -150,7 +150,7 @@ mod tests {
     fn what_cannot_be_done_is_told_with_what_can() {
         assert!(list(Some("allow all **"), &Change::Remove(2)).unwrap_err().contains("no entry 2"));
         assert!(list(Some("allow all **"), &Change::Remove(1)).unwrap_err().contains("--none"));
-        assert!(list(None, &Change::Replace(&entries(&["allow fly **"]))).unwrap_err().contains("`fly` is no right"));
+        assert!(list(None, &Change::Replace(&entries(&["allow fly **"]))).unwrap_err().contains("unknown right `fly`"));
         let one = entries(&["allow all **"]);
         for (entries, add, remove, none, words) in [
             (&one[..0], false, 0, false, "give entries"),

@@ -65,7 +65,7 @@ impl<'a> Scope<'a> {
 pub fn declare<'a>(items: &'a [Item], diagnostics: &mut Vec<Diagnostic>) -> Scope<'a> {
     let mut scope =
         Scope { contracts: Vec::new(), types: Vec::new(), contract_names: HashMap::new(), type_names: HashMap::new() };
-    let mut names = Names::new(Code::DuplicateItem, "declarations");
+    let mut names = Names::new(Code::DuplicateItem, "declaration");
     let mut modules = Names::in_rust();
     for item in items {
         let name = match item {
@@ -101,15 +101,15 @@ impl<'a> Scope<'a> {
             TypeKindTree::Struct(fields) => (fields.is_empty(), fields.iter().map(|part| &part.name).collect()),
         };
         if empty {
-            let text = format!("`{}` has nothing in it", tree.name.text);
+            let text = format!("empty type `{}`", tree.name.text);
             let diagnostic = Diagnostic::new(Code::EmptyType, tree.name.span, text, "");
-            diagnostics.push(diagnostic.remedy("give it content, or take it out"));
+            diagnostics.push(diagnostic.remedy("add members, or remove it"));
         }
         type InRust = fn(&str) -> String;
         let (what, in_rust): (_, Option<InRust>) = match tree.kind {
-            TypeKindTree::Enum(_) => ("values of the enum", None),
-            TypeKindTree::Flags { .. } => ("flags", Some(naming::constant)),
-            TypeKindTree::Struct(_) => ("fields", Some(naming::snake)),
+            TypeKindTree::Enum(_) => ("enum value", None),
+            TypeKindTree::Flags { .. } => ("flag", Some(naming::constant)),
+            TypeKindTree::Struct(_) => ("field", Some(naming::snake)),
         };
         let mut names = Names::new(Code::DuplicatePart, what);
         let mut rust_names = Names::in_rust();
@@ -144,12 +144,12 @@ fn declare_contract<'a>(
         message_names: HashMap::new(),
         state_names: HashMap::new(),
     };
-    let mut types = Names::new(Code::DuplicateItem, "types");
+    let mut types = Names::new(Code::DuplicateItem, "type");
     // The contract's own type is in the same module.
     let mut type_names = Names::in_rust();
     type_names.add(&tree.name.text, &tree.name, diagnostics);
-    let mut messages = Names::new(Code::DuplicateMessage, "messages");
-    let mut states = Names::new(Code::DuplicateState, "states");
+    let mut messages = Names::new(Code::DuplicateMessage, "message");
+    let mut states = Names::new(Code::DuplicateState, "state");
     let (mut methods, mut state_types) = (Names::in_rust(), Names::in_rust());
     for member in &tree.members {
         match member {
@@ -192,11 +192,11 @@ fn declare_contract<'a>(
 fn check_arguments(message: &MessageTree, diagnostics: &mut Vec<Diagnostic>) {
     if message.name.text == "ChannelClosed" {
         diagnostics.push(
-            Diagnostic::new(Code::ReservedName, message.name.span, "no message can be called `ChannelClosed`", "")
-                .remedy("give it another name; this one tells the receiver that its peer is gone"),
+            Diagnostic::new(Code::ReservedName, message.name.span, "`ChannelClosed` is a reserved message name", "")
+                .remedy("rename it; the receiver gets `ChannelClosed` when its peer closes"),
         );
     }
-    let mut names = Names::new(Code::DuplicatePart, "arguments");
+    let mut names = Names::new(Code::DuplicatePart, "argument");
     let mut rust_names = Names::in_rust();
     for argument in &message.arguments {
         check_name(&argument.name, diagnostics);
@@ -212,10 +212,10 @@ fn check_reserved(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
         name.text.strip_prefix(side).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_lowercase()))
     });
     if generated || name.text == "Self" {
-        let text = format!("the name `{}` is needed for generated code", name.text);
+        let text = format!("the name `{}` is reserved for generated code", name.text);
         diagnostics.push(
             Diagnostic::new(Code::ReservedName, name.span, text, "")
-                .remedy("give it another name; `Self`, and those that begin with the word `Imp` or `Exp`, are taken"),
+                .remedy("rename it; `Self` and names that begin with the word `Imp` or `Exp` are reserved"),
         );
     }
 }
@@ -223,15 +223,15 @@ fn check_reserved(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
 /// Reports an invalid Rust name.
 fn check_name(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     let text = if name.text.len() > MAX_NAME_BYTES {
-        format!("a name of {} letters is too long", name.text.len())
+        format!("name too long: {} characters", name.text.len())
     } else if !name.text.contains(|character: char| character.is_ascii_alphabetic()) {
-        format!("`{}` has no letter in it", name.text)
+        format!("`{}` contains no letter", name.text)
     } else {
         return;
     };
     diagnostics.push(
         Diagnostic::new(Code::BadName, name.span, text, "")
-            .remedy(format!("use a word or a few, at most {MAX_NAME_BYTES} letters")),
+            .remedy(format!("use at most {MAX_NAME_BYTES} characters, including a letter")),
     );
 }
 
@@ -242,7 +242,7 @@ fn check_capital(name: &Name, diagnostics: &mut Vec<Diagnostic>) {
     let first = letters.next().unwrap_or('_');
     if first.is_ascii_lowercase() {
         let better = format!("{}{}", first.to_ascii_uppercase(), letters.as_str());
-        let text = format!("`{}` does not begin with a capital", name.text);
+        let text = format!("`{}` does not begin with a capital letter", name.text);
         let diagnostic = Diagnostic::new(Code::BadName, name.span, text, "");
         diagnostics.push(diagnostic.remedy(format!("write `{better}`")));
     }
@@ -273,11 +273,11 @@ impl Names {
         let text = if self.code == Code::SameRustName {
             format!("`{}` and `{}` are both `{key}` in Rust", first.text, name.text)
         } else {
-            format!("two {} are called `{}`", self.what, name.text)
+            format!("duplicate {} `{}`", self.what, name.text)
         };
         diagnostics.push(
-            Diagnostic::new(self.code, name.span, text, "the second")
-                .also(first.span, "the first")
+            Diagnostic::new(self.code, name.span, text, "redefined here")
+                .also(first.span, "first defined here")
                 .remedy("rename one of them"),
         );
         false

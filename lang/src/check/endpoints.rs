@@ -25,8 +25,8 @@ pub fn check(scope: &Scope<'_>, graphs: &[Graph], diagnostics: &mut Vec<Diagnost
         }
         let (end, other) = if *importer { ("importing", "exporting") } else { ("exporting", "importing") };
         let why = match sender {
-            Some(_) => format!("there the {other} end sends next, and its message may be under way already"),
-            None => "there the conversation is over".to_string(),
+            Some(_) => format!("the {other} end sends next in this state, and its message may be in flight"),
+            None => "the conversation has ended in this state".to_string(),
         };
         let text = format!("the {end} end of `{}` cannot be moved in state `{}`", name.text, state.text);
         let movable: Vec<String> = (0..scope.contracts[contract].states.len())
@@ -36,11 +36,11 @@ pub fn check(scope: &Scope<'_>, graphs: &[Graph], diagnostics: &mut Vec<Diagnost
         let remedy = if movable.is_empty() {
             format!("add a state to `{}` in which the {end} end sends", name.text)
         } else {
-            format!("move it where it sends next: in {}", movable.join(" or "))
+            format!("move it in a state in which it sends next: {}", movable.join(" or "))
         };
         diagnostics.push(
             Diagnostic::new(Code::ImmovableEndpoint, state.span, text, why)
-                .also(scope.contracts[contract].states[number].name.span, "the state")
+                .also(scope.contracts[contract].states[number].name.span, "state declared here")
                 .remedy(remedy),
         );
     }

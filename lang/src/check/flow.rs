@@ -74,11 +74,11 @@ impl Flow<'_> {
         let start = &self.graph.nodes[0];
         for (node, _) in self.graph.nodes.iter().zip(reached).filter(|(node, reached)| !**reached && !node.intermediate)
         {
-            let text = format!("no conversation reaches state `{}`", node.name);
+            let text = format!("unreachable state `{}`", node.name);
             diagnostics.push(
                 Diagnostic::new(Code::Unreachable, node.span, text, "")
-                    .also(start.span, "conversations start here, in the first state")
-                    .remedy("lead a sequence to it with `->`, move it to the front, or take it out"),
+                    .also(start.span, "conversations start in this state, the first")
+                    .remedy("add a sequence that ends in it, move it to the front, or remove it"),
             );
         }
         let sent: HashSet<usize> =
@@ -88,7 +88,7 @@ impl Flow<'_> {
             let marked = self.graph.directions[tag].map_or(String::new(), |direction| sign(direction).to_string());
             diagnostics.push(
                 Diagnostic::new(Code::UnusedMessage, message.name.span, text, "")
-                    .remedy(format!("use it in a state (`{}{marked}`), or take it out", message.name.text)),
+                    .remedy(format!("use it in a state (`{}{marked}`), or remove it", message.name.text)),
             );
         }
     }
@@ -163,11 +163,11 @@ impl Flow<'_> {
             Direction::ToExporter => ("importer", "exporter"),
         };
         let start = &self.graph.nodes[last.target];
-        let message = format!("the {sender} can send without end, and the {listener} never answers");
+        let message = format!("the {sender} can send without bound, and the {listener} never answers");
         diagnostics.push(
             Diagnostic::new(Code::OneWayCycle, last.span, message, format!("back to `{}`", start.name))
                 .also(start.span, format!("{text}`{}`", start.name))
-                .remedy(format!("let the {listener} acknowledge: put a message of its own into the cycle")),
+                .remedy(format!("add a message from the {listener} to the cycle, such as an acknowledgement")),
         );
     }
 
@@ -178,10 +178,10 @@ impl Flow<'_> {
             Direction::ToExporter => ("importer", "exporter"),
         };
         let message =
-            format!("the {who} can send {bound} messages before it must listen; a queue holds {}", limits::QUEUE_BOUND);
+            format!("the {who} can send {bound} messages in a row, but a queue holds {}", limits::QUEUE_BOUND);
         diagnostics.push(
-            Diagnostic::new(Code::QueueTooLong, self.graph.nodes[start].span, message, "from this state on")
-                .remedy(format!("let the {listener} answer in between, or send the data in one block")),
+            Diagnostic::new(Code::QueueTooLong, self.graph.nodes[start].span, message, "starting in this state")
+                .remedy(format!("add an answer from the {listener} in between, or send the data in one block")),
         );
     }
 
@@ -223,7 +223,7 @@ impl Flow<'_> {
             let text = format!("the conversation ends in `{}` with {} on loan", state.name, describe(loans));
             diagnostics.push(
                 Diagnostic::new(Code::LoanAtEnd, state.span, text, "")
-                    .remedy("return it before; else it comes home only when the borrower lets go of it"),
+                    .remedy("return it before; otherwise the lender gets it back only when the borrower releases it"),
             );
         }
     }
@@ -235,7 +235,7 @@ impl Flow<'_> {
             Direction::ToImporter => "the importer",
             Direction::ToExporter => "the exporter",
         };
-        let remedy = format!("let an earlier message of {lender} lend it (`lent ExHeap`), or pass it `in ExHeap`");
+        let remedy = format!("lend it in an earlier message of {lender} (`lent ExHeap`), or pass it as `in ExHeap`");
         Diagnostic::new(Code::ReturnedWithoutLoan, edge.span, text, format!("on loan here: {}", describe(loans)))
             .also(declaration, "declared here")
             .remedy(remedy)
@@ -256,7 +256,7 @@ impl Flow<'_> {
                 first,
                 format!("{}: {}", if other.is_some() { "after this" } else { "at the start" }, describe(before)),
             )
-            .remedy("return on each way what was lent on it (`returned ExHeap`), or lead the ways to different states")
+            .remedy("return the block on every path that lends it (`returned ExHeap`), or end the paths in different states")
     }
 }
 

@@ -185,7 +185,7 @@ fn check_size(
         return;
     }
     let text = format!(
-        "`{}` takes {} words; a message holds {} words of 8 bytes",
+        "`{}` takes {} words, but a message holds {} words of 8 bytes",
         message.name,
         shape.words(),
         limits::MESSAGE_WORDS

@@ -85,7 +85,7 @@ pub fn directions(scope: &Scope<'_>, contract: usize, diagnostics: &mut Vec<Diag
         let direction = message.direction.or(uses.first().map(|(direction, _)| *direction));
         directions.push(direction);
         let Some(direction) = direction else {
-            let text = format!("nothing tells which way `{}` goes", name.text);
+            let text = format!("message `{}` has no direction", name.text);
             let diagnostic = Diagnostic::new(Code::NoDirection, name.span, text, "");
             diagnostics.push(
                 diagnostic.remedy("write `in message` (importer to exporter) or `out message` (exporter to importer)"),
@@ -102,7 +102,7 @@ pub fn directions(scope: &Scope<'_>, contract: usize, diagnostics: &mut Vec<Diag
                 .remedy(format!("write `{}{right}`, or change the declaration", name.text))
         } else {
             let first = uses.first().map_or(name.span, |(_, span)| *span);
-            let text = format!("`{}` goes both ways", name.text);
+            let text = format!("`{}` is used in both directions", name.text);
             Diagnostic::new(Code::SignsDisagree, *span, text, format!("`{wrong}` here"))
                 .also(first, format!("`{right}` here"))
                 .remedy("declare two messages, one `in` and one `out`")
@@ -141,7 +141,7 @@ pub fn lower(
     }
     let Lowering { mut nodes, .. } = lowering;
     if contract.messages.len() >= NO_TRANSITION as usize || nodes.len() > MAX_STATES {
-        let text = format!("{} messages and {} states are too many", contract.messages.len(), nodes.len());
+        let text = format!("too many messages and states: {} and {}", contract.messages.len(), nodes.len());
         diagnostics.push(
             Diagnostic::new(Code::TooMany, contract.tree.name.span, text, "")
                 .remedy(format!("a contract has at most {MAX_STATES} states; use more than one contract")),
@@ -206,10 +206,10 @@ impl Lowering<'_, '_> {
             Step::Name { name, sign } => match self.meaning(name, sign.is_some()) {
                 Meaning::Unknown => {}
                 Meaning::State(_) => {
-                    let text = format!("`{}` is a state; a sequence begins with a message", name.text);
+                    let text = format!("`{}` is a state, but a sequence begins with a message", name.text);
                     self.report(
                         Diagnostic::new(Code::NoMessage, name.span, text, "")
-                            .remedy("a state is left only by a message: write the message before it"),
+                            .remedy("write the message that leaves the state before it"),
                     );
                 }
                 Meaning::Message(message) => {
@@ -226,14 +226,9 @@ impl Lowering<'_, '_> {
                     && !alternatives.iter().any(|alternative| self.falls_through(alternative))
                 {
                     self.report(
-                        Diagnostic::new(
-                            Code::StateInside,
-                            more.span(),
-                            "nothing comes to this part of the sequence",
-                            "",
-                        )
-                        .also(*span, "every alternative ends in a state")
-                        .remedy("end the sequence with `;` behind the choice, or take the states out of it"),
+                        Diagnostic::new(Code::StateInside, more.span(), "unreachable part of a sequence", "")
+                            .also(*span, "every alternative ends in a state")
+                            .remedy("end the sequence with `;` after the choice, or remove the states from it"),
                     );
                     return;
                 }
@@ -284,10 +279,8 @@ impl Lowering<'_, '_> {
                 return Some(state);
             }
             self.report(
-                Diagnostic::new(Code::NoNextState, span, "this sequence does not end in a state", "nothing follows")
-                    .remedy(
-                        "add `-> STATE`; for the end of a conversation, one that is declared `state ENDED: one { }`",
-                    ),
+                Diagnostic::new(Code::NoNextState, span, "sequence does not end in a state", "nothing follows")
+                    .remedy("add `-> STATE`; to end the conversation, use an empty state: `state ENDED: one { }`"),
             );
             return None;
         };
@@ -296,11 +289,11 @@ impl Lowering<'_, '_> {
                 Meaning::Unknown => return None,
                 Meaning::State(state) => {
                     if let Some(more) = rest.get(1) {
-                        let text = format!("the sequence goes on after the state `{}`", name.text);
+                        let text = format!("sequence continues after state `{}`", name.text);
                         self.report(
-                            Diagnostic::new(Code::StateInside, more.span(), text, "this is never reached")
-                                .also(name.span, "the conversation goes on as this state says")
-                                .remedy("end the sequence there with `;`, or take the state out"),
+                            Diagnostic::new(Code::StateInside, more.span(), text, "unreachable")
+                                .also(name.span, "the sequence ends with this state")
+                                .remedy("end the sequence there with `;`, or remove the state"),
                         );
                         return None;
                     }
@@ -320,9 +313,9 @@ impl Lowering<'_, '_> {
             (Some(message), Some(_)) if signed => Meaning::Message(message),
             (None, Some(state)) if !signed => Meaning::State(state),
             (Some(_), Some(_)) => {
-                let text = format!("`{}` is a message and a state", name.text);
+                let text = format!("`{}` is both a message and a state", name.text);
                 self.report(
-                    Diagnostic::new(Code::MessageOrState, name.span, text, "which of the two?")
+                    Diagnostic::new(Code::MessageOrState, name.span, text, "message or state?")
                         .remedy("write the message with its sign, `!` or `?`, or rename the state"),
                 );
                 Meaning::Unknown
@@ -346,10 +339,10 @@ impl Lowering<'_, '_> {
         } else {
             self.contract.states.iter().map(|state| state.name.text.as_str()).collect()
         };
-        let text = format!("no {what} of `{}` is called `{}`", self.contract.tree.name.text, name.text);
+        let text = format!("contract `{}` has no {what} `{}`", self.contract.tree.name.text, name.text);
         let diagnostic = Diagnostic::new(code, name.span, text, "");
         diagnostic.remedy(match nearest(&name.text, candidates) {
-            Some(close) => format!("is `{close}` meant?"),
+            Some(close) => format!("did you mean `{close}`?"),
             None => format!("declare it: `{example}`"),
         })
     }
@@ -408,11 +401,11 @@ fn check_ambiguity(contract: &ContractScope<'_>, nodes: &mut [Node], diagnostics
                 return true;
             };
             let name = &contract.messages[edge.message].name.text;
-            let text = format!("`{name}` begins two sequences of state `{}`", node.name);
+            let text = format!("two sequences of state `{}` begin with `{name}`", node.name);
             diagnostics.push(
-                Diagnostic::new(Code::Ambiguous, edge.span, text, "the second")
-                    .also(*other, "the first")
-                    .remedy(format!("write what they share once: `{name} -> (... or ...)`")),
+                Diagnostic::new(Code::Ambiguous, edge.span, text, "redefined here")
+                    .also(*other, "first defined here")
+                    .remedy(format!("factor out the common message: `{name} -> (... or ...)`")),
             );
             false
         });
@@ -437,7 +430,7 @@ fn check_directions(
         };
         let opposite = if direction == Direction::ToImporter { Direction::ToExporter } else { Direction::ToImporter };
         let text = format!(
-            "in state `{}` both sides may send: `{}{}` and `{}{}`",
+            "both sides may send in state `{}`: `{}{}` and `{}{}`",
             node.name,
             name(first),
             sign(direction),
@@ -447,7 +440,7 @@ fn check_directions(
         diagnostics.push(
             Diagnostic::new(Code::MixedDirections, other.span, text, sides(opposite))
                 .also(first.span, sides(direction))
-                .remedy("let one side speak in each state; put the other's message into a state that follows"),
+                .remedy("let only one side send in each state; move the other's message to a following state"),
         );
     }
 }

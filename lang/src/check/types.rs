@@ -53,10 +53,10 @@ fn flags_number(name: Option<&Name>, diagnostics: &mut Vec<Diagnostic>) -> Scala
     match Scalar::from_text(&name.text) {
         Some(scalar @ (Scalar::Byte | Scalar::Ushort | Scalar::Uint | Scalar::Ulong)) => scalar,
         _ => {
-            let text = format!("flags cannot be the bits of `{}`", name.text);
+            let text = format!("`{}` cannot be the underlying type of flags", name.text);
             diagnostics.push(
                 Diagnostic::new(Code::BadFlagsNumber, name.span, text, "")
-                    .remedy("write `byte`, `ushort`, `uint` or `ulong`; without it they are the bits of a `uint`"),
+                    .remedy("use `byte`, `ushort`, `uint` (the default) or `ulong`"),
             );
             DEFAULT
         }
@@ -67,12 +67,12 @@ fn flags_number(name: Option<&Name>, diagnostics: &mut Vec<Diagnostic>) -> Scala
 fn limit_flags(name: &Name, number: Scalar, flags: &[VariantTree], diagnostics: &mut Vec<Diagnostic>) {
     let bits = number.bytes() * 8;
     let Some(first) = usize::try_from(bits).ok().and_then(|bits| flags.get(bits)) else { return };
-    let text = format!("`{}` has {} flags; a `{}` has {bits} bits", name.text, flags.len(), number.text());
+    let text = format!("`{}` has {} flags, but `{}` has {bits} bits", name.text, flags.len(), number.text());
     let remedy = match number {
-        Scalar::Ulong => "split them into two types",
-        _ => "name a larger number: `flags Name : ulong { ... }`",
+        Scalar::Ulong => "split them into two flags types",
+        _ => "use a larger type: `flags Name : ulong { ... }`",
     };
-    diagnostics.push(Diagnostic::new(Code::TooMany, first.name.span, text, "no bit is left for this").remedy(remedy));
+    diagnostics.push(Diagnostic::new(Code::TooMany, first.name.span, text, "no bit left for this flag").remedy(remedy));
 }
 
 /// Reports structs that are too large, and empties them: nested structs can double in size with each declaration, and
@@ -101,10 +101,12 @@ fn limit_sizes(scope: &Scope<'_>, types: &mut [Type], diagnostics: &mut Vec<Diag
             parts[index] = Some(count.min(MAX_STRUCT_FIELDS));
             if count > MAX_STRUCT_FIELDS {
                 let name = &scope.types[index].0.name;
-                let text =
-                    format!("`{}` has more than {MAX_STRUCT_FIELDS} fields, those of its structs counted", name.text);
+                let text = format!(
+                    "`{}` has more than {MAX_STRUCT_FIELDS} fields, including those of nested structs",
+                    name.text
+                );
                 diagnostics
-                    .push(Diagnostic::new(Code::TooMany, name.span, text, "").remedy("use arrays, or fewer fields"));
+                    .push(Diagnostic::new(Code::TooMany, name.span, text, "").remedy("use arrays or fewer fields"));
                 types[index].kind = TypeKind::Struct(Vec::new());
                 parts[index] = Some(1);
             }
@@ -134,7 +136,7 @@ fn resolve_value(
     if let Some(index) = found {
         return Some(Value { of: ValueType::Declared(index), length });
     }
-    let text = format!("no type is called `{}`", tree.name.text);
+    let text = format!("cannot find type `{}`", tree.name.text);
     diagnostics.push(
         Diagnostic::new(Code::UndefinedType, tree.span(), text, "").remedy(remedy_for_type(scope, &tree.name.text)),
     );
@@ -166,16 +168,18 @@ fn remedy_for_type(scope: &Scope<'_>, name: &str) -> String {
     if scope.contract(name).is_some() {
         return format!("to pass an endpoint of contract `{name}`, write `{name}.Imp:STATE` or `{name}.Exp:STATE`");
     }
-    "declare it with `enum`, `flags` or `struct`, or use bool, byte, ushort, uint, ulong, sbyte, short, int, long or char".into()
+    "declare it with `enum`, `flags` or `struct`, \
+     or use bool, byte, ushort, uint, ulong, sbyte, short, int, long or char"
+        .into()
 }
 
 fn find_contract(scope: &Scope<'_>, name: &Name, diagnostics: &mut Vec<Diagnostic>) -> Option<usize> {
     let found = scope.contract(&name.text);
     if found.is_none() {
-        let text = format!("no contract is called `{}`", name.text);
+        let text = format!("cannot find contract `{}`", name.text);
         diagnostics.push(
             Diagnostic::new(Code::UndefinedContract, name.span, text, "")
-                .remedy("declare it in this unit: give its file to the compiler together with this one"),
+                .remedy("declare it in this unit, or pass its file to the compiler together with this one"),
         );
     }
     found
@@ -200,10 +204,10 @@ fn break_circles(scope: &Scope<'_>, types: &mut [Type], diagnostics: &mut Vec<Di
         }
         if circular {
             let name = &scope.types[index].0.name;
-            let text = format!("a value of `{}` would contain itself", name.text);
+            let text = format!("recursive type `{}` has infinite size", name.text);
             diagnostics.push(
                 Diagnostic::new(Code::RecursiveType, name.span, text, "")
-                    .remedy("refer to other values by number, or pass them as `T[] in ExHeap` in the message"),
+                    .remedy("refer to other values by index, or pass them as `T[] in ExHeap` in the message"),
             );
             types[index].kind = TypeKind::Struct(Vec::new());
         }
@@ -302,12 +306,12 @@ fn report_not_plain(
         current = blamed.value.of;
         because.extend(tree_of(blamed).map(|field| field.value.span()));
     }
-    let text = format!("`{}` cannot lie in a block: not every bit pattern is one of its values", tree.name.text);
+    let text = format!("`{}` cannot be a block element: not every bit pattern is a valid value", tree.name.text);
     let mut diagnostic = Diagnostic::new(Code::NotPlain, tree.span(), text, "");
     for span in because {
-        diagnostic = diagnostic.also(span, "because of this");
+        diagnostic = diagnostic.also(span, "required by this field");
     }
-    diagnostics.push(diagnostic.remedy("use numbers there (`byte` for a bool or an enum, `uint` for a char)"));
+    diagnostics.push(diagnostic.remedy("use integers instead (`byte` for a bool or an enum, `uint` for a char)"));
 }
 
 /// Padding could leak data between processes.
@@ -318,16 +322,15 @@ fn padding<'a>(
     tree_of: impl Fn(&Field) -> Option<&'a FieldTree>,
 ) -> Diagnostic {
     let (position, bytes) = unit.padding(fields).unwrap_or((0, 0));
-    let text = format!("`{}` cannot lie in a block: it has bytes that belong to no field", tree.name.text);
+    let text = format!("`{}` cannot be a block element: it has padding", tree.name.text);
     let diagnostic = Diagnostic::new(Code::Padding, tree.span(), text, "");
     let behind = fields.get(position).and_then(tree_of).map(|field| field.name.span);
     let diagnostic = match behind {
-        Some(span) => {
-            diagnostic.also(span, format!("{bytes} {} unused after this", if bytes == 1 { "byte" } else { "bytes" }))
-        }
+        Some(span) => diagnostic
+            .also(span, format!("{bytes} {} of padding after this", if bytes == 1 { "byte" } else { "bytes" })),
         None => diagnostic,
     };
-    diagnostic.remedy(format!("put large fields first, or fill the place: `byte[{bytes}] reserved;`"))
+    diagnostic.remedy(format!("put large fields first, or make the padding explicit: `byte[{bytes}] reserved;`"))
 }
 
 /// Warns of unused types.
@@ -360,10 +363,9 @@ pub fn check_unused(
     }
     for (index, (tree, _)) in scope.types.iter().enumerate() {
         if !used.contains(&index) {
-            let text = format!("no message carries a `{}`", tree.name.text);
+            let text = format!("unused type `{}`", tree.name.text);
             diagnostics.push(
-                Diagnostic::new(Code::UnusedType, tree.name.span, text, "")
-                    .remedy("use it in a message, or take it out"),
+                Diagnostic::new(Code::UnusedType, tree.name.span, text, "").remedy("use it in a message, or remove it"),
             );
         }
     }

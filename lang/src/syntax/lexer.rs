@@ -119,8 +119,8 @@ impl Lexer<'_> {
                 let opening = Span { file: self.file, start, end: start + 2 };
                 self.offset = self.text.len();
                 self.diagnostics.push(
-                    Diagnostic::new(Code::UnendedComment, opening, "this comment does not end", "it begins here")
-                        .remedy("end it with `*/`"),
+                    Diagnostic::new(Code::UnendedComment, opening, "unterminated comment", "starts here")
+                        .remedy("close it with `*/`"),
                 );
             }
         }
@@ -137,8 +137,8 @@ impl Lexer<'_> {
         let span = self.span(start);
         if parsed.is_err() {
             self.diagnostics.push(
-                Diagnostic::new(Code::BadLength, span, format!("`{digits}` is not a number"), "")
-                    .remedy("write it with decimal digits, or hexadecimal ones after `0x`; at most 64 bits"),
+                Diagnostic::new(Code::BadLength, span, format!("invalid number `{digits}`"), "")
+                    .remedy("use decimal digits, or hexadecimal digits after `0x`, up to 64 bits"),
             );
         }
         // An invalid number counts as 1, so that one mistake gives one diagnostic.
@@ -153,10 +153,10 @@ impl Lexer<'_> {
             Diagnostic::new(
                 Code::UnexpectedCharacter,
                 span,
-                format!("`{}` means nothing in a contract", first.escape_debug()),
+                format!("unexpected character `{}`", first.escape_debug()),
                 "",
             )
-            .remedy("take it out; names are ASCII letters, digits and `_`"),
+            .remedy("remove it; names consist of ASCII letters, digits and `_`"),
         );
     }
 }

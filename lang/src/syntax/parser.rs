@@ -149,7 +149,7 @@ impl Parser<'_> {
         } else {
             self.expected(
                 "`contract`, `enum`, `flags` or `struct`",
-                "a file is a list of contracts and of types that they share",
+                "a file contains contracts and the types that they share",
             )
         };
         if result.is_err() {
@@ -161,17 +161,20 @@ impl Parser<'_> {
     }
 
     fn dangling_documentation(&mut self) -> Parsed<()> {
-        self.expected("a declaration after the comment", "begin the comment with `//` if it documents nothing")
+        self.expected(
+            "a declaration after the documentation comment",
+            "use `//` for a comment that documents no declaration",
+        )
     }
 
     fn missing_brace(&mut self, brace: char, what: &str) {
         let diagnostic = Diagnostic::new(
             Code::MissingBrace,
             self.previous_span(),
-            format!("`{brace}` is missing {what}"),
-            format!("`{brace}` is expected after this"),
+            format!("missing `{brace}` {what}"),
+            format!("expected `{brace}` after this"),
         )
-        .remedy(format!("add `{brace}`; printed contracts leave it out at times, so it is read as if it were there"));
+        .remedy(format!("add `{brace}`; it is assumed to be present, since printed contracts sometimes omit it"));
         self.diagnostics.push(diagnostic);
     }
 
@@ -232,10 +235,10 @@ impl Parser<'_> {
             "write `enum Name { A, B }`, `flags Name { A, B }` or `struct Name { uint a; }`",
         )?;
         let number = match is_flags && self.take_sign(':') {
-            true => Some(self.name("the number whose bits the flags are", "write `flags Name : ushort { A, B }`")?),
+            true => Some(self.name("the underlying type of the flags", "write `flags Name : ushort { A, B }`")?),
             false => None,
         };
-        self.expect_sign('{', "the content of a type stands in braces")?;
+        self.expect_sign('{', "enclose the members of a type in braces")?;
         let content = if is_enum {
             self.variants().map(TypeKindTree::Enum)
         } else if is_flags {
@@ -256,7 +259,7 @@ impl Parser<'_> {
         let mut variants = Vec::new();
         while !self.take_sign('}') {
             let documentation = self.documentation();
-            let name = self.name("a name", "write the names with commas between: `{ A, B }`")?;
+            let name = self.name("a name", "separate the names with commas: `{ A, B }`")?;
             variants.push(VariantTree { documentation, name });
             if !self.take_sign(',') && !self.at_sign('}') {
                 return self.expected("`,` or `}`", "separate the names with commas");
@@ -311,13 +314,13 @@ impl Parser<'_> {
         self.expect_sign(']', "write `byte[32] name`")?;
         if value.length.is_some() || number == 0 || number > MAX_ARRAY {
             let message = if value.length.is_some() {
-                "arrays of arrays are not part of the language".to_string()
+                "arrays of arrays are not supported".to_string()
             } else {
-                format!("an array cannot have {number} elements")
+                format!("invalid array length {number}")
             };
             self.diagnostics.push(
                 Diagnostic::new(Code::BadLength, span, message, "")
-                    .remedy(format!("give it between 1 and {MAX_ARRAY}; put inner arrays in a struct")),
+                    .remedy(format!("use a length between 1 and {MAX_ARRAY}; wrap inner arrays in a struct")),
             );
         } else {
             value.length = Some(Number { value: number, span });
@@ -337,7 +340,7 @@ impl Parser<'_> {
             return self.expected("`message`", "write `in message Name(...);` or `out message Name(...);`");
         }
         let name = self.name("the message's name", "write `in message Name(...);`")?;
-        self.expect_sign('(', "a message without arguments is written `Name()`")?;
+        self.expect_sign('(', "write `Name()` for a message without arguments")?;
         let mut arguments = Vec::new();
         while !self.take_sign(')') {
             arguments.push(self.argument()?);
@@ -400,7 +403,7 @@ impl Parser<'_> {
         if contract.text == "any" {
             return Ok(ArgumentKindTree::Any { importer });
         }
-        self.expect_sign(':', "say in which state the endpoint is: `Contract.Imp:STATE`")?;
+        self.expect_sign(':', "specify the state of the endpoint: `Contract.Imp:STATE`")?;
         let state = self.name("the endpoint's state", "write `Contract.Imp:STATE`")?;
         Ok(ArgumentKindTree::Endpoint { contract, importer, state })
     }
@@ -474,9 +477,9 @@ impl Parser<'_> {
         if !self.at_sign('!') || !matches!(self.peek_at(1), Token::Word(word) if !is_keyword(word)) {
             return false;
         }
-        let message = "`!` stands where an arrow is expected";
+        let message = "expected an arrow, found `!`";
         let diagnostic = Diagnostic::new(Code::ExclamationArrow, self.span(), message, "read as `->`")
-            .remedy("write `->`; printed contracts show the arrow as `!` at times");
+            .remedy("write `->`; printed contracts sometimes show the arrow as `!`");
         self.diagnostics.push(diagnostic);
         self.advance();
         true
@@ -501,7 +504,7 @@ impl Parser<'_> {
             let message = format!("choices are nested more than {NESTING} deep");
             self.diagnostics.push(
                 Diagnostic::new(Code::NestedTooDeeply, start, message, "")
-                    .remedy("give the inner part a state of its own"),
+                    .remedy("move the inner part to a separate state"),
             );
             return Err(Abandoned);
         }
@@ -515,11 +518,11 @@ impl Parser<'_> {
     }
 }
 
-const MEMBERS: &str = "a contract holds `in message`, `out message`, `state`, `enum`, `flags` and `struct`";
+const MEMBERS: &str = "a contract contains `in message`, `out message`, `state`, `enum`, `flags` and `struct`";
 const TYPES: &str =
     "types are bool, byte, ushort, uint, ulong, sbyte, short, int, long, char, and declared enums, flags and structs";
-const PASSING: &str = "a block is passed `in ExHeap` (it then belongs to the receiver), `lent ExHeap` (it comes home) or `returned ExHeap`";
-const SEQUENCE: &str = "a sequence is written `A? -> (B! or C!) -> STATE;`";
+const PASSING: &str = "pass a block as `in ExHeap` (moved), `lent ExHeap` (returned later) or `returned ExHeap`";
+const SEQUENCE: &str = "write a sequence as `A? -> (B! or C!) -> STATE;`";
 
 // Without `flags`, which is a common name of fields and arguments.
 fn is_item(word: &str) -> bool {

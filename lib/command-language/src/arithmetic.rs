@@ -12,7 +12,7 @@ pub fn evaluate(expression: &str, value: &dyn Fn(&str) -> Option<String>) -> Res
     let result = input.binary(0)?;
     match input.rest.trim_start() {
         "" => Ok(result),
-        rest => Err(format!("`{rest}` cannot stand there")),
+        rest => Err(format!("unexpected `{rest}`")),
     }
 }
 
@@ -46,7 +46,7 @@ impl<'a> Input<'a> {
     fn unary(&mut self) -> Result<i64, String> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err("it is nested too deeply".to_string());
+            return Err("nested too deeply".to_string());
         }
         let value = self.unary_inner();
         self.depth -= 1;
@@ -55,7 +55,7 @@ impl<'a> Input<'a> {
 
     fn unary_inner(&mut self) -> Result<i64, String> {
         let rest = self.rest.trim_start();
-        let Some(first) = rest.chars().next() else { return Err("a number is missing at its end".to_string()) };
+        let Some(first) = rest.chars().next() else { return Err("expected a number at the end".to_string()) };
         let after = &rest[first.len_utf8()..];
         match first {
             '-' => {
@@ -69,7 +69,7 @@ impl<'a> Input<'a> {
             '(' => {
                 self.rest = after;
                 let value = self.binary(0)?;
-                self.rest = self.rest.trim_start().strip_prefix(')').ok_or("a `)` is missing")?;
+                self.rest = self.rest.trim_start().strip_prefix(')').ok_or("missing `)`")?;
                 Ok(value)
             }
             _ => self.operand(rest),
@@ -89,10 +89,10 @@ impl<'a> Input<'a> {
         }
         // `$1` is the first parameter, `1` the number.
         if word.starts_with(|c: char| c.is_ascii_digit()) && !is_name {
-            return word.parse().map_err(|_| format!("`{word}` is not a whole number of 64 bits"));
+            return word.parse().map_err(|_| format!("`{word}` is not a 64-bit integer"));
         }
         let text = (self.value)(word).ok_or_else(|| format!("`{word}` is not set"))?;
-        text.trim().parse().map_err(|_| format!("`{word}` is `{text}`, which is not a whole number"))
+        text.trim().parse().map_err(|_| format!("`{word}` is `{text}`, which is not a 64-bit integer"))
     }
 }
 
@@ -109,7 +109,7 @@ fn apply(operator: &str, left: i64, right: i64) -> Result<i64, String> {
         "+" => left.checked_add(right),
         "-" => left.checked_sub(right),
         "*" => left.checked_mul(right),
-        "/" | "%" if right == 0 => return Err("it divides by zero".to_string()),
+        "/" | "%" if right == 0 => return Err("division by zero".to_string()),
         "/" => left.checked_div(right),
         _ => left.checked_rem(right),
     };
@@ -117,7 +117,7 @@ fn apply(operator: &str, left: i64, right: i64) -> Result<i64, String> {
 }
 
 fn too_large() -> String {
-    "the result does not fit 64 bits".to_string()
+    "result exceeds 64 bits".to_string()
 }
 
 #[cfg(test)]
@@ -137,12 +137,12 @@ mod tests {
             ("-x + 1", Ok(-6)),
             ("$x % 4 == 3 && !0", Ok(1)),
             ("$1 + 2", Ok(42)),
-            ("10 / 0", Err("it divides by zero")),
+            ("10 / 0", Err("division by zero")),
             ("y", Err("`y` is not set")),
-            ("1 +", Err("a number is missing at its end")),
-            ("(1", Err("a `)` is missing")),
-            ("1 2", Err("`2` cannot stand there")),
-            ("9223372036854775807 + 1", Err("the result does not fit 64 bits")),
+            ("1 +", Err("expected a number at the end")),
+            ("(1", Err("missing `)`")),
+            ("1 2", Err("unexpected `2`")),
+            ("9223372036854775807 + 1", Err("result exceeds 64 bits")),
         ] {
             assert_eq!(evaluate(expression, &value), expected.map_err(String::from), "{expression}");
         }

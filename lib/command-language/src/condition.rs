@@ -29,7 +29,7 @@ fn holds_plain(words: &[String], look: &mut dyn FnMut(&str) -> PathKind) -> Resu
             "exists" => Ok(look(text) != PathKind::Missing),
             "file" => Ok(look(text) == PathKind::Other),
             "folder" => Ok(look(text) == PathKind::Folder),
-            other => Err(format!("`{other}` is not a condition: use empty, exists, file or folder")),
+            other => Err(format!("unknown condition `{other}`: use empty, exists, file or folder")),
         },
         [left, sign, right] => match sign.as_str() {
             "=" => Ok(left == right),
@@ -40,14 +40,14 @@ fn holds_plain(words: &[String], look: &mut dyn FnMut(&str) -> PathKind) -> Resu
             ">=" | "-ge" => Ok(number(left)? >= number(right)?),
             "-eq" => Ok(number(left)? == number(right)?),
             "-ne" => Ok(number(left)? != number(right)?),
-            other => {
-                Err(format!("`{other}` does not compare: use = != for texts, -eq -ne -lt -le -gt -ge for numbers"))
-            }
+            other => Err(format!(
+                "unknown operator `{other}`: use = and != for strings, -eq -ne -lt -le -gt -ge for numbers"
+            )),
         },
-        _ => Err("a condition is two or three words: `test file PATH`, `test $a = $b`".to_string()),
+        _ => Err("expected two or three words, as in `test file PATH` or `test $a = $b`".to_string()),
     }
 }
 
 fn number(text: &str) -> Result<i64, String> {
-    text.trim().parse().map_err(|_| format!("`{text}` is not a whole number of 64 bits"))
+    text.trim().parse().map_err(|_| format!("`{text}` is not a 64-bit integer"))
 }

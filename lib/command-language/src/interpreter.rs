@@ -367,7 +367,7 @@ impl Interpreter {
 
     fn deeper(&mut self, span: &Range<usize>) -> Outcome {
         if self.depth >= CALL_DEPTH {
-            let message = format!("more than {CALL_DEPTH} functions and scripts call each other");
+            let message = format!("recursion is deeper than {CALL_DEPTH} calls");
             return Err(Stop::Mistake(ScriptError::new(span.clone(), message, "use a loop")));
         }
         self.depth += 1;

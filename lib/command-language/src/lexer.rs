@@ -114,7 +114,7 @@ impl<'a> Lexer<'a> {
                     match self.next() {
                         Some('\n') => {}
                         Some(escaped) => parts.push(escaped),
-                        None => return Err(self.ends("a `\\` at the end", "write what it quotes", at)),
+                        None => return Err(self.ends("trailing `\\`", "add the character that it quotes", at)),
                     }
                 }
                 '$' => {
@@ -131,11 +131,15 @@ impl<'a> Lexer<'a> {
                 }
                 '(' => {
                     let span = self.at..self.at + 1;
-                    return Err(ScriptError::new(span, "`(` cannot stand there", "put it in quotes to mean the sign"));
+                    return Err(ScriptError::new(span, "unexpected `(`", "quote it to use it literally"));
                 }
                 '`' => {
                     let span = self.at..self.at + 1;
-                    return Err(ScriptError::new(span, "a backquote cannot stand there", "write $(command) instead"));
+                    return Err(ScriptError::new(
+                        span,
+                        "command substitution with backquotes is not supported",
+                        "write $(command) instead",
+                    ));
                 }
                 ';' | '&' | '|' | '<' | '>' | ')' => break,
                 other if other.is_whitespace() => break,
@@ -150,7 +154,7 @@ impl<'a> Lexer<'a> {
 
     fn single_quoted(&mut self, parts: &mut Parts, start: usize) -> Result<(), ScriptError> {
         let Some(end) = self.rest().find('\'') else {
-            return Err(self.ends("a `'` is not closed", "close it with another `'`", start));
+            return Err(self.ends("unterminated `'`", "close it with another `'`", start));
         };
         parts.push_text(&self.rest()[..end]);
         self.at += end + 1;
@@ -161,7 +165,7 @@ impl<'a> Lexer<'a> {
         loop {
             let at = self.at;
             match self.peek() {
-                None => return Err(self.ends("a `\"` is not closed", "close it with another `\"`", start)),
+                None => return Err(self.ends("unterminated `\"`", "close it with another `\"`", start)),
                 Some('$') => {
                     let part = self.dollar(true)?;
                     parts.add(part);
@@ -177,11 +181,11 @@ impl<'a> Lexer<'a> {
                     Some('n') => parts.push('\n'),
                     Some('t') => parts.push('\t'),
                     Some(other) => {
-                        let message = format!("`\\{other}` means nothing in quotes");
+                        let message = format!("`\\{other}` is not an escape sequence");
                         let remedy = format!("write `\\\\{other}` for a backslash and `{other}`");
                         return Err(ScriptError::new(at..self.at, message, remedy));
                     }
-                    None => return Err(self.ends("a `\"` is not closed", "close it with another `\"`", start)),
+                    None => return Err(self.ends("unterminated `\"`", "close it with another `\"`", start)),
                 },
                 Some(other) => parts.push(other),
                 None => {}
@@ -240,7 +244,7 @@ impl<'a> Lexer<'a> {
                 Err(_) => {
                     return Err(ScriptError::new(
                         start..self.at,
-                        "there is no parameter of that number",
+                        "positional parameter out of range",
                         "use a smaller number",
                     ));
                 }
@@ -249,11 +253,11 @@ impl<'a> Lexer<'a> {
             match self.identifier() {
                 Some(name) => Name::Variable(name.to_string()),
                 None if self.peek().is_none() => {
-                    return Err(self.ends("a `${` is not closed", "close it with `}`", start));
+                    return Err(self.ends("unterminated `${`", "close it with `}`", start));
                 }
                 None => {
                     let remedy = "write ${name} or ${name:-text}";
-                    return Err(ScriptError::new(start..self.at, "`${` needs the name of a variable", remedy));
+                    return Err(ScriptError::new(start..self.at, "missing variable name after `${`", remedy));
                 }
             }
         };
@@ -265,10 +269,10 @@ impl<'a> Lexer<'a> {
         };
         match self.next() {
             Some('}') => Ok(WordPart::Variable { name, default, span: start..self.at }),
-            None => Err(self.ends("a `${` is not closed", "close it with `}`", start)),
+            None => Err(self.ends("unterminated `${`", "close it with `}`", start)),
             Some(_) => {
                 let remedy = "write ${name} or ${name:-text}";
-                Err(ScriptError::new(start..self.at, "something other than `}` follows the name", remedy))
+                Err(ScriptError::new(start..self.at, "expected `}` after the name", remedy))
             }
         }
     }
@@ -281,7 +285,7 @@ impl<'a> Lexer<'a> {
         parts.touch();
         loop {
             match self.peek() {
-                None => return Err(self.ends("a `${` is not closed", "close it with `}`", start)),
+                None => return Err(self.ends("unterminated `${`", "close it with `}`", start)),
                 Some('}') => break,
                 Some('$') => {
                     let part = self.dollar(true)?;
@@ -327,18 +331,18 @@ impl<'a> Lexer<'a> {
                 }
                 ')' => {
                     let span = start..self.at;
-                    return Err(ScriptError::new(span, "`$((` is closed by one `)`", "close it with `))`"));
+                    return Err(ScriptError::new(span, "`$((` is closed by a single `)`", "close it with `))`"));
                 }
                 _ => {}
             }
         }
-        Err(self.ends("a `$((` is not closed", "close it with `))`", start))
+        Err(self.ends("unterminated `$((`", "close it with `))`", start))
     }
 
     fn enter(&mut self, start: usize) -> Result<(), ScriptError> {
         self.depth += 1;
         if self.depth > DEPTH {
-            return Err(ScriptError::new(start..self.at, "this is nested too deeply", "use functions or variables"));
+            return Err(ScriptError::new(start..self.at, "nested too deeply", "use functions or variables instead"));
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub fn parse(source: &str) -> Result<Script, ScriptError> {
     let script = parser.list(&[])?;
     match &parser.token.kind {
         TokenKind::End => Ok(script),
-        _ => Err(parser.unexpected("put it in quotes to mean the sign")),
+        _ => Err(parser.unexpected("quote it to use it literally")),
     }
 }
 
@@ -33,9 +33,9 @@ pub(crate) fn parse_until_parenthesis(source: &str, at: usize, depth: usize) -> 
         TokenKind::Sign(")") => Ok((script, parser.token.span.end)),
         TokenKind::End => Err(ScriptError {
             span: at.saturating_sub(2)..at,
-            ..ScriptError::at_end(source, "a `$(` is not closed", "close it with `)`")
+            ..ScriptError::at_end(source, "unterminated `$(`", "close it with `)`")
         }),
-        _ => Err(parser.unexpected("put it in quotes to mean the sign")),
+        _ => Err(parser.unexpected("quote it to use it literally")),
     }
 }
 
@@ -99,11 +99,11 @@ impl<'a> Parser<'a> {
 
     fn unexpected(&self, remedy: &str) -> ScriptError {
         match &self.token.kind {
-            TokenKind::End => ScriptError::at_end(self.lexer.source, "the script ends too early", remedy),
-            TokenKind::Sign("\n") => ScriptError::new(self.token.span.clone(), "the line ends too early", remedy),
+            TokenKind::End => ScriptError::at_end(self.lexer.source, "unexpected end of script", remedy),
+            TokenKind::Sign("\n") => ScriptError::new(self.token.span.clone(), "unexpected end of line", remedy),
             _ => {
                 let text = self.source_of(&self.token);
-                ScriptError::new(self.token.span.clone(), format!("`{text}` cannot stand there"), remedy)
+                ScriptError::new(self.token.span.clone(), format!("unexpected `{text}`"), remedy)
             }
         }
     }
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         self.lexer.depth += 1;
         if self.lexer.depth > DEPTH {
             let span = self.token.span.clone();
-            return Err(ScriptError::new(span, "this is nested too deeply", "use functions"));
+            return Err(ScriptError::new(span, "nested too deeply", "use functions"));
         }
         let mut statements = Vec::new();
         loop {
@@ -140,8 +140,8 @@ impl<'a> Parser<'a> {
             if self.sign() == Some("&") {
                 let sign = self.advance()?;
                 run_in_background(&mut statement).ok_or_else(|| {
-                    let message = "only a command, a block or a pipe can run in the background";
-                    ScriptError::new(sign.span, message, "make it a function and run that")
+                    let message = "only a command, block or pipeline can run in the background";
+                    ScriptError::new(sign.span, message, "move it into a function and run that")
                 })?;
                 statements.push(statement);
                 continue;
@@ -149,8 +149,8 @@ impl<'a> Parser<'a> {
             statements.push(statement);
             if !matches!(self.sign(), Some(";" | "\n" | ")")) && self.token.kind != TokenKind::End {
                 let remedy = match self.sign() {
-                    Some("|") => "make what is before it a function, whose output can be piped",
-                    _ => "write `;` or a new line before it",
+                    Some("|") => "move the left side into a function and pipe that",
+                    _ => "add `;` or a newline before it",
                 };
                 return Err(self.unexpected(remedy));
             }
@@ -208,7 +208,7 @@ impl<'a> Parser<'a> {
             Some("continue") => self.single(StatementKind::Continue)?,
             Some("return") => self.return_statement()?,
             Some(word) => self.command_statement(word)?,
-            None => return Err(self.unexpected("write a command there")),
+            None => return Err(self.unexpected("add a command")),
         };
         Ok(Statement { kind, span: start..self.token.span.start.max(start) })
     }
@@ -231,19 +231,19 @@ impl<'a> Parser<'a> {
         loop {
             let stage = self.stage()?;
             if let (Some(input), false) = (&stage.redirects.input, stages.is_empty()) {
-                let message = "its input comes from the `|` before it";
+                let message = "conflicting input: `|` already provides it";
                 return Err(ScriptError::new(
                     input.span.clone(),
                     message,
-                    "put `<` behind the first command of the pipe",
+                    "put `<` after the first command of the pipeline",
                 ));
             }
             if let (Some((_, output)), Some("|")) = (&stage.redirects.output, self.sign()) {
-                let message = "its output goes to the `|` behind it";
+                let message = "conflicting output: `|` already takes it";
                 return Err(ScriptError::new(
                     output.span.clone(),
                     message,
-                    "put `>` behind the last command of the pipe",
+                    "put `>` after the last command of the pipeline",
                 ));
             }
             stages.push(stage);
@@ -269,7 +269,7 @@ impl<'a> Parser<'a> {
             Some("for") => self.for_statement()?,
             Some(word) if KEYWORDS.contains(&word) => {
                 return Err(self.unexpected(
-                    "it belongs to an `if`, `while`, `for` or `function` before it; quote it to run a program of that name",
+                    "no open `if`, `while`, `for` or `function` matches it; quote it to run a program of that name",
                 ));
             }
             _ => return self.simple_command(),
@@ -286,7 +286,7 @@ impl<'a> Parser<'a> {
         let value = self.lexer.word()?;
         self.token = self.lexer.token()?;
         if matches!(self.token.kind, TokenKind::Word(_)) {
-            let remedy = "programs have no environment: set the variable on its own, with `;` behind it";
+            let remedy = "programs have no environment: set the variable in a statement of its own, ended by `;`";
             return Err(self.unexpected(remedy));
         }
         Ok(StatementKind::Assign { name: name.to_string(), value })
@@ -306,8 +306,8 @@ impl<'a> Parser<'a> {
             }
             let TokenKind::Word(word) = &self.token.kind else { break };
             if self.is_number_of_a_stream() {
-                let remedy = "`1>` is the output and `2>` are the errors, there are no others; \
-                              if it is a word, put a blank behind it";
+                let remedy = "only `1>` (output) and `2>` (errors) are supported; if the number is an argument, \
+                              put a space after it";
                 return Err(self.unexpected(remedy));
             }
             end = word.span.end;
@@ -315,7 +315,7 @@ impl<'a> Parser<'a> {
             self.advance()?;
         }
         if words.is_empty() {
-            return Err(self.unexpected("write a command there"));
+            return Err(self.unexpected("add a command"));
         }
         let end = redirects.end().map_or(end, |last| last.max(end));
         Ok(Stage { work: Work::Command(words), redirects, span: start..end })
@@ -332,7 +332,7 @@ impl<'a> Parser<'a> {
             _ => return Ok(false),
         };
         if is_there {
-            return Err(self.unexpected("one of them is there already; leave one out"));
+            return Err(self.unexpected("that stream is already redirected; remove one redirection"));
         }
         match sign {
             "<" => redirects.input = Some(self.redirect_path()?),
@@ -358,8 +358,8 @@ impl<'a> Parser<'a> {
             }
             _ => return Ok(()),
         };
-        let message = format!("`{sign}` does not compare here: outside quotes it is the redirection to or from a file");
-        let remedy = format!("to compare numbers write `{option}` (or -eq, -ne, -le, -ge), or quote it: `'{sign}'`");
+        let message = format!("unquoted `{sign}` is a redirection, not a comparison");
+        let remedy = format!("use `{option}` to compare numbers, or quote the operator: `'{sign}'`");
         Err(ScriptError::new(self.token.span.clone(), message, remedy))
     }
 
@@ -374,8 +374,8 @@ impl<'a> Parser<'a> {
         self.advance()?;
         let TokenKind::Word(path) = &self.token.kind else {
             return Err(self.unexpected(match self.sign() {
-                Some("&") => "write the path of a file there, or `2>&1` to have errors where the output goes",
-                _ => "write the path of a file there",
+                Some("&") => "add the path of a file, or write `2>&1` to redirect errors to the output",
+                _ => "add the path of a file",
             }));
         };
         let path = path.clone();
@@ -400,7 +400,7 @@ impl<'a> Parser<'a> {
             // `if` or `elif`.
             self.advance()?;
             let condition = self.condition("then")?;
-            self.expect("then", "write `then` after the condition of `if`")?;
+            self.expect("then", "add `then` after the condition of `if`")?;
             let body = self.list(&["elif", "else", "end"])?;
             arms.push((condition, body));
             match self.plain_word() {
@@ -419,7 +419,7 @@ impl<'a> Parser<'a> {
     fn condition(&mut self, end: &str) -> Result<Script, ScriptError> {
         let condition = self.list(&[end])?;
         if condition.statements.is_empty() {
-            return Err(self.unexpected("write a command as the condition"));
+            return Err(self.unexpected("add a command as the condition"));
         }
         Ok(condition)
     }
@@ -427,7 +427,7 @@ impl<'a> Parser<'a> {
     fn while_statement(&mut self) -> Result<StatementKind, ScriptError> {
         self.advance()?;
         let condition = self.condition("do")?;
-        self.expect("do", "write `do` after the condition of `while`")?;
+        self.expect("do", "add `do` after the condition of `while`")?;
         let body = Rc::new(self.list(&["end"])?);
         self.expect("end", "close the `while` with `end`")?;
         Ok(StatementKind::While { condition, body })
@@ -435,17 +435,17 @@ impl<'a> Parser<'a> {
 
     fn for_statement(&mut self) -> Result<StatementKind, ScriptError> {
         self.advance()?;
-        let name = self.name("write a name there: for NAME in WORDS; do ...; end")?;
-        self.expect("in", "write `in` after the name: for NAME in WORDS; do ...; end")?;
+        let name = self.name("add a name: for NAME in WORDS; do ...; end")?;
+        self.expect("in", "add `in` after the name: for NAME in WORDS; do ...; end")?;
         let mut words = Vec::new();
         while let TokenKind::Word(word) = &self.token.kind {
             words.push(word.clone());
             self.advance()?;
         }
         if !matches!(self.sign(), Some(";" | "\n")) {
-            return Err(self.unexpected("write `;` or a new line after the words of `for`"));
+            return Err(self.unexpected("add `;` or a newline after the words of `for`"));
         }
-        self.expect("do", "write `do` after the words of `for`")?;
+        self.expect("do", "add `do` after the words of `for`")?;
         let body = Rc::new(self.list(&["end"])?);
         self.expect("end", "close the `for` with `end`")?;
         Ok(StatementKind::For { name, words, body })
@@ -455,11 +455,11 @@ impl<'a> Parser<'a> {
         self.advance()?;
         let plain = self.plain_word().filter(|word| crate::quote(word) == **word);
         let Some(name) = plain.map(String::from) else {
-            return Err(self.unexpected("write a name there: function NAME; ...; end"));
+            return Err(self.unexpected("add a name: function NAME; ...; end"));
         };
         self.advance()?;
         if !matches!(self.sign(), Some(";" | "\n")) {
-            return Err(self.unexpected("write `;` or a new line after the name of the function"));
+            return Err(self.unexpected("add `;` or a newline after the name of the function"));
         }
         let body = Rc::new(self.list(&["end"])?);
         self.expect("end", "close the `function` with `end`")?;

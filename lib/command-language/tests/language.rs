@@ -232,7 +232,9 @@ fn blocks_and_functions_in_pipes_have_shells_of_their_own() {
     for (source, expected) in cases {
         let (_, host, _) = run(source);
         match *expected {
-            "" => assert!(host.reports.contains("its output goes to the `|` behind it"), "{source}\n{}", host.reports),
+            "" => {
+                assert!(host.reports.contains("conflicting output: `|` already takes it"), "{source}\n{}", host.reports)
+            }
             expected => assert_eq!(host.runs, [expected], "{source}\n{}", host.reports),
         }
     }
@@ -368,50 +370,56 @@ fn errors_that_can_go_nowhere_are_one_sentence() {
 #[test]
 fn mistakes_say_what_where_and_what_to_do() {
     let cases: &[(&str, &str)] = &[
-        ("echo 'a", "script:1:6: a `'` is not closed; close it with another `'`\n    echo 'a\n         ^\n"),
-        ("ls\nif a; echo", "script:2:11: the script ends too early; write `then` after the condition of `if`\n"),
+        ("echo 'a", "script:1:6: unterminated `'`; close it with another `'`\n    echo 'a\n         ^\n"),
+        ("ls\nif a; echo", "script:2:11: unexpected end of script; add `then` after the condition of `if`\n"),
         (
             "echo $nothing",
-            "script:1:6: `nothing` is not set; set it with nothing=value, or write ${nothing:-text}\n    echo $nothing\n         ^^^^^^^^\n",
+            "script:1:6: `nothing` is not set; set it with nothing=value, \
+             or write ${nothing:-text}\n    echo $nothing\n         ^^^^^^^^\n",
         ),
-        ("a | | b", "script:1:5: `|` cannot stand there; write a command there\n"),
-        ("x=1 | d", "script:1:5: `|` cannot stand there; make what is before it a function"),
-        ("a | then", "script:1:5: `then` cannot stand there; it belongs to"),
-        ("a | while b", "script:1:12: the script ends too early; write `do` after the condition"),
+        ("a | | b", "script:1:5: unexpected `|`; add a command\n"),
+        ("x=1 | d", "script:1:5: unexpected `|`; move the left side into a function"),
+        ("a | then", "script:1:5: unexpected `then`; no open `if`"),
+        ("a | while b", "script:1:12: unexpected end of script; add `do` after the condition"),
         (
             "test 1 < 3",
-            "script:1:8: `<` does not compare here: outside quotes it is the redirection to or from a file; to compare numbers write `-lt` (or -eq, -ne, -le, -ge), or quote it: `'<'`\n    test 1 < 3\n           ^\n",
+            "script:1:8: unquoted `<` is a redirection, not a comparison; use `-lt` to compare numbers, \
+             or quote the operator: `'<'`\n    test 1 < 3\n           ^\n",
         ),
-        ("while test $x > 3; do a; end", "script:1:15: `>` does not compare here"),
-        ("a && ", "script:1:6: the script ends too early; write a command there\n"),
-        ("if a; then b; fi", "script:1:15: `fi` cannot stand there; write `end`\n"),
-        ("x=1 y", "script:1:5: `y` cannot stand there; programs have no environment"),
-        ("echo *.none", "script:1:6: no name matches; quote it"),
-        ("echo \"\\q\"", "script:1:7: `\\q` means nothing in quotes; write `\\\\q`"),
-        ("echo (a)", "script:1:6: `(` cannot stand there; put it in quotes to mean the sign\n"),
-        ("a >", "script:1:4: the script ends too early; write the path of a file there\n"),
-        ("a > | b", "script:1:5: `|` cannot stand there; write the path of a file there\n"),
-        ("> f", "script:1:1: `>` cannot stand there; write a command there\n"),
+        ("while test $x > 3; do a; end", "script:1:15: unquoted `>` is a redirection"),
+        ("a && ", "script:1:6: unexpected end of script; add a command\n"),
+        ("if a; then b; fi", "script:1:15: unexpected `fi`; write `end`\n"),
+        ("x=1 y", "script:1:5: unexpected `y`; programs have no environment"),
+        ("echo *.none", "script:1:6: no match; quote the word"),
+        ("echo \"\\q\"", "script:1:7: `\\q` is not an escape sequence; write `\\\\q`"),
+        ("echo (a)", "script:1:6: unexpected `(`; quote it to use it literally\n"),
+        ("a >", "script:1:4: unexpected end of script; add the path of a file\n"),
+        ("a > | b", "script:1:5: unexpected `|`; add the path of a file\n"),
+        ("> f", "script:1:1: unexpected `>`; add a command\n"),
         (
             "a 3> f",
-            "script:1:3: `3` cannot stand there; `1>` is the output and `2>` are the errors, there are no others; if it is a word, put a blank behind it\n",
+            "script:1:3: unexpected `3`; only `1>` (output) and `2>` (errors) are supported; if the number is an \
+             argument, put a space after it\n",
         ),
-        ("a 2>", "script:1:5: the script ends too early; write the path of a file there\n"),
+        ("a 2>", "script:1:5: unexpected end of script; add the path of a file\n"),
         (
             "a >&2",
-            "script:1:4: `&` cannot stand there; write the path of a file there, or `2>&1` to have errors where the output goes\n",
+            "script:1:4: unexpected `&`; add the path of a file, or write `2>&1` to redirect errors to the output\n",
         ),
-        ("a 2> f 2>&1", "script:1:8: `2>&1` cannot stand there; one of them is there already; leave one out\n"),
-        ("a 2> f 2>> g", "script:1:8: `2>>` cannot stand there; one of them is there already; leave one out\n"),
-        ("a > f 1> g", "script:1:7: `1>` cannot stand there; one of them is there already; leave one out\n"),
-        ("test 2>1", "script:1:6: `>` does not compare here"),
-        ("a > f >> g", "script:1:7: `>>` cannot stand there; one of them is there already; leave one out\n"),
-        ("a > f | b", "script:1:5: its output goes to the `|` behind it; put `>` behind the last command"),
-        ("a | b < f", "script:1:9: its input comes from the `|` before it; put `<` behind the first command"),
-        ("a && b &", "script:1:8: only a command, a block or a pipe can run in the background; make it a function"),
-        ("function f; f; end; f", "more than 32 functions and scripts call each other; use a loop"),
-        ("echo $((1 / 0))", "script:1:6: this cannot be worked out: it divides by zero"),
-        ("end", "script:1:1: `end` cannot stand there; it belongs to"),
+        ("a 2> f 2>&1", "script:1:8: unexpected `2>&1`; that stream is already redirected; remove one redirection\n"),
+        ("a 2> f 2>> g", "script:1:8: unexpected `2>>`; that stream is already redirected; remove one redirection\n"),
+        ("a > f 1> g", "script:1:7: unexpected `1>`; that stream is already redirected; remove one redirection\n"),
+        ("test 2>1", "script:1:6: unquoted `>` is a redirection"),
+        ("a > f >> g", "script:1:7: unexpected `>>`; that stream is already redirected; remove one redirection\n"),
+        ("a > f | b", "script:1:5: conflicting output: `|` already takes it; put `>` after the last command"),
+        ("a | b < f", "script:1:9: conflicting input: `|` already provides it; put `<` after the first command"),
+        (
+            "a && b &",
+            "script:1:8: only a command, block or pipeline can run in the background; move it into a function",
+        ),
+        ("function f; f; end; f", "recursion is deeper than 32 calls; use a loop"),
+        ("echo $((1 / 0))", "script:1:6: invalid arithmetic: division by zero"),
+        ("end", "script:1:1: unexpected `end`; no open `if`"),
         ("return x", "script:1:8: `x` is not an exit status; write a number from 0 to 255\n"),
     ];
     for (source, expected) in cases {

@@ -129,60 +129,56 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Fault::Empty => "it is empty; write `allow|deny ACTION WHO PLACE`, or take it out",
-            Fault::TooLong => {
-                return write!(formatter, "it is longer than {MAX_BYTES} bytes; make several rules of it");
-            }
-            Fault::ControlCharacter => "it has a control character; write it on one line, with spaces",
-            Fault::BadVerdict => "it begins with neither of `allow` and `deny`; begin with one of them",
+            Fault::Empty => "empty rule; write `allow|deny ACTION PRINCIPAL PLACE`, or remove it",
+            Fault::TooLong => return write!(formatter, "longer than {MAX_BYTES} bytes; split it into several rules"),
+            Fault::ControlCharacter => "contains a control character; write the rule on one line, separated by spaces",
+            Fault::BadVerdict => "expected `allow` or `deny` as the first word; begin the rule with one of them",
             Fault::NoAction => {
-                "it does not say what; write one of `listen connect datagram ping resolve configure` behind the first word"
+                "missing action; write `listen`, `connect`, `datagram`, `ping`, `resolve` or `configure` \
+                 after the first word"
             }
-            Fault::BadAction => {
-                "the second word is nothing that can be allowed; write one of `listen connect datagram ping resolve configure`"
-            }
-            Fault::NoWho => {
-                "it does not say who; write a pattern of principals, as `..fetch.singularity`, or `**` for anyone"
-            }
-            Fault::BadWho(why) => return write!(formatter, "{why}; {}", why.remedy()),
+            Fault::BadAction => "unknown action; use `listen`, `connect`, `datagram`, `ping`, `resolve` or `configure`",
+            Fault::NoWho => "missing principal; add a pattern such as `..fetch.singularity`, or `**` for any principal",
+            Fault::BadWho(error) => return write!(formatter, "{error}; {}", error.remedy()),
             Fault::NoPlace => {
-                "it does not say where; end with `*`, `ADDRESS`, `ADDRESS/BITS` or either and `:PORT`, as `192.0.2.0/24:80`"
+                "missing place; end with `*`, `ADDRESS` or `ADDRESS/PREFIX`, optionally followed by `:PORT`, \
+                 for example `192.0.2.0/24:80`"
             }
             Fault::TooManyWords => {
-                "there is a word too many; write `allow|deny ACTION WHO PLACE`, and spaces in WHO only around `+`"
+                "too many words; write `allow|deny ACTION PRINCIPAL PLACE`, with spaces in a principal only around `+`"
             }
-            Fault::HasPlace => "names and the configuration are nowhere; leave out what stands behind WHO",
-            Fault::AfterStar => "only `:PORT` may follow the `*`, which is all addresses; write `*` or `*:80`",
+            Fault::HasPlace => "`resolve` and `configure` take no place; remove everything after the principal",
+            Fault::AfterStar => "unexpected text after `*`; write `*` or `*:80`",
             Fault::BadAddress => {
-                "the last word is no address; write `*`, one as `192.0.2.1` or `[2001:db8::1]`, or a network as `192.0.2.0/24`"
+                "invalid address; use `*`, an address such as `192.0.2.1` or `[2001:db8::1]`, \
+                 or a prefix such as `192.0.2.0/24`"
             }
-            Fault::NoBrackets => "an address of IPv6 stands in brackets; write `[2001:db8::]/32:80`",
-            Fault::BracketOpen => "a bracket is not closed; write `[2001:db8::1]`",
-            Fault::BracketsOfVersion4 => "an address of IPv4 stands without brackets; write `192.0.2.1`",
-            Fault::MappedAddress => {
-                "this is an address of IPv4 written as IPv6, which nothing matches; write `192.0.2.1`"
-            }
+            Fault::NoBrackets => "IPv6 address without brackets; write `[2001:db8::]/32:80`",
+            Fault::BracketOpen => "unclosed bracket; write `[2001:db8::1]`",
+            Fault::BracketsOfVersion4 => "IPv4 address in brackets; write `192.0.2.1`",
+            Fault::MappedAddress => "IPv4-mapped IPv6 address, which never matches; write `192.0.2.1`",
             Fault::Unspecified => {
-                "this address stands for all; write `*`, or `0.0.0.0/0` or `[::]/0` for those of one version"
+                "the unspecified address is not a host; write `*` for all addresses, `0.0.0.0/0` for IPv4 \
+                 or `[::]/0` for IPv6"
             }
-            Fault::BadBits => {
-                "what stands behind the stroke is no number of bits; write one up to 32 of IPv4, 128 of IPv6"
-            }
+            Fault::BadBits => "invalid prefix length; use at most 32 for IPv4, 128 for IPv6",
             Fault::BitsBehindNetwork => {
-                "the address is not the network's first, so it is not clear which of them is meant; \
-                 leave out `/BITS`, or write zeros behind so many bits, as `192.0.2.0/24`"
+                "host bits set beyond the prefix; clear them, as in `192.0.2.0/24`, or remove the prefix length"
             }
-            Fault::AfterAddress => "only `/BITS` and `:PORT` may follow the address; write `192.0.2.0/24:80`",
-            Fault::BadPort => "a port is a number up to 65535; write `:80` or `:8000-8999`, or no `:` for all ports",
-            Fault::UnknownPortName => {
-                "no port has this name here; write its number, or `web`, which is the web server's"
+            Fault::AfterAddress => {
+                "unexpected text after the address; only `/PREFIX` and `:PORT` may follow, as in `192.0.2.0/24:80`"
             }
-            Fault::PortsReversed => "the last port comes before the first; write the lower one first",
-            Fault::PortsOfPing => "an echo has no ports; leave them out",
+            Fault::BadPort => {
+                "invalid port; write a number up to 65535 as in `:80`, a range as in `:8000-8999`, \
+                 or no `:` for all ports"
+            }
+            Fault::UnknownPortName => "unknown port name; use a number, or `web` for the web server's port",
+            Fault::PortsReversed => "port range is reversed; write the lower port first",
+            Fault::PortsOfPing => "`ping` takes no ports; remove them",
             Fault::TooManyRules => {
                 return write!(
                     formatter,
-                    "there are more than {MAX_RULES} rules; join some by patterns: `..(dns|ping).singularity`"
+                    "more than {MAX_RULES} rules; combine some with patterns such as `..(dns|ping).singularity`"
                 );
             }
         };

@@ -16,7 +16,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Parses `allow|deny ACTION WHO [PLACE]`.
+    /// Parses `allow|deny ACTION PRINCIPAL [PLACE]`.
     pub fn parse(text: &str, ports: &[NamedPort<'_>]) -> Result<Rule, Fault> {
         let text = text.trim();
         if text.is_empty() {

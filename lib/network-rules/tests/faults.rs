@@ -75,7 +75,7 @@ fn each_fault_has_its_own_code() {
     ];
     for (rule, code) in table {
         let text = wrong(&[rule]);
-        assert!(text.starts_with(&format!("{code}: network rule 1 (`")), "`{rule}` is told as: {text}");
+        assert!(text.starts_with(&format!("{code}: network rule 1 (`")), "`{rule}`: {text}");
         assert!(text.contains("; ") || text.contains(": "), "no remedy: {text}");
     }
     let many = vec!["allow connect ** *"; MAX_RULES + 1];

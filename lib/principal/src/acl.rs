@@ -65,7 +65,7 @@ pub enum AclError {
     TooLong,
     /// More than [`ACL_ENTRIES`].
     TooManyEntries,
-    /// A line begins with neither `allow` nor `deny`.
+    /// A line does not begin with `allow` or `deny`.
     BadVerb {
         /// Its number.
         line: usize,
@@ -244,14 +244,14 @@ impl AclError {
     pub fn remedy(&self) -> &'static str {
         match self {
             AclError::NotText | AclError::BadVerb { .. } | AclError::MissingPart { .. } => {
-                "write an entry a line: `allow RIGHTS PATTERN` or `deny RIGHTS PATTERN`"
+                "write one entry per line: `allow RIGHTS PATTERN` or `deny RIGHTS PATTERN`"
             }
             AclError::TooLong | AclError::TooManyEntries => {
-                "put several principals in one pattern with `|`, or several rights in one entry with commas"
+                "combine principals in one pattern with `|`, or rights in one entry with commas"
             }
             AclError::BadRight { .. } => {
                 "rights are traverse, read, write, register, notify, set-acl, execute, connect, listen and control, \
-                 with commas between, or all"
+                 separated by commas, or all"
             }
             AclError::BadPattern { error, .. } => error.remedy(),
         }
@@ -261,13 +261,13 @@ impl AclError {
 impl fmt::Display for AclError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AclError::NotText => formatter.write_str("the list is not UTF-8"),
-            AclError::TooLong => write!(formatter, "the list has more than {ACL_BYTES} bytes"),
-            AclError::TooManyEntries => write!(formatter, "the list has more than {ACL_ENTRIES} entries"),
-            AclError::BadVerb { line } => write!(formatter, "line {line} begins with neither `allow` nor `deny`"),
-            AclError::MissingPart { line } => write!(formatter, "line {line} lacks its rights or its pattern"),
+            AclError::NotText => formatter.write_str("the ACL is not valid UTF-8"),
+            AclError::TooLong => write!(formatter, "the ACL exceeds {ACL_BYTES} bytes"),
+            AclError::TooManyEntries => write!(formatter, "the ACL exceeds {ACL_ENTRIES} entries"),
+            AclError::BadVerb { line } => write!(formatter, "line {line}: expected `allow` or `deny`"),
+            AclError::MissingPart { line } => write!(formatter, "line {line}: missing rights or pattern"),
             AclError::BadRight { line, word } => {
-                write!(formatter, "line {line}: `{}` is no right", word.escape_debug())
+                write!(formatter, "line {line}: unknown right `{}`", word.escape_debug())
             }
             AclError::BadPattern { line, error } => write!(formatter, "line {line}: {error}"),
         }
@@ -311,16 +311,16 @@ mod tests {
         let many = "allow all **\n".repeat(ACL_ENTRIES + 1);
         let long = " ".repeat(ACL_BYTES + 1);
         for (text, words) in [
-            ("permit read **", "line 1 begins with neither"),
-            ("allow read **\nread **", "line 2 begins with neither"),
-            ("allow", "line 1 lacks"),
-            ("allow read", "line 1 lacks"),
-            ("allow fly **", "`fly` is no right"),
-            ("allow read, write **", "`` is no right"),
-            ("allow read", "line 1 lacks"),
-            ("allow read Cat", "line 1: no principal has `C`"),
-            (&many, "more than 64 entries"),
-            (&long, "more than 4096 bytes"),
+            ("permit read **", "line 1: expected `allow`"),
+            ("allow read **\nread **", "line 2: expected `allow`"),
+            ("allow", "line 1: missing"),
+            ("allow read", "line 1: missing"),
+            ("allow fly **", "unknown right `fly`"),
+            ("allow read, write **", "unknown right ``"),
+            ("allow read", "line 1: missing"),
+            ("allow read Cat", "line 1: unexpected `C`"),
+            (&many, "exceeds 64 entries"),
+            (&long, "exceeds 4096 bytes"),
         ] {
             let error = Acl::parse(text).unwrap_err();
             assert!(error.to_string().contains(words), "{text}: {error}");

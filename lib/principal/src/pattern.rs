@@ -396,23 +396,21 @@ impl PatternError {
     pub fn remedy(self) -> &'static str {
         match self {
             PatternError::Empty { .. } => {
-                "write `program.publisher`; `..` before it is for however it was invoked, `**` for everybody"
+                "write `program.publisher`, `..program.publisher` for any invocation path, or `**` for any principal"
             }
             PatternError::BadCharacter { .. } => {
-                "write small letters, digits, `-`, `.`, `@` and ` + ` as they are; `*` `|` `(` `)` `?` have a meaning"
+                "use lowercase letters, digits, `-`, `.`, `@` and ` + `, and the operators `*` `|` `(` `)` `?`"
             }
-            PatternError::BadJoint { .. } => {
-                "write ` + `, with a space on both sides, between the links of a principal"
-            }
-            PatternError::Unbalanced { .. } => "write a `)` for each `(`",
+            PatternError::BadJoint { .. } => "separate links with ` + `, with one space on each side",
+            PatternError::Unbalanced { .. } => "balance each `(` with a `)`",
             PatternError::NothingToMiss { .. } => {
-                "write `?` after one character or one group; `*` may be nothing anyway"
+                "put `?` after a character or a group; `*` already matches the empty string"
             }
             PatternError::DotsInside { .. } => {
-                "write `..` at the start of the pattern, of a group or of an alternative; elsewhere, `**`"
+                "use `..` only at the start of the pattern, a group or an alternative; use `**` elsewhere"
             }
-            PatternError::TooDeep { .. } => "say it with fewer groups in groups",
-            PatternError::TooLong => "make several shorter patterns of it",
+            PatternError::TooDeep { .. } => "reduce the nesting of groups",
+            PatternError::TooLong => "split it into several patterns",
         }
     }
 }
@@ -420,28 +418,27 @@ impl PatternError {
 impl fmt::Display for PatternError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PatternError::Empty { at: 0 } => formatter.write_str("the pattern stands for nobody"),
-            PatternError::Empty { at } => write!(formatter, "nothing is wanted at byte {at} of the pattern"),
+            PatternError::Empty { at: 0 } => formatter.write_str("the pattern names no principal"),
+            PatternError::Empty { at } => write!(formatter, "empty alternative or group at byte {at} of the pattern"),
             PatternError::BadCharacter { at, character } => {
-                write!(formatter, "no principal has `{}`, byte {at} of the pattern", character.escape_debug())
+                write!(formatter, "unexpected `{}` at byte {at} of the pattern", character.escape_debug())
             }
             PatternError::BadJoint { at } => {
-                write!(formatter, "byte {at} of the pattern is no part of a ` + `")
+                write!(formatter, "malformed ` + ` at byte {at} of the pattern")
             }
             PatternError::Unbalanced { at } => {
-                write!(formatter, "the parenthesis at byte {at} of the pattern has no counterpart")
+                write!(formatter, "unbalanced parenthesis at byte {at} of the pattern")
             }
             PatternError::NothingToMiss { at } => {
-                write!(formatter, "before the `?` at byte {at} of the pattern is nothing that could be missing")
+                write!(formatter, "`?` at byte {at} of the pattern follows no character or group")
             }
-            PatternError::DotsInside { at } => write!(formatter, "`..` at byte {at} is inside a part of the pattern"),
+            PatternError::DotsInside { at } => write!(formatter, "misplaced `..` at byte {at} of the pattern"),
             PatternError::TooDeep { at } => {
-                write!(formatter, "the group at byte {at} lies in more than {DEPTH_LIMIT} others")
+                write!(formatter, "groups nested more than {DEPTH_LIMIT} deep at byte {at} of the pattern")
             }
-            PatternError::TooLong => write!(
-                formatter,
-                "the pattern has more than {PATTERN_BYTES} bytes, or stands for more than {STATE_LIMIT} characters"
-            ),
+            PatternError::TooLong => {
+                write!(formatter, "the pattern exceeds {PATTERN_BYTES} bytes or {STATE_LIMIT} states")
+            }
         }
     }
 }

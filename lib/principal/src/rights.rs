@@ -27,15 +27,15 @@ macro_rules! rights {
 }
 
 rights! {
-    Traverse = 0, "traverse", "to reach what lies below a folder";
-    Read = 1, "read", "to read a file, and to see names, attributes, where links lead and lists";
-    Write = 2, "write", "to change a file, its attributes, and names";
-    Register = 3, "register", "to put a provider at a name";
-    Notify = 4, "notify", "to hear of changes of names";
-    SetAcl = 5, "set-acl", "to change lists";
+    Traverse = 0, "traverse", "to traverse a folder";
+    Read = 1, "read", "to read files, folders, attributes, links and ACLs";
+    Write = 2, "write", "to write files and attributes, and to create, rename and remove names";
+    Register = 3, "register", "to register a provider at a name";
+    Notify = 4, "notify", "to be notified of changes of names";
+    SetAcl = 5, "set-acl", "to change ACLs";
     Execute = 6, "execute", "to run a file";
-    Connect = 7, "connect", "to be connected to a service";
-    Listen = 8, "listen", "to take connections from a network";
+    Connect = 7, "connect", "to connect to a service";
+    Listen = 8, "listen", "to accept connections from a network";
     Control = 9, "control", "to start and stop a service";
 }
 

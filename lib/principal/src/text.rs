@@ -112,12 +112,12 @@ fn is_word(text: &str, max_bytes: usize) -> bool {
 impl fmt::Display for PrincipalError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PrincipalError::TooLong => write!(formatter, "a principal has at most {PRINCIPAL_BYTES} bytes"),
-            PrincipalError::TooManyLinks => write!(formatter, "a principal has at most {LINK_LIMIT} links"),
+            PrincipalError::TooLong => write!(formatter, "a principal is limited to {PRINCIPAL_BYTES} bytes"),
+            PrincipalError::TooManyLinks => write!(formatter, "a principal is limited to {LINK_LIMIT} links"),
             PrincipalError::BadLink(index) => write!(
                 formatter,
-                "link {} is not `name.publisher` or `name.publisher@role` in small letters, digits and hyphens; \
-                 ` + ` stands between links",
+                "link {} is not `name.publisher` or `name.publisher@role`; use lowercase letters, digits and hyphens, \
+                 and separate links with ` + `",
                 index + 1
             ),
         }

@@ -48,7 +48,7 @@ pub fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> 
                     faults.say(two.span(), format_args!("the bits `{one}` and `{two}` overlap"));
                 }
                 if let Some(other) = declaration.items.iter().find(|other| item.name == with(other)) {
-                    let message = format_args!("`{}` is the function that sets `{}`", item.name, other.name);
+                    let message = format_args!("`{}` conflicts with the setter of `{}`", item.name, other.name);
                     faults.say(item.name.span(), message);
                 }
                 runs.push(run);
@@ -61,14 +61,14 @@ pub fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> 
 }
 
 fn run<'a>(item: &'a Item, whole: &Ident, width: u32) -> Result<Run<'a>> {
-    read::not_taken(item, "number with bits", &TAKEN)?;
+    read::not_taken(item, "bit set", &TAKEN)?;
     let name = &item.name;
     let Some(Place::Bits { first, last }) = item.place else {
-        let message = "missing bits: write `#[bit(0)]` or `#[bits(4..=7)]` above them";
+        let message = "missing bits: add `#[bit(0)]` or `#[bits(4..=7)]`";
         return Err(Error::new(name.span(), message));
     };
     if first > last || last >= width {
-        let message = format!("`{name}` has the bits {first} to {last}; a `{whole}` has 0 to {}", width - 1);
+        let message = format!("`{name}` has bits {first} to {last}, but `{whole}` has bits 0 to {}", width - 1);
         return Err(Error::new(name.span(), message));
     }
     let kind = match &item.kind {
@@ -87,7 +87,10 @@ fn run<'a>(item: &'a Item, whole: &Ident, width: u32) -> Result<Run<'a>> {
 }
 
 fn wrong_kind(place: Span, count: u32) -> Error {
-    Error::new(place, format_args!("{count} bits need a `bool` if it is one, else a `u8` to `u64` of sufficient width"))
+    Error::new(
+        place,
+        format_args!("invalid type for {count} bits: use `bool` for one bit, otherwise a large enough `u8` to `u64`"),
+    )
 }
 
 fn emit(declaration: &Declaration, runs: &[Run<'_>], word: &Ident) -> TokenStream {
@@ -153,7 +156,7 @@ fn with(item: &Item) -> Ident {
 fn methods(run: &Run<'_>, word: &Ident) -> TokenStream {
     let Item { attributes, visibility, name, .. } = run.item;
     let with = with(run.item);
-    let documentation = format!("With [`{name}`](Self::{name}) as given.");
+    let documentation = format!("Returns a copy with [`{name}`](Self::{name}) set.");
     let first = run.first;
     let Some(number) = run.number else {
         return quote! {
@@ -171,7 +174,7 @@ fn methods(run: &Run<'_>, word: &Ident) -> TokenStream {
             }
         };
     };
-    let documentation = format!("{documentation} Of the number the lowest {} bits count.", run.count());
+    let documentation = format!("{documentation} Only the lowest {} bits are used.", run.count());
     let ones = proc_macro2::Literal::u64_unsuffixed(run.ones());
     quote! {
         #(#attributes)*

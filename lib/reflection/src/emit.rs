@@ -74,5 +74,5 @@ impl Structure {
 }
 
 fn tokens(text: &str) -> Result<TokenStream, String> {
-    text.parse().map_err(|error| format!("`{text}` is no Rust ({error})"))
+    text.parse().map_err(|error| format!("cannot parse `{text}` as Rust ({error})"))
 }

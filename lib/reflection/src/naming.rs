@@ -23,7 +23,7 @@ pub fn constant(name: &str) -> String {
 pub fn identifier(name: &str) -> Result<&str, String> {
     // Compared, because parsing ignores surrounding blanks and comments.
     let is_identifier = syn::parse_str::<syn::Ident>(name).is_ok_and(|identifier| identifier == name);
-    if is_identifier { Ok(name) } else { Err(format!("`{name}` is not a name of Rust")) }
+    if is_identifier { Ok(name) } else { Err(format!("`{name}` is not a Rust identifier")) }
 }
 
 /// A manifest's path as a global path, unless it begins with `crate::`.

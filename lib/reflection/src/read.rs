@@ -69,14 +69,14 @@ pub fn number<N: std::str::FromStr<Err: std::fmt::Display>>(literal: &LitInt) ->
 pub fn declaration(item: TokenStream) -> Result<Declaration> {
     let DeriveInput { attrs, vis, ident, generics, data } = syn::parse2(item)?;
     if !generics.params.is_empty() {
-        return Err(Error::new(generics.span(), "a declaration has no type parameters"));
+        return Err(Error::new(generics.span(), "generic parameters are not supported"));
     }
     let fields = match data {
         Data::Struct(structure) => structure.fields,
-        _ => return Err(Error::new(ident.span(), "only a structure declares something here")),
+        _ => return Err(Error::new(ident.span(), "expected a struct")),
     };
     let Fields::Named(fields) = fields else {
-        return Err(Error::new(ident.span(), "write a structure with named fields, one for each thing declared"));
+        return Err(Error::new(ident.span(), "expected a struct with named fields"));
     };
     let mut items = Vec::new();
     let mut faults = Faults::default();
@@ -93,7 +93,7 @@ pub fn declaration(item: TokenStream) -> Result<Declaration> {
     }
     faults.none()?;
     if items.is_empty() {
-        return Err(Error::new(ident.span(), "nothing is declared; add a field"));
+        return Err(Error::new(ident.span(), "empty struct; add a field"));
     }
     Ok(Declaration { attributes: attrs, visibility: vis, name: ident, items })
 }
@@ -106,7 +106,7 @@ fn place(attributes: &[Attribute]) -> Result<Option<Place>> {
     let mut places = attributes.iter().filter(|attribute| is_place(attribute));
     let Some(attribute) = places.next() else { return Ok(None) };
     if let Some(second) = places.next() {
-        return Err(Error::new(second.span(), "this has a place already"));
+        return Err(Error::new(second.span(), "duplicate location; remove one"));
     }
     if attribute.path().is_ident("bit") {
         let number = number(&attribute.parse_args::<LitInt>()?)?;
@@ -141,7 +141,7 @@ fn place(attributes: &[Attribute]) -> Result<Option<Place>> {
 pub fn not_taken(item: &Item, what: &str, taken: &[&str]) -> Result<()> {
     let name = &item.name;
     if taken.iter().any(|taken| name == taken) {
-        return Err(Error::new(name.span(), format_args!("every {what} has its own `{name}`; rename this")));
+        return Err(Error::new(name.span(), format_args!("`{name}` is reserved in every {what}; rename this field")));
     }
     Ok(())
 }

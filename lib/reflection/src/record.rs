@@ -28,7 +28,7 @@ pub fn expand(item: TokenStream) -> Result<TokenStream> {
                 quote! { #offset }
             }
             (Some(_), _) => {
-                faults.say(item.name.span(), "the place of a record's field is `#[at(offset)]`, in bytes");
+                faults.say(item.name.span(), "invalid location: a record field takes `#[at(offset)]`, in bytes");
                 continue;
             }
             (None, 0) => quote! { 0 },
@@ -84,7 +84,7 @@ fn whole(declaration: &Declaration) -> Result<Whole> {
 fn check(earlier: &[Item], item: &Item, index: usize, whole: &Whole) -> TokenStream {
     let (name, bytes) = (&item.name, whole.bytes);
     let (at, end) = names(index);
-    let outside = format!("the field `{name}` does not lie in the record's {bytes} bytes");
+    let outside = format!("the field `{name}` exceeds the record's {bytes} bytes");
     let mut checks = quote_spanned! { name.span() => const _: () = ::core::assert!(#end <= #bytes, #outside); };
     for (other_index, other) in earlier.iter().enumerate() {
         let (other_at, other_end) = names(other_index);

@@ -69,7 +69,7 @@ const TAKEN: [&str; 2] = ["access", "over"];
 fn register(item: &Item) -> Result<Register<'_>> {
     read::not_taken(item, "map", &TAKEN)?;
     let Some(Place::At { offset, bank }) = &item.place else {
-        return Err(Error::new(item.name.span(), "missing place: write `#[at(offset)]` above it"));
+        return Err(Error::new(item.name.span(), "missing offset: add `#[at(offset)]`"));
     };
     let wanted = || Error::new(item.kind.span(), "write `ReadOnly<...>`, `WriteOnly<...>` or `ReadWrite<...>`");
     let Type::Path(path) = &item.kind else { return Err(wanted()) };
@@ -88,8 +88,8 @@ fn checks(registers: &[Register<'_>], bytes: u64) -> TokenStream {
     for (index, register) in registers.iter().enumerate() {
         let (name, offset, value) = (&register.item.name, register.offset, register.value);
         let place = register.item.name.span();
-        let outside = format!("the register `{name}` at {offset:#x} does not lie in the map's {bytes:#x} bytes");
-        let askew = format!("the register `{name}` is at {offset:#x}, which is no multiple of its width");
+        let outside = format!("the register `{name}` at {offset:#x} exceeds the map's {bytes:#x} bytes");
+        let askew = format!("the register `{name}` at {offset:#x} is not aligned to its width");
         checks.extend(quote_spanned! { place =>
             const _: () = ::core::assert!(
                 ::layout::check::lies_within(#offset, ::layout::check::register_bytes::<#value>(), #bytes), #outside

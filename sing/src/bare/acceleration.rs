@@ -26,7 +26,7 @@ fn decide(asked: Acceleration, processor: &str, device: std::io::Result<()>) -> 
         (Acceleration::Tcg, _) | (Acceleration::Auto, Some(_)) => Ok(false),
         (Acceleration::Auto | Acceleration::Kvm, None) => Ok(true),
         (Acceleration::Kvm, Some(missing)) => {
-            Err(Failure::new(format!("KVM does not work on this host: {missing}")).remedy("use --accel tcg"))
+            Err(Failure::new(format!("KVM is not available on this host: {missing}")).remedy("use --accel tcg"))
         }
     }
 }
@@ -57,7 +57,7 @@ mod tests {
         let refused = decide(Acceleration::Kvm, WITHOUT, Ok(())).expect_err("no flag").to_string();
         assert_eq!(
             refused,
-            "KVM does not work on this host: /proc/cpuinfo shows neither vmx nor svm; use --accel tcg."
+            "KVM is not available on this host: /proc/cpuinfo shows neither vmx nor svm; use --accel tcg."
         );
         let denied = decide(Acceleration::Kvm, WITH, Err(std::io::Error::from_raw_os_error(13)));
         assert!(denied.expect_err("no access").to_string().contains("(permission denied)"));

@@ -24,7 +24,7 @@ pub fn image(
 ) -> Outcome<Vec<u8>> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
     let root = root_manifest(&bytes)
-        .ok_or_else(|| Failure::new(format!("{} is not a system image", system.display())).remedy("build it again"))?;
+        .ok_or_else(|| Failure::new(format!("{} is not a system image", system.display())).remedy("rebuild it"))?;
     let is_known = |(name, _): &&(&str, String)| root.parameters.iter().any(|parameter| parameter.name == *name);
     let mut parameters: Vec<(String, String)> =
         offered.iter().filter(is_known).map(|(name, value)| (name.to_string(), value.clone())).collect();
@@ -44,12 +44,10 @@ fn root_manifest(system: &[u8]) -> Option<Manifest> {
 /// # Errors
 /// One is not of this form.
 pub fn parameters(given: &[String]) -> Outcome<Vec<(String, String)>> {
-    let split =
-        |text: &String| match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
-            _ => Err(Failure::new(format!("the parameter `{text}` has no name or no value"))
-                .remedy("write it as NAME=VALUE")),
-        };
+    let split = |text: &String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err(Failure::new(format!("invalid parameter `{text}`")).remedy("write it as NAME=VALUE")),
+    };
     given.iter().map(split).collect()
 }
 
@@ -62,6 +60,6 @@ mod tests {
         let good = parameters(&["a=b=c".into(), "d=".into()]).expect("two parameters");
         assert_eq!(good, [("a".into(), "b=c".into()), ("d".into(), String::new())]);
         let bad = parameters(&["=x".into()]).expect_err("no name").to_string();
-        assert_eq!(bad, "the parameter `=x` has no name or no value; write it as NAME=VALUE.");
+        assert_eq!(bad, "invalid parameter `=x`; write it as NAME=VALUE.");
     }
 }

@@ -23,7 +23,7 @@ impl Control {
     pub fn of(stream: UnixStream) -> Outcome<Control> {
         let mut told = stream
             .try_clone()
-            .map_err(|error| Failure::new(format!("the machine's control channel cannot be read: {error}")))?;
+            .map_err(|error| Failure::new(format!("cannot read the machine's control channel: {error}")))?;
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while told.read(&mut buffer).is_ok_and(|count| count > 0) {}

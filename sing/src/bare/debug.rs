@@ -112,8 +112,8 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
         None | Some(MachineName::Qemu) => Kind::Q35,
         Some(MachineName::Microvm) => Kind::Microvm,
         Some(MachineName::Hosted) => {
-            return Err(Failure::new("the hosted machine is a program of this host")
-                .remedy("debug it as one, with --unconfined, or use --machine qemu or --machine microvm"));
+            return Err(Failure::new("the hosted machine is a process of this host")
+                .remedy("debug it as such, with --unconfined, or use --machine qemu or --machine microvm"));
         }
     };
     let gdb = host_tools::require(&Tool::GDB)?;
@@ -151,7 +151,7 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
 }
 
 fn cannot_start(error: std::io::Error) -> Failure {
-    Failure::new(format!("the debugger cannot be started: {error}"))
+    Failure::new(format!("cannot start the debugger: {error}"))
 }
 
 /// Returns QEMU's arguments for a machine that waits for gdb at a socket.
@@ -194,10 +194,8 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
     let bytes = std::fs::read(source).map_err(|error| Failure::file("read", source, &error))?;
     if code(image).is_none_or(|code_that_runs| Some(code_that_runs) != code(&bytes)) {
         let name = path.file_stem().unwrap_or_default().display();
-        return Err(Failure::new(format!(
-            "the image of `{name}` in the system is not made of the sources that are here"
-        ))
-        .remedy("`cargo sing systems --as-built` takes back what was installed"));
+        return Err(Failure::new(format!("the image of `{name}` in the system does not match the sources"))
+            .remedy("revert installed packages with `cargo sing systems --as-built`"));
     }
     write_if_changed(path, &bytes).map(drop)
 }
@@ -205,7 +203,7 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
 /// Writes the symbols of a system's images and of the kernel where gdb finds them by program name.
 fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<String, PathBuf>) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
-    let broken = |error: PackageError| Failure::new(format!("{}: {error}", system.display())).remedy("build it again");
+    let broken = |error: PackageError| Failure::new(format!("{}: {error}", system.display())).remedy("rebuild it");
     let image = package_check::verify_system(&bytes).map_err(broken)?;
     let folder = repository.output(&format!("debug/{}", image.manifest.name));
     for bytes in &image.packages {
@@ -235,11 +233,12 @@ struct Files<'a> {
 /// Returns gdb's startup commands.
 fn commands(files: &Files<'_>, batch: Option<&Path>) -> Outcome<String> {
     let Files { kernel, sources, images, socket } = files;
-    let text = |path: &Path| match path.to_str() {
-        Some(text) if !text.contains(['\'', '"', '\\', '\n', ' ']) => Ok(text.to_string()),
-        _ => Err(Failure::new(format!("gdb cannot be told of the path {}", path.display()))
-            .remedy("build in a folder with another name")),
-    };
+    let text =
+        |path: &Path| match path.to_str() {
+            Some(text) if !text.contains(['\'', '"', '\\', '\n', ' ']) => Ok(text.to_string()),
+            _ => Err(Failure::new(format!("gdb does not support the path {}", path.display()))
+                .remedy("build in another folder")),
+        };
     let mut out = String::from(SETTINGS);
     // Writing to a String cannot fail.
     let _ = writeln!(out, "directory {}", text(sources)?);

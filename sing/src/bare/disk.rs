@@ -43,7 +43,7 @@ impl Disk {
         match locked {
             Err(TryLockError::WouldBlock) => {
                 Err(Failure::new(format!("disk {}: another machine is using it", self.path.display()))
-                    .remedy("shut that one down, or give another file"))
+                    .remedy("shut that machine down, or use another disk image"))
             }
             // A host file system without locks is used unlocked.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(DiskLock { _file: file }),

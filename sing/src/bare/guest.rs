@@ -137,7 +137,7 @@ impl Guest {
                 Ok(Guest { qemu, folder, console, debug, control: Control::of(control)? })
             }
             Ok(None) => Err(Failure::new(format!("QEMU does not start: {}", last_words(folder.path())))
-                .remedy("see whether the disks are in use by another machine, or give it less memory")),
+                .remedy("check that no other machine uses the disks, or reduce the memory")),
             Err(error) => {
                 end(&mut qemu);
                 Err(cannot_start(error))
@@ -241,7 +241,7 @@ impl Guest {
                 Ok(event) => return event,
                 Err(RecvTimeoutError::Disconnected) => return Event::Ended(None),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    eprintln!("sing: the machine did not shut down within {SHUTDOWN_LIMIT:?}; it is ended as it is");
+                    eprintln!("sing: the machine did not shut down within {SHUTDOWN_LIMIT:?}; killed it");
                     return Event::Signal(asked.signal);
                 }
                 // Fails if the machine has ended meanwhile.
@@ -306,13 +306,13 @@ fn end(qemu: &mut Child) {
 }
 
 fn cannot_start(error: std::io::Error) -> Failure {
-    Failure::new(format!("the machine cannot be started: {error}"))
+    Failure::new(format!("cannot start the machine: {error}"))
 }
 
 /// Returns the last line of QEMU's messages, without QEMU's name.
 fn last_words(folder: &Path) -> String {
     let errors = std::fs::read_to_string(folder.join("errors")).unwrap_or_default();
-    let line = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+    let line = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
     line.split_once("qemu-system-x86_64: ").map_or(line, |(_, words)| words).to_string()
 }
 
@@ -324,15 +324,15 @@ fn is_orderly(ended: ExitStatus) -> bool {
 
 fn died(ended: ExitStatus, last: Option<u8>, words: &str) -> Failure {
     let how = match (ended.signal(), last) {
-        (Some(signal), _) => format!("QEMU was ended by signal {signal}"),
+        (Some(signal), _) => format!("QEMU was killed by signal {signal}"),
         (None, None) if ended.success() => {
-            "it was reset before the kernel said anything, as when its memory is too small for it".to_string()
+            "it was reset before the kernel printed anything; its memory may be too small".to_string()
         }
-        (None, Some(_)) if ended.success() => "its processor was reset, as by a fault that nothing handles".to_string(),
-        (None, _) => format!("QEMU ended by itself: {words}"),
+        (None, Some(_)) if ended.success() => "the processor was reset, probably by a triple fault".to_string(),
+        (None, _) => format!("QEMU exited: {words}"),
     };
     Failure::new(format!("the machine stopped without an exit status; {how}"))
-        .remedy("see what it said last, or run it under `cargo sing debug`")
+        .remedy("check its last output, or run it under `cargo sing debug`")
 }
 
 /// Waits until QEMU has connected to each listener; `None` if it exits first.

@@ -103,9 +103,9 @@ fn make(maker: &Path, ready: &Ready, boot_image: &[u8], output: &Path) -> Outcom
         .output()
         .map_err(|error| Failure::file("start", maker, &error))?;
     if !run.status.success() {
-        return Err(Failure::new(format!("{} could not make the image", maker.display()))
+        return Err(Failure::new(format!("{} failed to create the image", maker.display()))
             .details(String::from_utf8_lossy(&run.stderr))
-            .remedy("see what it says above"));
+            .remedy("see its output above"));
     }
     // The output may be on another disk, where a rename fails.
     std::fs::copy(&whole, output).map(drop).map_err(cannot)

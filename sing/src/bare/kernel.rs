@@ -47,12 +47,12 @@ pub fn build(repository: &Repository) -> Outcome<()> {
     flags.push(format!("--remap-path-prefix={}=cargo", cargo::home().display()));
     command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     let made = cargo::build(command, "the bare machine's kernel", 40)?;
-    let whole = made.get(PROGRAM).ok_or_else(|| Failure::new(format!("cargo made no program {PROGRAM}")))?;
+    let whole = made.get(PROGRAM).ok_or_else(|| Failure::new(format!("cargo produced no program {PROGRAM}")))?;
     let bytes = std::fs::read(whole).map_err(|error| Failure::file("read", whole, &error))?;
     let small = strip(&bytes).ok_or_else(|| not_a_kernel(whole))?;
     if small.len() > BYTES_MAX {
         eprintln!(
-            "sing: the kernel has {} KiB without symbols, more than the {} KiB it is to have",
+            "sing: the kernel has {} KiB without symbols, which exceeds the limit of {} KiB",
             small.len() >> 10,
             BYTES_MAX >> 10
         );
@@ -63,8 +63,8 @@ pub fn build(repository: &Repository) -> Outcome<()> {
 }
 
 fn not_a_kernel(path: &Path) -> Failure {
-    Failure::new(format!("{} is not an ELF program of this kind of processor", path.display()))
-        .remedy("delete it and build again")
+    Failure::new(format!("{} is not an ELF executable for this architecture", path.display()))
+        .remedy("delete it and rebuild")
 }
 
 /// Returns the file up to the end of its segments, without the section headers and the sections that only they locate.

@@ -106,8 +106,10 @@ pub fn folders(arguments: &RunArguments) -> Outcome<Vec<Folder>> {
     let folders = folder::read_all(&arguments.folder)?;
     match folders.iter().find(|folder| folder.follows_links) {
         None => Ok(folders),
-        Some(folder) => Err(Failure::new(format!("QEMU follows no links that lead out of {}", folder.path.display()))
-            .remedy("leave `:follow` out, or leave --machine out")),
+        Some(folder) => {
+            Err(Failure::new(format!("QEMU does not follow links that lead out of {}", folder.path.display()))
+                .remedy("remove `:follow`, or remove --machine"))
+        }
     }
 }
 
@@ -119,13 +121,13 @@ fn refuse_too_little(mebibytes: u32, boot_image_bytes: usize) -> Outcome<()> {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "{mebibytes} MiB of memory are too little: the system image alone has {image_mebibytes} MiB"
+        "{mebibytes} MiB of memory are not enough: the system image alone takes {image_mebibytes} MiB"
     ))
-    .remedy(format!("give at least `--mem {least}M`")))
+    .remedy(format!("use at least `--mem {least}M`")))
 }
 
 fn cannot_write(error: std::io::Error) -> Failure {
-    Failure::new(format!("the boot image cannot be written: {error}")).remedy("see whether the disk is full")
+    Failure::new(format!("cannot write the boot image: {error}")).remedy("check that the disk is not full")
 }
 
 fn network(arguments: &RunArguments) -> Outcome<Option<Network>> {
@@ -157,7 +159,7 @@ mod tests {
         let refused = refuse_too_little(4, 12_169_211).expect_err("the image is larger").to_string();
         assert_eq!(
             refused,
-            "4 MiB of memory are too little: the system image alone has 12 MiB; give at least `--mem 46M`."
+            "4 MiB of memory are not enough: the system image alone takes 12 MiB; use at least `--mem 46M`."
         );
         assert_eq!(refuse_too_little(46, 12_169_211), Ok(()));
     }

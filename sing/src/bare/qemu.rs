@@ -112,11 +112,11 @@ impl Hardware {
         }
         let room = MAX_MICROVM_DEVICES.saturating_sub(others);
         Err(Failure::new(format!(
-            "a microvm has room for {MAX_MICROVM_DEVICES} devices, and this one would have {devices}: {} folders beside \
+            "too many microvm devices: {devices}, at most {MAX_MICROVM_DEVICES}: {} folders beside \
              {others} others",
             self.folders.len()
         ))
-        .remedy(format!("give at most {room} folders, or start a PC with `--machine qemu`")))
+        .remedy(format!("use at most {room} folders, or a PC with `--machine qemu`")))
     }
 
     /// Returns QEMU's arguments. The first two sockets carry console and debug output; the third is the control
@@ -212,9 +212,9 @@ impl Words {
 /// # Errors
 /// The path is not UTF-8.
 pub fn with_path(before: &str, path: &Path, after: &str) -> Outcome<OsString> {
-    let text = path.to_str().ok_or_else(|| {
-        Failure::new(format!("the path {} is not text", path.display())).remedy("give the file another name")
-    })?;
+    let text = path
+        .to_str()
+        .ok_or_else(|| Failure::new(format!("the path {} is not UTF-8", path.display())).remedy("rename the file"))?;
     Ok(format!("{before}{}{after}", text.replace(',', ",,")).into())
 }
 

@@ -54,8 +54,8 @@ pub fn build(repository: &Repository, output: &Path) -> Outcome<Option<PathBuf>>
         let more = dead.len().saturating_sub(MAX_SHOWN);
         let end = if more > 0 { format!(" and {more} more") } else { String::new() };
         let shown = dead.into_iter().take(MAX_SHOWN).collect::<Vec<_>>().join("; ");
-        return Err(Failure::new(format!("links of the book lead nowhere: {shown}{end}"))
-            .remedy("correct them, or list the pages in docs/SUMMARY.md"));
+        return Err(Failure::new(format!("broken links in the book: {shown}{end}"))
+            .remedy("fix them, or list the pages in docs/SUMMARY.md"));
     }
     Ok(Some(output.join("index.html")))
 }
@@ -69,7 +69,7 @@ fn mdbook(repository: &Repository) -> Outcome<Option<PathBuf>> {
     }
     let typed = format!("cargo install {MDBOOK} --version {VERSION} --locked");
     if !host_tools::may_install() {
-        eprintln!("sing: the pages are not built: they need mdBook, which is missing; type: {typed}");
+        eprintln!("sing: the pages are not built: mdBook is not installed; run: {typed}");
         return Ok(None);
     }
     eprintln!("sing: installing mdBook {VERSION} with cargo: the book needs it (--no-install forbids this)");

@@ -92,10 +92,11 @@ impl From<Misfit> for Failure {
     fn from(misfit: Misfit) -> Failure {
         let Misfit { system, program, report } = misfit;
         let lines: Vec<String> = report.refused().map(ToString::to_string).collect();
-        Failure::new(format!("what was changed of `{program}` does not fit the system `{system}` as it is built now"))
+        Failure::new(format!("the changes to `{program}` conflict with the current build of the system `{system}`"))
             .details(lines.join("\n"))
             .remedy(format!(
-                "take the change back with `cargo sing uninstall {program} --system {system}`, or all of them with `cargo sing systems {system} --as-built`"
+                "revert the change with `cargo sing uninstall {program} --system {system}`, or all changes \
+                 with `cargo sing systems {system} --as-built`"
             ))
     }
 }
@@ -131,7 +132,7 @@ impl Changes {
         let list = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
                 Failure::new(format!("the list of changes {} is damaged: {error}", path.display()))
-                    .remedy(format!("delete {} to have the system as it is built", folder.display()))
+                    .remedy(format!("delete {} to revert the system to its build", folder.display()))
             })?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => List { manifest, changes: Vec::new() },
             Err(error) => return Err(Failure::file("read", &path, &error)),
@@ -323,7 +324,7 @@ impl Changes {
 
     /// Stores a package under its digest; returns its program's name and version, and the file name.
     fn keep_package(&self, bytes: &[u8]) -> Outcome<(String, String, String)> {
-        let package = Package::parse(bytes).map_err(|error| Failure::new(format!("this is no package: {error}")))?;
+        let package = Package::parse(bytes).map_err(|error| Failure::new(format!("invalid package: {error}")))?;
         let file = format!("{}.package", keys::hexadecimal(&package_check::sha256(bytes)));
         let path = self.folder.join(&file);
         install::replace(&mut Folder::at(&self.folder), &file, bytes)
@@ -409,7 +410,10 @@ mod tests {
         let (with_it, _) = install::changed(&empty(&signer), &install, &signer.key).expect("it fits");
         let misfit = changed.applied(with_it.clone(), &signer.key).expect("files").expect_err("it is there already");
         let text = Failure::from(misfit).to_string();
-        assert!(text.contains("what was changed of `bench-install` does not fit the system `mine`"), "{text}");
+        assert!(
+            text.contains("the changes to `bench-install` conflict with the current build of the system `mine`"),
+            "{text}"
+        );
         assert!(text.contains("`cargo sing uninstall bench-install --system mine`"), "{text}");
         // Uninstalling a built program is kept as a change.
         let without = changes.with(&Request::Uninstall { name: "bench-install" }, |_| true).expect("a list");

@@ -94,8 +94,8 @@ pub fn verify(repository: &Repository, arguments: &VerifyArguments) -> Outcome<u
     if count == 0 {
         return Ok(0);
     }
-    Err(Failure::new(format!("{} is not sound: {} of what is checked does not hold", path.display(), count))
-        .remedy(format!("correct what is listed above, and {}", image.remedy())))
+    Err(Failure::new(format!("{} is invalid: {} of the checks failed", path.display(), count))
+        .remedy(format!("fix the problems above, and {}", image.remedy())))
 }
 
 /// `sing explain`.
@@ -110,7 +110,7 @@ pub fn explain(repository: &Repository, arguments: &ExplainArguments) -> Outcome
     let Some(program) = installed.program(&arguments.name) else {
         let mut names: Vec<&str> = installed.programs.iter().map(|program| program.manifest.name.as_str()).collect();
         names.sort_unstable();
-        return Err(Failure::new(format!("no program `{}` is installed in {}", arguments.name, path.display()))
+        return Err(Failure::new(format!("program `{}` is not installed in {}", arguments.name, path.display()))
             .remedy(spelling::meant(
                 &arguments.name,
                 names.iter().copied(),
@@ -312,10 +312,10 @@ impl Image {
     /// Returns advice on how to get an intact image.
     fn remedy(&self) -> String {
         match self {
-            Image::Given(_) => "let `cargo sing build --system NAME` or `cargo sing install` write it again".into(),
+            Image::Given(_) => "rebuild it with `cargo sing build --system NAME` or `cargo sing install`".into(),
             Image::Named { name, .. } => {
                 let name = name.display();
-                format!("take all changes back with `cargo sing systems {name} --as-built`, which builds it again")
+                format!("revert all changes with `cargo sing systems {name} --as-built`, which rebuilds it")
             }
         }
     }
@@ -362,7 +362,7 @@ fn opened<'a>(bytes: &'a [u8], path: &Path, image: &Image) -> Outcome<(SystemIma
             let lines = findings.iter().map(|finding: &Finding| {
                 format!("refused {} {}; {}", finding.code.text(), finding.what, finding.remedy)
             });
-            Err(Failure::new(format!("{} is no system image that can be trusted", path.display()))
+            Err(Failure::new(format!("untrusted or invalid system image {}", path.display()))
                 .details(lines.collect::<Vec<_>>().join("\n"))
                 .remedy(image.remedy()))
         }

@@ -48,8 +48,8 @@ fn finding(package: &[u8], revoked: &[Revoked]) -> Option<Finding> {
         Revoked::Serial(_) => (Code::RevokedSerial, "the certificate"),
     };
     let name = &package.manifest.name;
-    let what = format!("`{name}` is signed by way of {what} {found}, which you have revoked");
-    Some(Finding::new(code, name, what, "take what somebody else has signed"))
+    let what = format!("`{name}` is signed through {what} {found}, which you have revoked");
+    Some(Finding::new(code, name, what, "install a package with another signer"))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub fn package(signer: &Signer) -> Outcome<Vec<u8>> {
     let code = Code::Image { digest: [0; 32] };
     let manifest = Manifest::plain("bench-install", "singularity", Category::Console, code);
     package_build::build_package(manifest, b"", &image(), signer)
-        .map_err(|error| Failure::new(format!("the sample of a package cannot be made: {error}")))
+        .map_err(|error| Failure::new(format!("cannot create the sample package: {error}")))
 }
 
 /// An ELF file with one code segment and no sections, so that each byte of it is decoded.

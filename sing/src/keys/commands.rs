@@ -40,7 +40,7 @@ pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome
             let new = store.trust(&root)?;
             println!("{} {key} for {publishers}", if new { "trusted:" } else { "trusted before:" });
             if root.effective_rights() == Rights::NONE {
-                println!("for scripts only; with --native also for native code, which runs beside the kernel");
+                println!("for scripts only; pass --native to allow native code, which runs beside the kernel");
             }
         }
         Some(KeyCommand::Certify(arguments)) => certify(repository, &store, arguments)?,
@@ -52,16 +52,16 @@ pub fn execute(repository: &Repository, command: Option<&KeyCommand>) -> Outcome
         Some(KeyCommand::Revoke { what }) => {
             let revoked = Revoked::parse(what).ok_or_else(|| {
                 Failure::new(format!("`{what}` is neither the serial number of a certificate nor a key")).remedy(
-                    "give the 16 digits of a serial number or the 64 of a key, as cargo sing key list prints them",
+                    "use the 16 digits of a serial number or the 64 of a key, as printed by cargo sing key list",
                 )
             })?;
             if let Revoked::Key(key) = revoked {
                 refuse_secret(repository, &store, key)?;
             }
             let new = store.revoke(revoked)?;
-            println!("{} {revoked}", if new { "revoked:" } else { "revoked before:" });
-            println!("systems that are built from now on refuse what it signed, and it is installed into none");
-            println!("those that run do not know; cargo sing verify tells of one that was built before");
+            println!("{} {revoked}", if new { "revoked:" } else { "already revoked:" });
+            println!("systems built from now on reject its signatures, and its packages cannot be installed");
+            println!("running systems are not affected; check existing systems with cargo sing verify");
         }
     }
     Ok(0)
@@ -119,7 +119,7 @@ fn certify(repository: &Repository, store: &Store, arguments: &CertifyArguments)
     match &arguments.output {
         Some(path) => {
             if is_secret_file(path) {
-                return Err(Failure::new(format!("{} is a secret key, which is never overwritten", path.display()))
+                return Err(Failure::new(format!("refusing to overwrite the secret key {}", path.display()))
                     .remedy("write the certificates to another file"));
             }
             write_chain(path, &chain)?;
@@ -151,14 +151,12 @@ fn public_key(repository: &Repository, store: &Store, given: &str) -> Outcome<Pu
 fn key_in_file(given: &str) -> Outcome<PublicKey> {
     let path = Path::new(given);
     if !path.is_file() {
-        return Err(Failure::new(format!("`{given}` is no public key, no file and no key of yours"))
-            .remedy("give the 64 digits that cargo sing key show prints"));
+        return Err(Failure::new(format!("`{given}` is not a public key, a file or one of your keys"))
+            .remedy("use the 64 digits printed by cargo sing key show"));
     }
     if is_secret_file(path) {
-        return Err(Failure::new(format!(
-            "{given} is the secret half of a key, and only the public half may be known"
-        ))
-        .remedy("give the key's name, or its file NAME.public"));
+        return Err(Failure::new(format!("{given} is the secret half of a key; only the public half may be shared"))
+            .remedy("use the key's name, or its file NAME.public"));
     }
     let text = read_text(path)?;
     // Output of `key new` or `key show`, or the digits alone.
@@ -168,7 +166,7 @@ fn key_in_file(given: &str) -> Outcome<PublicKey> {
     }
     match read_chain(path)?.first() {
         Some(certificate) => Ok(certificate.key),
-        None => Err(Failure::new(format!("{given} holds no public key")).remedy("give a file with its 64 digits")),
+        None => Err(Failure::new(format!("{given} contains no public key")).remedy("use a file with its 64 digits")),
     }
 }
 
@@ -187,10 +185,10 @@ fn refuse_secret(repository: &Repository, store: &Store, key: PublicKey) -> Outc
     };
     match owner {
         None => Ok(()),
-        Some(owner) => {
-            Err(Failure::new(format!("these are the digits of the secret half of {owner}, which nobody may know"))
-                .remedy("give its name, or the digits that cargo sing key list prints"))
-        }
+        Some(owner) => Err(Failure::new(format!(
+            "these are the digits of the secret half of {owner}, which must not be disclosed"
+        ))
+        .remedy("use its name, or the digits printed by cargo sing key list")),
     }
 }
 
@@ -203,7 +201,7 @@ fn rights(native: bool) -> Rights {
 pub fn described(certificate: &Certificate) -> String {
     let Certificate { publishers, key, serial, may, rights, issuer, .. } = certificate;
     let native = if rights.contains(Rights::NATIVE) { ", native code" } else { "" };
-    format!("certificate {serial:016x}: {key:#} may {} for {publishers}{native}, says {issuer:#}", may.word())
+    format!("certificate {serial:016x}: {key:#} may {} for {publishers}{native}, issued by {issuer:#}", may.word())
 }
 
 #[cfg(test)]
@@ -283,7 +281,7 @@ mod tests {
             "damaged: ",
             "is not a signing key",
             &format!("{good}  good\n"),
-            "is no file of certificates",
+            "is not a certificate file",
             "open: other users may read",
             &format!("{good}  trusted for acme, native code\n"),
             "0000000000000007  revoked\n",

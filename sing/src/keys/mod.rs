@@ -36,7 +36,7 @@ pub fn development_seed(repository: &Repository) -> Outcome<[u8; SEED_BYTES]> {
         _ => {}
     }
     secret::read(&path, Remedy::Delete)?
-        .ok_or_else(|| Failure::new(format!("the key {} was made and is gone", path.display())))
+        .ok_or_else(|| Failure::new(format!("the new key {} disappeared", path.display())))
 }
 
 /// Formats bytes as hexadecimal digits.

@@ -30,14 +30,14 @@ impl Remedy {
         let path = path.display();
         match self {
             Remedy::Delete => format!("run chmod 600 {path}, or delete it to get a new one"),
-            Remedy::Restore => format!("run chmod 600 {path}, and revoke the key if somebody may have read it"),
+            Remedy::Restore => format!("run chmod 600 {path}, and revoke the key if it may have been read"),
         }
     }
 
     fn of_content(self) -> &'static str {
         match self {
             Remedy::Delete => "delete it to get a new one",
-            Remedy::Restore => "put your copy of it back; a key made anew would be another one",
+            Remedy::Restore => "restore your backup; a newly created key would differ",
         }
     }
 }
@@ -53,7 +53,7 @@ pub fn read(path: &Path, remedy: Remedy) -> Outcome<Option<[u8; SEED_BYTES]>> {
         file => file.map_err(failed)?,
     };
     if file.metadata().map_err(failed)?.mode() & 0o077 != 0 {
-        return Err(Failure::new(format!("other users may read the signing key {}", path.display()))
+        return Err(Failure::new(format!("other users can read the signing key {}", path.display()))
             .remedy(remedy.of_mode(path)));
     }
     let mut text = Vec::new();

@@ -54,16 +54,15 @@ impl Store {
     /// # Errors
     /// No store is configured.
     pub fn folder(&self) -> Outcome<&Path> {
-        self.folder.as_deref().ok_or_else(|| {
-            Failure::new("there is no folder for keys")
-                .remedy(format!("set {VARIABLE} to a folder of your own, or HOME"))
-        })
+        self.folder
+            .as_deref()
+            .ok_or_else(|| Failure::new("no folder for keys").remedy(format!("set {VARIABLE} or HOME")))
     }
 
     fn file(&self, name: &str, kind: &str) -> Outcome<PathBuf> {
         if !is_name(name) {
-            return Err(Failure::new(format!("`{name}` cannot be the name of a key"))
-                .remedy("write small letters, digits and hyphens, a letter first, 63 at most"));
+            return Err(Failure::new(format!("invalid key name `{name}`"))
+                .remedy("use lowercase letters, digits and hyphens, starting with a letter, at most 63"));
         }
         Ok(self.folder()?.join(format!("{name}.{kind}")))
     }
@@ -75,8 +74,8 @@ impl Store {
     pub fn make(&self, name: &str) -> Outcome<PublicKey> {
         let path = self.file(name, "key")?;
         secret::create(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Failure::new(format!("there is a key `{name}` already"))
-                .remedy("take another name; a key is never replaced"),
+            std::io::ErrorKind::AlreadyExists => Failure::new(format!("the key `{name}` already exists"))
+                .remedy("choose another name; keys are never replaced"),
             _ => Failure::file("make the key", &path, &error),
         })?;
         let key = self.secret(name)?.public();
@@ -109,9 +108,12 @@ impl Store {
             Some(seed) => Ok(SecretKey::from_bytes(&seed)),
             None => {
                 let known = self.names()?;
-                let otherwise = format!("make it with cargo sing key new {name}, or see cargo sing key list");
-                Err(Failure::new(format!("there is no key `{name}` in {}", self.folder()?.display()))
-                    .remedy(spelling::meant(name, known.iter().map(String::as_str), otherwise)))
+                let otherwise = format!("create it with cargo sing key new {name}, or see cargo sing key list");
+                Err(Failure::new(format!("no key `{name}` in {}", self.folder()?.display())).remedy(spelling::meant(
+                    name,
+                    known.iter().map(String::as_str),
+                    otherwise,
+                )))
             }
         }
     }
@@ -160,15 +162,15 @@ impl Store {
         let chain = read_chain(from)?;
         let Some(first) = chain.first() else {
             return Err(Failure::new(format!("{} has no certificate", from.display()))
-                .remedy("give the file that cargo sing key certify wrote"));
+                .remedy("use the output of cargo sing key certify"));
         };
         if first.key != key {
             return Err(Failure::new(format!(
-                "the certificate in {} is of the key {:#}, and `{name}` is {key:#}",
+                "the certificate in {} is for the key {:#}, but `{name}` is {key:#}",
                 from.display(),
                 first.key
             ))
-            .remedy(format!("have the key {key} certified")));
+            .remedy(format!("get a certificate for the key {key}")));
         }
         let path = self.file(name, "certificates")?;
         let written = secret::replace(&path, chain_text(&chain).as_bytes());
@@ -189,28 +191,28 @@ impl Store {
                 return Err(Failure::new(format!(
                     "the certificate of `{issuer}` allows it to sign packages, not to certify"
                 ))
-                .remedy("certify with a key that may"));
+                .remedy("use a key that may certify"));
             }
             if !is_within(publishers, &own.publishers) {
                 return Err(Failure::new(format!(
                     "`{issuer}` may certify for `{}` only, not for `{publishers}`",
                     own.publishers
                 ))
-                .remedy("certify for fewer publishers, or with another key"));
+                .remedy("certify for fewer publishers, or use another key"));
             }
             if !own.rights.contains(rights) {
-                return Err(Failure::new(format!("`{issuer}` does not have the right `{rights}` itself"))
-                    .remedy("certify without --native, or with a key that has the right"));
+                return Err(Failure::new(format!("`{issuer}` does not have the right `{rights}`"))
+                    .remedy("omit --native, or use a key that has the right"));
             }
         }
         // A certifier's chain must leave room for one more certificate.
         let room = if may == May::Certify { CHAIN_MAX - 1 } else { CHAIN_MAX };
         if chain.len() >= room {
             return Err(Failure::new(format!(
-                "below `{issuer}` there is no room for another {} key: a chain has {CHAIN_MAX} certificates at most",
+                "`{issuer}` cannot certify another {} key: a chain has at most {CHAIN_MAX} certificates",
                 may.word()
             ))
-            .remedy("certify with a key closer to the root"));
+            .remedy("use a key closer to the root"));
         }
         let serial = secret::random().map(u64::from_le_bytes);
         let serial = serial.map_err(|error| Failure::file("read", Path::new("/dev/urandom"), &error))?;
@@ -254,8 +256,8 @@ impl Store {
     /// The list is damaged or cannot be written.
     pub fn trust(&self, root: &Root) -> Outcome<bool> {
         if !is_publishers(&root.publishers) {
-            return Err(Failure::new(format!("`{}` is no pattern of publishers", root.publishers))
-                .remedy("write a name, `name-*` for all whose names begin so, or `*` for all"));
+            return Err(Failure::new(format!("invalid publisher pattern `{}`", root.publishers))
+                .remedy("use a name, `name-*` for a prefix, or `*` for all"));
         }
         let _lock = self.lock()?;
         if self.trusted()?.contains(root) {
@@ -301,7 +303,7 @@ impl Store {
                      your key `{name}`",
                     self.folder()?.display()
                 ))
-                .remedy("take it out, make a new key, and revoke this one if anybody may have seen it"));
+                .remedy("remove it, create a new key, and revoke this one if it may have been disclosed"));
             }
         }
         Ok(())
@@ -342,8 +344,8 @@ impl Store {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
         let entry = |(number, line): (usize, &str)| {
             read(line.trim()).ok_or_else(|| {
-                Failure::new(format!("line {} of {} cannot be read", number + 1, path.display()))
-                    .remedy("correct or remove the line")
+                Failure::new(format!("cannot parse line {} of {}", number + 1, path.display()))
+                    .remedy("fix or remove the line")
             })
         };
         lines.map(entry).collect()
@@ -378,8 +380,8 @@ fn refuse_writers(path: &Path) -> Outcome<()> {
     if metadata.mode() & 0o022 == 0 {
         return Ok(());
     }
-    Err(Failure::new(format!("other users may write to {}, and so trust keys in your name", path.display()))
-        .remedy(format!("look through it, and run chmod go-w {}", path.display())))
+    Err(Failure::new(format!("other users can write to {}, and so add trusted keys", path.display()))
+        .remedy(format!("review it, and run chmod go-w {}", path.display())))
 }
 
 /// Reads a certificate file: one certificate per line, in hexadecimal.
@@ -391,8 +393,8 @@ pub fn read_chain(path: &Path) -> Outcome<Vec<Certificate>> {
     for line in read_text(path)?.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let digits = super::bytes(line);
         bytes.extend(digits.ok_or_else(|| {
-            Failure::new(format!("{} is no file of certificates", path.display()))
-                .remedy("give the file that cargo sing key certify wrote")
+            Failure::new(format!("{} is not a certificate file", path.display()))
+                .remedy("use the output of cargo sing key certify")
         })?);
     }
     Certificate::chain(&bytes).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
@@ -467,7 +469,7 @@ mod tests {
         let file = folder.path().join("certificates");
         let chain = store.certify("root", middle, grant("acme-*", May::Certify)).expect("a root may");
         write_chain(&file, &chain).expect("it can be written");
-        refused(store.import("daily", &file), "is of the key");
+        refused(store.import("daily", &file), "is for the key");
         store.import("middle", &file).expect("it is of this key");
         let chain = store.certify("middle", daily, grant("acme-tools", May::Sign)).expect("it is within");
         write_chain(&file, &chain).expect("it can be written");
@@ -524,7 +526,7 @@ mod tests {
         let file = folder.path().join("certificates");
         refused(store.import("acme", &file), "cannot read");
         for (text, phrase) in
-            [("", "has no certificate"), ("hello", "is no file of certificates"), ("00ff", "malformed")]
+            [("", "has no certificate"), ("hello", "is not a certificate file"), ("00ff", "malformed")]
         {
             std::fs::write(&file, text).expect("it can be written");
             refused(store.import("acme", &file), phrase);

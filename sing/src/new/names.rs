@@ -13,15 +13,15 @@ const NAME_MAX: usize = 54;
 const TAKEN: [(&str, &str); 5] = [
     ("the name of the system itself", manifest_model::SYSTEM_NAME),
     (
-        "a word of Rust",
+        "a Rust keyword",
         "abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen \
          if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true \
          try type typeof unsafe unsized use virtual where while yield",
     ),
-    ("a crate of its own", "alloc core proc-macro std test"),
-    ("a folder that cargo makes", "build deps examples incremental target"),
+    ("the name of a Rust crate", "alloc core proc-macro std test"),
+    ("a folder that cargo creates", "build deps examples incremental target"),
     (
-        "a word of the shell",
+        "a shell keyword or builtin",
         "bg break cd continue do elif else end exit false fg for function help history if in jobs not pwd read return \
          run set test then time true unset wait which while",
     ),
@@ -38,13 +38,14 @@ pub fn check_program(name: &str) -> Outcome<()> {
     // A contract's module and type are derived from the name's parts, which must all begin like identifiers.
     let is_plain = name.split('-').all(|part| part.starts_with(|first: char| first.is_ascii_lowercase()));
     if !manifest_model::is_name(name) || !is_plain || name.len() > NAME_MAX {
-        return Err(Failure::new(format!("`{name}` cannot be the name of a program")).remedy(format!(
-            "write small letters and digits, in words with a hyphen between that begin with a letter, {NAME_MAX} at most"
+        return Err(Failure::new(format!("invalid program name `{name}`")).remedy(format!(
+            "use lowercase words of letters and digits, each starting with a letter and separated by hyphens, \
+             at most {NAME_MAX} characters"
         )));
     }
     match TAKEN.iter().find(|(_, words)| words.split_whitespace().any(|word| word == name)) {
         None => Ok(()),
-        Some((what, _)) => Err(Failure::new(format!("`{name}` is {what}")).remedy("give another name")),
+        Some((what, _)) => Err(Failure::new(format!("`{name}` is {what}")).remedy("choose another name")),
     }
 }
 
@@ -56,8 +57,8 @@ pub fn check_publisher(name: &str) -> Outcome<()> {
     if manifest_model::is_name(name) {
         return Ok(());
     }
-    Err(Failure::new(format!("`{name}` cannot be the name of a publisher"))
-        .remedy("write small letters, digits and hyphens, a letter first, 63 at most"))
+    Err(Failure::new(format!("invalid publisher name `{name}`"))
+        .remedy("use lowercase letters, digits and hyphens, starting with a letter, at most 63"))
 }
 
 /// Checks that the contract of a new server can have the names that the templates derive from the server's name: the
@@ -66,24 +67,24 @@ pub fn check_publisher(name: &str) -> Outcome<()> {
 /// # Errors
 /// The reason why it cannot.
 pub fn check_contract(contract: &str, module: &str, text: &str, known: &[String]) -> Outcome<()> {
-    let refused = |why: String| Failure::new(why).remedy("give another name");
+    let refused = |why: String| Failure::new(why).remedy("choose another name");
     // Contract names are unique in a system.
     if known.iter().any(|known| known == contract) {
-        return Err(refused(format!("the repository has a contract `{contract}` already")));
+        return Err(refused(format!("the repository already has a contract `{contract}`")));
     }
     if MODULES.contains(&module) {
-        return Err(refused(format!("the client of the new contract uses another module `{module}`")));
+        return Err(refused(format!(
+            "the module name `{module}` conflicts with another module of the contract's client"
+        )));
     }
     let compiled = lang::compile(&[SourceFile::new(format!("{module}.contract"), text.to_string())]);
     if compiled.unit.is_none() {
         let why = compiled.diagnostics.first().map_or_else(String::new, |found| found.message.clone());
-        return Err(refused(format!("the contract cannot be called `{contract}`: {why}")));
+        return Err(refused(format!("invalid contract name `{contract}`: {why}")));
     }
     if lang::rust_module_name(contract) != module {
-        return Err(Failure::new(format!(
-            "from the contract's name `{contract}` the words of the name cannot be told"
-        ))
-        .remedy("give a name without two words of one letter side by side"));
+        return Err(Failure::new(format!("ambiguous word boundaries in the contract name `{contract}`"))
+            .remedy("choose a name without two adjacent one-letter words"));
     }
     Ok(())
 }
@@ -106,7 +107,7 @@ mod tests {
     fn folders_of_cargo_are_no_programs() {
         for name in ["build", "deps", "examples", "incremental", "target"] {
             let refused = check_program(name).expect_err("cargo's").to_string();
-            assert!(refused.contains("a folder that cargo makes"), "{refused}");
+            assert!(refused.contains("a folder that cargo creates"), "{refused}");
         }
     }
 

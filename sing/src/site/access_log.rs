@@ -37,8 +37,8 @@ fn take_apart(file: &Path) -> Outcome<(PathBuf, String)> {
     let shown = file.display();
     let name = file.file_name().and_then(|name| name.to_str()).filter(|_| !file.is_dir());
     let Some(name) = name else {
-        return Err(Failure::new(format!("--access-log {shown} does not name a file"))
-            .remedy("give a file, as in --access-log logs/access.log"));
+        return Err(Failure::new(format!("--access-log {shown} is not a file name"))
+            .remedy("use a file, such as --access-log logs/access.log"));
     };
     let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = folder.canonicalize().map_err(|error| Failure::file("log to the folder", folder, &error))?;
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(take_apart(&folder.path().join("log")), Ok((whole, "log".into())));
         for bad in [folder.path().to_path_buf(), "..".into(), "/".into()] {
             let refused = take_apart(&bad).expect_err("it is no file").to_string();
-            assert!(refused.contains("does not name a file"), "{refused}");
+            assert!(refused.contains("is not a file name"), "{refused}");
         }
         let refused = take_apart(&folder.path().join("no/log")).expect_err("there is none").to_string();
         assert!(refused.starts_with("cannot log to the folder "), "{refused}");

@@ -105,15 +105,15 @@ fn all(own: &[Application], arguments: &RunArguments, place: Option<IpAddr>) -> 
 fn parse(text: &str) -> Outcome<Application> {
     let wrong = |why: &str| {
         Err(Failure::new(format!("--app {text}: {why}"))
-            .remedy("write /PATH=PROGRAM, and options behind a space, as in --app '/shop=my-shop currency=EUR'"))
+            .remedy("use /PATH=PROGRAM, with options after a space, as in --app '/shop=my-shop currency=EUR'"))
     };
-    let Some((path, program)) = text.split_once('=') else { return wrong("there is no `=`") };
+    let Some((path, program)) = text.split_once('=') else { return wrong("missing `=`") };
     if !path.starts_with('/') || path.contains(|letter: char| letter.is_whitespace() || "?#%".contains(letter)) {
-        return wrong("the path does not begin with `/`, or has a blank, `?`, `#` or `%` in it");
+        return wrong("the path does not begin with `/`, or contains a space, `?`, `#` or `%`");
     }
     let (program, options) = program.split_once(' ').unwrap_or((program, ""));
     if program.is_empty() {
-        return wrong("there is no program");
+        return wrong("missing program");
     }
     let path = path.trim_end_matches('/').to_string();
     Ok(Application { path, program: program.into(), options: options.trim().into() })
@@ -135,8 +135,8 @@ fn refuse_twice(applications: &[Application]) -> Outcome<()> {
     let mut seen = BTreeSet::new();
     match applications.iter().find(|application| !seen.insert(&application.path)) {
         None => Ok(()),
-        Some(again) => Err(Failure::new(format!("two applications are to answer for {}", again.shown_path()))
-            .remedy("give one of them another path")),
+        Some(again) => Err(Failure::new(format!("conflicting applications for {}", again.shown_path()))
+            .remedy("change one of the paths")),
     }
 }
 
@@ -144,10 +144,10 @@ fn refuse_twice(applications: &[Application]) -> Outcome<()> {
 fn hidden(application: &Application, site: &Path) -> Option<String> {
     let Application { path, program, .. } = application;
     if path.is_empty() {
-        return Some(format!("{program} answers for all paths; nothing of {} can be seen", site.display()));
+        return Some(format!("{program} serves all paths, which hides {}", site.display()));
     }
     let is_there = std::fs::symlink_metadata(site.join(path.trim_start_matches('/'))).is_ok();
-    is_there.then(|| format!("{program} answers for {path}, which hides `{path}` of {}", site.display()))
+    is_there.then(|| format!("{program} serves {path}, which hides `{path}` of {}", site.display()))
 }
 
 /// A system that must serve.
@@ -189,18 +189,17 @@ impl Known {
             )))
         };
         if !self.takes(PORT) {
-            let what =
-                format!("the system {shown} serves no site: none of its programs takes the port that is asked for");
+            let what = format!("the system {shown} serves no site: no program takes the port");
             return missing(what, PORT);
         }
         if arguments.listen.is_some() && arguments.machine.is_none() && !self.takes(ADDRESS) {
-            return missing(format!("the system {shown} takes no address from --listen"), ADDRESS);
+            return missing(format!("the system {shown} does not support --listen"), ADDRESS);
         }
         if arguments.access_log.is_some() && !self.takes(LOG) {
-            return missing(format!("the system {shown} takes no file from --access-log"), LOG);
+            return missing(format!("the system {shown} does not support --access-log"), LOG);
         }
         if (arguments.demo || !arguments.app.is_empty()) && !self.takes(PARAMETER) {
-            return missing(format!("the system {shown} takes no applications from --app or --demo"), PARAMETER);
+            return missing(format!("the system {shown} does not support --app or --demo"), PARAMETER);
         }
         Ok(())
     }
@@ -225,8 +224,8 @@ impl Known {
         let name = repository.system_outputs(&path);
         let base = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         if name != base {
-            return Err(Failure::new(format!("the system {} does not have {}", path.display(), names.join(" and ")))
-                .remedy(format!("add it to `installed` of its manifest, which is [{}] then", names.join(", "))));
+            return Err(Failure::new(format!("the system {} lacks {}", path.display(), names.join(" and ")))
+                .remedy(format!("set `installed` in its manifest to [{}]", names.join(", "))));
         }
         let text = format!(
             "# What `--app` adds to `{base}`.\n\n[system]\nname = \"{base}-with-applications\"\nbase = \"{base}\"\ninstalled = [{}]\n",
@@ -250,13 +249,13 @@ fn check_program(manifest: &Manifest, application: &Application) -> Outcome<()> 
     });
     if !speaks {
         return Err(Failure::new(format!(
-            "`{name}` is no web application: the first endpoint of its manifest does not export {CONTRACT} to its parent"
+            "`{name}` is not a web application: the first endpoint of its manifest does not export \
+             {CONTRACT} to its parent"
         ))
-        .remedy("see docs/web-applications.md; `cargo sing new webapp NAME` begins one"));
+        .remedy("see docs/web-applications.md; `cargo sing new webapp NAME` creates one"));
     }
     if !application.options.is_empty() && manifest.parameters.is_empty() {
-        return Err(Failure::new(format!("`{name}` takes no options, and is given `{}`", application.options))
-            .remedy("leave them out"));
+        return Err(Failure::new(format!("`{name}` takes no options: `{}`", application.options)).remedy("remove them"));
     }
     Ok(())
 }
@@ -308,7 +307,7 @@ mod tests {
     fn two_for_one_path_are_refused() {
         let two = [parse("/hello=mine").expect("one"), parse(DEMO[0]).expect("one")];
         let refused = refuse_twice(&two).expect_err("two").to_string();
-        assert_eq!(refused, "two applications are to answer for /hello; give one of them another path.");
+        assert_eq!(refused, "conflicting applications for /hello; change one of the paths.");
     }
 
     #[test]
@@ -352,8 +351,8 @@ mod tests {
         let known = Known::read(&repository, &path).expect("a system");
         known.refuse_what_does_not_serve(&arguments, Path::new("mine")).expect("it takes the port");
         let refused = known.refuse_what_does_not_serve(&self::arguments(&["--demo"]), Path::new("mine"));
-        assert!(refused.expect_err("its own").to_string().contains("takes no applications from --app or --demo"));
+        assert!(refused.expect_err("its own").to_string().contains("does not support --app or --demo"));
         let refused = known.refuse_what_does_not_serve(&self::arguments(&["--listen", "::"]), Path::new("mine"));
-        assert!(refused.expect_err("its own").to_string().contains("takes no address from --listen"));
+        assert!(refused.expect_err("its own").to_string().contains("does not support --listen"));
     }
 }

@@ -105,7 +105,7 @@ fn write(
     let mut sink = Sink { image: &image, files, open: None, copied: 0, progress: &mut progress };
     let built = make_image(&options, root, &mut sink);
     drop(progress);
-    let built = built.map_err(|error| Failure::new(format!("the image {} cannot be made: {error}", path.display())))?;
+    let built = built.map_err(|error| Failure::new(format!("cannot create the image {}: {error}", path.display())))?;
     image.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))
 }
 
@@ -153,7 +153,7 @@ impl ImageSink for Sink<'_> {
             let end = from.end.min(at + PIECE_BYTES);
             let count = self.copy_piece(&mut file, at..end, offset + (at - from.start))?;
             if count < end - at {
-                let what = format!("{} became shorter while it was copied; try again", self.path(key)?.display());
+                let what = format!("{} shrank while it was copied; try again", self.path(key)?.display());
                 return Err(std::io::Error::new(ErrorKind::UnexpectedEof, what));
             }
             at = end;

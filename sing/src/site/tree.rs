@@ -74,7 +74,7 @@ impl Tree {
         let mut notes: Vec<String> = self.notes.iter().take(SHOWN_NOTES).cloned().collect();
         let more = self.notes.len() - notes.len();
         if more > 0 {
-            notes.push(format!("{more} more are left out or lead nowhere"));
+            notes.push(format!("{more} more are skipped or dangling"));
         }
         notes
     }
@@ -103,7 +103,7 @@ impl Tree {
         let mut names = Vec::new();
         match std::fs::read_dir(path) {
             Ok(entries) => names.extend(entries.flatten().map(|entry| entry.file_name())),
-            Err(error) => self.note(path, &format!("it cannot be read ({}) and is empty here", plain_reason(&error))),
+            Err(error) => self.note(path, &format!("cannot be read ({}); served as empty", plain_reason(&error))),
         }
         names.sort();
         for name in names {
@@ -126,7 +126,7 @@ impl Tree {
         let metadata = match std::fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) => {
-                self.note(path, &format!("it cannot be looked at ({}) and is left out", plain_reason(&error)));
+                self.note(path, &format!("cannot be examined ({}); skipped", plain_reason(&error)));
                 return None;
             }
         };
@@ -137,7 +137,7 @@ impl Tree {
         } else if metadata.is_file() {
             self.file(look, path, &metadata)
         } else {
-            self.note(path, "it is neither a file nor a folder and is left out");
+            self.note(path, "neither a file nor a folder; skipped");
             None
         }
     }
@@ -146,7 +146,7 @@ impl Tree {
         let file = match HostFile::open(path) {
             Ok(file) => file,
             Err(error) => {
-                self.note(path, &format!("it cannot be read ({}) and is left out", plain_reason(&error)));
+                self.note(path, &format!("cannot be read ({}); skipped", plain_reason(&error)));
                 return None;
             }
         };
@@ -166,7 +166,7 @@ impl Tree {
         let target = match std::fs::read_link(path) {
             Ok(target) => target,
             Err(error) => {
-                self.note(path, &format!("it cannot be read ({}) and is left out", plain_reason(&error)));
+                self.note(path, &format!("cannot be read ({}); skipped", plain_reason(&error)));
                 return None;
             }
         };
@@ -175,7 +175,7 @@ impl Tree {
         let target = match look.inside(path, &target) {
             Some(target) => target,
             None => {
-                self.note(path, "the link leads out of the folder, and nowhere here");
+                self.note(path, "the link leads out of the folder; dangling");
                 target
             }
         };
@@ -300,7 +300,7 @@ mod tests {
         let tree = tree(folder.path());
         assert_eq!(tree.root.entries.keys().collect::<Vec<_>>(), [&b"odd \xff name".to_vec()]);
         assert_eq!(tree.notes().len(), 1, "{:?}", tree.notes());
-        assert!(tree.notes()[0].ends_with("socket: it is neither a file nor a folder and is left out"));
+        assert!(tree.notes()[0].ends_with("socket: neither a file nor a folder; skipped"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Outcome};
 /// Refuses an image that no machine could serve.
 pub fn check(path: &Path) -> Outcome<()> {
     let disk = || Disk::open(path).map_err(|error| Failure::file("open", path, &error));
-    let refused = |why: String| Err(Failure::new(format!("{} cannot be served: {why}", path.display())));
+    let refused = |why: String| Err(Failure::new(format!("cannot serve {}: {why}", path.display())));
     let options = ext2::MountOptions { access: ext2::Access::ReadOnly, ..ext2::MountOptions::default() };
     match complete(ext2::Volume::mount(disk()?, options)) {
         Ok(_) => return Ok(()),
@@ -27,8 +27,8 @@ pub fn check(path: &Path) -> Outcome<()> {
     match complete(fat::Volume::mount(disk()?, options)) {
         Ok(_) => Ok(()),
         Err(fat::Error::NotRecognised) => {
-            Err(Failure::new(format!("{} is neither a folder nor a disk image with ext2 or FAT", path.display()))
-                .remedy("give the folder that is to be served"))
+            Err(Failure::new(format!("{} is neither a folder nor an ext2 or FAT disk image", path.display()))
+                .remedy("specify the folder to serve"))
         }
         Err(error) => refused(error.to_string()),
     }

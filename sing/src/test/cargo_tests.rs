@@ -99,7 +99,7 @@ impl CargoTests<'_> {
         if let Some(threads) = self.test_threads() {
             command.arg("--test-threads").arg(threads.to_string());
         }
-        let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
+        let cannot_start = |error: std::io::Error| Failure::new(format!("cannot start cargo test: {error}"));
         // One pipe for both streams keeps suite names and results in order.
         let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
         command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot_start)?).stderr(writer);
@@ -121,7 +121,7 @@ impl CargoTests<'_> {
                 }
                 Line::TestFailed(suite, name) => total.failures.push(again(self.tier, &suite, &name)),
                 Line::SuiteLost(suite) => {
-                    println!("{}\n  FAILED {suite}: its program ended early", tail(&chatter));
+                    println!("{}\n  FAILED {suite}: test program terminated early", tail(&chatter));
                     total += Counts::failed(again(self.tier, &suite, ""));
                     chatter.clear();
                 }
@@ -132,7 +132,7 @@ impl CargoTests<'_> {
         }
         let status = child.wait().map_err(cannot_start)?;
         if let Some(suite) = parser.lost() {
-            println!("{}\n  FAILED {suite}: its program ended early", tail(&chatter));
+            println!("{}\n  FAILED {suite}: test program terminated early", tail(&chatter));
             total += Counts::failed(again(self.tier, &suite, ""));
         }
         match status.success() || total.failed > 0 {
@@ -148,7 +148,7 @@ impl CargoTests<'_> {
         command.args(["--tests", "--keep-going", "--quiet", "--message-format=json"]);
         // With the tests' profile, so that nothing is built twice.
         command.args(["--profile", "test"]).stdin(Stdio::null()).stderr(Stdio::null());
-        let built = command.output().map_err(|error| Failure::new(format!("cargo cannot be started: {error}")))?;
+        let built = command.output().map_err(|error| Failure::new(format!("cannot start cargo: {error}")))?;
         let found = Broken::read(&String::from_utf8_lossy(&built.stdout), self.metadata);
         let mut reasons = packages::untestable(self.metadata, &found.errors, &found.without_library);
         reasons.retain(|name, _| self.crates.iter().any(|tested| tested.name == *name));
@@ -171,7 +171,7 @@ fn specification<'a>(metadata: &'a Metadata, name: &'a str) -> &'a str {
 }
 
 fn did_not_build(output: &str) -> Failure {
-    Failure::new("the tests did not build, or a test program ended early").details(output.to_string())
+    Failure::new("the tests did not build, or a test program terminated early").details(output.to_string())
 }
 
 fn tail(lines: &[String]) -> String {

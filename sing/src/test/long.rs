@@ -118,7 +118,7 @@ fn watch(mut process: Command, shown: &str) -> Outcome<End> {
                 // It may have exited meanwhile.
                 let _ = child.kill();
                 let _ = child.wait();
-                let problem = Some(format!("no end after {}", in_words(limit)));
+                let problem = Some(format!("timed out after {}", in_words(limit)));
                 return Ok(End { lines: last(lines), problem });
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
@@ -177,7 +177,7 @@ struct ArtifactTarget {
 
 /// Builds test programs.
 fn programs(mut command: Command) -> Outcome<Vec<Artifact>> {
-    let cannot_start = |error: std::io::Error| Failure::new(format!("cargo test cannot be started: {error}"));
+    let cannot_start = |error: std::io::Error| Failure::new(format!("cannot start cargo test: {error}"));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot_start)?;
     let mut progress = Progress::new("tests", 400);
     let mut found = Vec::new();

@@ -74,7 +74,7 @@ impl Program {
         let status = cargo.stdin(Stdio::null()).status();
         status
             .map(|status| status.success())
-            .map_err(|error| format!("cargo cannot be started: {error}; install a stable Rust toolchain."))
+            .map_err(|error| format!("cannot start cargo: {error}; install a stable Rust toolchain."))
     }
 
     /// Returns whether no source has changed since the start of the build that left the stamp.

@@ -305,7 +305,7 @@ mod tests {
             match manifest::program("manifest.toml", &text, None) {
                 Ok(program) => {
                     let error = emit(&program).expect_err(wrong);
-                    assert!(error.contains("is not a name of Rust"), "{error}");
+                    assert!(error.contains("is not a Rust identifier"), "{error}");
                 }
                 // A manifest rule rejects such names of contracts before code is generated.
                 Err(errors) => assert!(errors.to_string().contains("cannot be the name of a contract"), "{errors}"),

@@ -69,8 +69,8 @@ impl Compiled {
     fn add(&mut self, path: &Path) -> Outcome<()> {
         let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
         let unreadable = |what: String| {
-            Failure::new(format!("the line table of {} cannot be read: {what}", path.display()))
-                .remedy("delete it and build again")
+            Failure::new(format!("cannot read the line table of {}: {what}", path.display()))
+                .remedy("delete it and rebuild")
         };
         let file = ElfBytes::<ElfLittleEndian>::minimal_parse(&bytes).map_err(|error| unreadable(error.to_string()))?;
         let section = |id: gimli::SectionId| -> Result<Reader<'_>, gimli::Error> {

@@ -37,7 +37,7 @@ impl Machine<'_> {
     pub fn run(&self, repository: &Repository) -> Outcome<MachineOutput> {
         let manifest = repository.system_manifest(self.system.as_ref())?;
         systems::prepare(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
-        let tool = sing::tool::path().map_err(|error| Failure::new(format!("this tool cannot be found: {error}")))?;
+        let tool = sing::tool::path().map_err(|error| Failure::new(format!("cannot find this executable: {error}")))?;
         let mut command = Command::new(tool);
         command.current_dir(repository.base()).args(["run", "--machine", self.word(), "--system", self.system]);
         command.args(["--accel", "tcg", "--processors", &self.processors.to_string()]);

@@ -49,7 +49,7 @@ struct Start {
 /// The machine is the hosted one, cannot be built or run, or does not reach its first command.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     if arguments.machine == MachineName::Hosted {
-        return Err(Failure::new("starts are measured on bare machines, and this is the hosted one")
+        return Err(Failure::new("the boot benchmark requires a bare machine")
             .remedy("add --machine microvm or --machine qemu"));
     }
     let counted = start(repository, arguments.machine, &COUNTING)?;
@@ -111,11 +111,11 @@ fn start(repository: &Repository, kind: MachineName, qemu: &[&str]) -> Outcome<S
     match output.problem {
         None if start.at(FIRST_COMMAND).is_some() => Ok(start),
         problem => Err(Failure::new(format!(
-            "the machine did not come to its first command: {}",
-            problem.unwrap_or_else(|| format!("it told of no moment `{FIRST_COMMAND}`"))
+            "the machine did not reach its first command: {}",
+            problem.unwrap_or_else(|| format!("no `{FIRST_COMMAND}` mark in its output"))
         ))
         .details(output.text)
-        .remedy(format!("see what it says with `cargo sing {}`", machine.way()))),
+        .remedy(format!("check the output of `cargo sing {}`", machine.way()))),
     }
 }
 

@@ -39,7 +39,7 @@ pub fn find(repository: &Repository, given: Option<&Path>) -> Outcome<PathBuf> {
     }
     for tool in ["apt-get", "apt-cache", "dpkg-deb", "tar"] {
         if host_tools::find(tool).is_none() {
-            return Err(Failure::new(format!("this host has no {tool} to fetch Debian's {NEWEST} with")).remedy(OWN));
+            return Err(Failure::new(format!("{tool}, which fetches Debian's {NEWEST}, is not installed")).remedy(OWN));
         }
     }
     fetch(&folder)
@@ -65,7 +65,7 @@ fn modules_beside(kernel: &Path) -> PathBuf {
     kernel.with_file_name(name.replace("vmlinuz-", "modules-"))
 }
 
-const OWN: &str = "give a Linux kernel for x86-64 with --linux-kernel FILE";
+const OWN: &str = "use an x86-64 Linux kernel with --linux-kernel FILE";
 
 fn fetched_before(folder: &Path) -> Option<PathBuf> {
     let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
@@ -78,7 +78,7 @@ fn fetch(folder: &Path) -> Outcome<PathBuf> {
         None => {
             // The package lists may be stale or missing; without privileges this has no effect.
             let _ = apt_get(&["update"], folder);
-            let unknown = || Failure::new(format!("apt knows no package {NEWEST} on this host")).remedy(OWN);
+            let unknown = || Failure::new(format!("apt has no package {NEWEST} on this host")).remedy(OWN);
             newest_package().ok_or_else(unknown)?
         }
     };
@@ -119,13 +119,13 @@ fn apt_get(arguments: &[&str], folder: &Path) -> Outcome<()> {
     if folder.is_dir() {
         command.current_dir(folder);
     }
-    let output = command.output().map_err(|error| Failure::new(format!("{what} cannot be started: {error}")))?;
+    let output = command.output().map_err(|error| Failure::new(format!("cannot start {what}: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
     Err(Failure::new(format!("{what} failed"))
         .details(String::from_utf8_lossy(&output.stderr))
-        .remedy(format!("see whether the network is there, or {OWN}")))
+        .remedy(format!("check the network, or {OWN}")))
 }
 
 fn unpack_modules(folder: &Path, package: &str, place: &Path) -> Outcome<()> {
@@ -159,7 +159,7 @@ fn unpack(folder: &Path, package: &str, member: &str) -> Outcome<Vec<u8>> {
     let _ = reader.wait();
     let kernel = kernel?;
     if !kernel.status.success() || kernel.stdout.is_empty() {
-        return Err(Failure::new(format!("the package {} has no file {member}", file.display())).remedy(OWN));
+        return Err(Failure::new(format!("no file {member} in the package {}", file.display())).remedy(OWN));
     }
     Ok(kernel.stdout)
 }

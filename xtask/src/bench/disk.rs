@@ -91,8 +91,7 @@ pub struct Measured {
 /// The image or the system cannot be built or run.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     if arguments.machine != MachineName::Hosted {
-        return Err(Failure::new("the disk is measured on the hosted machine, beside Linux with the same image")
-            .remedy("leave --machine out"));
+        return Err(Failure::new("the disk benchmark runs on the hosted machine only").remedy("remove --machine"));
     }
     let tasks = tasks_named(arguments.only.as_deref().unwrap_or(""))?;
     let image = image::path(repository)?;
@@ -147,13 +146,11 @@ fn tasks_named(part: &str) -> Outcome<Vec<Task>> {
     let (named, others): (Vec<Task>, Vec<Task>) = tasks().into_iter().partition(|task| task.label().contains(part));
     if named.is_empty() {
         let labels: Vec<String> = others.iter().map(Task::label).collect();
-        return Err(Failure::new(format!("no measurement of the disk has `{part}` in its name")).remedy(
-            spelling::part_meant(
-                part,
-                labels.iter().map(String::as_str),
-                format!("give a part of one of: {}", labels.join(", ")),
-            ),
-        ));
+        return Err(Failure::new(format!("no disk measurement name contains `{part}`")).remedy(spelling::part_meant(
+            part,
+            labels.iter().map(String::as_str),
+            format!("use a part of one of: {}", labels.join(", ")),
+        )));
     }
     Ok(named)
 }
@@ -196,7 +193,7 @@ fn repair(image: &Path) -> Outcome<()> {
     let Ok(output) = command.output() else { return Ok(()) };
     match output.status.code() {
         Some(0 | 1) => Ok(()),
-        _ => Err(Failure::new("what the system left on the disk cannot be repaired")
+        _ => Err(Failure::new("the disk that the system left behind cannot be repaired")
             .details(String::from_utf8_lossy(&output.stdout).into_owned())),
     }
 }
@@ -276,7 +273,7 @@ mod tests {
     #[test]
     fn a_name_that_no_task_has_measures_nothing() {
         let refused = tasks_named("raed").expect_err("there is none").to_string();
-        assert_eq!(refused, "no measurement of the disk has `raed` in its name; did you mean `read`?");
+        assert_eq!(refused, "no disk measurement name contains `raed`; did you mean `read`?");
         let refused = tasks_named("x").expect_err("there is none").to_string();
         assert!(refused.contains("`x`") && refused.contains("read 4 KiB, "), "{refused}");
         assert!(tasks_named("read").is_ok_and(|named| !named.is_empty() && named.len() < tasks().len()));

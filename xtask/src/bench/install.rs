@@ -38,7 +38,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let path = repository.output("bench/install.system");
     let request = Request::Install { package: &package, at_boot: false, allow: &[] };
     let trust = package_check::verify_system(&old)
-        .map_err(|error| Failure::new(format!("{} is no system image: {error}", image.display())))?
+        .map_err(|error| Failure::new(format!("{} is not a system image: {error}", image.display())))?
         .manifest
         .trust;
     let (mut whole, mut alone) = (Vec::new(), Vec::new());

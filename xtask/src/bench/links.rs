@@ -110,8 +110,8 @@ fn links_named(part: &str) -> Outcome<Vec<(&'static str, &'static str)>> {
     let named: Vec<_> = LINKS.into_iter().filter(|(name, _)| name.contains(part)).collect();
     if named.is_empty() && !SLOW_READERS.contains(part) {
         let names: Vec<&str> = LINKS.iter().map(|(name, _)| *name).chain([SLOW_READERS]).collect();
-        return Err(Failure::new(format!("no link has `{part}` in its name"))
-            .remedy(format!("give a part of one of: {}", names.join(", "))));
+        return Err(Failure::new(format!("no link name contains `{part}`"))
+            .remedy(format!("use a part of one of: {}", names.join(", "))));
     }
     Ok(named)
 }

@@ -36,9 +36,9 @@ pub fn measure(repository: &Repository, kernel: Option<&Path>, more: &[&str]) ->
     let figures = figures(&output.text);
     let problem = output.problem.or_else(|| figures.is_empty().then(|| "it printed no figures".to_string()));
     if let Some(problem) = problem {
-        return Err(Failure::new(format!("Linux could not be measured with {}: {problem}", kernel.display()))
+        return Err(Failure::new(format!("cannot measure Linux with {}: {problem}", kernel.display()))
             .details(output.text)
-            .remedy("give another kernel with --linux-kernel FILE"));
+            .remedy("use another kernel with --linux-kernel FILE"));
     }
     match figures.get("counter_per_1000_instructions") {
         Some(&THOUSAND) => Ok(figures),
@@ -62,6 +62,6 @@ pub fn program(repository: &Repository) -> Outcome<Vec<u8>> {
     let flags = ["-Ctarget-feature=+crt-static", "-Cstrip=symbols"];
     command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     let made = cargo::build(command, "the measurements of Linux", 2)?;
-    let path = made.get("bench-linux").ok_or_else(|| Failure::new("cargo made no program bench-linux"))?;
+    let path = made.get("bench-linux").ok_or_else(|| Failure::new("cargo produced no program bench-linux"))?;
     std::fs::read(path).map_err(|error| Failure::file("read", path, &error))
 }

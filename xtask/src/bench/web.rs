@@ -87,14 +87,14 @@ pub struct Measured {
 /// The files cannot be written, or a server or the client cannot be run.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
     if !client::is_here() {
-        return Err(Failure::new("this host has no wrk, the client").remedy("`apt-get install wrk`"));
+        return Err(Failure::new("wrk is not installed").remedy("`apt-get install wrk`"));
     }
     if arguments.functions && arguments.machine != MachineName::Hosted {
-        return Err(Failure::new("functions can be told apart on the hosted machine alone"));
+        return Err(Failure::new("--functions requires the hosted machine"));
     }
     if arguments.tap.is_some() {
         if arguments.machine != MachineName::Hosted {
-            return Err(Failure::new("a TAP interface is measured on the hosted machine").remedy("leave --machine out"));
+            return Err(Failure::new("--tap requires the hosted machine").remedy("remove --machine"));
         }
         if let Some(status) = namespace::enter(repository, arguments.system.as_deref())? {
             return Ok(status);
@@ -156,10 +156,10 @@ fn mixes_named(part: &str) -> Outcome<Vec<Mix>> {
     let named: Vec<Mix> = Mix::ALL.into_iter().filter(|mix| mix.name().contains(part)).collect();
     if named.is_empty() {
         let names: Vec<&str> = Mix::ALL.iter().map(|mix| mix.name()).collect();
-        return Err(Failure::new(format!("no mix of requests has `{part}` in its name")).remedy(spelling::part_meant(
+        return Err(Failure::new(format!("no request mix name contains `{part}`")).remedy(spelling::part_meant(
             part,
             names.iter().copied(),
-            format!("give a part of one of: {}", names.join(", ")),
+            format!("use a part of one of: {}", names.join(", ")),
         )));
     }
     Ok(named)
@@ -248,7 +248,7 @@ fn used_since(before: &[Part], now: Vec<Part>) -> Vec<Part> {
 /// Returns a free port.
 fn free_port() -> Outcome<u16> {
     let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    address.map(|address| address.port()).map_err(|error| Failure::new(format!("this host has no free port: {error}")))
+    address.map(|address| address.port()).map_err(|error| Failure::new(format!("no free port on this host: {error}")))
 }
 
 #[cfg(test)]
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_name_that_no_mix_has_measures_nothing() {
         let refused = mixes_named("flies").expect_err("there is none").to_string();
-        assert_eq!(refused, "no mix of requests has `flies` in its name; did you mean `files`?");
+        assert_eq!(refused, "no request mix name contains `flies`; did you mean `files`?");
         let refused = mixes_named("x-y").expect_err("there is none").to_string();
         assert!(refused.contains("`x-y`") && refused.contains("files of SPECweb99"), "{refused}");
         assert!(mixes_named("files of").is_ok_and(|named| named.contains(&Mix::Static)));

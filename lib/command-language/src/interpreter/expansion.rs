@@ -72,7 +72,7 @@ impl Interpreter {
             |message: String, remedy: &str| Stop::Mistake(ScriptError::new(word.span.clone(), message, remedy));
         let names = host.expand(pattern).map_err(|message| mistake(message, "check the path"))?;
         if names.is_empty() && unmatched == Unmatched::Mistake {
-            return Err(mistake("no name matches".to_string(), "quote it if `*` and `?` mean themselves"));
+            return Err(mistake("no match".to_string(), "quote the word to use `*` and `?` literally"));
         }
         Ok(names)
     }
@@ -96,11 +96,11 @@ impl Interpreter {
                 };
                 let result = arithmetic::evaluate(expression, &value);
                 result.map(|number| number.to_string()).map_err(|message| {
-                    let message = format!("this cannot be worked out: {message}");
+                    let message = format!("invalid arithmetic: {message}");
                     Stop::Mistake(ScriptError::new(
                         span.clone(),
                         message,
-                        "use whole numbers, names and + - * / % < = !",
+                        "use integers, variables and the operators + - * / % < = > ! && ||",
                     ))
                 })
             }
@@ -111,8 +111,8 @@ impl Interpreter {
     fn output_of(&mut self, host: &mut dyn Host, script: &Script, span: &Range<usize>) -> Result<String, Stop> {
         self.deeper(span)?;
         let mistake = |message: String| {
-            let message = format!("the output cannot be collected: {message}");
-            Stop::Mistake(ScriptError::new(span.clone(), message, "try again, or use a pipe"))
+            let message = format!("cannot capture the output: {message}");
+            Stop::Mistake(ScriptError::new(span.clone(), message, "use a pipe instead"))
         };
         host.begin_capture().map_err(mistake)?;
         let outcome = self.script(host, script);

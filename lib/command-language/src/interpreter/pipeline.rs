@@ -200,12 +200,12 @@ impl Interpreter {
             words.extend(self.expand_word(host, word, Unmatched::Mistake)?);
         }
         if words.first().is_none_or(String::is_empty) {
-            let error = ScriptError::new(span.clone(), "there is no command: it expands to nothing", "give its name");
+            let error = ScriptError::new(span.clone(), "empty command after expansion", "give the name of a program");
             return Err(Stop::Mistake(error));
         }
         if words.iter().map(|word| word.len() + 1).sum::<usize>() > COMMAND_BYTES {
             let message = format!("the command is longer than {COMMAND_BYTES} bytes");
-            return Err(Stop::Mistake(ScriptError::new(span.clone(), message, "do it in parts, with `for`")));
+            return Err(Stop::Mistake(ScriptError::new(span.clone(), message, "split it with `for`")));
         }
         Ok(words)
     }

@@ -111,7 +111,7 @@ fn a_mistake_in_a_script_is_shown_with_its_place() {
     assert_eq!((unset.status, unset.text().as_str()), (Some(2), "before\n"), "{unset}");
     unset.refused(&["commands:1:19", "nope", "set it"]);
     assert!(unset.errors.contains("^^^^^"), "{unset}");
-    run("if").refused(&["commands:1:3", "ends too early"]);
+    run("if").refused(&["commands:1:3", "unexpected end"]);
     run("echo 'open").refused(&["commands:1:"]);
 }
 
@@ -129,8 +129,8 @@ fn output_goes_nowhere_without_a_file_system() {
         ("echo a > /dev/file", ["/dev/file", "lies in no file system"]),
         ("echo a > /service", ["/service", ""]),
         ("pwd >> /no/file", ["/no/file", "not found"]),
-        ("echo a > x > y", ["`>` cannot stand there", "leave one out"]),
-        ("echo a > x | cat", ["its output goes to the `|`", "last command"]),
+        ("echo a > x > y", ["unexpected `>`", "remove one"]),
+        ("echo a > x | cat", ["conflicting output", "last command"]),
         ("cat < /no/file", ["/no/file", "not found"]),
         ("echo < /no/file", ["echo", "reads no standard input"]),
         ("pwd < /no/file", ["pwd", "reads no input"]),

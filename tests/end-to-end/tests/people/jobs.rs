@@ -243,8 +243,8 @@ fn which_and_cd_and_time_tell_what_they_should() {
 
 #[test]
 fn a_comparison_without_quotes_says_what_it_would_be() {
-    Machine::new().run("i=1; test $i < 3").refused(&["`<` does not compare here", "`-lt`", "`'<'`"]);
-    Machine::new().run("while test 3 > 1; do echo; end").refused(&["`>` does not compare here", "`-gt`"]);
+    Machine::new().run("i=1; test $i < 3").refused(&["unquoted `<` is a redirection", "`-lt`", "`'<'`"]);
+    Machine::new().run("while test 3 > 1; do echo; end").refused(&["unquoted `>` is a redirection", "`-gt`"]);
     assert_eq!(
         Machine::new().run("test 9 -lt 10 && test 2 -ge 2 && not test 1 -eq 2 && echo yes").succeeded(),
         "yes\n"

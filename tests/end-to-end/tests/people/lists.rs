@@ -45,9 +45,9 @@ fn what_a_list_gives_somebody_is_told_with_what_decided() {
 #[test]
 fn what_cannot_be_done_is_told_with_what_can() {
     for (commands, parts) in [
-        ("setacl /service/dns 'allow fly **'", &["`fly` is no right", "traverse, read, write"][..]),
-        ("setacl /service/dns 'allow read Stat'", &["no principal has `S`", "small letters"]),
-        ("setacl /service/dns 'allow read the shell'", &["no part of a ` + `", "a space on both sides"]),
+        ("setacl /service/dns 'allow fly **'", &["unknown right `fly`", "traverse, read, write"][..]),
+        ("setacl /service/dns 'allow read Stat'", &["unexpected `S`", "lowercase letters"]),
+        ("setacl /service/dns 'allow read the shell'", &["malformed ` + `", "one space on each side"]),
         ("setacl /service/dns", &["give entries in quotes"]),
         ("setacl /service/dns -r 1", &["no entry 1", "`acl` shows"]),
         ("setacl /service/dns 'allow read **'", &["would lock", "--force"]),

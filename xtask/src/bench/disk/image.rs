@@ -41,7 +41,7 @@ pub fn path(repository: &Repository) -> Outcome<PathBuf> {
 }
 
 fn write(path: &Path) -> Outcome<()> {
-    eprintln!("sing: making the disk {}", path.display());
+    eprintln!("sing: creating the disk {}", path.display());
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
     let file = HostFile::create(path).map_err(|error| Failure::file("make", path, &error))?;
@@ -54,7 +54,7 @@ fn write(path: &Path) -> Outcome<()> {
         made: MADE,
     };
     let built = make_image(&options, &content(), &mut Sink(&file))
-        .map_err(|error| Failure::new(format!("the disk {} cannot be made: {error}", path.display())))?;
+        .map_err(|error| Failure::new(format!("cannot create the disk {}: {error}", path.display())))?;
     file.set_len(built.volume_bytes).map_err(|error| Failure::file("write", path, &error))
 }
 

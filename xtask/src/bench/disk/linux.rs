@@ -20,7 +20,7 @@ impl Linux {
         std::fs::create_dir_all(&place).map_err(|error| Failure::file("make the folder", &place, &error))?;
         let linux = Linux { program, place };
         if let Err(failure) = linux.mount(image).map(drop) {
-            eprintln!("sing: Linux is left out: {failure}");
+            eprintln!("sing: Linux is skipped: {failure}");
             return Ok(None);
         }
         Ok(Some(linux))
@@ -39,7 +39,7 @@ impl Linux {
             return Ok(figures(&String::from_utf8_lossy(&output.stdout)));
         }
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(Failure::new(format!("Linux could not be measured: {}", task.label())).details(words))
+        Err(Failure::new(format!("cannot measure Linux: {}", task.label())).details(words))
     }
 
     fn mount(&self, image: &Path) -> Outcome<Mounted<'_>> {
@@ -50,7 +50,7 @@ impl Linux {
             return Ok(Mounted(&self.place));
         }
         let words = String::from_utf8_lossy(&output.stderr).trim().to_string();
-        Err(Failure::new(format!("the disk cannot be mounted through a loop device: {words}")).remedy("run it as root"))
+        Err(Failure::new(format!("cannot mount the disk through a loop device: {words}")).remedy("run it as root"))
     }
 }
 
@@ -61,7 +61,7 @@ impl Drop for Mounted<'_> {
     fn drop(&mut self) {
         let unmounted = Command::new("umount").arg(self.0).stdin(Stdio::null()).status();
         if !unmounted.is_ok_and(|status| status.success()) {
-            eprintln!("sing: {} could not be unmounted", self.0.display());
+            eprintln!("sing: cannot unmount {}", self.0.display());
         }
     }
 }
@@ -71,6 +71,6 @@ pub fn forget(program: &Path, image: &Path) -> Outcome<()> {
     let status = Command::new(program).arg("forget").arg(image).stdin(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(Failure::new(format!("{} cannot be dropped from memory", image.display()))),
+        _ => Err(Failure::new(format!("cannot drop {} from the page cache", image.display()))),
     }
 }

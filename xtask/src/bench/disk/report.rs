@@ -141,7 +141,7 @@ pub fn table(rows: &[Row], with_linux: bool) -> String {
         text.push('\n');
     }
     if !with_linux {
-        text.push_str("Linux was left out: it takes root to mount the disk there\n");
+        text.push_str("Linux was skipped: mounting the disk requires root\n");
     }
     text
 }

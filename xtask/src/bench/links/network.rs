@@ -72,7 +72,7 @@ impl Network {
         let folder = folder.join(name);
         let mut network = Network { server_side, client_side, folder, wire, commands, answers, server: None };
         if network.answer() != "ready" {
-            return Err(Failure::new("the link could not be made").remedy("run it as root"));
+            return Err(Failure::new("cannot create the link").remedy("run it as root"));
         }
         network.connect()?;
         Ok(network)
@@ -166,7 +166,7 @@ impl Network {
         let words = ["-sS", "--fail", "--max-time", FETCH_SECONDS, "-o", &to, "-w", "%{time_total}", &url];
         let namespace = ["netns", "exec", &self.client_side, "curl"];
         let told = run("ip", &[&namespace[..], &words].concat())?;
-        let seconds = told.trim().parse().map_err(|_| Failure::new(format!("curl says `{told}`")))?;
+        let seconds = told.trim().parse().map_err(|_| Failure::new(format!("unexpected output of curl: `{told}`")))?;
         Ok((seconds, std::fs::read(&got).map_err(|error| Failure::file("read", &got, &error))?))
     }
 
@@ -183,14 +183,14 @@ impl Network {
         let words = [&self.client_side, "python3", &script, &tap::MACHINE.to_string(), &readers, &fetches];
         let told = run("ip", &[&["netns", "exec"], &words[..]].concat())?;
         let times: Option<Vec<f64>> = told.lines().map(|line| line.parse().ok()).collect();
-        times.ok_or_else(|| Failure::new(format!("the slow readers print `{told}`")))
+        times.ok_or_else(|| Failure::new(format!("unexpected output of the slow readers: `{told}`")))
     }
 
     /// Sets the impairments of the link.
     fn impair(&mut self, damage: &str) -> Outcome<()> {
         if let Some(commands) = &mut self.commands {
             let sent = commands.write_all(format!("set {damage}\n").as_bytes());
-            sent.map_err(|error| Failure::new(format!("the link is gone: {error}")))?;
+            sent.map_err(|error| Failure::new(format!("the link closed: {error}")))?;
         }
         self.answer();
         Ok(())
@@ -205,7 +205,7 @@ impl Network {
         let (seconds, got) = self.page()?;
         match got == content {
             true => Ok(seconds),
-            false => Err(Failure::new(format!("over a link with `{damage}` came other bytes than were served"))),
+            false => Err(Failure::new(format!("data was corrupted over a link with `{damage}`"))),
         }
     }
 }

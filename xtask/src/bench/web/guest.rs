@@ -39,7 +39,7 @@ impl Guest {
         processor: &str,
     ) -> Outcome<Option<Guest>> {
         let Some(server) = host_tools::find("nginx") else {
-            eprintln!("sing: nginx is left out: this host has none; install it with `apt-get install nginx-light`");
+            eprintln!("sing: nginx is skipped: not installed; run `apt-get install nginx-light`");
             return Ok(None);
         };
         let modules = debian_kernel::network_modules(repository)?;
@@ -72,7 +72,7 @@ impl Guest {
             said.push_str(&line);
             said.push('\n');
         }
-        Err(Failure::new("Linux in QEMU does not serve").details(said).remedy("try another with --linux-kernel FILE"))
+        Err(Failure::new("Linux in QEMU does not serve").details(said).remedy("use another with --linux-kernel FILE"))
     }
 }
 

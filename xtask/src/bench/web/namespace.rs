@@ -30,7 +30,7 @@ pub fn enter(repository: &Repository, system: Option<&Path>) -> Outcome<Option<u
     let can = Command::new("unshare").args(["--net", "ip", "link", "set", "lo", "up"]).output();
     if !can.as_ref().is_ok_and(|output| output.status.success()) {
         let said = can.map_or_else(|error| error.to_string(), |output| String::from_utf8_lossy(&output.stderr).into());
-        return Err(Failure::new("this user can make no network namespace for the bench").details(said).remedy(remedy));
+        return Err(Failure::new("cannot create a network namespace for the benchmark").details(said).remedy(remedy));
     }
     // Inside the namespace a build could not download anything.
     let manifest = repository.system_manifest(system.unwrap_or(SYSTEM.as_ref()))?;
@@ -43,6 +43,6 @@ pub fn enter(repository: &Repository, system: Option<&Path>) -> Outcome<Option<u
     let status = command.status().map_err(|error| Failure::file("start", Path::new("unshare"), &error))?;
     match status.code().and_then(|code| u8::try_from(code).ok()) {
         Some(code) => Ok(Some(code)),
-        None => Err(Failure::new(format!("the bench in a network of its own ended: {status}")).remedy(remedy)),
+        None => Err(Failure::new(format!("the benchmark in a network namespace ended: {status}")).remedy(remedy)),
     }
 }

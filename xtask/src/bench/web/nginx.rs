@@ -32,7 +32,7 @@ impl Nginx {
     /// They cannot be started.
     pub fn start(folder: &Path, files: &Path, behind: &Path, port: u16, processor: &str) -> Outcome<Option<Nginx>> {
         let Some(program) = host_tools::find("nginx") else {
-            eprintln!("sing: nginx is left out: this host has none; install it with `apt-get install nginx-light`");
+            eprintln!("sing: nginx is skipped: not installed; run `apt-get install nginx-light`");
             return Ok(None);
         };
         std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;

@@ -57,11 +57,11 @@ pub fn table(measured: &[Measured], wanted: f64) -> String {
     let _ = writeln!(text, "mean time no longer; ratios are medians of those of turns that followed one another");
     let failed: u64 = measured.iter().flat_map(|one| &one.here).map(|turn| turn.seen.failed).sum();
     if failed > 0 {
-        let _ = writeln!(text, "{failed} requests were not answered as they should be");
+        let _ = writeln!(text, "{failed} requests failed");
     }
     let failed: u64 = measured.iter().flat_map(|one| &one.linux).map(|turn| turn.seen.failed).sum();
     if failed > 0 {
-        let _ = writeln!(text, "{failed} requests were not answered by nginx as they should be");
+        let _ = writeln!(text, "{failed} requests to nginx failed");
     }
     for one in measured {
         shares(&mut text, one);
