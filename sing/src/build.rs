@@ -114,6 +114,6 @@ mod tests {
         let programs = crate::programs::Programs::find(&repository);
         let attacker = programs.all().find(|program| program.unsafe_for_tests).expect("the suite has one");
         let refused = package(&repository, &attacker.name, None).expect_err("nobody has asked for it").to_string();
-        assert!(refused.contains("built only with --allow-unsafe-tests"), "{refused}");
+        assert!(refused.contains("pass --allow-unsafe-tests to build it"), "{refused}");
     }
 }

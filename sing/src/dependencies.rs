@@ -298,7 +298,7 @@ mod tests {
         newer.version = "1.2.4".into();
         let cases = [
             (newer, "abc", "is not on the audited list"),
-            (package("lib"), "abd", "has another checksum"),
+            (package("lib"), "abd", "checksum mismatch"),
             (package("custom-build"), "abc", "runs a build script"),
             (package("proc-macro"), "abc", "is a procedural macro"),
         ];

@@ -274,6 +274,6 @@ mod tests {
     #[test]
     fn something_else_is_refused_in_a_sentence() {
         let failure = of_listing("no such command: channels").expect_err("not a list").to_string();
-        assert!(failure.contains("this is not a list of channels") && failure.contains("channels --json"), "{failure}");
+        assert!(failure.contains("invalid list of channels") && failure.contains("channels --json"), "{failure}");
     }
 }

@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn other_symbols_and_units_are_refused() {
         for (kind, name, part) in [
-            (Kind::Global, "memcpy", "defines the symbol `memcpy` twice"),
+            (Kind::Global, "memcpy", "duplicate symbol `memcpy`"),
             (Kind::Global, "getpid", "neither the runtime nor the compiler"),
             (Kind::Local, "hidden", "neither the runtime nor the compiler"),
             (Kind::Undefined, "getpid", "undefined symbol"),
-            (Kind::File, "words.c", "no unit of the program"),
-            (Kind::File, "a_b.89ab-cgu.1", "two units of code"),
+            (Kind::File, "words.c", "not a unit of the program"),
+            (Kind::File, "a_b.89ab-cgu.1", "duplicate code unit"),
         ] {
             let symbols = symbols_of(&[&USUAL[..], &[(kind, name)]].concat());
             let complaint = symbol_complaint(&symbols, "a-b").unwrap_or_else(|| panic!("{name} is accepted"));
@@ -177,7 +177,7 @@ mod tests {
         let found = symbols(&file).expect("a table");
         assert!(found.iter().any(|symbol| symbol.kind == Kind::File && symbol.name.starts_with("words.")), "{found:?}");
         let complaint = symbol_complaint(&found, "words").expect("it is another's");
-        assert!(complaint.contains("`getpid`, which neither"), "{complaint}");
+        assert!(complaint.contains("symbol `getpid` comes from neither"), "{complaint}");
         // It was not linked by the script.
         assert!(complaint_of_sections(&image).contains(".getpid"));
     }

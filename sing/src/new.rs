@@ -364,7 +364,7 @@ mod tests {
         let plan = Plan::new(Kind::Service, "tea", "acme", Place::System);
         std::fs::create_dir_all(root.path().join("apps/ask-tea")).expect("a folder");
         let refused = plan.write(root.path()).expect_err("the client's folder is there");
-        assert!(refused.to_string().starts_with("there is apps/ask-tea already"), "{refused}");
+        assert!(refused.to_string().starts_with("apps/ask-tea already exists"), "{refused}");
         assert!(!root.path().join("services").exists());
         std::fs::remove_dir(root.path().join("apps/ask-tea")).expect("an empty folder");
         plan.write(root.path()).expect("nothing is there");
@@ -377,12 +377,12 @@ mod tests {
         let known = ["Pipe", "ServiceProvider"].map(String::from);
         let check = |name| check_contract(&Words::new(Kind::Service, name, "acme"), &known);
         for (name, phrase) in [
-            ("pipe", "a contract `Pipe` already"),
-            ("service-provider", "a contract `ServiceProvider` already"),
-            ("report", "another module `report`"),
-            ("imp", "cannot be called `Imp`"),
-            ("exp-ready", "cannot be called `ExpReady`"),
-            ("plan-b-c", "two words of one letter"),
+            ("pipe", "already has a contract `Pipe`"),
+            ("service-provider", "already has a contract `ServiceProvider`"),
+            ("report", "the module name `report` conflicts"),
+            ("imp", "the name `Imp` is reserved"),
+            ("exp-ready", "the name `ExpReady` is reserved"),
+            ("plan-b-c", "adjacent one-letter words"),
         ] {
             let refused = check(name).expect_err(name).to_string();
             assert!(refused.contains(phrase), "{name}: {refused}");

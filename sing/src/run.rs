@@ -271,6 +271,6 @@ mod tests {
             "cannot open the disk /no/such.img: no such file or directory; check the spelling of the path."
         );
         let folder = check_disk(0, Path::new("/")).expect_err("a folder").to_string();
-        assert!(folder.starts_with("the disk / is a folder; give a disk image"), "{folder}");
+        assert!(folder.starts_with("the disk / is a folder; use a disk image"), "{folder}");
     }
 }

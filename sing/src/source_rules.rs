@@ -249,7 +249,7 @@ mod tests {
         };
         let repository = Repository::of_tests(root.path());
         let complaint = file_complaint(&write("a.rs", b"// \xff\n"), &repository);
-        assert!(complaint.is_some_and(|complaint| complaint.starts_with("a.rs cannot be read as text")));
+        assert!(complaint.is_some_and(|complaint| complaint.starts_with("cannot read a.rs as text")));
         let clean = write("b.rs", b"fn b() {}\n");
         assert_eq!(file_complaint(&clean, &repository), None);
         std::fs::create_dir(root.path().join("inner")).expect("a folder");

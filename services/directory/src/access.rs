@@ -229,9 +229,11 @@ mod tests {
         let texts: Vec<_> = lists.iter().map(|(path, list)| (path.as_str(), list.text())).collect();
         let expected = [("/a", "allow read **\ndeny all **\n".to_string()), ("/b", "deny all **\n".to_string())];
         assert_eq!(texts, expected);
-        for (line, words) in
-            [("a allow read **", "is not `PATH ENTRY`"), ("/a", "is not"), ("/a permit **", "begins with")]
-        {
+        for (line, words) in [
+            ("a allow read **", "is not `PATH ENTRY`"),
+            ("/a", "is not"),
+            ("/a permit **", "expected `allow` or `deny`"),
+        ] {
             let error = access.initial_lists(&[line.into()]).unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
         }

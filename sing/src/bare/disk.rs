@@ -70,7 +70,7 @@ mod tests {
         let writer = Disk { read_only: false, ..reader.clone() };
         let readers = [reader.lock().expect("a reader"), reader.lock().expect("another")];
         let refused = writer.lock().expect_err("it is being read").to_string();
-        assert!(refused.contains("another machine is using it; shut that one down"), "{refused}");
+        assert!(refused.contains("another machine is using it; shut that machine down"), "{refused}");
         drop(readers);
         let _only = writer.lock().expect("a writer");
         assert!(reader.lock().is_err() && writer.lock().is_err());

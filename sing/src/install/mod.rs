@@ -497,7 +497,7 @@ pub(crate) mod tests {
             |image: &Image| opened(b"damaged", "b.system".as_ref(), image).expect_err("it is none").to_string();
         let text = damaged(&built);
         assert!(
-            text.contains("b.system is no system image") && text.contains("`cargo sing systems web --as-built`"),
+            text.contains("invalid system image b.system") && text.contains("`cargo sing systems web --as-built`"),
             "{text}"
         );
         let text = damaged(&Image::Given("mine.system".into()));

@@ -232,7 +232,7 @@ mod tests {
         let texts: Vec<String> = refused.iter().map(Failure::to_string).collect();
         assert!(texts.iter().all(|text| !text.contains("delete")), "{texts:?}");
         assert!(texts[0].contains("chmod 600") && texts[0].contains("revoke"), "{}", texts[0]);
-        assert!(texts[1].contains("your copy"), "{}", texts[1]);
+        assert!(texts[1].contains("your backup"), "{}", texts[1]);
     }
 
     #[test]

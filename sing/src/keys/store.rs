@@ -449,7 +449,7 @@ mod tests {
         assert!(store.has("acme"));
         assert_eq!(store.secret("acme").expect("it is there").public(), key);
         refused(store.make("acme"), "already");
-        refused(store.make("../acme"), "name of a key");
+        refused(store.make("../acme"), "invalid key name");
         refused(store.secret("other"), "no key `other`");
         let path = store.folder().expect("there is one").join("acme.key");
         assert_eq!(std::fs::metadata(&path).expect("metadata").permissions().mode() & 0o777, 0o600);
@@ -515,7 +515,7 @@ mod tests {
             write_chain(&file, &chain).expect("it can be written");
             store.import(name, &file).expect("it is of this key");
         }
-        refused(store.certify("c", keys[3], grant("acme", May::Certify)), "no room");
+        refused(store.certify("c", keys[3], grant("acme", May::Certify)), "at most 3 certificates");
         store.certify("c", keys[3], grant("acme", May::Sign)).expect("there is room for one that signs");
     }
 
@@ -546,7 +546,7 @@ mod tests {
         assert!(store.trust(&owner).expect("it can be kept"));
         assert!(store.revoke(Revoked::Serial(7)).expect("it can be kept"));
         assert!(!store.revoke(Revoked::Serial(7)).expect("it is there"));
-        refused(store.trust(&Root { publishers: "ACME".into(), ..root.clone() }), "no pattern of publishers");
+        refused(store.trust(&Root { publishers: "ACME".into(), ..root.clone() }), "invalid publisher pattern");
         store.add_to(&mut trust).expect("it can be read");
         assert_eq!(
             (trust.roots.as_slice(), trust.revoked.as_slice()),
@@ -588,7 +588,7 @@ mod tests {
             let usual = std::fs::metadata(&path).expect("metadata").permissions();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(usual.mode() | 0o020)).expect("a mode");
             refused(store.trusted(), "chmod go-w");
-            refused(store.add_to(&mut Trust::default()), "may write to");
+            refused(store.add_to(&mut Trust::default()), "can write to");
             std::fs::set_permissions(&path, usual).expect("a mode");
         }
         store.trusted().expect("it is private again");

@@ -273,9 +273,9 @@ mod tests {
         let application = parse("/shop/=my-shop  currency=EUR ").expect("one");
         assert_eq!(application.text(), "/shop=my-shop currency=EUR");
         assert_eq!(parse("/=all").expect("one").text(), "/=all");
-        assert!(refused("/shop").starts_with("--app /shop: there is no `=`; write /PATH=PROGRAM"));
+        assert!(refused("/shop").starts_with("--app /shop: missing `=`; use /PATH=PROGRAM"));
         for bad in ["shop=my-shop", "/a b=x", "/a?b=x", "/a%20=x", "=x", "/a="] {
-            assert!(refused(bad).contains("; write /PATH=PROGRAM"), "{bad}");
+            assert!(refused(bad).contains("; use /PATH=PROGRAM"), "{bad}");
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
         std::fs::create_dir(site.path().join("status")).expect("a folder");
         let status = parse(STATUS).expect("one");
         let said = hidden(&status, site.path()).expect("it is hidden");
-        assert!(said.starts_with("web-status answers for /status, which hides `/status` of "), "{said}");
+        assert!(said.starts_with("web-status serves /status, which hides `/status` of "), "{said}");
         assert_eq!(hidden(&parse("/other=web-hello").expect("one"), site.path()), None);
     }
 
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(with("/a=web-hello").expect("it is there"), path);
         assert!(with("/a=web-helo").expect_err("there is none").to_string().contains("web-helo"));
         let refused = with("/a=cat").expect_err("it is no application").to_string();
-        assert!(refused.starts_with("`cat` is no web application: the first endpoint"), "{refused}");
+        assert!(refused.starts_with("`cat` is not a web application: the first endpoint"), "{refused}");
         let derived = with("/a=web-fault").expect("it is installed");
         let system = known.catalogue.system(&repository, &derived).expect("a system");
         assert!(system.programs().contains(&"web-fault"), "{:?}", system.programs());
@@ -343,10 +343,7 @@ mod tests {
         let arguments = arguments(&[]);
         let refused =
             known.refuse_what_does_not_serve(&arguments, Path::new("mine")).expect_err("no server").to_string();
-        assert!(
-            refused.starts_with("the system mine serves no site: none of its programs takes the port"),
-            "{refused}"
-        );
+        assert!(refused.starts_with("the system mine serves no site: no program takes the port"), "{refused}");
         let path = repository.system_manifest(Path::new("web-faults")).expect("there is one");
         let known = Known::read(&repository, &path).expect("a system");
         known.refuse_what_does_not_serve(&arguments, Path::new("mine")).expect("it takes the port");
