@@ -87,8 +87,8 @@ fn a_file_that_cannot_be_opened_is_one_sentence_and_nothing_runs() {
         run.refused(&["shell: /no/e: "]);
         assert_eq!((run.text().as_str(), run.errors.lines().count()), ("", 1), "{run}");
     }
-    Machine::new().run("cat 2>").refused(&["write the path of a file there"]);
-    Machine::new().run("cat 3> f").refused(&["`1>` is the output and `2>` are the errors"]);
+    Machine::new().run("cat 2>").refused(&["add the path of a file"]);
+    Machine::new().run("cat 3> f").refused(&["only `1>` (output) and `2>` (errors)"]);
     Machine::new().run("echo a >&2").refused(&["`2>&1`"]);
 }
 

@@ -34,7 +34,7 @@ fn what_was_changed_in_a_system_shows_in_every_command() {
 
     assert!(tool(&["uninstall", "greet", "--system"], &system).succeeded().contains("is changed"));
     assert!(greets().errors.contains("no such program"), "{}", greets());
-    explains().refused(&["no program `greet` is installed"]);
+    explains().refused(&["program `greet` is not installed"]);
     let drawn = tool(&["graph", "--system"], &system).succeeded();
     assert!(!drawn.contains("greet") && drawn.contains("shell"), "{drawn}");
     let shown = tool(&["systems"], &system).succeeded();

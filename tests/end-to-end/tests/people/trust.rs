@@ -31,7 +31,7 @@ fn keys_are_made_certified_trusted_and_revoked() {
     let certified = key(&store, &["certify", "daily", "--with", "root", "--for", "acme-*", "-o", file]).succeeded();
     assert!(certified.contains("may sign for acme-*"), "{certified}");
     key(&store, &["certify", "daily", "--with", "nobody", "--for", "acme"]).refused(&["no key `nobody`"]);
-    key(&store, &["certify", "someone", "--with", "root", "--for", "acme"]).refused(&["`someone` is no public key"]);
+    key(&store, &["certify", "someone", "--with", "root", "--for", "acme"]).refused(&["`someone` is not a public key"]);
     key(&store, &["certify", "daily", "--with", "root", "--for", "ACME"]).refused(&["is no publisher"]);
     key(&store, &["import", "root", file]).refused(&["is for the key"]);
     key(&store, &["import", "daily", file]).succeeded();
@@ -89,7 +89,7 @@ fn native_code_is_signed_with_the_right_to_it_only() {
     package(&file).succeeded();
 
     let trusted = key(&store, &["trust", "root", "--for", "acme-*"]).succeeded();
-    assert!(trusted.contains("for scripts only; with --native"), "{trusted}");
+    assert!(trusted.contains("for scripts only; pass --native"), "{trusted}");
     key(&store, &["trust", "root", "--for", "acme-*", "--native"]).succeeded();
     let list = key(&store, &["list"]).succeeded();
     assert!(list.contains("trusted for acme-*\n") && list.contains("trusted for acme-*, native code"), "{list}");
@@ -102,7 +102,7 @@ fn a_key_that_others_may_read_is_refused() {
     key(folder.path(), &["new", "mine"]).succeeded();
     let path = folder.path().join("mine.key");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("a mode");
-    key(folder.path(), &["show", "mine"]).refused(&["other users may read", "chmod 600"]);
+    key(folder.path(), &["show", "mine"]).refused(&["other users can read", "chmod 600"]);
 }
 
 /// Position of a program's package in a system image.

@@ -60,7 +60,7 @@ fn nothing_but_the_folder_and_the_status_is_served_and_nobody_can_write() {
     }
     assert_eq!(client.get("/status/", "").status, 200);
     let errors = supervisor.errors();
-    assert!(errors.contains("web-status answers for /status, which hides `/status` of "), "{errors}");
+    assert!(errors.contains("web-status serves /status, which hides `/status` of "), "{errors}");
     let json: Vec<&str> = errors.lines().filter(|line| line.starts_with('{')).collect();
     assert!(
         json.iter().any(|line| line.contains("\"program\":\"singularity\",\"text\":\"serving http://")),
