@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use host_service::log::{self, Format};
-use host_service::notify::{self, State};
+use host_service::notify::{self, Reloads, State};
 use manifest_model::{Category, Manifest};
 use package::Package;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,9 +29,9 @@ const CONSOLE: &str = "Console";
 const LOOK: Duration = Duration::from_millis(100);
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Whether the system in QEMU serves, and whether a reload of it is in progress.
+/// Whether the system in QEMU serves.
 static SERVES: AtomicBool = AtomicBool::new(false);
-static RELOADING: AtomicBool = AtomicBool::new(false);
+static RELOADS: Reloads = Reloads::new();
 
 /// A system that runs as a service.
 #[derive(Debug, Clone)]
@@ -56,14 +56,17 @@ pub fn tell(state: State) {
 /// Notifies the supervisor of a reload, once the system in QEMU serves; the system notices changed files and the name
 /// of its log by itself.
 pub fn reload() {
-    if !SERVES.load(Ordering::SeqCst) || RELOADING.swap(true, Ordering::SeqCst) {
+    if !SERVES.load(Ordering::SeqCst) || !RELOADS.request() {
         return;
     }
     thread::spawn(|| {
-        let told = notify::reload();
-        RELOADING.store(false, Ordering::SeqCst);
-        if let Err(error) = told {
-            eprintln!("sing: cannot notify the supervisor at NOTIFY_SOCKET of a reload: {error}");
+        loop {
+            if let Err(error) = notify::reload() {
+                eprintln!("sing: cannot notify the supervisor at NOTIFY_SOCKET of a reload: {error}");
+            }
+            if !RELOADS.finish() {
+                return;
+            }
         }
     });
 }

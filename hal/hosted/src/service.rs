@@ -11,7 +11,7 @@ use std::thread;
 
 use hal_api::{Hardware, Range, RangeKind};
 use host_service::log::{self, Format};
-use host_service::notify::{self, State};
+use host_service::notify::{self, Reloads, State};
 
 use crate::{host, keeper};
 
@@ -34,8 +34,7 @@ static SERVICE: OnceLock<Service> = OnceLock::new();
 static READY: AtomicBool = AtomicBool::new(false);
 /// Whether the supervisor was notified of that, in the process that it started.
 static SERVES: AtomicBool = AtomicBool::new(false);
-/// Whether a reload is in progress.
-static RELOADING: AtomicBool = AtomicBool::new(false);
+static RELOADS: Reloads = Reloads::new();
 /// Whether the supervisor was notified of the shutdown.
 static STOPPING: AtomicBool = AtomicBool::new(false);
 
@@ -101,24 +100,26 @@ pub(crate) fn reload() -> bool {
     if !is_one() {
         return false;
     }
-    if SERVES.load(Ordering::SeqCst) && !STOPPING.load(Ordering::SeqCst) && !RELOADING.swap(true, Ordering::SeqCst) {
-        let renew = || {
-            let told = notify::reload();
-            RELOADING.store(false, Ordering::SeqCst);
-            match told {
-                Ok(()) => host::say("reloaded: changed files are served, and the access log was opened again"),
-                Err(error) => {
-                    host::say(&format!("the supervisor at NOTIFY_SOCKET cannot be told of a reload ({error})"))
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("reload".into()).stack_size(64 * 1024).spawn(renew);
+    if SERVES.load(Ordering::SeqCst) && !STOPPING.load(Ordering::SeqCst) && RELOADS.request() {
+        let thread = thread::Builder::new().name("reload".into()).stack_size(64 * 1024).spawn(run_reloads);
         if let Err(error) = thread {
-            RELOADING.store(false, Ordering::SeqCst);
+            RELOADS.finish();
             host::say(&format!("no thread for a reload ({error}); the supervisor is not told of it"));
         }
     }
     true
+}
+
+fn run_reloads() {
+    loop {
+        match notify::reload() {
+            Ok(()) => host::say("reloaded: changed files are served, and the access log was opened again"),
+            Err(error) => host::say(&format!("the supervisor at NOTIFY_SOCKET cannot be told of a reload ({error})")),
+        }
+        if !RELOADS.finish() {
+            return;
+        }
+    }
 }
 
 /// Notifies the supervisor, from the process that it started.

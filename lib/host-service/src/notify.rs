@@ -6,6 +6,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -55,6 +56,32 @@ pub fn reload() -> io::Result<()> {
     tell(State::Ready)
 }
 
+/// Requests for a reload. One that arrives while a reload is in progress is not lost: another reload follows.
+pub struct Reloads(AtomicU8);
+
+impl Reloads {
+    /// No reload is in progress.
+    pub const fn new() -> Reloads {
+        Reloads(AtomicU8::new(0))
+    }
+
+    /// Requests a reload; returns whether the caller has to run it, and [`finish`](Self::finish) it.
+    pub fn request(&self) -> bool {
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| Some(2.min(count + 1))) == Ok(0)
+    }
+
+    /// Ends a reload; returns whether the caller has to run another.
+    pub fn finish(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::SeqCst) == 2
+    }
+}
+
+impl Default for Reloads {
+    fn default() -> Reloads {
+        Reloads::new()
+    }
+}
+
 /// Notifies the supervisor, if there is one.
 ///
 /// # Errors
@@ -83,6 +110,16 @@ mod tests {
         let mut bytes = [0; 64];
         let count = socket.recv(&mut bytes).expect("a datagram");
         String::from_utf8_lossy(&bytes[..count]).into_owned()
+    }
+
+    #[test]
+    fn a_reload_that_is_asked_for_during_another_follows_it() {
+        let reloads = Reloads::new();
+        assert!(reloads.request());
+        assert!(!reloads.request() && !reloads.request(), "one is in progress");
+        assert!(reloads.finish(), "those asked for meanwhile are one more");
+        assert!(!reloads.finish());
+        assert!(reloads.request() && !reloads.finish());
     }
 
     #[test]
