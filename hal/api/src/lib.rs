@@ -1,12 +1,16 @@
 //! The interface between the kernel and a machine, in both directions.
 //!
-//! Key types: [`Machine`] (implemented by each `hal/*`), [`KernelEntries`] (the kernel's side).
+//! Key types: [`Machine`] (implemented by each `hal/*`), [`KernelEntries`] (the kernel's side), [`DomainExit`].
 //! Deliberately not here: the switch between two stacks, which is the same on every x86-64 machine
 //! and part of the kernel.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+mod domain;
+
+pub use domain::{DomainAccess, DomainContext, DomainExit, DomainId, MAX_GATES};
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -340,6 +344,49 @@ pub trait Machine: Sync {
     /// Returns the image of the running kernel, in pieces: the file that it was started from, or else its constant parts
     /// in memory. Empty if unavailable. May take milliseconds.
     fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
+        Vec::new()
+    }
+    /// Returns the maximum number of hardware protection domains; 0 if the machine has none.
+    fn max_domains(&self) -> u32 {
+        0
+    }
+    /// Returns the address of a gate, below [`MAX_GATES`]; 0 on a machine without domains.
+    fn domain_gate(&self, _number: usize) -> usize {
+        0
+    }
+    /// Creates a domain that reaches nothing but the gates; `None` if there are too many or memory is short.
+    fn domain_create(&self) -> Option<DomainId> {
+        None
+    }
+    /// Releases a domain that no thread is in or will enter, with its page tables.
+    fn domain_destroy(&self, _domain: DomainId) {}
+    /// Maps pages of [`Layout::memory`] or of mapped images into a domain. All or nothing. The pages are not mapped in it
+    /// yet. The machine sees to it that memory that was never used reads as zero there, too.
+    fn domain_map(
+        &self,
+        _domain: DomainId,
+        _address: usize,
+        _bytes: usize,
+        _access: DomainAccess,
+    ) -> Result<(), MapError> {
+        Err(MapError)
+    }
+    /// Maps the page of a stack slot that contains the address into a domain, readable and writable, with a frame if it
+    /// has none yet. Does nothing if it is mapped.
+    fn domain_map_stack(&self, _domain: DomainId, _address: usize) -> Result<(), MapError> {
+        Err(MapError)
+    }
+    /// Unmaps pages from a domain, those of them that are mapped in it; when it returns, no processor reaches them from
+    /// it. May wait for other processors: the caller holds no lock.
+    fn domain_unmap(&self, _domain: DomainId, _address: usize, _bytes: usize) {}
+    /// Runs the calling thread in a domain until it leaves it. The caller holds no lock. `context` has the thread's
+    /// registers, before and after.
+    fn domain_enter(&self, _domain: DomainId, _context: &mut DomainContext) -> DomainExit {
+        DomainExit::Interrupt
+    }
+    /// Returns what this machine's domains lack for want of the processor's support, in words for the report of the
+    /// boot: empty if nothing.
+    fn domain_weaknesses(&self) -> Vec<&'static str> {
         Vec::new()
     }
     /// Returns the machine's own counters.
