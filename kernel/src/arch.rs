@@ -70,6 +70,23 @@ pub fn cycles() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// Copies bytes that code in a domain may be changing: each is read once.
+///
+/// # Safety
+/// `from` and `to` are the first of `bytes` bytes that the kernel may read and write, and do not overlap.
+pub unsafe fn copy_bytes(from: usize, to: usize, bytes: usize) {
+    // SAFETY: the caller's; the direction flag is clear in Rust code.
+    unsafe {
+        asm!(
+            "rep movsb",
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            inout("rcx") bytes => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
 /// Saves the calling context at `save`, continues the one saved as `load`, and then clears
 /// `left`, which tells other processors that the old context is saved.
 ///

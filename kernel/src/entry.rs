@@ -29,6 +29,13 @@ macro_rules! define_entries {
             }
         )*)*
 
+        /// The handlers by number, for calls from domains.
+        static HANDLERS: &[fn([u64; 6]) -> AbiReturn] = &[$($(|arguments| {
+            let mut _rest = arguments.into_iter();
+            $(let $argument = _rest.next().unwrap_or(0);)*
+            handlers::$name($($argument),*).into()
+        },)*)*];
+
         static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
 
         /// Numbers of the functions.
@@ -69,6 +76,24 @@ abi::for_each_function!(define_entries);
 /// Address of the table, for thread blocks.
 pub fn table_address() -> usize {
     core::ptr::from_ref(if latency::is_on() { &MEASURED } else { &TABLE }).addr()
+}
+
+/// Calls the function with this number, which a thread in a domain claims; `None` if there is none.
+pub fn call(number: u64, arguments: [u64; 6]) -> Option<AbiReturn> {
+    let number = usize::try_from(number).ok()?;
+    let handler = HANDLERS.get(number)?;
+    if !latency::is_on() {
+        return Some(handler(arguments));
+    }
+    latency::begin(&cpu::current().stretch, number);
+    let answer = handler(arguments);
+    latency::end(&cpu::current().stretch);
+    Some(answer)
+}
+
+/// Number of functions.
+pub fn function_count() -> usize {
+    HANDLERS.len()
 }
 
 /// Entry points for the machine.
@@ -122,7 +147,8 @@ extern "C" fn stack_top() -> usize {
     cpu::this().current().map_or(0, |thread| thread.block_address())
 }
 
-extern "C" fn fault(fault: &Fault) -> ! {
+/// Ends the SIP of the calling thread, whose code has faulted.
+pub extern "C" fn fault(fault: &Fault) -> ! {
     let thread = cpu::current();
     if let Some(process) = thread.owner() {
         lifecycle::end(process, describe_fault(thread, fault));
@@ -131,7 +157,7 @@ extern "C" fn fault(fault: &Fault) -> ! {
 }
 
 fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
-    let slot = thread.block_address() & !(STACK_SLOT_BYTES - 1);
+    let slot = thread.sip_block_address() & !(STACK_SLOT_BYTES - 1);
     let at = match installed::locate(fault.instruction) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("address {:#x}, which is no code", fault.instruction),
@@ -162,7 +188,8 @@ extern "C" fn stack_used_up() -> ! {
     arch::restart_stack!(end_overflowed, thread::STACK_OFFSET)
 }
 
-extern "C" fn end_overflowed() -> ! {
+/// Ends the SIP of the calling thread, which has called with its stack used up.
+pub extern "C" fn end_overflowed() -> ! {
     if let Some(process) = cpu::current().owner() {
         lifecycle::end(process, used_up_at_call());
     }

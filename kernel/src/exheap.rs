@@ -11,11 +11,16 @@
 //! Accounting: a block is charged to one SIP's quota, with all attached blocks: its space in the arena and its records.
 //! Each part of a split block is charged for the whole extent, because it keeps the extent allocated.
 //!
-//! Every function but [`free`] is O(1). `free` frees any number of blocks, one small step at a time, and its caller may
+//! Spaces: the memory of a block, with all attached ones, is mapped in one space, its owner's or, in a message, its
+//! sender's. It moves to the receiver's when it is received ([`cross`]).
+//!
+//! Every function but [`free`] and [`cross`] is O(1). `free` frees any number of blocks, one small step at a time, and its caller may
 //! be preempted between the steps.
 
+mod crossing;
 mod payment;
 
+pub use crossing::{NoRoom, cross};
 pub use payment::{charge, pass};
 
 use payment::{set_charge, uncharge};
@@ -31,6 +36,7 @@ use crate::memory::{Chunk, Room};
 use crate::process::{Blocks, Process, ProcessRef};
 use crate::shortage::{Scarce, no_room, no_slot};
 use crate::slab::{Charged, Links, Listed, Slab, Slot};
+use crate::space::Space;
 use crate::{memory, preempt};
 
 /// All blocks.
@@ -49,6 +55,8 @@ pub struct Extent {
     address: AtomicUsize,
     bytes: AtomicUsize,
     chunk: AtomicRef<Slot<Chunk>>,
+    /// The space that it is mapped in.
+    space: AtomicRef<Slot<Space>>,
     references: AtomicU32,
 }
 
@@ -71,6 +79,8 @@ pub struct Block {
     /// Type of its elements.
     pub type_tag: AtomicU64,
     extent: AtomicRef<Slot<Extent>>,
+    /// The space of its extent.
+    space: AtomicRef<Slot<Space>>,
     /// The SIP charged for it, with its process id.
     pub(crate) charged_to: AtomicRef<Slot<Process>>,
     charged_id: AtomicU64,
@@ -196,13 +206,14 @@ fn make(process: ProcessRef, (bytes, room): (usize, usize), charge: usize, type_
         EXTENTS.release(extent);
         no_slot(full, Scarce::Blocks)
     })?;
-    let Some(Room { address, chunk }) = memory::allocate_exchange(room) else {
+    let Some(Room { address, chunk, space }) = memory::allocate_exchange(room, process.space.get()) else {
         EXTENTS.release(extent);
         BLOCKS.release(block);
         return Err(no_room(room));
     };
     extent.address.store(address, Ordering::Relaxed);
     extent.chunk.set(chunk);
+    extent.space.set(space);
     extent.bytes.store(room, Ordering::Relaxed);
     extent.references.store(1, Ordering::Relaxed);
     describe(block, extent, address, bytes, type_tag);
@@ -212,6 +223,7 @@ fn make(process: ProcessRef, (bytes, room): (usize, usize), charge: usize, type_
 
 fn describe(block: BlockRef, extent: &'static Slot<Extent>, address: usize, bytes: usize, type_tag: u64) {
     block.extent.set(Some(extent));
+    block.space.set(extent.space.get());
     block.address.store(address, Ordering::Relaxed);
     block.bytes.store(bytes, Ordering::Relaxed);
     block.type_tag.store(type_tag, Ordering::Relaxed);
@@ -351,11 +363,17 @@ fn free_one(block: BlockRef) {
     if let Some(extent) = block.extent.take()
         && extent.references.fetch_sub(1, Ordering::AcqRel) == 1
     {
-        let room = Room { address: extent.address.load(Ordering::Relaxed), chunk: extent.chunk.take() };
-        memory::free_exchange(&room, extent.bytes.load(Ordering::Relaxed));
-        EXTENTS.release(extent);
+        free_extent(extent);
     }
     BLOCKS.release(block);
+}
+
+/// Frees an extent that no block is in.
+fn free_extent(extent: &'static Slot<Extent>) {
+    let address = extent.address.load(Ordering::Relaxed);
+    let room = Room { address, chunk: extent.chunk.take(), space: extent.space.take() };
+    memory::free_exchange(&room, extent.bytes.load(Ordering::Relaxed));
+    EXTENTS.release(extent);
 }
 
 /// Splits a block of the caller at a byte offset.

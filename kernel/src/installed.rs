@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
-use manifest_model::{Digest, Manifest, PublicKey, Trust};
+use manifest_model::{Apart, Digest, Manifest, PublicKey, Trust};
 use package::{Package, SystemImage};
 use package_check::verify_in_steps;
 
@@ -39,6 +39,8 @@ pub struct System {
     pub root: String,
     /// Publishers whose packages it accepts.
     pub trust: Trust,
+    /// Its hardware domains.
+    pub domains: Vec<Apart>,
     /// SHA-256 of the system image's head.
     pub measurement: Digest,
 }
@@ -142,17 +144,18 @@ fn name_places(name: &str) -> impl Iterator<Item = usize> {
     (0..NAME_PLACES).map(move |next| first.wrapping_add(next) % NAME_PLACES)
 }
 
-/// Returns a program of the system image, verified and mapped on first use.
+/// Returns a program of the system image, verified and mapped on first use. `has_quarantine` is whether its SIPs run
+/// apart in hardware domains.
 #[cold]
-pub fn load(program: &'static Program) -> Result<&'static Loaded, String> {
-    program.load(&system().ok_or("no system is installed")?.trust)
+pub fn load(program: &'static Program, has_quarantine: bool) -> Result<&'static Loaded, String> {
+    program.load(&system().ok_or("no system is installed")?.trust, has_quarantine)
 }
 
 /// Resolves an instruction address to a program and the offset from its first code.
 pub fn locate(address: usize) -> Option<(String, usize)> {
     ever().find_map(|program| {
         let loaded = program.loaded.get()?;
-        let &(start, _) = loaded.code.iter().find(|&&(start, end)| (start..end).contains(&address))?;
+        let start = loaded.code_at(address)?;
         Some((program.manifest.name.clone(), address - start))
     })
 }
@@ -207,6 +210,7 @@ pub fn start(bytes: &'static [u8]) -> Result<(), String> {
         manifest_bytes: image.manifest_bytes,
         root: image.manifest.root.clone(),
         trust: image.manifest.trust,
+        domains: image.manifest.domains,
         measurement: image.measurement,
     }))));
     Ok(())
@@ -414,6 +418,7 @@ mod tests {
             installed: installed.iter().map(|&name| name.into()).collect(),
             binds: Vec::new(),
             denies: Vec::new(),
+            domains: Vec::new(),
             trust: Trust::in_key(key().public()),
         };
         package_build::build_system(&manifest, packages, &key()).unwrap()

@@ -16,10 +16,12 @@ pub mod channel;
 mod claims;
 pub mod contract;
 mod cpu;
+mod crossing;
 mod debug_output;
 mod deferred;
 mod device;
 mod diagnostics;
+mod domain;
 mod entry;
 pub mod exheap;
 mod handle;
@@ -40,6 +42,7 @@ mod program;
 mod sched;
 mod shortage;
 mod slab;
+mod space;
 mod sync;
 #[cfg(test)]
 mod test_machine;
@@ -90,9 +93,23 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     if let Err(why) = installed::start(boot.system_image) {
         return why;
     }
+    if let Some(system) = installed::system()
+        && let Err(why) = domain::check(&system.domains)
+    {
+        return why;
+    }
+    if machine().max_domains() > 0
+        && let Err(why) = crossing::start()
+    {
+        return why.to_string();
+    }
     memory::bound_heap();
     deferred::start();
-    thread::start(thread::Startup { abi_table: entry::table_address(), arrive: deferred::arrive_new_thread });
+    thread::start(thread::Startup {
+        abi_table: entry::table_address(),
+        arrive: deferred::arrive_new_thread,
+        cross: crossing::run_inside,
+    });
     machine().boot_mark("system image read");
     let cpus: Vec<&'static Cpu> = (0..machine().processor_count() as u32).map(Cpu::make).collect();
     let bases: Vec<usize> = cpus.iter().map(|cpu| cpu.base()).collect();

@@ -2,7 +2,8 @@
 //!
 //! Pages and exchange blocks come from one arena. Free memory always reads as zero: it is cleared when freed, large
 //! runs by decommitting them. Storage of small blocks is in [`small`]. Clearing goes in pieces with no lock held, and
-//! the caller may be preempted between two. Locks: stacks; the arena.
+//! the caller may be preempted between two. What a SIP in a domain owns is mapped in its space, and unmapped before it
+//! is cleared. Locks: stacks; the arena.
 
 mod small;
 
@@ -12,14 +13,16 @@ use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use abi::limits::{PAGE_BYTES, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use buddy_system_allocator::FrameAllocator;
+use hal_api::DomainAccess;
 
-use crate::lock::{AtomicRef, SpinLock};
+use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::slab::Slot;
-use crate::{heap, preempt, slab};
+use crate::space::SpaceRef;
+use crate::{arch, heap, preempt, slab};
 
 pub use sealed::Record;
-pub use small::Chunk;
+pub use small::{Chunk, trim as trim_space};
 
 /// Maximum free stacks that stay committed for the next thread.
 const WARM_STACKS: usize = 256;
@@ -254,9 +257,27 @@ pub fn allocate_stack() -> Option<usize> {
     let mut stacks = STACKS.lock();
     let recycled = stacks.warm.pop().or_else(|| stacks.cold.pop());
     STACKS_USED.fetch_add(1, Ordering::Relaxed);
-    if recycled.is_some() {
-        return recycled;
+    recycled.or_else(|| make_stack(stacks))
+}
+
+/// Allocates one that reads as zero, for a thread in a domain.
+pub fn allocate_clear_stack() -> Option<usize> {
+    if is_low() {
+        return None;
     }
+    let mut stacks = STACKS.lock();
+    STACKS_USED.fetch_add(1, Ordering::Relaxed);
+    if let Some(slot) = stacks.cold.pop() {
+        return Some(slot);
+    }
+    let Some(slot) = stacks.warm.pop() else { return make_stack(stacks) };
+    drop(stacks);
+    decommit_stack(slot);
+    Some(slot)
+}
+
+/// Takes a slot that was never used. It counts as used already.
+fn make_stack(mut stacks: SpinGuard<'_, Stacks>) -> Option<usize> {
     let arena = machine().layout().stacks;
     let offset = stacks.made * STACK_SLOT_BYTES;
     if offset + STACK_SLOT_BYTES > arena.bytes {
@@ -286,8 +307,19 @@ pub fn free_stack(slot: usize) {
         return;
     }
     drop(stacks);
-    machine().decommit(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+    decommit_stack(slot);
     STACKS.lock().cold.push(slot);
+}
+
+/// Frees a stack slot of a thread in a domain, whose pages are mapped in it no more.
+pub fn free_clear_stack(slot: usize) {
+    STACKS_USED.fetch_sub(1, Ordering::Relaxed);
+    decommit_stack(slot);
+    STACKS.lock().cold.push(slot);
+}
+
+fn decommit_stack(slot: usize) {
+    machine().decommit(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
 }
 
 /// Initializes the thread block at the top of an unused stack slot.
@@ -303,18 +335,35 @@ pub fn clear_thread_block(address: usize, abi_table: usize, thread: u64) {
     unsafe { core::ptr::write(address as *mut abi::ThreadBlock, block) };
 }
 
-/// Allocates contiguous zeroed pages and returns the first address.
-pub fn allocate_pages(count: usize) -> Option<usize> {
+/// Allocates contiguous zeroed pages, mapped in a space, and returns the first address.
+pub fn allocate_pages(count: usize, space: Option<SpaceRef>) -> Option<usize> {
     let address = allocate_run(count)?;
+    if space.is_some_and(|space| space.map(address, count * PAGE_BYTES, DomainAccess::Write).is_err()) {
+        free_run(address, count);
+        return None;
+    }
     PAGES_USED.fetch_add(count, Ordering::Relaxed);
     Some(address)
 }
 
-/// Frees pages.
-pub fn free_pages(address: usize, count: usize) {
+/// Frees pages, mapped in a space.
+pub fn free_pages(address: usize, count: usize, space: Option<SpaceRef>) {
+    if let Some(space) = space {
+        space.unmap(address, count * PAGE_BYTES);
+    }
     clear(address, count * PAGE_BYTES);
     PAGES_USED.fetch_sub(count, Ordering::Relaxed);
     free_run(address, count);
+}
+
+/// Fills a page that every domain can read with these words, and zeroes; returns its address.
+pub fn make_shared_page(words: &[u64]) -> Option<usize> {
+    let address = allocate_run(1)?;
+    for (index, &word) in words.iter().enumerate().take(PAGE_BYTES / size_of::<u64>()) {
+        // SAFETY: the page was just allocated, and is not mapped in any domain yet.
+        unsafe { (address as *mut u64).add(index).write(word) };
+    }
+    Some(address)
 }
 
 /// Storage of a block.
@@ -323,6 +372,8 @@ pub struct Room {
     pub address: usize,
     /// The chunk that contains it, if it is small.
     pub chunk: Option<&'static Slot<Chunk>>,
+    /// The space that it is mapped in; of a small one, the chunk's.
+    pub space: Option<SpaceRef>,
 }
 
 /// Bytes of the arena that a block of this size takes, or `None` on overflow.
@@ -334,26 +385,84 @@ pub fn room_bytes(bytes: usize) -> Option<usize> {
     }
 }
 
-/// Allocates zeroed storage for a block. The caller must hold no lock.
-pub fn allocate_exchange(bytes: usize) -> Option<Room> {
+/// Allocates storage for a block, zeroed but for what code in the space has written to it, in a space. The caller must
+/// hold no lock.
+pub fn allocate_exchange(bytes: usize, space: Option<SpaceRef>) -> Option<Room> {
     let room = match small::class_of(bytes) {
-        None => Room { address: allocate_run(bytes.div_ceil(PAGE_BYTES))?, chunk: None },
+        None => {
+            let room = Room { address: allocate_run(bytes.div_ceil(PAGE_BYTES))?, chunk: None, space: None };
+            match space {
+                Some(space) => map_room(room, bytes, space)?,
+                None => room,
+            }
+        }
         Some(class) => {
-            let (address, chunk) = small::allocate(class)?;
-            Room { address, chunk: Some(chunk) }
+            let (address, chunk) = small::allocate(class, space)?;
+            Room { address, chunk: Some(chunk), space }
         }
     };
     EXCHANGE_USED.fetch_add(bytes, Ordering::Relaxed);
     Some(room)
 }
 
+#[cold]
+fn map_room(mut room: Room, bytes: usize, space: SpaceRef) -> Option<Room> {
+    if space.map(room.address, bytes, DomainAccess::Write).is_err() {
+        free_run(room.address, bytes.div_ceil(PAGE_BYTES));
+        return None;
+    }
+    room.space = Some(space.refer());
+    Some(room)
+}
+
 /// Frees the storage of a block. The caller must hold no lock and may be preempted.
 pub fn free_exchange(room: &Room, bytes: usize) {
-    clear(room.address, bytes);
     EXCHANGE_USED.fetch_sub(bytes, Ordering::Relaxed);
     match room.chunk {
-        Some(chunk) => small::free(chunk, room.address),
-        None => free_run(room.address, bytes.div_ceil(PAGE_BYTES)),
+        Some(chunk) => {
+            clear(room.address, bytes);
+            small::free(chunk, room.address);
+        }
+        None => {
+            if let Some(space) = room.space {
+                space.unmap(room.address, bytes);
+                space.forget();
+            }
+            clear(room.address, bytes);
+            free_run(room.address, bytes.div_ceil(PAGE_BYTES));
+        }
+    }
+}
+
+/// Moves the storage of a large block, which is mapped in `from`, to another space; all of it or, on failure, to the
+/// kernel's own. The caller must hold no lock.
+pub fn remap_exchange(
+    address: usize,
+    bytes: usize,
+    from: Option<SpaceRef>,
+    to: Option<SpaceRef>,
+) -> Result<(), hal_api::MapError> {
+    if let Some(from) = from {
+        from.unmap(address, bytes);
+        from.forget();
+    }
+    if let Some(to) = to {
+        to.map(address, bytes, DomainAccess::Write)?;
+        to.refer();
+    }
+    Ok(())
+}
+
+/// Copies the contents of a block, which code in a domain may be writing to, to new storage. The caller may be
+/// preempted.
+pub fn copy_exchange(from: usize, to: usize, bytes: usize) {
+    let mut done = 0;
+    while done < bytes {
+        let piece = COPY_BYTES.min(bytes - done);
+        // SAFETY: both are storage of blocks of at least `bytes` in the arena, in the kernel's hands, and do not overlap.
+        unsafe { arch::copy_bytes(from + done, to + done, piece) };
+        done += piece;
+        preempt::pause();
     }
 }
 
@@ -361,7 +470,7 @@ pub fn free_exchange(room: &Room, bytes: usize) {
 pub fn trim() {
     loop {
         let Some(slot) = STACKS.lock().warm.pop() else { break };
-        machine().decommit(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+        decommit_stack(slot);
         STACKS.lock().cold.push(slot);
         preempt::pause();
     }
@@ -402,9 +511,13 @@ pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8
     }
     while copy.len() < count {
         let piece = COPY_BYTES.min(count - copy.len());
-        // SAFETY: the block is `size` bytes at `address` in the exchange arena, of which `count` are copied, and as it
-        // is in the kernel's hands nobody writes to it.
-        copy.extend_from_slice(unsafe { core::slice::from_raw_parts((address + copy.len()) as *const u8, piece) });
+        let into = copy.spare_capacity_mut().as_mut_ptr().expose_provenance();
+        // SAFETY: the block is `size` bytes at `address` in the exchange arena, of which `count` are copied, into
+        // reserved room of the copy; code in a domain that still reaches it may change what is read, but not what was.
+        unsafe { arch::copy_bytes(address + copy.len(), into, piece) };
+        let length = copy.len() + piece;
+        // SAFETY: the room was reserved, and its bytes are written.
+        unsafe { copy.set_len(length) };
         preempt::pause();
     }
     Some(copy)

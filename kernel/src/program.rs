@@ -45,8 +45,8 @@ pub struct Program {
 pub struct Loaded {
     /// Address of the first instruction.
     pub entry: usize,
-    /// Address ranges of its code.
-    pub code: Vec<(usize, usize)>,
+    /// The segments of its image: address, bytes, whether it is code.
+    pub segments: Vec<(usize, usize, bool)>,
     /// The contracts of its manifest, by index.
     pub contracts: Vec<&'static Contract>,
 }
@@ -54,7 +54,13 @@ pub struct Loaded {
 impl Loaded {
     /// Whether the address lies in the program's code.
     pub fn is_code(&self, address: usize) -> bool {
-        self.code.iter().any(|&(start, end)| (start..end).contains(&address))
+        self.code_at(address).is_some()
+    }
+
+    /// Returns the first address of the code segment that contains an address.
+    pub fn code_at(&self, address: usize) -> Option<usize> {
+        let holds = |&&(start, bytes, is_code): &&(usize, usize, bool)| is_code && address.wrapping_sub(start) < bytes;
+        self.segments.iter().find(holds).map(|&(start, ..)| start)
     }
 
     /// Looks up the contract of the program with this name tag.
@@ -85,22 +91,23 @@ impl Room {
 }
 
 impl Program {
-    /// Returns the program verified and mapped, doing so on first use. `trust` holds the accepted publishers.
-    pub fn load(&'static self, trust: &Trust) -> Result<&'static Loaded, String> {
+    /// Returns the program verified and mapped, doing so on first use. `trust` holds the accepted publishers;
+    /// `has_quarantine` is whether its SIPs run apart in hardware domains.
+    pub fn load(&'static self, trust: &Trust, has_quarantine: bool) -> Result<&'static Loaded, String> {
         // No lock: the thread that loads it may be preempted; others that need the program poll.
         while self.loading.swap(true, Ordering::Acquire) {
             preempt::let_others_go_first();
         }
         let result = match self.loaded.get() {
             Some(loaded) => Ok(loaded),
-            None => self.verify_and_map(trust).map(|loaded| &*Box::leak(Box::new(loaded))),
+            None => self.verify_and_map(trust, has_quarantine).map(|loaded| &*Box::leak(Box::new(loaded))),
         };
         self.loaded.set(result.as_ref().ok().copied());
         self.loading.store(false, Ordering::Release);
         result
     }
 
-    fn verify_and_map(&self, trust: &Trust) -> Result<Loaded, String> {
+    fn verify_and_map(&self, trust: &Trust, has_quarantine: bool) -> Result<Loaded, String> {
         let name = &self.manifest.name;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
@@ -111,9 +118,9 @@ impl Program {
                 "program {name}: its package is another than the head of the system image names; build the system again"
             ));
         }
-        if verified.quarantined {
+        if verified.quarantined && !has_quarantine {
             return Err(format!(
-                "program {name} is unsigned and in quarantine: it may run only in a hardware domain of its own, which this kernel does not have; have its publisher sign it"
+                "program {name} is unsigned and in quarantine: it may run only in a hardware domain of its own, which this system does not have for it; have its publisher sign it, or give the system a domain with `each = true` for it"
             ));
         }
         machine().boot_mark(&format!("{name} verified"));
@@ -153,13 +160,10 @@ impl Program {
             return Err(format!("program {name}: the machine could not map its image"));
         }
         singularity_image_loaded(name.as_ptr(), name.len(), base);
-        let code = segments
-            .iter()
-            .filter(|segment| segment.executable)
-            .map(|segment| (segment.address, segment.address + segment.bytes.len()))
-            .collect();
+        let segments =
+            segments.iter().map(|segment| (segment.address, segment.bytes.len(), segment.executable)).collect();
         machine().boot_mark(&format!("{name} loaded"));
-        Ok(Loaded { entry: base + image.entry as usize, code, contracts })
+        Ok(Loaded { entry: base + image.entry as usize, segments, contracts })
     }
 }
 

@@ -6,6 +6,8 @@
 
 extern crate std;
 
+pub mod domains;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +16,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use abi::ProcessState;
 use abi::limits::STACK_SLOT_BYTES;
-use hal_api::{Arena, Device, DeviceRequest, KernelEntries, Layout, Machine, MapError, Segment, Submitted};
+use hal_api::{
+    Arena, Device, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, KernelEntries, Layout, Machine,
+    MapError, Segment, Submitted,
+};
 use manifest_model::{Category, Code, Manifest, PublicKey};
 
 use crate::cpu::{self, Cpu};
@@ -23,6 +28,7 @@ use crate::lock::AtomicRef;
 use crate::preempt::PENDING_TIMER;
 use crate::process::ProcessRef;
 use crate::program::{Loaded, Program};
+use crate::space::{self, SpaceRef};
 use crate::thread::{self, Argument, ThreadRef};
 use crate::{deferred, sched};
 
@@ -121,6 +127,30 @@ impl Machine for TestMachine {
     fn spare_frames(&self) -> usize {
         SPARE_FRAMES.load(Ordering::Relaxed)
     }
+    fn max_domains(&self) -> u32 {
+        domains::MAX
+    }
+    fn domain_gate(&self, number: usize) -> usize {
+        domains::GATES + number
+    }
+    fn domain_create(&self) -> Option<DomainId> {
+        domains::create()
+    }
+    fn domain_destroy(&self, domain: DomainId) {
+        domains::destroy(domain);
+    }
+    fn domain_map(&self, domain: DomainId, address: usize, bytes: usize, access: DomainAccess) -> Result<(), MapError> {
+        domains::map(domain, address, bytes, access)
+    }
+    fn domain_map_stack(&self, domain: DomainId, address: usize) -> Result<(), MapError> {
+        domains::map_stack(domain, address)
+    }
+    fn domain_unmap(&self, domain: DomainId, address: usize, bytes: usize) {
+        domains::unmap(domain, address, bytes);
+    }
+    fn domain_enter(&self, domain: DomainId, context: &mut DomainContext) -> DomainExit {
+        domains::enter(domain, context)
+    }
 }
 
 /// Locks the machine for one test, whose host thread becomes the processor.
@@ -134,7 +164,12 @@ pub fn alone() -> MutexGuard<'static, ()> {
         crate::device::start();
         crate::hardware::start();
         // The threads of tests call the kernel directly.
-        thread::start(thread::Startup { abi_table: 0, arrive: deferred::arrive_new_thread });
+        thread::start(thread::Startup {
+            abi_table: 0,
+            arrive: deferred::arrive_new_thread,
+            cross: crate::crossing::run_inside,
+        });
+        assert_eq!(crate::crossing::start(), Ok(()));
         // The end of the SIP with the number 1 is the system's.
         assert!(lifecycle::create(program("first.test"), None).is_ok());
         Cpu::make(0)
@@ -217,7 +252,7 @@ pub fn unloaded(manifest: Manifest) -> Program {
 /// Creates a program with the manifest, as if it had been loaded.
 pub fn loaded(manifest: Manifest) -> &'static Program {
     let program = Box::leak(Box::new(unloaded(manifest)));
-    let loaded = Box::leak(Box::new(Loaded { entry: 0, code: Vec::new(), contracts: Vec::new() }));
+    let loaded = Box::leak(Box::new(Loaded { entry: 0, segments: Vec::new(), contracts: Vec::new() }));
     program.loaded.set(Some(loaded));
     program
 }
@@ -225,6 +260,13 @@ pub fn loaded(manifest: Manifest) -> &'static Program {
 /// Creates a SIP that may have children, from a program of its own.
 pub fn parent(children: u32) -> ProcessRef {
     with_quota(|quota| quota.children = children)
+}
+
+/// Puts a SIP that owns nothing into a new domain; returns the space and the domain's number.
+pub fn put_apart(process: ProcessRef) -> (SpaceRef, u32) {
+    let space = space::create().expect("a domain");
+    process.space.set(Some(space));
+    (space, space.domain().0)
 }
 
 /// Creates a SIP from a program of its own, with a changed quota.

@@ -18,6 +18,7 @@ use crate::machine::machine;
 use crate::process::{self, Process};
 use crate::shortage::{Scarce, no_slot, used_up};
 use crate::slab::{Charged, Links, Listed, Slab, Slot};
+use crate::space::{self, Space, SpaceRef};
 use crate::wait::{HandOver, Waiters};
 use crate::wait_word::{self, RUNNABLE};
 use crate::{arch, memory};
@@ -47,8 +48,10 @@ pub struct Thread {
     pub alarm: Alarm,
     /// Its SIP.
     pub process: AtomicRef<Slot<Process>>,
-    /// Low end of its stack slot.
+    /// Low end of its stack slot: the kernel's, if it is in a domain.
     pub stack: AtomicUsize,
+    /// What it has beside if it is in a domain.
+    pub inside: Inside,
     /// Next in a run queue.
     pub next: AtomicRef<Slot<Thread>>,
     /// The processor it runs or last ran on.
@@ -61,6 +64,20 @@ pub struct Thread {
     pub end: SpinLock<End>,
     /// Measures how long it keeps its processor.
     pub stretch: Stretch,
+}
+
+/// What a thread in a domain has there. Its [`Thread::stack`] is out of the domain's reach, with a message buffer that
+/// is copied in and out at each call.
+#[derive(Default)]
+pub struct Inside {
+    /// The space; none if it is the kernel's own.
+    pub space: AtomicRef<Slot<Space>>,
+    /// Low end of its stack slot in the domain, or 0. Changed with the space's stacks locked.
+    pub stack: AtomicUsize,
+    /// Its stack pointer at its latest call; any value.
+    pub pointer: AtomicUsize,
+    /// Address of its first instruction, and its argument.
+    pub start: [AtomicUsize; 2],
 }
 
 /// State of a thread's end.
@@ -102,7 +119,23 @@ impl Slot<Thread> {
     /// Address of its [`abi::ThreadBlock`], from which its stack grows down.
     #[inline(always)]
     pub fn block_address(&self) -> usize {
-        self.stack.load(Ordering::Relaxed) + STACK_SLOT_BYTES - size_of::<abi::ThreadBlock>()
+        block_in(self.stack.load(Ordering::Relaxed))
+    }
+
+    /// The same of the thread block that its SIP knows.
+    pub fn sip_block_address(&self) -> usize {
+        match self.inside.stack.load(Ordering::Relaxed) {
+            0 => self.block_address(),
+            stack => block_in(stack),
+        }
+    }
+
+    /// Bytes left on the stack that its SIP knows, while it is in a call.
+    pub fn sip_stack_left(&self) -> usize {
+        match self.inside.stack.load(Ordering::Relaxed) {
+            0 => arch::stack_left(),
+            stack => self.inside.pointer.load(Ordering::Relaxed).wrapping_sub(stack).min(STACK_SLOT_BYTES),
+        }
     }
 
     /// Its SIP. Every thread that has been created has one.
@@ -113,10 +146,11 @@ impl Slot<Thread> {
 
     /// Bytes of memory behind its stack.
     pub fn stack_bytes(&self) -> usize {
-        match self.stack.load(Ordering::Relaxed) {
+        let both = [&self.stack, &self.inside.stack].map(|stack| match stack.load(Ordering::Relaxed) {
             0 => 0,
             slot => machine().stack_in_use(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES),
-        }
+        });
+        both.iter().sum()
     }
 
     /// The message buffer.
@@ -124,6 +158,11 @@ impl Slot<Thread> {
     pub fn message(&'static self) -> MessageBuffer {
         MessageBuffer { address: self.block_address() }
     }
+}
+
+/// Address of the thread block in a stack slot.
+fn block_in(stack: usize) -> usize {
+    stack + STACK_SLOT_BYTES - size_of::<abi::ThreadBlock>()
 }
 
 /// Message buffer of a thread that is in the kernel or not running.
@@ -209,6 +248,8 @@ pub struct Startup {
     pub abi_table: usize,
     /// Function that a thread calls before its own code.
     pub arrive: extern "C" fn(),
+    /// What a thread in a domain runs instead of its own code.
+    pub cross: extern "C" fn(),
 }
 
 static STARTUP: AtomicRef<Startup> = AtomicRef::none();
@@ -228,6 +269,13 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
         no_slot(full, Scarce::Threads)
     })?;
     thread.stack.store(stack, Ordering::Relaxed);
+    if let Some(space) = process.space.get()
+        && let Err(status) = prepare_inside(thread, space)
+    {
+        memory::free_stack(stack);
+        THREADS.release(thread);
+        return Err(status);
+    }
     thread.process.set(Some(process));
     thread.next.set(None);
     thread.cycles.store(0, Ordering::Relaxed);
@@ -238,8 +286,16 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
     let block = thread.block_address();
     memory::clear_thread_block(block, startup.abi_table, thread.handle());
     let argument = match argument {
-        Argument::ThreadBlock => block,
+        Argument::ThreadBlock => thread.sip_block_address(),
         Argument::Word(word) => word as usize,
+    };
+    let entry = match thread.inside.space.get() {
+        None => entry,
+        Some(_) => {
+            thread.inside.start[0].store(entry, Ordering::Relaxed);
+            thread.inside.start[1].store(argument, Ordering::Relaxed);
+            startup.cross as *const () as usize
+        }
     };
     // Slots are aligned alike, so without this the hot ends of all stacks would share cache sets.
     let colour = (stack / STACK_SLOT_BYTES % STACK_COLOURS) * STACK_COLOUR_BYTES;
@@ -250,6 +306,37 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
     process.threads.lock().insert(thread.index());
     process.live_threads.fetch_add(1, Ordering::AcqRel);
     Ok(thread)
+}
+
+/// Makes the part of a thread that is in a domain: its stack there, with its thread block.
+#[cold]
+fn prepare_inside(thread: ThreadRef, space: SpaceRef) -> Result<(), Status> {
+    let stack = memory::allocate_clear_stack().ok_or_else(|| used_up(Scarce::Threads))?;
+    let block = block_in(stack);
+    memory::clear_thread_block(block, space::table_address(), thread.handle());
+    let mapped = {
+        let _stacks = space.lock_stacks();
+        space.map_stack(block)
+    };
+    if mapped.is_err() {
+        memory::free_clear_stack(stack);
+        return Err(used_up(Scarce::Threads));
+    }
+    thread.inside.space.set(Some(space.refer()));
+    thread.inside.stack.store(stack, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Frees the part of a thread that is in a domain, which it does not enter any more.
+#[cold]
+fn bury_inside(thread: ThreadRef, space: SpaceRef) {
+    let stack = {
+        let _stacks = space.lock_stacks();
+        thread.inside.stack.swap(0, Ordering::Relaxed)
+    };
+    space.unmap(stack + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+    space.forget();
+    memory::free_clear_stack(stack);
 }
 
 /// Contents of a new thread's first register.
@@ -263,6 +350,9 @@ pub enum Argument {
 /// Frees the stack of a thread that no processor is on any more.
 pub fn bury(thread: ThreadRef) {
     memory::free_stack(thread.stack.swap(0, Ordering::AcqRel));
+    if let Some(space) = thread.inside.space.take() {
+        bury_inside(thread, space);
+    }
     let gone = {
         let mut end = thread.end.lock();
         let released = end.released;

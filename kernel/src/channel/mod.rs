@@ -18,7 +18,7 @@ mod payment;
 mod receive;
 mod send;
 #[cfg(test)]
-mod test_contract;
+pub mod test_contract;
 
 pub use close::{close, close_all, trim};
 pub use loans::{begin_disposal, disinherit_blocks, dispose};
@@ -179,6 +179,9 @@ pub enum Received {
     Closed,
     /// Nothing yet.
     Nothing,
+    /// A message or returned loans, with a block for which no memory is left in the receiver's domain: the receiver has
+    /// all of it, must not be told, and ends.
+    NotShown,
 }
 
 impl EndpointRef {

@@ -8,7 +8,7 @@ use abi::{Status, TraceKind};
 use super::loans::receive_block;
 use super::{EndpointRef, Inner, NO_BLOCK, Received, Waiter, adopt_endpoint};
 use crate::contract::Monitored;
-use crate::exheap::{self, BLOCKS};
+use crate::exheap::{self, BLOCKS, NoRoom};
 use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
 use crate::sync::{Membership, SyncRef};
@@ -54,8 +54,8 @@ fn take(
     buffer: MessageBuffer,
 ) -> Result<Received, Status> {
     if inner.sides[endpoint.side as usize].waiting == 0 {
-        hand_home(caller, endpoint, inner, buffer);
-        return Ok(Received::Closed);
+        let shown = hand_home(caller, endpoint, inner, buffer);
+        return Ok(shown.map_or(Received::NotShown, |()| Received::Closed));
     }
     let contract = inner.contract.ok_or(Status::BadHandle)?;
     let side = &mut inner.sides[endpoint.side as usize];
@@ -71,20 +71,21 @@ fn take(
     // The sender's state allowed it, and both sides follow the same path, so there is a next state.
     inner.sides[endpoint.side as usize].state = contract.next(state, tag).unwrap_or(state);
     drop(inner);
-    if !message.plain {
-        adopt(caller, message, buffer);
+    if !message.plain && adopt(caller, message, buffer).is_err() {
+        return Ok(Received::NotShown);
     }
     Ok(Received::Message(word))
 }
 
 /// Makes the receiver the owner of the blocks and endpoints of a message.
 #[inline(always)]
-fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
+fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) -> Result<(), NoRoom> {
+    let mut all = Ok(());
     let mut at = message.shape.scalar_words as usize;
     for _ in &message.shape.blocks {
         match exheap::block(buffer.get(at)) {
             Ok(block) => {
-                receive_block(caller, block);
+                all = all.and(receive_block(caller, block));
                 buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
                 buffer.set(at + 2, block.size() as u64);
             }
@@ -100,17 +101,30 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
         }
         at += 1;
     }
+    all
 }
 
 /// Delivers returned loans to their lender, as many as the buffer holds.
 #[inline(never)]
-fn hand_home(caller: ProcessRef, endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, buffer: MessageBuffer) {
-    let mut count = 0;
-    while (count + 1) * BLOCK_WORDS < MESSAGE_WORDS {
-        let side = &mut inner.sides[endpoint.side as usize];
+fn hand_home(
+    caller: ProcessRef,
+    endpoint: EndpointRef,
+    mut inner: SpinGuard<'static, Inner>,
+    buffer: MessageBuffer,
+) -> Result<(), NoRoom> {
+    let mut home = [NO_BLOCK; (MESSAGE_WORDS - 1) / BLOCK_WORDS];
+    let side = &mut inner.sides[endpoint.side as usize];
+    for place in &mut home {
         let Some(block) = BLOCKS.slot(side.home) else { break };
+        *place = side.home;
         side.home = block.next.load(Ordering::Relaxed);
         block.next.store(NO_BLOCK, Ordering::Relaxed);
+    }
+    drop(inner);
+    let mut all = Ok(());
+    let mut count = 0;
+    for block in home.iter().map_while(|&index| BLOCKS.slot(index)) {
+        all = all.and(exheap::cross(caller, block));
         exheap::give_to(caller, block);
         let at = 1 + count * BLOCK_WORDS;
         buffer.set(at, block.handle());
@@ -120,6 +134,7 @@ fn hand_home(caller: ProcessRef, endpoint: EndpointRef, mut inner: SpinGuard<'st
         count += 1;
     }
     buffer.set(0, count as u64);
+    all
 }
 
 /// Waits for the next message.

@@ -135,6 +135,8 @@ pub enum Got {
     Closed(Vec<u64>),
     /// Nothing yet.
     Nothing,
+    /// A message for which there is no memory in the receiver's domain.
+    NotShown,
 }
 
 /// Receives without blocking.
@@ -150,5 +152,6 @@ pub fn get(caller: ProcessRef, end: EndpointRef) -> Got {
             Got::Closed((0..buffer.get(0) as usize).map(|number| buffer.get(1 + number * BLOCK_WORDS)).collect())
         }
         Received::Nothing => Got::Nothing,
+        Received::NotShown => Got::NotShown,
     }
 }

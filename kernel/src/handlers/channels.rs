@@ -76,7 +76,16 @@ fn answer(caller: Caller, endpoint: u64, received: Received) -> Result<u64, Stat
         }
         Received::Closed => Err(Status::Closed),
         Received::Nothing => Err(Status::WouldBlock),
+        Received::NotShown => Err(no_room_in_domain(caller)),
     }
+}
+
+/// Ends a SIP for whose message no memory is left in its domain.
+#[cold]
+fn no_room_in_domain(caller: Caller) -> Status {
+    const WHY: &str = "ended because no memory was left in its domain for a message";
+    lifecycle::end(caller.process, Epitaph::new(EpitaphKind::MemoryRanOut, WHY));
+    Status::Closed
 }
 
 pub fn channel_close(endpoint: u64) -> Result<u64, Status> {

@@ -5,18 +5,18 @@ use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES, TEXT_BYTES};
 
 use super::caller;
 use super::channels::peer_principal;
-use crate::{arch, channel, claims};
+use crate::{channel, claims, cpu};
 
 pub fn stack_bounds() -> Result<u64, Status> {
     let caller = caller()?;
-    let end = caller.thread.block_address();
+    let end = caller.thread.sip_block_address();
     let low = (end & !(STACK_SLOT_BYTES - 1)) + STACK_RESERVE_BYTES;
     caller.buffer.write_words(&[low as u64, end as u64]);
     Ok((end - low) as u64)
 }
 
 pub fn stack_left() -> Result<u64, Status> {
-    Ok(arch::stack_left().saturating_sub(STACK_RESERVE_BYTES) as u64)
+    Ok(cpu::current().sip_stack_left().saturating_sub(STACK_RESERVE_BYTES) as u64)
 }
 
 pub fn memory_allocate(pages: u64) -> Result<u64, Status> {

@@ -193,8 +193,13 @@ fn finish(process: ProcessRef) {
         }
     }
     while let Some((address, count)) = next_run(process) {
-        memory::free_pages(address, count);
+        memory::free_pages(address, count, process.space.get());
         preempt::pause();
+    }
+    if let Some(space) = process.space.take() {
+        space.begin_leaving();
+        memory::trim_space(space);
+        space.finish_leaving();
     }
     announce_end(process);
 }

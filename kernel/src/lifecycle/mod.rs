@@ -19,6 +19,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{ProcessState, Status, TraceKind};
 
+use crate::domain::{self, NoDomain};
 use crate::installed;
 use crate::principal::{Principal, TooLong};
 use crate::process::{PROCESSES, ProcessRef, kernel_quota};
@@ -44,9 +45,18 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<C
 }
 
 fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
-    let loaded = program.loaded.get().map_or_else(|| installed::load(program), Ok).map_err(CreateError::Refused)?;
+    let load = || installed::load(program, domain::has_quarantine(&program.manifest));
+    let loaded = program.loaded.get().map_or_else(load, Ok).map_err(CreateError::Refused)?;
     let invoker = parent.map(|parent| invoker(parent, program)).transpose()?.flatten();
     let process = PROCESSES.allocate().map_err(|full| CreateError::Status(no_slot(full, Scarce::Processes)))?;
+    let space = domain::join(program, loaded).map_err(|error| {
+        PROCESSES.release(process);
+        match error {
+            NoDomain::Status(status) => CreateError::Status(status),
+            NoDomain::Refused(why) => CreateError::Refused(why),
+        }
+    })?;
+    process.space.set(space);
     let child = ChildRef::new(process, process.generation());
     let manifest = &program.manifest;
     process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);

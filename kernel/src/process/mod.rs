@@ -32,6 +32,7 @@ use crate::lock::{AtomicRef, SpinLock};
 use crate::principal::{self, Principal};
 use crate::program::{Loaded, Program};
 use crate::slab::{Links, List, Listed, Slab, Slot};
+use crate::space::Space;
 use crate::wait::Waiters;
 
 /// All SIPs.
@@ -46,6 +47,8 @@ pub struct Process {
     pub program: AtomicRef<Program>,
     /// The same, verified and mapped.
     pub loaded: AtomicRef<Loaded>,
+    /// Its space; none if it is the kernel's own.
+    pub space: AtomicRef<Slot<Space>>,
     pub(crate) state: AtomicU64,
     pub(crate) dying: AtomicBool,
     /// Threads that have not ended.

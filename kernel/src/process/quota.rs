@@ -243,7 +243,8 @@ impl Slot<Process> {
             pages.count += count;
         }
         let no_room = || no_room(count.saturating_mul(PAGE_BYTES));
-        let allocated = self.may_grow().and_then(|()| memory::allocate_pages(count).ok_or_else(no_room));
+        let allocated =
+            self.may_grow().and_then(|()| memory::allocate_pages(count, self.space.get()).ok_or_else(no_room));
         let address = match allocated {
             Ok(address) => address,
             Err(status) => {
@@ -262,7 +263,7 @@ impl Slot<Process> {
         let count = pages.runs.remove(address).ok_or(Status::BadArgument)?;
         pages.count -= count;
         drop(pages);
-        memory::free_pages(address, count);
+        memory::free_pages(address, count, self.space.get());
         self.trace.add(TraceKind::MemoryFreed, address as u64, count as u64);
         Ok(count)
     }

@@ -54,6 +54,7 @@ impl Case {
             installed: Vec::new(),
             binds: Vec::new(),
             denies: Vec::new(),
+            domains: Vec::new(),
             trust: manifest_model::Trust::default(),
         };
         Case { system, programs: [programs, vec![root]].concat() }

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod apart;
 mod codec;
 mod device;
 mod manifest;
@@ -18,6 +19,7 @@ mod rights;
 mod system;
 pub mod trust;
 
+pub use apart::{Apart, MAX_DOMAINS, domain_of};
 pub use codec::DecodeError;
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use manifest::{

@@ -51,7 +51,7 @@ pub struct Manifest {
     pub supervision: Supervision,
     /// Permissions beyond its endpoints.
     pub permissions: Vec<Permission>,
-    /// Protection domain.
+    /// Protection domain that it asks for at least.
     pub domain: Domain,
 }
 
@@ -566,5 +566,7 @@ words! {
     Domain {
         /// In the kernel's domain: isolated only by the types of its code.
         Kernel = "kernel",
+        /// In a hardware domain, unprivileged: isolated by the MMU, whatever its code does.
+        Ring3 = "ring-3",
     }
 }

@@ -7,7 +7,7 @@ use principal::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Value;
-use crate::{Manifest, Trust, pattern};
+use crate::{Apart, Manifest, Trust, pattern};
 
 /// A whole system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub struct SystemManifest {
     /// Reachability that must never exist. Not evaluated at run time: a change of the system that would violate one is
     /// rejected in advance.
     pub denies: Vec<Deny>,
+    /// Hardware domains. A program that none takes runs in the kernel's own.
+    pub domains: Vec<Apart>,
     /// Trusted publishers' keys, and keys that may sign a replacement system.
     pub trust: Trust,
 }

@@ -152,6 +152,7 @@ impl<'a> Reader<'a> {
             installed: installed.into_iter().map(|name| name.value).collect(),
             binds: binds.into_iter().map(texts).map(|(who, path)| Bind { who, path }).collect(),
             denies: denies.into_iter().map(texts).map(|(who, reach)| Deny { who, reach }).collect(),
+            domains: Vec::new(),
             trust,
         };
         // After a reading error, the rules would report consequential faults.

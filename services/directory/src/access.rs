@@ -178,6 +178,7 @@ mod tests {
             installed: Vec::new(),
             binds: Vec::from([Bind { who: "**".into(), path: "/**".into() }]),
             denies: Vec::new(),
+            domains: Vec::new(),
             trust: Default::default(),
         };
         Access::new(Rules::new(&system, &[], &[]).unwrap())

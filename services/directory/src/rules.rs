@@ -148,6 +148,7 @@ mod tests {
             installed: Vec::new(),
             binds: Vec::from([Bind { who: "..*.singularity".into(), path: "/fs/**".into() }]),
             denies: Vec::new(),
+            domains: Vec::new(),
             trust: manifest_model::Trust::default(),
         }
     }

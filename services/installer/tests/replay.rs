@@ -49,6 +49,7 @@ fn small(image: &[Manifest], packages: &[Manifest]) -> Small {
         installed: programs[1..].iter().map(|program| program.manifest.name.clone()).collect(),
         binds: Vec::new(),
         denies: Vec::new(),
+        domains: Vec::new(),
         trust: Trust::in_key(KEY),
     };
     Small { installed: Installed { system, programs }, packages: packages.to_vec() }

@@ -401,6 +401,7 @@ pub(crate) mod tests {
             installed: Vec::new(),
             binds: Vec::new(),
             denies: Vec::new(),
+            domains: Vec::new(),
             trust: Trust::in_key(signer.key.public()),
         };
         package_build::build_system(&system, &[], &signer.key).expect("an image")

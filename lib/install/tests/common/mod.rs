@@ -234,6 +234,7 @@ pub fn system() -> SystemManifest {
             bind("..files.singularity", "/dev/disk*"),
         ],
         denies: vec![Deny { who: "..plugin*.singularity".into(), reach: "/service/tcp".into() }],
+        domains: Vec::new(),
         trust: Trust::in_key(key().public()),
     }
 }

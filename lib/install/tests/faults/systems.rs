@@ -333,7 +333,7 @@ pub fn broken_images() -> Vec<(&'static str, Code, Vec<u8>)> {
         spoil(&mut bytes);
         bytes
     };
-    let manifest = good.windows(4).position(|window| window == b"SGY1").expect("it has a manifest");
+    let manifest = good.windows(4).position(|window| window == b"SGY2").expect("it has a manifest");
     let image = package_check::verify_system(&good).expect("it is one");
     let signature = good.windows(32).position(|window| window == image.measurement).expect("it is there") + 32;
     vec![

@@ -59,6 +59,7 @@ fn min_system() -> Vec<u8> {
         installed: Vec::new(),
         binds: Vec::new(),
         denies: Vec::new(),
+        domains: Vec::new(),
         trust: Trust::in_key(key().public()),
     };
     package_build::build_system(&system, &[signed(&script())], &key()).expect("a system image")

@@ -439,6 +439,7 @@ impl Plan {
             installed: manifests.iter().map(|manifest| manifest.name.clone()).collect(),
             binds: binds.collect(),
             denies: Vec::new(),
+            domains: Vec::new(),
             trust: Trust::in_key(PublicKey([1; 32])),
         };
         let programs = manifests.into_iter().map(|manifest| Program { manifest, key: PublicKey([1; 32]) }).collect();

@@ -97,6 +97,7 @@ fn list(text: &str) -> Rc<List> {
         installed: Vec::new(),
         binds: Vec::new(),
         denies: Vec::new(),
+        domains: Vec::new(),
         trust: Default::default(),
     };
     let access = crate::access::Access::new(crate::rules::Rules::new(&system, &[], &[]).unwrap());

@@ -1,0 +1,126 @@
+//! Threads in hardware protection domains: the loop that runs one, and serves its calls, interrupts and faults.
+//!
+//! For the rest of the kernel such a thread is like any other, always in the kernel: it has a stack of the kernel's, on
+//! which this loop runs. Its calls reach the very handlers that other SIPs reach, with the message buffer copied in
+//! before and out after. The copy in the domain may be written to at any time; the kernel reads it once.
+//!
+//! Neighbours: `space` has the domain, `entry` the handlers.
+
+use core::sync::atomic::Ordering;
+
+use abi::EpitaphKind;
+use abi::limits::{MESSAGE_WORDS, PAGE_BYTES, STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use alloc::format;
+use alloc::vec::Vec;
+use hal_api::{DomainContext, DomainExit, Fault, FaultKind, MAX_GATES};
+
+use crate::machine::machine;
+use crate::process::Epitaph;
+use crate::space::SpaceRef;
+use crate::thread::{THREADS, ThreadRef};
+use crate::{arch, cpu, deferred, entry, lifecycle, memory, preempt, space};
+
+/// Bytes of a message buffer.
+const MESSAGE_BYTES: usize = MESSAGE_WORDS * size_of::<u64>();
+
+/// Makes the ABI table that domains see. Called at boot on a machine with domains.
+///
+/// # Errors
+/// The reason.
+pub fn start() -> Result<(), &'static str> {
+    let count = entry::function_count();
+    if count > MAX_GATES || (count + 1) * size_of::<u64>() > PAGE_BYTES {
+        return Err("the machine has too few gates for the functions of the kernel");
+    }
+    let gates = (0..count).map(|number| machine().domain_gate(number) as u64);
+    let words: Vec<u64> = core::iter::once(u64::from(abi::ABI_VERSION)).chain(gates).collect();
+    let table = memory::make_shared_page(&words).ok_or("there is no memory for the table of the domains")?;
+    space::start(table);
+    Ok(())
+}
+
+/// Runs the calling thread in its domain, for ever.
+pub extern "C" fn run_inside() {
+    let thread = cpu::current();
+    let Some(space) = thread.inside.space.get() else { lifecycle::end_current_thread() };
+    let [entry, argument] = thread.inside.start.each_ref().map(|word| word.load(Ordering::Relaxed));
+    // As after a call: the return address, 0 like all of a new stack, is never used.
+    let stack = thread.sip_block_address() - size_of::<u64>();
+    let mut context = DomainContext::start(entry, stack, argument as u64);
+    loop {
+        match space.enter(&mut context) {
+            DomainExit::Call { gate, arguments } => serve(thread, gate, arguments, &mut context),
+            DomainExit::Interrupt => {}
+            DomainExit::Fault(fault) => mend(thread, space, &fault),
+        }
+        if arch::cpu_pending() != 0 {
+            deferred::service_pending();
+        }
+    }
+}
+
+/// Serves a call. The values are the caller's claims.
+fn serve(thread: ThreadRef, gate: u64, arguments: [u64; 6], context: &mut DomainContext) {
+    thread.inside.pointer.store(context.stack(), Ordering::Relaxed);
+    if is_stack_used_up(thread, context.stack()) {
+        entry::end_overflowed();
+    }
+    let (inside, outside) = (thread.sip_block_address(), thread.block_address());
+    // SAFETY: both are thread blocks of this thread, in different mapped stack slots; the buffer is at their start.
+    unsafe { arch::copy_bytes(inside, outside, MESSAGE_BYTES) };
+    match entry::call(gate, arguments) {
+        Some(answer) => context.answer(answer.status, answer.value),
+        None => end_for_bad_number(thread, gate),
+    }
+    // SAFETY: as above.
+    unsafe { arch::copy_bytes(outside, inside, MESSAGE_BYTES) };
+}
+
+/// Whether the stack that a thread has called on is its own and has too little left: a SIP in the kernel's own space
+/// would end there too.
+fn is_stack_used_up(thread: ThreadRef, pointer: usize) -> bool {
+    let stack = thread.inside.stack.load(Ordering::Relaxed);
+    pointer.wrapping_sub(stack) < STACK_RESERVE_BYTES
+}
+
+#[cold]
+fn end_for_bad_number(thread: ThreadRef, gate: u64) {
+    if let Some(process) = thread.owner() {
+        let text = format!("called function {gate} of the kernel, which does not exist");
+        lifecycle::end(process, Epitaph::new(EpitaphKind::Faulted, text));
+    }
+    lifecycle::end_current_thread()
+}
+
+/// Maps the missing page of a stack, or ends the SIP.
+#[cold]
+fn mend(thread: ThreadRef, space: SpaceRef, fault: &Fault) {
+    // A fetch from a stack is none that a page would mend.
+    if fault.kind != FaultKind::Memory || fault.instruction == fault.address {
+        entry::fault(fault);
+    }
+    match grow(thread, space, fault.address) {
+        Some(true) => {}
+        Some(false) => entry::fault(&Fault { kind: FaultKind::OutOfMemory, ..*fault }),
+        None => entry::fault(fault),
+    }
+}
+
+/// Maps a page of a stack of the same domain. `None` if the address is in none; false if memory is short.
+fn grow(thread: ThreadRef, space: SpaceRef, address: usize) -> Option<bool> {
+    if !machine().layout().stacks.contains(address) || address % STACK_SLOT_BYTES < STACK_GUARD_BYTES {
+        return None;
+    }
+    let slot = address & !(STACK_SLOT_BYTES - 1);
+    let has_it = |thread: &ThreadRef| {
+        thread.inside.stack.load(Ordering::Relaxed) == slot
+            && thread.inside.space.get().is_some_and(|its| core::ptr::eq(its, space))
+    };
+    // Mostly its own; but threads of a SIP may lend each other what is on their stacks.
+    let found = Some(thread).filter(has_it).or_else(|| preempt::pausing(THREADS.iter()).find(has_it))?;
+    let _stacks = space.lock_stacks();
+    has_it(&found).then(|| space.map_stack(address).is_ok())
+}
+
+#[cfg(test)]
+mod tests;

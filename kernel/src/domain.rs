@@ -1,0 +1,94 @@
+//! Which SIP runs in which hardware domain: the policy of the system manifest.
+//!
+//! A declared domain is for every one of its SIPs apart, or shared by all of them. A shared one has a space while a SIP
+//! is in it, and another the next time. Neighbours: `space` below; `lifecycle` above asks for each new SIP.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use abi::Status;
+use manifest_model::{Apart, Domain, Manifest};
+
+use crate::installed;
+use crate::lock::SpinLock;
+use crate::machine::machine;
+use crate::program::{Loaded, Program};
+use crate::space::{self, SpaceRef};
+
+/// The latest space of each shared domain, by index in the system manifest. Each refers to its space.
+static SHARED: SpinLock<Vec<Option<SpaceRef>>> = SpinLock::new(Vec::new());
+
+/// Why a SIP gets no domain.
+#[derive(Debug)]
+pub enum NoDomain {
+    /// The machine has no more, or no memory for it.
+    Status(Status),
+    /// The policy gives the program none, but it needs one; with the reason.
+    Refused(String),
+}
+
+/// Checks the domains of a system against the machine. Called at boot.
+///
+/// # Errors
+/// The reason.
+pub fn check(domains: &[Apart]) -> Result<(), String> {
+    match domains.first() {
+        Some(first) if machine().max_domains() == 0 => Err(format!(
+            "the system has the hardware domain `{}`, and this machine has none: run it on a bare machine, or without its domains",
+            first.name
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the declared domain of a program, if it has one.
+fn declared(program: &Manifest) -> Option<(usize, &'static Apart)> {
+    let domains = &installed::system()?.domains;
+    let index = manifest_model::domain_of(domains, program)?;
+    Some((index, domains.get(index)?))
+}
+
+/// Whether the system has a domain for a program that nobody signed: one for each of its SIPs.
+pub fn has_quarantine(program: &Manifest) -> bool {
+    machine().max_domains() > 0 && declared(program).is_some_and(|(_, domain)| domain.each)
+}
+
+/// Returns the space for a new SIP, which has joined it; `None` if it is the kernel's own.
+pub fn join(program: &'static Program, loaded: &Loaded) -> Result<Option<SpaceRef>, NoDomain> {
+    let Some((index, domain)) = declared(&program.manifest) else {
+        return match program.manifest.domain {
+            Domain::Kernel => Ok(None),
+            kind @ Domain::Ring3 => Err(NoDomain::Refused(format!(
+                "program {} asks for a domain of the kind {}, and the system has none for it",
+                program.manifest.name,
+                kind.word()
+            ))),
+        };
+    };
+    let space = if domain.each { space::create() } else { join_shared(index) }.map_err(NoDomain::Status)?;
+    if space.map_image(&loaded.segments).is_err() {
+        space.leave();
+        return Err(NoDomain::Status(Status::Exhausted));
+    }
+    Ok(Some(space))
+}
+
+fn join_shared(index: usize) -> Result<SpaceRef, Status> {
+    let mut shared = SHARED.lock();
+    if shared.len() <= index {
+        shared.resize(index + 1, None);
+    }
+    let Some(place) = shared.get_mut(index) else { return Err(Status::Exhausted) };
+    if let Some(space) = place.filter(|space| space.join()) {
+        return Ok(space);
+    }
+    let space = space::create()?;
+    if let Some(before) = place.replace(space.refer()) {
+        before.forget();
+    }
+    Ok(space)
+}
+
+#[cfg(test)]
+mod tests;

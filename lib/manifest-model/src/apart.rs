@@ -1,0 +1,71 @@
+//! Hardware protection domains of a system: which programs run apart from the kernel.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Category, Domain, Manifest, pattern};
+
+/// Maximum hardware domains that a system manifest declares.
+pub const MAX_DOMAINS: usize = 64;
+
+/// A hardware domain of a system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Apart {
+    /// Unique name.
+    pub name: String,
+    /// Its kind; never the kernel's own.
+    pub kind: Domain,
+    /// Patterns of its programs, as `name.publisher`; empty for all.
+    pub who: Vec<String>,
+    /// Categories of its programs; empty for all.
+    pub categories: Vec<Category>,
+    /// Whether each of its SIPs has a domain of its own. Otherwise they share one.
+    pub each: bool,
+}
+
+impl Apart {
+    /// Returns whether a program runs in it, unless one before it has it.
+    pub fn takes(&self, program: &Manifest) -> bool {
+        let principal = program.principal();
+        let named = self.who.is_empty() || self.who.iter().any(|who| pattern::matches(who, &principal));
+        named && (self.categories.is_empty() || self.categories.contains(&program.category))
+    }
+}
+
+/// Returns the index of the domain of a program: the first that takes it; `None` for the kernel's own.
+pub fn domain_of(domains: &[Apart], program: &Manifest) -> Option<usize> {
+    domains.iter().position(|domain| domain.takes(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::Code;
+
+    fn apart(who: &[&str], categories: &[Category]) -> Apart {
+        let who = who.iter().map(|&who| who.into()).collect();
+        Apart { name: "one".into(), kind: Domain::Ring3, who, categories: categories.to_vec(), each: true }
+    }
+
+    #[test]
+    fn the_first_domain_that_takes_a_program_has_it() {
+        let program =
+            |name: &str, category| Manifest::plain(name, "strangers", category, Code::Script { text: String::new() });
+        let domains = vec![
+            apart(&["jpeg-*.strangers"], &[]),
+            apart(&["*.friends"], &[]),
+            apart(&[], &[Category::Test]),
+            apart(&["*.strangers"], &[Category::Console, Category::Test]),
+        ];
+        let of = |name: &str, category| domain_of(&domains, &program(name, category));
+        assert_eq!(of("jpeg-view", Category::Test), Some(0));
+        assert_eq!(of("view", Category::Test), Some(2));
+        assert_eq!(of("view", Category::Console), Some(3));
+        assert_eq!(of("view", Category::Driver), None);
+        assert_eq!(domain_of(&[], &program("view", Category::Test)), None);
+    }
+}
