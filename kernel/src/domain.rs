@@ -42,11 +42,11 @@ pub fn check(domains: &[Apart]) -> Result<(), String> {
     }
 }
 
-/// Returns the declared domain of a program, if it has one.
+/// Returns the declared domain of a program, if it has one. The root program, which starts the others, never has.
 fn declared(program: &Manifest) -> Option<(usize, &'static Apart)> {
-    let domains = &installed::system()?.domains;
-    let index = manifest_model::domain_of(domains, program)?;
-    Some((index, domains.get(index)?))
+    let system = installed::system()?;
+    let index = manifest_model::domain_of(&system.domains, program).filter(|_| program.name != system.root)?;
+    Some((index, system.domains.get(index)?))
 }
 
 /// Whether the system has a domain for a program that nobody signed: one for each of its SIPs.

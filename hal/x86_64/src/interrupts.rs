@@ -6,6 +6,7 @@
 //! anything that takes a lock or allocates, because the kernel may be interrupted anywhere.
 
 use core::arch::global_asm;
+use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -13,6 +14,7 @@ use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Fault, FaultKind, KernelEntries};
 use x86_64::registers::control::Cr2;
 
+use crate::crossing::{self, Area, FS_BASE, GS_BASE};
 use crate::frames::For;
 use crate::trampoline::{self, RED_ZONE_BYTES};
 use crate::{layout, lines, local, paging, power_button, processors, report};
@@ -33,7 +35,10 @@ pub(crate) const STOP: u8 = 0xf4;
 /// Spurious vector of the local APIC.
 pub(crate) const SPURIOUS: u8 = 0xff;
 
+const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
+/// Error code of an exception that a descriptor caused: it is in the interrupt table.
+const SELECTOR_IN_IDT: u64 = 2;
 /// Page fault error code: the page was present.
 const FAULT_PRESENT: u64 = 1;
 
@@ -70,7 +75,7 @@ pub(crate) struct Frame {
 }
 
 global_asm!(
-    ".pushsection .text.interrupts, \"ax\"",
+    ".pushsection .text.crossing, \"ax\"",
     ".p2align 4",
     ".globl interrupt_stubs",
     "interrupt_stubs:",
@@ -83,10 +88,20 @@ global_asm!(
     "    push 0",
     ".endif",
     "    push vector",
+    ".if (vector == 2) || (vector == 8) || (vector == 18)",
+    "    jmp interrupt_unmasked",
+    ".else",
     "    jmp interrupt_common",
+    ".endif",
     ".set vector, vector + 1",
     ".endr",
     ".p2align 4",
+    // These may come while a domain's tables are loaded and the kernel's code runs. They end the machine.
+    "interrupt_unmasked:",
+    "    push rax",
+    "    lea rax, [rip + {root}]",
+    "    mov cr3, rax",
+    "    pop rax",
     "interrupt_common:",
     "    push rax",
     "    push rcx",
@@ -103,12 +118,31 @@ global_asm!(
     "    push r13",
     "    push r14",
     "    push r15",
-    "    cld",
+    "    test byte ptr [rsp + {cs}], 3",
+    "    jz 2f",
+    // From a domain: see `crossing`.
+    "    swapgs",
+    "    mov rax, gs:[{kernel_root}]",
+    "    mov cr3, rax",
+    "    mov rax, gs:[{kernel_gs}]",
+    "    mov rbx, gs:[{kernel_fs}]",
+    "    swapgs",
+    "    mov rdx, rax",
+    "    shr rdx, 32",
+    "    mov ecx, {gs_base}",
+    "    wrmsr",
+    "    mov rax, rbx",
+    "    mov rdx, rbx",
+    "    shr rdx, 32",
+    "    mov ecx, {fs_base}",
+    "    wrmsr",
+    "2:  cld",
     "    mov rbp, rsp",
     "    mov rdi, rsp",
     "    sub rsp, 512",
     "    and rsp, -16",
     "    fxsave64 [rsp]",
+    "    mov rsi, rsp",
     "    call {handler}",
     "    fxrstor64 [rsp]",
     "    mov rsp, rbp",
@@ -131,6 +165,13 @@ global_asm!(
     "    iretq",
     ".popsection",
     handler = sym on_interrupt,
+    root = sym paging::ROOT,
+    cs = const offset_of!(Frame, cs),
+    kernel_root = const offset_of!(Area, kernel_root),
+    kernel_gs = const offset_of!(Area, kernel_gs),
+    kernel_fs = const offset_of!(Area, kernel_fs),
+    gs_base = const GS_BASE,
+    fs_base = const FS_BASE,
 );
 
 unsafe extern "C" {
@@ -155,12 +196,59 @@ pub(crate) fn entries() -> Option<&'static KernelEntries> {
     unsafe { ENTRIES.load(Ordering::Acquire).as_ref() }
 }
 
-extern "C" fn on_interrupt(frame: &mut Frame) {
+impl Frame {
+    /// Whether it interrupted code in a domain.
+    fn is_from_domain(&self) -> bool {
+        self.cs & 3 == 3
+    }
+
+    /// Returns the general registers in the order of their numbers.
+    pub(crate) fn registers(&self) -> [u64; 16] {
+        [
+            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, self.r8, self.r9, self.r10,
+            self.r11, self.r12, self.r13, self.r14, self.r15,
+        ]
+    }
+}
+
+extern "C" fn on_interrupt(frame: &mut Frame, vectors: &[u8; 512]) {
+    if frame.is_from_domain() {
+        in_domain(frame, vectors);
+        return;
+    }
     match frame.vector {
         PAGE_FAULT => page_fault(frame),
         0..32 => exception(frame, 0),
         vector => external(frame, vector as u8),
     }
+}
+
+/// Handles an interrupt or exception in a domain, which the thread leaves.
+fn in_domain(frame: &mut Frame, vectors: &[u8; 512]) {
+    let fault = match frame.vector {
+        2 | 8 | 18 => report::kernel_fault(frame, 0),
+        0..32 => Some(fault_in_domain(frame)),
+        vector => {
+            external(frame, vector as u8);
+            None
+        }
+    };
+    crossing::leave(frame, vectors, fault);
+}
+
+/// Describes an exception in a domain.
+fn fault_in_domain(frame: &Frame) -> Fault {
+    let in_image = entries().is_some_and(|entries| (entries.is_sip_code)(frame.rip as usize));
+    let kind = match (frame.vector, frame.error) {
+        // INT3 and INTO of a domain are refused by their gates.
+        (GENERAL_PROTECTION, error) if error & SELECTOR_IN_IDT != 0 => match error >> 3 {
+            3 | 4 => FaultKind::Trap,
+            _ => FaultKind::Instruction,
+        },
+        _ => fault_kind(frame, in_image),
+    };
+    let address = if frame.vector == PAGE_FAULT { Cr2::read_raw() as usize } else { 0 };
+    Fault { kind, instruction: frame.rip as usize, address, stack: frame.rsp as usize }
 }
 
 fn external(frame: &mut Frame, vector: u8) {
@@ -200,7 +288,7 @@ fn external(frame: &mut Frame, vector: u8) {
 
 fn tick(frame: &mut Frame, timer: bool) {
     let Some(entries) = entries() else { return };
-    if (entries.tick)(timer) && (entries.is_sip_code)(frame.rip as usize) {
+    if (entries.tick)(timer) && !frame.is_from_domain() && (entries.is_sip_code)(frame.rip as usize) {
         interrupt_sip(entries, frame);
     }
 }

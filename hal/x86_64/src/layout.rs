@@ -5,6 +5,8 @@ unsafe extern "C" {
     static kernel_readable_end: u8;
     static kernel_code: u8;
     static kernel_text_end: u8;
+    static crossing_start: u8;
+    static crossing_end: u8;
     static kernel_code_end: u8;
     static kernel_data: u8;
     static kernel_end: u8;
@@ -23,6 +25,11 @@ pub(crate) fn code() -> u64 {
 /// Returns the address after its code.
 pub(crate) fn code_end() -> u64 {
     (&raw const kernel_code_end).addr() as u64
+}
+
+/// Returns the pages of its code that are mapped in every domain: the way from and to it.
+pub(crate) fn crossing() -> (usize, usize) {
+    ((&raw const crossing_start).addr(), (&raw const crossing_end).addr())
 }
 
 /// Returns the first address of its data.

@@ -14,8 +14,8 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use hal_api::{
-    Arena, Device, DeviceFailure, DeviceRequest, Hardware, InterruptMessage, KernelEntries, Layout, Machine, MapError,
-    Range, RangeKind, Segment, Submitted, Width,
+    Arena, Device, DeviceFailure, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, Hardware,
+    InterruptMessage, KernelEntries, Layout, Machine, MapError, Range, RangeKind, Segment, Submitted, Width,
 };
 
 use crate::firmware::Firmware;
@@ -25,8 +25,8 @@ use crate::paging::{self, Access, NoFrame, PageSize};
 use crate::processors::{self, Room};
 use crate::regions::{Region, Regions};
 use crate::{
-    clock, hardware, interrupts, layout, lines, local, marks, output, power, power_button, registers, report,
-    trampoline,
+    clock, crossing, domains, gates, hardware, interrupts, layout, lines, local, marks, output, power, power_button,
+    protection, registers, report, trampoline,
 };
 
 const MIB: u64 = 1 << 20;
@@ -269,6 +269,15 @@ pub(crate) fn end_failed(exit_status: u8) -> ! {
     }
 }
 
+impl Bare {
+    /// Whether whole pages are of the arenas of which a domain may have a part.
+    fn may_be_in_domain(&self, address: usize, bytes: usize) -> bool {
+        let inside = |arena: Arena| arena.contains(address) && bytes <= arena.bytes - (address - arena.base);
+        let whole = address.is_multiple_of(FRAME_BYTES) && bytes.is_multiple_of(FRAME_BYTES);
+        whole && (inside(self.layout.memory) || inside(self.layout.images))
+    }
+}
+
 impl Machine for Bare {
     fn processor_count(&self) -> usize {
         processors::count()
@@ -426,6 +435,48 @@ impl Machine for Bare {
 
     fn debug_write(&self, text: &[u8]) {
         output::write(text);
+    }
+
+    fn max_domains(&self) -> u32 {
+        domains::MAX_DOMAINS as u32
+    }
+
+    fn domain_gate(&self, number: usize) -> usize {
+        gates::address(number)
+    }
+
+    fn domain_create(&self) -> Option<DomainId> {
+        domains::create()
+    }
+
+    fn domain_destroy(&self, domain: DomainId) {
+        domains::destroy(domain);
+    }
+
+    fn domain_map(&self, domain: DomainId, address: usize, bytes: usize, access: DomainAccess) -> Result<(), MapError> {
+        if !self.may_be_in_domain(address, bytes) {
+            return Err(MapError);
+        }
+        domains::map(domain, address, bytes, access).map_err(|NoFrame| MapError)
+    }
+
+    fn domain_map_stack(&self, domain: DomainId, address: usize) -> Result<(), MapError> {
+        if !paging::is_stack(address) {
+            return Err(MapError);
+        }
+        domains::map_stack(domain, address).map_err(|NoFrame| MapError)
+    }
+
+    fn domain_unmap(&self, domain: DomainId, address: usize, bytes: usize) {
+        domains::unmap(domain, address, bytes);
+    }
+
+    fn domain_enter(&self, domain: DomainId, context: &mut DomainContext) -> DomainExit {
+        crossing::enter(domain, context)
+    }
+
+    fn domain_weaknesses(&self) -> Vec<&'static str> {
+        protection::weaknesses()
     }
 
     fn power_off(&self, exit_status: u8) -> ! {

@@ -1,7 +1,7 @@
 //! Page tables: identity-mapped memory, with the largest pages the processor supports, and the stacks, which
 //! grow page by page.
 //!
-//! One set of tables for all processors: everything runs in one address space. Ordinary memory, images
+//! One set of tables for all processors: everything but code in domains (`domains`) runs in one address space. Ordinary memory, images
 //! and devices are mapped at their physical addresses; stacks and the kernel's heap have ranges of
 //! their own, far above. W^X holds, and no memory is mapped twice, except
 //! briefly while an image is copied. Entries are changed by atomic exchanges and never under
@@ -93,13 +93,13 @@ impl PageSize {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoFrame;
 
-type Table = [AtomicU64; 512];
+pub(crate) type Table = [AtomicU64; 512];
 
 #[repr(align(4096))]
-struct Root(Table);
+pub(crate) struct Root(Table);
 
 /// The top-level table. In the kernel's own memory, below 4 GiB, where starting processors can load it.
-static ROOT: Root = Root([const { AtomicU64::new(0) }; 512]);
+pub(crate) static ROOT: Root = Root([const { AtomicU64::new(0) }; 512]);
 static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
 static HEAP_GROWS: AtomicBool = AtomicBool::new(false);
 
@@ -118,9 +118,11 @@ pub(crate) unsafe fn activate() {
     unsafe { x86_64::registers::control::Cr3::write(frame, x86_64::registers::control::Cr3Flags::empty()) };
 }
 
-fn table(entry: u64) -> &'static Table {
+/// Returns the table that an entry points to.
+pub(crate) fn table(entry: u64) -> &'static Table {
     // SAFETY: an entry that points to a table holds the address of a frame that `descend` made a table, or of
-    // one of the tables in `ROOT`; tables are never freed, and frames are identity-mapped.
+    // one of the tables in `ROOT`, which are never freed; or of one of a domain, which frees it when nothing refers to
+    // it. Frames are identity-mapped.
     unsafe { &*ptr::with_exposed_provenance((entry & ADDRESS) as usize) }
 }
 
@@ -144,7 +146,8 @@ fn descend(entry: &AtomicU64) -> Result<Option<&'static Table>, NoFrame> {
     }
 }
 
-fn index(address: usize, level: u32) -> usize {
+/// Returns the index of an address in a table of a level; 0 is the last.
+pub(crate) fn index(address: usize, level: u32) -> usize {
     address >> (12 + 9 * level) & 511
 }
 
@@ -244,6 +247,12 @@ fn map_fresh(page: usize, who: For) -> Result<(), NoFrame> {
         unsafe { frames::give(frame) };
     }
     Ok(())
+}
+
+/// Returns the frame behind a page of a stack.
+pub(crate) fn frame_of(page: usize) -> Option<usize> {
+    let value = existing_entry(page)?.load(Ordering::Acquire);
+    (value & PRESENT != 0).then_some((value & ADDRESS) as usize)
 }
 
 /// Returns the bytes of frames behind pages of stacks.

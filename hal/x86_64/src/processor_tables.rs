@@ -1,5 +1,5 @@
-//! The tables of each processor: segments, task state with the interrupt stacks; and the shared
-//! interrupt table.
+//! The tables of each processor: segments, task state with the interrupt stacks, and its area for the way to domains;
+//! and the shared interrupt table.
 //!
 //! Every kind of vector has a stack of its own: interrupted code may use the red zone of 128 bytes below its
 //! stack pointer (System V ABI 3.2.2), and its stack may be the missing page.
@@ -14,6 +14,7 @@ use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable};
 use x86_64::structures::idt::InterruptDescriptorTable;
 use x86_64::structures::tss::TaskStateSegment;
 
+use crate::crossing::{Area, KERNEL_CODE, KERNEL_DATA, USER_CODE, USER_DATA};
 use crate::interrupts;
 
 /// Size of each interrupt stack in bytes.
@@ -36,12 +37,21 @@ struct Stack([u8; STACK_BYTES]);
 /// The tables and stacks of one processor. Created once, in memory that is never freed.
 #[repr(C)]
 pub(crate) struct Tables {
+    /// What the processor needs on the way from and to domains.
+    pub(crate) area: Area,
     descriptors: GlobalDescriptorTable,
     task: TaskStateSegment,
     stacks: [Stack; STACKS],
 }
 
+/// In a page of its own, which is mapped in every domain.
+#[repr(C, align(4096))]
 struct Interrupts(UnsafeCell<InterruptDescriptorTable>);
+
+/// Returns the page of the interrupt table.
+pub(crate) fn interrupt_table() -> usize {
+    (&raw const INTERRUPTS).addr()
+}
 
 // SAFETY: written once, by the boot processor, before any other starts (`FILLED`); only read afterwards.
 unsafe impl Sync for Interrupts {}
@@ -68,6 +78,11 @@ impl Tables {
         }
         let code = tables.descriptors.append(Descriptor::kernel_code_segment());
         let data = tables.descriptors.append(Descriptor::kernel_data_segment());
+        let user_data = tables.descriptors.append(Descriptor::user_data_segment());
+        let user_code = tables.descriptors.append(Descriptor::user_code_segment());
+        // `crossing` states them, and SYSRET wants them in this order.
+        let expected = [KERNEL_CODE, KERNEL_DATA, USER_DATA, USER_CODE];
+        assert!([code, data, user_data, user_code].map(|selector| selector.0) == expected, "descriptors out of order");
         let task = tables.descriptors.append(Descriptor::tss_segment(&tables.task));
         tables.descriptors.load();
         // SAFETY: the selectors are of descriptors just made, of the kinds that the registers require.

@@ -12,13 +12,15 @@ use x86_64::instructions::interrupts;
 use x86_64::registers::model_specific::{FsBase, GsBase};
 use x86_64::{VirtAddr, instructions};
 
+use crate::crossing::{self, Area};
+use crate::domains::{self, Seen};
 use crate::entry::{START_CODE, START_DATA, StartData, processor_start, processor_start_end};
 use crate::firmware::MAX_PROCESSORS;
 use crate::frames::FRAME_BYTES;
 use crate::interrupts::{FORGET, INTERRUPT, STOP, WAKE};
 use crate::paging::{self, Access, NoFrame, PageSize};
 use crate::processor_tables::Tables;
-use crate::{clock, local};
+use crate::{clock, local, protection};
 
 const QUANTUM_NS: u64 = 10_000_000;
 /// Maximum sleep, so that a timer which counts down does not overflow.
@@ -46,6 +48,8 @@ struct Processor {
     online: AtomicBool,
     /// The last TLB shootdown that it has carried out.
     forgotten: AtomicU64,
+    /// Address of its area for the way to domains.
+    area: AtomicUsize,
 }
 
 static LIST: [Processor; MAX_PROCESSORS] = [const {
@@ -56,6 +60,7 @@ static LIST: [Processor; MAX_PROCESSORS] = [const {
         word: AtomicU32::new(RUNNING),
         online: AtomicBool::new(false),
         forgotten: AtomicU64::new(0),
+        area: AtomicUsize::new(0),
     }
 }; MAX_PROCESSORS];
 static COUNT: AtomicUsize = AtomicUsize::new(1);
@@ -70,8 +75,13 @@ static BASES: [AtomicUsize; MAX_PROCESSORS] = [const { AtomicUsize::new(0) }; MA
 #[repr(C, align(4096))]
 pub(crate) struct Room {
     stack: MaybeUninit<[u8; STACK_BYTES]>,
-    tables: MaybeUninit<Tables>,
+    tables: Alone,
+    seen: MaybeUninit<Seen>,
 }
+
+/// Whole pages, which are mapped in every domain.
+#[repr(C, align(4096))]
+struct Alone(MaybeUninit<Tables>);
 
 fn current() -> &'static Processor {
     let own: usize;
@@ -100,6 +110,11 @@ pub(crate) fn own_number() -> usize {
     current().number.load(Ordering::Relaxed) as usize
 }
 
+/// Returns this processor's area for the way to domains.
+pub(crate) fn own_area() -> *mut Area {
+    ptr::with_exposed_provenance_mut(current().area.load(Ordering::Relaxed))
+}
+
 /// Sets up the calling processor as number `number`: its tables, its FS base, its local APIC.
 ///
 /// # Safety
@@ -107,11 +122,23 @@ pub(crate) fn own_number() -> usize {
 /// `Room`, zeroed, without another user.
 pub(crate) unsafe fn identify(number: usize, room: *mut Room) {
     // SAFETY: passed on to the caller.
-    unsafe { Tables::install((&raw mut (*room).tables).cast()) };
+    let (tables, seen): (*mut Tables, *const Seen) =
+        unsafe { ((&raw mut (*room).tables).cast(), (&raw const (*room).seen).cast()) };
+    // SAFETY: as above.
+    unsafe { Tables::install(tables) };
     let own = &LIST[number];
     own.own.store(ptr::from_ref(own).expose_provenance(), Ordering::Relaxed);
     own.number.store(number as u32, Ordering::Relaxed);
     FsBase::write(VirtAddr::from_ptr(own));
+    // SAFETY: the kernel's tables are active, and have no page of user mode. The area is in the processor's tables, which
+    // are mapped in every domain once they are known; those and `seen`, zeroed, are this processor's for ever.
+    unsafe {
+        protection::enable();
+        let area = &raw mut (*tables).area;
+        crossing::prepare(area, VirtAddr::from_ptr(own).as_u64());
+        own.area.store(area.expose_provenance(), Ordering::Relaxed);
+        domains::know(number, tables, seen);
+    }
     local::enable();
     own.controller.store(local::number(), Ordering::Relaxed);
     own.forgotten.store(FORGET_REQUESTS.load(Ordering::SeqCst), Ordering::SeqCst);
@@ -189,7 +216,10 @@ extern "C" fn started(room: *mut Room) -> ! {
 
 fn work() -> ! {
     let number = own_number();
-    GsBase::write(VirtAddr::new(BASES[number].load(Ordering::Relaxed) as u64));
+    let base = BASES[number].load(Ordering::Relaxed) as u64;
+    GsBase::write(VirtAddr::new(base));
+    // SAFETY: the area is this processor's.
+    unsafe { crossing::set_kernel_gs(own_area(), base) };
     arm_quantum();
     interrupts::enable();
     // SAFETY: `run` stored this function's address before it released the processors.
@@ -280,6 +310,24 @@ pub(crate) fn forget_translations() {
     }
     for other in others() {
         while other.forgotten.load(Ordering::SeqCst) < request {
+            core::hint::spin_loop();
+        }
+    }
+}
+
+/// The same on those other processors, by number, for which the condition holds, and until it holds no more.
+pub(crate) fn forget_where(holds: impl Fn(usize) -> bool) {
+    let mut request = 0;
+    for other in others() {
+        let number = other.number.load(Ordering::Relaxed) as usize;
+        if !holds(number) {
+            continue;
+        }
+        if request == 0 {
+            request = FORGET_REQUESTS.fetch_add(1, Ordering::SeqCst) + 1;
+        }
+        local::send(other.controller.load(Ordering::Relaxed), FORGET);
+        while holds(number) && other.forgotten.load(Ordering::SeqCst) < request {
             core::hint::spin_loop();
         }
     }

@@ -14,7 +14,7 @@ use hal_api::KernelEntries;
 pub(crate) const RED_ZONE_BYTES: usize = 128;
 
 /// MXCSR: all exceptions masked, round to nearest, as the System V ABI has it at program start.
-static VECTOR_CONTROL: u32 = 0x1f80;
+pub(crate) static VECTOR_CONTROL: u32 = 0x1f80;
 static INTERRUPT: AtomicUsize = AtomicUsize::new(0);
 static FAULT: AtomicUsize = AtomicUsize::new(0);
 

@@ -1,0 +1,282 @@
+//! Domains: page tables of their own, and what the processors remember of them.
+//!
+//! The kernel runs on its own tables, which have no page of user mode. A domain's tables have the pages of user mode
+//! that the kernel has mapped into it, at the same addresses; and, for the kernel alone, what a processor needs to get
+//! from one set of tables to the other: the code of `crossing` and of the interrupt stubs, the interrupt table, and each
+//! processor's [`Tables`]. So code in a domain has no address for anything else of the kernel: not its memory, not page
+//! tables, and no other domain's.
+//!
+//! Entries are changed under the domain's lock, which is taken with interrupts on and held for moments. A processor that
+//! runs in a domain says so (`inside`) before it reads the domain's *epoch*, and forgets the translations that it has of
+//! the domain if the epoch is not the one it has last seen. Whoever unmaps clears the entries, changes the epoch, and
+//! then makes each processor that says it is inside forget. Both orders are sequentially consistent, so either the
+//! processor sees the new epoch, or the unmapper sees the processor inside. No two epochs of all domains are equal, so
+//! a domain that reuses a number shares no translations with the one before.
+
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use hal_api::{DomainAccess, DomainId};
+
+use crate::firmware::MAX_PROCESSORS;
+use crate::frames::{self, FRAME_BYTES, For};
+use crate::paging::{self, NoFrame, Table, index};
+use crate::processor_tables::{self, Tables};
+use crate::{gates, layout, processors, protection};
+
+/// Maximum domains; each has a PCID, of which 0 is the kernel's.
+pub(crate) const MAX_DOMAINS: usize = 1024;
+
+const PRESENT: u64 = 1;
+const WRITABLE: u64 = 1 << 1;
+const USER: u64 = 1 << 2;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+/// Bits of an entry that points to a table: the last level determines the access rights.
+const TABLE: u64 = PRESENT | WRITABLE | USER;
+/// Bit of a value for CR3: translations of the identifier are kept.
+const KEEP: u64 = 1 << 63;
+/// First address that no domain has.
+pub(crate) const USER_END: u64 = 1 << 47;
+
+#[derive(Default)]
+struct Domain {
+    used: AtomicBool,
+    /// Physical address of the top-level table.
+    root: AtomicU64,
+    locked: AtomicBool,
+    epoch: AtomicU64,
+}
+
+static DOMAINS: [Domain; MAX_DOMAINS] = [const {
+    Domain {
+        used: AtomicBool::new(false),
+        root: AtomicU64::new(0),
+        locked: AtomicBool::new(false),
+        epoch: AtomicU64::new(0),
+    }
+}; MAX_DOMAINS];
+static EPOCHS: AtomicU64 = AtomicU64::new(1);
+
+/// What one processor remembers.
+#[repr(C)]
+pub(crate) struct Seen {
+    /// The last epoch of each domain that it has seen.
+    epochs: [AtomicU64; MAX_DOMAINS],
+}
+
+/// What each processor that runs remembers, and where its tables are.
+struct Known {
+    seen: AtomicUsize,
+    tables: AtomicUsize,
+    /// The domain that it is in, plus one.
+    inside: AtomicU64,
+}
+
+static KNOWN: [Known; MAX_PROCESSORS] =
+    [const { Known { seen: AtomicUsize::new(0), tables: AtomicUsize::new(0), inside: AtomicU64::new(0) } };
+        MAX_PROCESSORS];
+
+/// Makes a processor known. Its tables will be mapped in the domains created from now on.
+///
+/// # Safety
+/// Both are of the processor with this number, live for ever, and `seen` is zeroed.
+pub(crate) unsafe fn know(number: usize, tables: *const Tables, seen: *const Seen) {
+    KNOWN[number].seen.store(seen.expose_provenance(), Ordering::Release);
+    KNOWN[number].tables.store(tables.expose_provenance(), Ordering::Release);
+}
+
+fn get(domain: DomainId) -> &'static Domain {
+    &DOMAINS[domain.0 as usize % MAX_DOMAINS]
+}
+
+/// A locked domain.
+struct Locked(&'static Domain);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.0.locked.store(false, Ordering::Release);
+    }
+}
+
+impl Domain {
+    fn lock(&'static self) -> Locked {
+        while self.locked.swap(true, Ordering::Acquire) {
+            core::hint::spin_loop();
+        }
+        Locked(self)
+    }
+}
+
+impl Locked {
+    fn root(&self) -> &'static Table {
+        paging::table(self.0.root.load(Ordering::Relaxed))
+    }
+
+    /// Returns the last-level entry of an address, if there are tables for it.
+    fn existing(&self, address: usize) -> Option<&'static AtomicU64> {
+        let mut table = self.root();
+        for level in [3, 2, 1] {
+            let value = table[index(address, level)].load(Ordering::Relaxed);
+            table = (value & PRESENT != 0).then(|| paging::table(value))?;
+        }
+        Some(&table[index(address, 0)])
+    }
+
+    /// Returns the last-level entry of an address, allocating tables on the way.
+    fn entry(&self, address: usize) -> Result<&'static AtomicU64, NoFrame> {
+        let mut table = self.root();
+        for level in [3, 2, 1] {
+            let entry = &table[index(address, level)];
+            let value = match entry.load(Ordering::Relaxed) {
+                0 => {
+                    let value = frames::take(For::Sip).ok_or(NoFrame)? as u64 | TABLE;
+                    entry.store(value, Ordering::Release);
+                    value
+                }
+                value => value,
+            };
+            table = paging::table(value);
+        }
+        Ok(&table[index(address, 0)])
+    }
+
+    /// Maps pages at their physical addresses. All or nothing, but for tables.
+    fn map(&self, start: usize, end: usize, bits: u64) -> Result<(), NoFrame> {
+        for page in (start..end).step_by(FRAME_BYTES) {
+            match self.entry(page) {
+                Ok(entry) => entry.store(page as u64 | bits, Ordering::Release),
+                Err(NoFrame) => {
+                    self.clear(start, page);
+                    return Err(NoFrame);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears entries; returns whether there were any.
+    fn clear(&self, start: usize, end: usize) -> bool {
+        let pages = (start..end).step_by(FRAME_BYTES).filter_map(|page| self.existing(page));
+        pages.fold(false, |any, entry| (entry.swap(0, Ordering::AcqRel) != 0) | any)
+    }
+}
+
+/// Creates a domain with the gates alone.
+pub(crate) fn create() -> Option<DomainId> {
+    let free = |domain: &&Domain| !domain.used.load(Ordering::Relaxed) && !domain.used.swap(true, Ordering::AcqRel);
+    let domain = DOMAINS.iter().find(free)?;
+    let number = (ptr::from_ref(domain).addr() - DOMAINS.as_ptr().addr()) / size_of::<Domain>();
+    let id = DomainId(number as u32);
+    let Some(root) = frames::take(For::Sip) else {
+        domain.used.store(false, Ordering::Release);
+        return None;
+    };
+    domain.root.store(root as u64, Ordering::Relaxed);
+    domain.epoch.store(new_epoch(), Ordering::SeqCst);
+    if map_way(&domain.lock()).is_err() {
+        destroy(id);
+        return None;
+    }
+    Some(id)
+}
+
+/// Maps the way to the kernel and the gates.
+fn map_way(domain: &Locked) -> Result<(), NoFrame> {
+    let (code, code_end) = layout::crossing();
+    domain.map(code, code_end, PRESENT)?;
+    let table = processor_tables::interrupt_table();
+    domain.map(table, table + FRAME_BYTES, PRESENT | NO_EXECUTE)?;
+    for known in &KNOWN {
+        let tables = known.tables.load(Ordering::Acquire);
+        if tables != 0 {
+            let end = (tables + size_of::<Tables>()).next_multiple_of(FRAME_BYTES);
+            domain.map(tables, end, PRESENT | WRITABLE | NO_EXECUTE)?;
+        }
+    }
+    domain.map(gates::page(), gates::page() + FRAME_BYTES, PRESENT | USER)
+}
+
+fn new_epoch() -> u64 {
+    EPOCHS.fetch_add(1, Ordering::SeqCst)
+}
+
+/// Releases a domain that no processor is in or will enter, with its tables.
+pub(crate) fn destroy(id: DomainId) {
+    let domain = get(id);
+    let root = domain.root.swap(0, Ordering::AcqRel);
+    // No translation leads through the tables any more: no processor uses them, and whoever enters a domain with this
+    // number sees another epoch and forgets all that it knows of the number first.
+    free_tables(root, 3);
+    domain.used.store(false, Ordering::Release);
+}
+
+/// Frees a table of a domain that is gone, with those below; level 3 is the top.
+fn free_tables(entry: u64, level: u32) {
+    if level > 0 {
+        let below = paging::table(entry).iter().map(|entry| entry.load(Ordering::Relaxed));
+        below.filter(|&entry| entry & PRESENT != 0).for_each(|entry| free_tables(entry, level - 1));
+    }
+    // SAFETY: the frame came from `take`, for this domain alone; nothing refers to it any more.
+    unsafe { frames::give((entry & ADDRESS) as usize) };
+}
+
+/// Maps pages of the memory or image arena.
+pub(crate) fn map(id: DomainId, address: usize, bytes: usize, access: DomainAccess) -> Result<(), NoFrame> {
+    let bits = PRESENT
+        | USER
+        | match access {
+            DomainAccess::Read => NO_EXECUTE,
+            DomainAccess::Write => WRITABLE | NO_EXECUTE,
+            DomainAccess::Execute => 0,
+        };
+    get(id).lock().map(address, address + bytes, bits)
+}
+
+/// Maps the page of a stack slot that contains the address.
+pub(crate) fn map_stack(id: DomainId, address: usize) -> Result<(), NoFrame> {
+    let page = address & !(FRAME_BYTES - 1);
+    paging::grow_stack(page, For::Sip)?;
+    let frame = paging::frame_of(page).ok_or(NoFrame)?;
+    get(id).lock().entry(page)?.store(frame as u64 | PRESENT | WRITABLE | USER | NO_EXECUTE, Ordering::Release);
+    Ok(())
+}
+
+/// Unmaps pages. When it returns, no processor reaches them from the domain.
+pub(crate) fn unmap(id: DomainId, address: usize, bytes: usize) {
+    let domain = get(id);
+    let any = domain.lock().clear(address, address + bytes);
+    if !any {
+        return;
+    }
+    domain.epoch.store(new_epoch(), Ordering::SeqCst);
+    let inside = u64::from(id.0) + 1;
+    processors::forget_where(|number| KNOWN[number].inside.load(Ordering::SeqCst) == inside);
+}
+
+/// First part of entering a domain, with interrupts off: returns the value for CR3.
+pub(crate) fn arrive(id: DomainId, number: usize) -> u64 {
+    let (domain, known) = (get(id), &KNOWN[number]);
+    known.inside.store(u64::from(id.0) + 1, Ordering::SeqCst);
+    let epoch = domain.epoch.load(Ordering::SeqCst);
+    let root = domain.root.load(Ordering::Relaxed);
+    if !protection::has_identifiers() {
+        return root;
+    }
+    // SAFETY: `know` had the address of a `Seen` that lives for ever.
+    let seen = unsafe { &*ptr::with_exposed_provenance::<Seen>(known.seen.load(Ordering::Relaxed)) };
+    let last = &seen.epochs[id.0 as usize % MAX_DOMAINS];
+    let keep = if last.load(Ordering::Relaxed) == epoch { KEEP } else { 0 };
+    last.store(epoch, Ordering::Relaxed);
+    root | keep | (u64::from(id.0) + 1)
+}
+
+/// Last part of leaving a domain.
+pub(crate) fn leave(number: usize) {
+    KNOWN[number].inside.store(0, Ordering::Release);
+}
+
+/// Value for CR3 on the way to the kernel.
+pub(crate) fn kernel_root() -> u64 {
+    paging::root() | if protection::has_identifiers() { KEEP } else { 0 }
+}
