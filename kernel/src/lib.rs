@@ -98,11 +98,6 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     {
         return why;
     }
-    if machine().max_domains() > 0
-        && let Err(why) = crossing::start()
-    {
-        return why.to_string();
-    }
     memory::bound_heap();
     deferred::start();
     thread::start(thread::Startup {
@@ -133,6 +128,9 @@ extern "C" fn first_or_other_processor(_number: usize) {
 }
 
 fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
+    if machine().max_domains() > 0 {
+        crossing::start()?;
+    }
     let name = &installed::system().ok_or("no system is installed")?.root;
     let program = installed::find(name).ok_or_else(|| format!("the root program {name} is not in the system image"))?;
     let root = lifecycle::create(program, None).map_err(|error| match error {

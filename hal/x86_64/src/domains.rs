@@ -181,6 +181,11 @@ pub(crate) fn create() -> Option<DomainId> {
     Some(id)
 }
 
+/// Returns the number of domains.
+pub(crate) fn count() -> usize {
+    DOMAINS.iter().filter(|domain| domain.used.load(Ordering::Relaxed)).count()
+}
+
 /// Maps the way to the kernel and the gates.
 fn map_way(domain: &Locked) -> Result<(), NoFrame> {
     let (code, code_end) = layout::crossing();

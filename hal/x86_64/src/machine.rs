@@ -380,7 +380,7 @@ impl Machine for Bare {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::from([("memory bytes", self.memory_bytes)])
+        Vec::from([("memory bytes", self.memory_bytes), ("hardware domains", domains::count() as u64)])
     }
 
     fn kernel_image(&self) -> Vec<Cow<'static, [u8]>> {
