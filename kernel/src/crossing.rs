@@ -18,7 +18,7 @@ use crate::machine::machine;
 use crate::process::Epitaph;
 use crate::space::SpaceRef;
 use crate::thread::{THREADS, ThreadRef};
-use crate::{arch, cpu, deferred, entry, lifecycle, memory, preempt, space};
+use crate::{arch, cpu, deferred, entry, lifecycle, memory, preempt, space, thread};
 
 /// Bytes of a message buffer.
 const MESSAGE_BYTES: usize = MESSAGE_WORDS * size_of::<u64>();
@@ -44,8 +44,9 @@ pub extern "C" fn run_inside() {
     let thread = cpu::current();
     let Some(space) = thread.inside.space.get() else { lifecycle::end_current_thread() };
     let [entry, argument] = thread.inside.start.each_ref().map(|word| word.load(Ordering::Relaxed));
-    // As after a call: the return address, 0 like all of a new stack, is never used.
-    let stack = thread.sip_block_address() - size_of::<u64>();
+    // As after a call: there is a return address, which is never used.
+    let block = thread.sip_block_address();
+    let stack = block - thread::colour(block) - size_of::<u64>();
     let mut context = DomainContext::start(entry, stack, argument as u64);
     loop {
         match space.enter(&mut context) {
@@ -118,7 +119,7 @@ fn grow(thread: ThreadRef, space: SpaceRef, address: usize) -> Option<bool> {
     };
     // Mostly its own; but threads of a SIP may lend each other what is on their stacks.
     let found = Some(thread).filter(has_it).or_else(|| preempt::pausing(THREADS.iter()).find(has_it))?;
-    let _stacks = space.lock_stacks();
+    let _stacks = space.spare_stacks.lock();
     has_it(&found).then(|| space.map_stack(address).is_ok())
 }
 

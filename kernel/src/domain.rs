@@ -45,7 +45,7 @@ pub fn check(domains: &[Apart]) -> Result<(), String> {
 /// Returns the declared domain of a program, if it has one. The root program, which starts the others, never has.
 fn declared(program: &Manifest) -> Option<(usize, &'static Apart)> {
     let system = installed::system()?;
-    let index = manifest_model::domain_of(&system.domains, program).filter(|_| program.name != system.root)?;
+    let index = manifest_model::domain_of(&system.domains, &system.root, program)?;
     Some((index, system.domains.get(index)?))
 }
 

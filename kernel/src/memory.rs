@@ -18,11 +18,11 @@ use hal_api::DomainAccess;
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::slab::Slot;
-use crate::space::SpaceRef;
+use crate::space::{SPARE_STACKS, SpaceRef};
 use crate::{arch, heap, preempt, slab};
 
 pub use sealed::Record;
-pub use small::{Chunk, trim as trim_space};
+pub use small::Chunk;
 
 /// Maximum free stacks that stay committed for the next thread.
 const WARM_STACKS: usize = 256;
@@ -260,11 +260,30 @@ pub fn allocate_stack() -> Option<usize> {
     recycled.or_else(|| make_stack(stacks))
 }
 
-/// Allocates one that reads as zero, for a thread in a domain.
-pub fn allocate_clear_stack() -> Option<usize> {
+/// Allocates a stack for a thread in a domain, where its last page is mapped: one that a thread of the same space has
+/// left, or one that reads as zero.
+pub fn allocate_stack_in(space: SpaceRef) -> Option<usize> {
     if is_low() {
         return None;
     }
+    if let Some(slot) = space.spare_stacks.lock().pop() {
+        STACKS_USED.fetch_add(1, Ordering::Relaxed);
+        return Some(slot);
+    }
+    let slot = allocate_clear_stack()?;
+    let mapped = {
+        let _stacks = space.spare_stacks.lock();
+        space.map_stack(slot + STACK_SLOT_BYTES - 1)
+    };
+    if mapped.is_err() {
+        STACKS_USED.fetch_sub(1, Ordering::Relaxed);
+        free_clear_stack(slot);
+        return None;
+    }
+    Some(slot)
+}
+
+fn allocate_clear_stack() -> Option<usize> {
     let mut stacks = STACKS.lock();
     STACKS_USED.fetch_add(1, Ordering::Relaxed);
     if let Some(slot) = stacks.cold.pop() {
@@ -311,11 +330,39 @@ pub fn free_stack(slot: usize) {
     STACKS.lock().cold.push(slot);
 }
 
-/// Frees a stack slot of a thread in a domain, whose pages are mapped in it no more.
-pub fn free_clear_stack(slot: usize) {
+/// Frees a stack slot of a thread in a domain, which it does not enter any more; `stack` is 0 afterwards.
+pub fn free_stack_in(space: SpaceRef, stack: &AtomicUsize) {
     STACKS_USED.fetch_sub(1, Ordering::Relaxed);
+    let mut spare = space.spare_stacks.lock();
+    let slot = stack.swap(0, Ordering::Relaxed);
+    let is_kept = spare.len() < SPARE_STACKS && space.members() > 0 && !is_low() && spare.try_reserve(1).is_ok();
+    if is_kept {
+        spare.push(slot);
+        return;
+    }
+    drop(spare);
+    unmap_stack(space, slot);
+}
+
+fn unmap_stack(space: SpaceRef, slot: usize) {
+    space.unmap(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+    free_clear_stack(slot);
+}
+
+/// Frees a stack slot that is mapped in no domain.
+fn free_clear_stack(slot: usize) {
     decommit_stack(slot);
     STACKS.lock().cold.push(slot);
+}
+
+/// Frees what a space keeps for its next threads and blocks. A SIP is leaving it.
+pub fn trim_space(space: SpaceRef) {
+    small::trim(space);
+    loop {
+        let Some(slot) = space.spare_stacks.lock().pop() else { break };
+        unmap_stack(space, slot);
+        preempt::pause();
+    }
 }
 
 fn decommit_stack(slot: usize) {

@@ -19,13 +19,16 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use abi::limits::PAGE_BYTES;
 use hal_api::{DomainAccess, DomainContext, DomainExit, DomainId, MapError};
 
-use crate::lock::{SpinGuard, SpinLock};
+use crate::lock::SpinLock;
 use crate::machine::machine;
 use crate::shortage::{Scarce, no_slot};
 use crate::slab::{List, Slab, Slot};
 
 /// All spaces but the kernel's own.
 pub static SPACES: Slab<Space> = Slab::new();
+
+/// Maximum spare stacks of a space.
+pub const SPARE_STACKS: usize = 16;
 
 /// Size classes of small blocks.
 pub const CLASSES: usize = 6;
@@ -44,7 +47,8 @@ pub struct Space {
     references: AtomicU32,
     /// First addresses of the images mapped in it.
     images: SpinLock<Vec<usize>>,
-    stacks: SpinLock<()>,
+    /// Stack slots of threads that have ended, with what is mapped of them, for the next threads.
+    pub(crate) spare_stacks: SpinLock<Vec<usize>>,
     /// Chunks with free rooms, by class.
     pub(crate) partial: SpinLock<[List<Roomy>; CLASSES]>,
 }
@@ -192,12 +196,8 @@ impl Slot<Space> {
         Ok(())
     }
 
-    /// Locks the stacks mapped in it: while it is locked no thread gives its stack up, and no stack is mapped without it.
-    pub fn lock_stacks(&self) -> SpinGuard<'_, ()> {
-        self.stacks.lock()
-    }
-
-    /// Maps the page of a stack at an address. The stacks are locked, and the stack is of a thread in it.
+    /// Maps the page of a stack at an address. The spare stacks are locked, which no thread gives its own up without, and
+    /// the stack is of a thread in it.
     pub fn map_stack(&'static self, address: usize) -> Result<(), MapError> {
         let _hold = self.hold().ok_or(MapError)?;
         machine().domain_map_stack(self.domain(), address)

@@ -72,7 +72,7 @@ pub struct Thread {
 pub struct Inside {
     /// The space; none if it is the kernel's own.
     pub space: AtomicRef<Slot<Space>>,
-    /// Low end of its stack slot in the domain, or 0. Changed with the space's stacks locked.
+    /// Low end of its stack slot in the domain, or 0. Given up with the space's spare stacks locked.
     pub stack: AtomicUsize,
     /// Its stack pointer at its latest call; any value.
     pub pointer: AtomicUsize,
@@ -158,6 +158,12 @@ impl Slot<Thread> {
     pub fn message(&'static self) -> MessageBuffer {
         MessageBuffer { address: self.block_address() }
     }
+}
+
+/// Bytes between a thread's block and its first frame. Slots are aligned alike, so without this the hot ends of all
+/// stacks would share cache sets.
+pub fn colour(stack: usize) -> usize {
+    (stack / STACK_SLOT_BYTES % STACK_COLOURS) * STACK_COLOUR_BYTES
 }
 
 /// Address of the thread block in a stack slot.
@@ -297,10 +303,8 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
             startup.cross as *const () as usize
         }
     };
-    // Slots are aligned alike, so without this the hot ends of all stacks would share cache sets.
-    let colour = (stack / STACK_SLOT_BYTES % STACK_COLOURS) * STACK_COLOUR_BYTES;
     // SAFETY: the slot was just allocated; `block` is 1024-aligned and the colour a multiple of 16.
-    let saved = unsafe { arch::prepare_stack(block - colour, startup.arrive, entry, argument) };
+    let saved = unsafe { arch::prepare_stack(block - colour(stack), startup.arrive, entry, argument) };
     thread.saved.store(saved, Ordering::Relaxed);
     thread.on_cpu.store(false, Ordering::Relaxed);
     process.threads.lock().insert(thread.index());
@@ -311,17 +315,8 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
 /// Makes the part of a thread that is in a domain: its stack there, with its thread block.
 #[cold]
 fn prepare_inside(thread: ThreadRef, space: SpaceRef) -> Result<(), Status> {
-    let stack = memory::allocate_clear_stack().ok_or_else(|| used_up(Scarce::Threads))?;
-    let block = block_in(stack);
-    memory::clear_thread_block(block, space::table_address(), thread.handle());
-    let mapped = {
-        let _stacks = space.lock_stacks();
-        space.map_stack(block)
-    };
-    if mapped.is_err() {
-        memory::free_clear_stack(stack);
-        return Err(used_up(Scarce::Threads));
-    }
+    let stack = memory::allocate_stack_in(space).ok_or_else(|| used_up(Scarce::Threads))?;
+    memory::clear_thread_block(block_in(stack), space::table_address(), thread.handle());
     thread.inside.space.set(Some(space.refer()));
     thread.inside.stack.store(stack, Ordering::Relaxed);
     Ok(())
@@ -330,13 +325,8 @@ fn prepare_inside(thread: ThreadRef, space: SpaceRef) -> Result<(), Status> {
 /// Frees the part of a thread that is in a domain, which it does not enter any more.
 #[cold]
 fn bury_inside(thread: ThreadRef, space: SpaceRef) {
-    let stack = {
-        let _stacks = space.lock_stacks();
-        thread.inside.stack.swap(0, Ordering::Relaxed)
-    };
-    space.unmap(stack + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+    memory::free_stack_in(space, &thread.inside.stack);
     space.forget();
-    memory::free_clear_stack(stack);
 }
 
 /// Contents of a new thread's first register.

@@ -113,7 +113,7 @@ fn proofs(package: &Package<'_>, bytes: usize, quarantined: bool) -> Vec<Line> {
     let publisher = &package.manifest.publisher;
     lines.push(Line::proved(Topic::File, format!("a package of {bytes} bytes")));
     if quarantined {
-        let what = "nobody has signed it: it is quarantined, and does not run until there is a hardware domain for it";
+        let what = "nobody has signed it: it is quarantined, and runs in a hardware domain of its own or not at all";
         lines.push(Line::note(Topic::Signature, what));
     } else {
         let by = chain_in_words(&package.chain);

@@ -200,7 +200,7 @@ fn what_nobody_needs_is_taken_out() {
 }
 
 /// Codes of system images, with which a package cannot be refused.
-const OF_SYSTEMS: [Code; 10] = [
+const OF_SYSTEMS: [Code; 11] = [
     Code::NotASystemImage,
     Code::SystemDamaged,
     Code::SystemSignature,
@@ -210,6 +210,7 @@ const OF_SYSTEMS: [Code; 10] = [
     Code::ProgramUnnamed,
     Code::ProgramTwice,
     Code::InstanceMalformed,
+    Code::BadDomain,
     Code::BadDeny,
 ];
 

@@ -6,8 +6,8 @@ mod common;
 use common::*;
 use install::{Code, Installed, system_findings};
 use manifest_model::{
-    Bind, Deny, DeviceNeed, Instance, Manifest, ParameterKind, ParameterSetting, Setting, Side, Source, SystemManifest,
-    Value,
+    Apart, Bind, Deny, DeviceNeed, Domain, Instance, Manifest, ParameterKind, ParameterSetting, Setting, Side, Source,
+    SystemManifest, Value,
 };
 
 type Spoil = &'static dyn Fn(&mut Installed);
@@ -118,6 +118,15 @@ const FAULTS: &[(Code, &str, Spoil)] = &[
     (Code::BadDeny, "deny[1].who", &|small| {
         small.system.denies.push(Deny { who: "(".into(), reach: "/x".into() });
     }),
+    (Code::BadDomain, "domain[0].who[0]", &|small| small.system.domains.push(apart("apart", &["left"]))),
+    (Code::BadDomain, "domain[0].name", &|small| small.system.domains.push(apart("no name", &[]))),
+    (Code::BadDomain, "domain[0].name", &|small| {
+        small.system.domains.push(Apart { kind: Domain::Kernel, ..apart("kernel", &[]) });
+    }),
+    (Code::BadDomain, "domain[1].name", &|small| {
+        small.system.domains.extend([apart("twice", &[]), apart("twice", &[])]);
+    }),
+    (Code::NoDomain, "program[3].name", &|small| program(small, "console").domain = Domain::Ring3),
     (Code::BadDeny, "deny[1].reach", &|small| {
         small.system.denies.push(Deny { who: "**".into(), reach: "the network".into() });
     }),

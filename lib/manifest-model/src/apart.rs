@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Category, Domain, Manifest, pattern};
 
-/// Maximum hardware domains that a system manifest declares.
-pub const MAX_DOMAINS: usize = 64;
-
 /// A hardware domain of a system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Apart {
@@ -34,9 +31,10 @@ impl Apart {
     }
 }
 
-/// Returns the index of the domain of a program: the first that takes it; `None` for the kernel's own.
-pub fn domain_of(domains: &[Apart], program: &Manifest) -> Option<usize> {
-    domains.iter().position(|domain| domain.takes(program))
+/// Returns the index of the domain of a program in a system with this root program: the first that takes it; `None` for
+/// the kernel's own, in which the root always runs.
+pub fn domain_of(domains: &[Apart], root: &str, program: &Manifest) -> Option<usize> {
+    domains.iter().position(|domain| domain.takes(program)).filter(|_| program.name != root)
 }
 
 #[cfg(test)]
@@ -61,11 +59,12 @@ mod tests {
             apart(&[], &[Category::Test]),
             apart(&["*.strangers"], &[Category::Console, Category::Test]),
         ];
-        let of = |name: &str, category| domain_of(&domains, &program(name, category));
+        let of = |name: &str, category| domain_of(&domains, "root", &program(name, category));
         assert_eq!(of("jpeg-view", Category::Test), Some(0));
         assert_eq!(of("view", Category::Test), Some(2));
         assert_eq!(of("view", Category::Console), Some(3));
         assert_eq!(of("view", Category::Driver), None);
-        assert_eq!(domain_of(&[], &program("view", Category::Test)), None);
+        assert_eq!(domain_of(&[], "root", &program("view", Category::Test)), None);
+        assert_eq!(domain_of(&domains, "view", &program("view", Category::Test)), None);
     }
 }

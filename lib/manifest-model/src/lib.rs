@@ -19,7 +19,7 @@ mod rights;
 mod system;
 pub mod trust;
 
-pub use apart::{Apart, MAX_DOMAINS, domain_of};
+pub use apart::{Apart, domain_of};
 pub use codec::DecodeError;
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use manifest::{

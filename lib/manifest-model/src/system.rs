@@ -7,7 +7,7 @@ use principal::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Value;
-use crate::{Apart, Manifest, Trust, pattern};
+use crate::{Apart, Manifest, Trust, domain_of, pattern};
 
 /// A whole system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,11 @@ impl SystemManifest {
     /// The instance with this name.
     pub fn instance(&self, name: &str) -> Option<&Instance> {
         self.instances.iter().find(|instance| instance.name == name)
+    }
+
+    /// Returns the hardware domain of a program; `None` for the kernel's own.
+    pub fn domain_of(&self, program: &Manifest) -> Option<&Apart> {
+        self.domains.get(domain_of(&self.domains, &self.root, program)?)
     }
 
     /// Each program of the system once: the root, those started at boot, those only installed.

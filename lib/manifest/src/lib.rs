@@ -8,6 +8,7 @@
 
 mod bases;
 mod diagnostic;
+mod domains;
 mod generated;
 mod objects;
 mod parameters;

@@ -81,6 +81,7 @@ fn members_of_kind(kind: &Kind) -> Vec<String> {
         Kind::AtLeast => pattern(&format!(r"^>=\s*{NUMBER}(\.{NUMBER}){{0,2}}$")),
         Kind::PathPattern => pattern(r"^(/|\*\*)"),
         Kind::PrincipalPattern => pattern("."),
+        Kind::ProgramPattern => pattern(r"^[a-z0-9*-]+\.[a-z0-9*-]+$"),
         Kind::Publishers => pattern(r"^(\*|[a-z][a-z0-9-]{0,62}(-\*)?)$"),
         Kind::PublicKey => pattern("^[0-9a-fA-F]{64}$"),
         Kind::Revoked => pattern("^([0-9a-fA-F]{16}|[0-9a-fA-F]{64})$"),

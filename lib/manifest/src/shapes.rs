@@ -7,6 +7,7 @@
 use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
+use crate::domains::KINDS;
 use crate::trust::POLICIES;
 
 /// A table of a manifest.
@@ -73,6 +74,8 @@ pub enum Kind {
     PathPattern,
     /// A pattern of principals.
     PrincipalPattern,
+    /// A pattern of programs with their publishers.
+    ProgramPattern,
     /// A pattern of publishers.
     Publishers,
     /// A public key, 64 hexadecimal digits.
@@ -437,7 +440,12 @@ static PERMISSIONS: Shape = shape(
 static DOMAIN: Shape = shape(
     "[domain]",
     "where the program runs",
-    &[optional("kind", Kind::Word(Domain::WORDS), "\"kernel\"", "protection domain; there is `kernel`")],
+    &[optional(
+        "kind",
+        Kind::Word(Domain::WORDS),
+        "\"kernel\"",
+        "what contains it at least: `kernel`, the types of its code; `ring-3`, a hardware domain, without which a system does not take it",
+    )],
 );
 
 /// A system manifest.
@@ -454,6 +462,7 @@ pub static SYSTEM: Shape = shape(
         tables("program", &INSTANCE),
         tables("bind", &BIND),
         tables("deny", &DENY),
+        tables("domain", &APART),
         table("trust", &TRUST),
     ],
 );
@@ -569,6 +578,33 @@ static DENY: Shape = shape(
     ],
 );
 
+static APART: Shape = shape(
+    "[[domain]]",
+    "a hardware domain: programs that the MMU keeps from the kernel and from all others; the first that takes a program has it, those of a base come last, and the root program is in none",
+    &[
+        required("name", Kind::Name, "what the domain is called"),
+        required("kind", Kind::Word(KINDS), "`ring-3`: an address space of its own, without privileges"),
+        optional(
+            "who",
+            Kind::List(&Kind::ProgramPattern),
+            "[]",
+            "its programs: `name.publisher`, with `*` for any part of either; all if the list is empty",
+        ),
+        optional(
+            "categories",
+            Kind::List(&Kind::Word(Category::WORDS)),
+            "[]",
+            "of these, the programs of these categories; all if the list is empty",
+        ),
+        optional(
+            "each",
+            Kind::Boolean,
+            "false",
+            "every process has a domain of its own; otherwise they all share one. Unsigned programs run only where this is `true`",
+        ),
+    ],
+);
+
 static TRUST: Shape = shape(
     "[trust]",
     "whose programs the system takes; what it is based on is asked too",
@@ -577,7 +613,7 @@ static TRUST: Shape = shape(
             "policy",
             Kind::Word(POLICIES),
             "that of the base, or `signed-only`",
-            "`signed-only`: programs that a root or somebody with its certificate has signed; `allow-publisher`: of those, the publishers of `allow`; `quarantine-unsigned`: unsigned programs may be installed too, but not run without a hardware domain",
+            "`signed-only`: programs that a root or somebody with its certificate has signed; `allow-publisher`: of those, the publishers of `allow`; `quarantine-unsigned`: unsigned programs may be installed too, and run in hardware domains with `each = true` alone",
         ),
         optional(
             "allow",

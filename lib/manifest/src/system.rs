@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostics};
 use crate::parameters::value_of;
 use crate::program::{check_name, check_path, duplicate};
 use crate::reader::{At, Report, Span, Table, one_of, wrong_type};
-use crate::{shapes, trust};
+use crate::{domains, shapes, trust};
 
 /// Reads and checks a system manifest over the available programs. `find` returns a system manifest by name, for bases:
 /// everything of a base is part of the system.
@@ -132,6 +132,7 @@ impl<'a> Reader<'a> {
         self.check_installed(&installed);
         let binds: Rules = tables.iter().rev().flat_map(|file| self.rules(file, "bind", "path")).collect();
         let denies: Rules = tables.iter().rev().flat_map(|file| self.rules(file, "deny", "reach")).collect();
+        let domains = domains::read(&tables);
         let trust = trust::read(self.report, &tables);
         for file in &tables {
             file.close();
@@ -141,6 +142,7 @@ impl<'a> Reader<'a> {
         let root = root?;
         let mut places = places_of_rules("bind", "path", &binds);
         places.extend(places_of_rules("deny", "reach", &denies));
+        places.extend(domains.iter().flat_map(|entry| entry.places.clone()));
         places.extend(places_of_instances(&entries));
         places.extend(places_of_head(&root, primary.as_ref(), &installed));
         let texts = |(who, path): (At<String>, At<String>)| (who.value, path.value);
@@ -152,7 +154,7 @@ impl<'a> Reader<'a> {
             installed: installed.into_iter().map(|name| name.value).collect(),
             binds: binds.into_iter().map(texts).map(|(who, path)| Bind { who, path }).collect(),
             denies: denies.into_iter().map(texts).map(|(who, reach)| Deny { who, reach }).collect(),
-            domains: Vec::new(),
+            domains: domains.into_iter().map(|entry| entry.domain).collect(),
             trust,
         };
         // After a reading error, the rules would report consequential faults.

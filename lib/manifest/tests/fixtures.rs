@@ -69,6 +69,8 @@ const RULES: &[Rule] = &[
     Rule::PrimaryMissing,
     Rule::InstanceMissing,
     Rule::BootCycle,
+    Rule::BadDomain,
+    Rule::NoDomain,
     Rule::BadDeny,
     Rule::BadRule,
 ];

@@ -184,7 +184,7 @@ fn kind_in_words(kind: &Kind) -> String {
         Kind::Source => "word or path".into(),
         Kind::Name | Kind::NumberedName | Kind::ProgramName => "name".into(),
         Kind::Path => "path".into(),
-        Kind::PathPattern | Kind::PrincipalPattern | Kind::Publishers => "pattern".into(),
+        Kind::PathPattern | Kind::PrincipalPattern | Kind::ProgramPattern | Kind::Publishers => "pattern".into(),
         Kind::PublicKey | Kind::Revoked => "digits".into(),
         Kind::Range => "range".into(),
         Kind::Number(_, most) if *most == i64::from(u32::MAX) || *most == i64::from(u16::MAX) => "number".into(),

@@ -45,6 +45,12 @@ path = "/**"
 [[deny]]
 who = "right.singularity"
 reach = "/dev/**"
+
+[[domain]]
+name = "apart"
+kind = "ring-3"
+who = ["left.singularity"]
+categories = ["console"]
 "#;
 
 /// A modification of the source, and of the compiled system.
@@ -167,6 +173,20 @@ const FAULTS: &[Fault] = &[
         to: "reach = \"dev\"",
         shown: ("reach = \"dev\"", "\"dev\""),
         spoil: |system| system.denies[0].reach = "dev".into(),
+    },
+    Fault {
+        rule: Rule::BadDomain,
+        from: "who = [\"left.singularity\"]",
+        to: "who = [\"*.singularity\", \"left\"]",
+        shown: ("who = [\"*.singularity\", \"left\"]", "\"left\""),
+        spoil: |system| system.domains[0].who = vec!["*.singularity".into(), "left".into()],
+    },
+    Fault {
+        rule: Rule::BadDomain,
+        from: "[[deny]]",
+        to: "[[domain]]\nname = \"apart\"\nkind = \"ring-3\"\n\n[[deny]]",
+        shown: ("name = \"apart\"", "\"apart\""),
+        spoil: |system| system.domains.push(system.domains[0].clone()),
     },
 ];
 

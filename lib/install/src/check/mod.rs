@@ -1,6 +1,7 @@
 //! Checks: faults that a change would introduce, and properties proved of it.
 
 pub(crate) mod dependencies;
+pub(crate) mod domains;
 pub(crate) mod manifest;
 pub(crate) mod names;
 pub(crate) mod owners;

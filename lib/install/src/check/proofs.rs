@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use manifest_model::{Manifest, Restart, Side, Source};
+use manifest_model::{Code, Manifest, Restart, Side, Source};
 
 use crate::check::manifest::handles;
 use crate::check::names;
 use crate::code::Topic;
-use crate::installed::{Change, Installed};
+use crate::installed::{Change, Installed, Program};
 use crate::report::{Line, Report};
 
 pub(crate) fn add(report: &mut Report, before: &Installed, after: &Installed, change: &Change<'_>) {
@@ -19,6 +19,7 @@ pub(crate) fn add(report: &mut Report, before: &Installed, after: &Installed, ch
             let manifest = &program.manifest;
             prove(Topic::Name, format!("`{}` {} is new here", manifest.principal(), manifest.version));
             of_program(&mut prove, after, manifest);
+            report.lines.extend(place(after, program));
             if let Some(other) = names::similar(before, program) {
                 let what = format!("`{}` is called nearly as `{other}`, which is another publisher's", manifest.name);
                 report.lines.push(Line::note(Topic::Name, what));
@@ -29,6 +30,7 @@ pub(crate) fn add(report: &mut Report, before: &Installed, after: &Installed, ch
             let old = before.manifest(&manifest.name).map_or(manifest.version, |old| old.version);
             prove(Topic::Name, format!("`{}` {old} becomes {}", manifest.principal(), manifest.version));
             of_program(&mut prove, after, manifest);
+            report.lines.extend(place(after, program));
         }
         Change::Uninstall { name } => {
             prove(Topic::Name, format!("`{name}` is installed, and not the root program"));
@@ -38,6 +40,28 @@ pub(crate) fn add(report: &mut Report, before: &Installed, after: &Installed, ch
         }
     }
     of_others(report, after, change.name());
+}
+
+/// Says in which hardware domain a program runs, if that is not the kernel's own; or that it does not run.
+fn place(after: &Installed, program: &Program) -> Option<Line> {
+    let manifest = &program.manifest;
+    let has_image = matches!(manifest.code, Code::Image { .. });
+    let line = match after.system.domain_of(manifest) {
+        Some(domain) if domain.each => {
+            let what = format!("each process of it has a hardware domain of its own (`{}`)", domain.name);
+            Line::proved(Topic::System, what)
+        }
+        _ if program.is_unsigned() && has_image => {
+            let what = format!(
+                "it does not run: no [[domain]] with `each = true` takes `{}`, which nobody has signed",
+                manifest.principal()
+            );
+            Line::note(Topic::System, what)
+        }
+        Some(domain) => Line::proved(Topic::System, format!("it shares the hardware domain `{}`", domain.name)),
+        None => return None,
+    };
+    Some(line).filter(|_| has_image)
 }
 
 /// Adds the properties of a whole system.

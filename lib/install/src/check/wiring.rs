@@ -12,7 +12,7 @@ use boot_order::{OrderError, Provider, boot_order, bound_path, provider_of};
 use manifest_model::{ContractUse, Deny, EndpointSlot, Instance, Manifest, Setting, Source, SystemManifest};
 
 use crate::check::manifest::{LIST_MAX, does_fit, long_list, wanted};
-use crate::check::owners;
+use crate::check::{domains, owners};
 use crate::code::Code;
 use crate::field::Field;
 use crate::reach::Who;
@@ -27,6 +27,7 @@ pub fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<Finding>
     check.rules();
     check.findings.extend(promises(&system.denies, &system.name));
     check.findings.extend(owners::findings(system, programs));
+    check.findings.extend(domains::findings(system, programs));
     check.instances();
     check.order();
     check.findings

@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use abi::{Automaton, Direction, EndpointShape, MessageShape, NO_TRANSITION, StateRow, name_tag};
 use install::{Installed, Program};
 use manifest_model::{
-    AddressRange, Bind, Category, Code, ContractSide, ContractUse, Deny, DeviceNeed, EndpointSlot, Instance, Manifest,
-    Parameter, ParameterKind, ParameterSetting, Provide, PublicKey, Setting, Side, Source, SystemManifest, Trust,
-    Value, Version,
+    AddressRange, Apart, Bind, Category, Code, ContractSide, ContractUse, Deny, DeviceNeed, Domain, EndpointSlot,
+    Instance, Manifest, Parameter, ParameterKind, ParameterSetting, Provide, PublicKey, Setting, Side, Source,
+    SystemManifest, Trust, Value, Version,
 };
 use package_build::{SecretKey, Signer};
 use package_check::sha256;
@@ -288,4 +288,10 @@ fn built(installed: &Installed) -> Vec<u8> {
 
 pub fn public(byte: u8) -> PublicKey {
     SecretKey::from_bytes(&[byte; 32]).public()
+}
+
+/// A hardware domain for the programs of these patterns.
+pub fn apart(name: &str, who: &[&str]) -> Apart {
+    let who = who.iter().map(|&who| who.into()).collect();
+    Apart { name: name.into(), kind: Domain::Ring3, who, categories: Vec::new(), each: false }
 }

@@ -3,7 +3,7 @@
 use install::{Code, Installed, Program};
 use manifest_model::ContractSide::{Both, Export, Import};
 use manifest_model::{
-    AddressRange, Bind, Code as ProgramCode, Deny, DeviceNeed, Instance, Manifest, Parameter, ParameterKind,
+    AddressRange, Bind, Code as ProgramCode, Deny, DeviceNeed, Domain, Instance, Manifest, Parameter, ParameterKind,
     ParameterSetting, Permission, Requirement, Setting, Side, Source, Value, Version,
 };
 use package_build::{SecretKey, Signer};
@@ -79,6 +79,7 @@ pub fn cases(deed: Deed) -> Vec<Case> {
     bad("a driver's ports", Code::PortsOverlap, &|manifest| manifest.devices.push(fixed(0x3fc, 0x1000, 9)));
     bad("a driver's memory", Code::MemoryOverlap, &|manifest| manifest.devices.push(fixed(0x60, 0xfee0_0ff0, 9)));
     bad("a driver's interrupt", Code::InterruptShared, &|manifest| manifest.devices.push(fixed(0x60, 0x1000, 4)));
+    bad("a hardware domain that the system does not have", Code::NoDomain, &|manifest| manifest.domain = Domain::Ring3);
     bad("a program that is not there", Code::RequirementMissing, &|manifest| {
         manifest.requires.push(requires("python", 3));
     });
@@ -424,6 +425,11 @@ pub fn broken_systems() -> Vec<(&'static str, Code, Installed)> {
             broken(&|system| {
                 system.system.binds.push(Bind { who: "**".into(), path: "x".into() });
             }),
+        ),
+        (
+            "a hardware domain for no programs",
+            Code::BadDomain,
+            broken(&|system| system.system.domains.push(apart("apart", &["cat"]))),
         ),
         (
             "a promise that cannot be read",
