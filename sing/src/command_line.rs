@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::builder::UnsafeTests;
 use crate::docs::DocsArguments;
+use crate::domains::Configuration;
 use crate::install::ChangeArguments;
 use crate::system_list::SystemsArguments;
 
@@ -105,6 +106,9 @@ pub struct RunArguments {
     /// Page size of a bare machine's memory mappings [default: largest]
     #[arg(long, value_enum)]
     pub pages: Option<Pages>,
+    /// Hardware domains of a bare machine, as the papers measure them [default: those of the system manifest]
+    #[arg(long, value_enum, value_name = "CONFIGURATION", conflicts_with = "pages")]
+    pub domains: Option<Configuration>,
     /// Give a bare machine a network card
     #[arg(long)]
     pub net: bool,

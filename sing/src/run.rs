@@ -18,7 +18,7 @@ use crate::repository::Repository;
 use crate::service::{self, Service};
 use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
-use crate::tap;
+use crate::{domains, tap};
 
 /// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status are the
 /// machine's own; for a machine in QEMU it stays, to carry the console.
@@ -36,8 +36,10 @@ pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
 fn start(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
     match arguments.machine {
         None | Some(MachineName::Hosted) => run_hosted(repository, arguments, site),
-        Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, arguments, site),
-        Some(MachineName::Microvm) => run_bare(repository, Kind::Microvm, arguments, site),
+        Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, &domains::applied(repository, arguments)?, site),
+        Some(MachineName::Microvm) => {
+            run_bare(repository, Kind::Microvm, &domains::applied(repository, arguments)?, site)
+        }
     }
 }
 
@@ -77,6 +79,7 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
         ("--mem", arguments.mem.is_some()),
         ("--accel", arguments.accel.is_some()),
         ("--pages", arguments.pages.is_some()),
+        ("--domains", arguments.domains.is_some()),
         ("--net", arguments.net),
         ("--qemu", !arguments.qemu.is_empty()),
     ];

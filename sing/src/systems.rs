@@ -102,11 +102,12 @@ impl Catalogue {
         let read = |path: &Path| -> Outcome<SystemFile> {
             Ok(SystemFile { file: repository.shown(path).to_string(), text: read_text(path)? })
         };
-        // The base is looked up in the same folder (for a manifest that this tool wrote: in `systems/` of the
-        // workspace), then among the bundled systems.
+        // The base is looked up in the same folder, then (for a manifest that this tool wrote) in `systems/` of the
+        // workspace, then among the bundled systems.
         let is_written = path.starts_with(repository.output(""));
-        let folder = if is_written { repository.root().join("systems") } else { path.with_file_name("") };
-        let folders = [folder, repository.base().join("systems")];
+        let own = is_written.then(|| repository.root().join("systems"));
+        let folders: Vec<PathBuf> =
+            [path.with_file_name("")].into_iter().chain(own).chain([repository.base().join("systems")]).collect();
         let base = |name: &str| folders.iter().find_map(|folder| read(&folder.join(format!("{name}.toml"))).ok());
         manifest::system(read(path)?, &base, &manifests).map_err(|diagnostics| {
             let mut details: Vec<String> = self.failures().map(Failure::to_string).collect();
@@ -326,6 +327,13 @@ fn build_system(
 ) -> Outcome<()> {
     let catalogue = Catalogue::read(repository)?;
     let mut system = catalogue.system(repository, path)?;
+    if let Some(domain) = system.domains.first().filter(|_| platform == Platform::Hosted) {
+        return Err(Failure::new(format!(
+            "the system `{}` has the hardware domain `{}`, and the hosted machine has none",
+            system.name, domain.name
+        ))
+        .remedy("add --machine qemu, or remove its [[domain]] tables"));
+    }
     promises::hold(&catalogue, &system)?;
     let names = system.programs();
     let selected: Vec<&Program> = names.iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<_>>()?;

@@ -1,0 +1,124 @@
+//! `sing run --domains`: the configurations of hardware domains that the papers measure (*Deconstructing Process
+//! Isolation*, figure 3).
+//!
+//! A configuration with domains is a system manifest of its own, which this writes: based on the one asked for, with
+//! `[[domain]]` tables that come before those of its base.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use manifest_model::{Category, Domain};
+
+use crate::command_line::{Pages, RunArguments};
+use crate::failure::{Failure, Outcome};
+use crate::repository::{Repository, write_if_changed};
+use crate::systems;
+
+/// A configuration of hardware domains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Configuration {
+    /// Everything in the kernel's own domain, memory mapped by the largest pages
+    SipPhys,
+    /// Everything in the kernel's own domain, memory mapped by 4 KiB pages
+    SipPage,
+    /// Each application in a domain of its own, unprivileged
+    #[value(name = "hip-r3")]
+    HipR3,
+    /// Each process, drivers and services too, in a domain of its own, unprivileged
+    #[value(name = "hip-r3-s")]
+    HipR3S,
+}
+
+impl Configuration {
+    fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
+    }
+
+    /// Returns the categories of the programs that run apart; empty for all. `None` without domains.
+    fn apart(self) -> Option<&'static [Category]> {
+        match self {
+            Configuration::SipPhys | Configuration::SipPage => None,
+            Configuration::HipR3 => {
+                Some(&[Category::Console, Category::WebApplication, Category::Test, Category::Example])
+            }
+            Configuration::HipR3S => Some(&[]),
+        }
+    }
+
+    /// Returns a system manifest in this configuration; `None` if it is the base itself.
+    fn manifest(self, base: &str) -> Option<String> {
+        let categories = self.apart()?;
+        let word = self.word();
+        let words: Vec<String> = categories.iter().map(|category| format!("\"{category}\"")).collect();
+        Some(format!(
+            "# What `--domains {word}` adds to `{base}`.\n\n[system]\nname = \"{base}-{word}\"\nbase = \"{base}\"\n\n\
+             [[domain]]\nname = \"{word}\"\nkind = \"{}\"\ncategories = [{}]\neach = true\n",
+            Domain::Ring3,
+            words.join(", ")
+        ))
+    }
+}
+
+/// Returns the arguments with the system and the pages of the configuration that they ask for, for a bare machine.
+///
+/// # Errors
+/// The system cannot be the base of another.
+pub fn applied(repository: &Repository, arguments: &RunArguments) -> Outcome<RunArguments> {
+    let mut applied = arguments.clone();
+    let Some(configuration) = arguments.domains else { return Ok(applied) };
+    applied.pages = Some(match configuration {
+        Configuration::SipPage => Pages::Small,
+        _ => Pages::Largest,
+    });
+    let asked = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
+    let system = repository.system_manifest(asked)?;
+    if let Some(derived) = derived(repository, &system, configuration)? {
+        applied.system = Some(derived);
+    }
+    Ok(applied)
+}
+
+fn derived(repository: &Repository, system: &Path, configuration: Configuration) -> Outcome<Option<PathBuf>> {
+    let name = system.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some(text) = configuration.manifest(&name) else { return Ok(None) };
+    let output = repository.output("");
+    if systems::is_image(system) {
+        return Err(Failure::new(format!("{} is a system image, with its own domains", system.display()))
+            .remedy("give its manifest with --system, or remove --domains"));
+    }
+    let is_written = system.starts_with(&output);
+    if !is_written && repository.system_outputs(system) != name && !is_own(repository, system) {
+        return Err(Failure::new(format!(
+            "{} is in no `systems` folder, where its base is looked up",
+            system.display()
+        ))
+        .remedy("move it there, or add [[domain]] to it (docs/domains.md)"));
+    }
+    let folder = if is_written { system.with_file_name("") } else { repository.output("domains") };
+    let path = folder.join(format!("{name}-{}.toml", configuration.word()));
+    write_if_changed(&path, text.as_bytes())?;
+    Ok(Some(path))
+}
+
+/// Whether the manifest is in the `systems` folder of the user's own workspace.
+fn is_own(repository: &Repository, system: &Path) -> bool {
+    let folder = |path: &Path| path.canonicalize().ok();
+    system.parent().and_then(folder) == folder(&repository.root().join("systems"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_configuration_adds_what_the_paper_has() {
+        let text = |configuration: Configuration| configuration.manifest("bare");
+        assert_eq!(text(Configuration::SipPhys), None);
+        assert_eq!(text(Configuration::SipPage), None);
+        let all = text(Configuration::HipR3S).expect("a manifest");
+        assert!(all.contains("name = \"bare-hip-r3-s\"") && all.contains("categories = []"), "{all}");
+        let applications = text(Configuration::HipR3).expect("a manifest");
+        assert!(applications.contains(r#"categories = ["console", "web-application", "test", "example"]"#));
+        assert!(!applications.contains("driver") && applications.ends_with("each = true\n"), "{applications}");
+    }
+}
