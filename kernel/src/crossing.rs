@@ -52,7 +52,8 @@ pub extern "C" fn run_inside() {
         match space.enter(&mut context) {
             DomainExit::Call { gate, arguments } => serve(thread, gate, arguments, &mut context),
             DomainExit::Interrupt => {}
-            DomainExit::Fault(fault) => mend(thread, space, &fault),
+            DomainExit::Missing(fault) => mend(thread, space, &fault),
+            DomainExit::Fault(fault) => entry::fault(&fault),
         }
         if arch::cpu_pending() != 0 {
             deferred::service_pending();
@@ -96,10 +97,6 @@ fn end_for_bad_number(thread: ThreadRef, gate: u64) {
 /// Maps the missing page of a stack, or ends the SIP.
 #[cold]
 fn mend(thread: ThreadRef, space: SpaceRef, fault: &Fault) {
-    // A fetch from a stack is none that a page would mend.
-    if fault.kind != FaultKind::Memory || fault.instruction == fault.address {
-        entry::fault(fault);
-    }
     match grow(thread, space, fault.address) {
         Some(true) => {}
         Some(false) => entry::fault(&Fault { kind: FaultKind::OutOfMemory, ..*fault }),

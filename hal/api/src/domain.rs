@@ -97,6 +97,8 @@ pub enum DomainExit {
     },
     /// An interrupt, whose work in interrupt context is done.
     Interrupt,
-    /// A fault. The thread may go on after a memory fault if the page has been mapped since.
+    /// It accessed a page that is not mapped in the domain: a fault, unless the page has been mapped when it goes on.
+    Missing(Fault),
+    /// Any other fault.
     Fault(Fault),
 }

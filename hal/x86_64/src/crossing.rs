@@ -74,7 +74,8 @@ struct Exit {
 
 const INTERRUPT: u64 = 0;
 const CALL: u64 = 1;
-const FAULT: u64 = 2;
+const MISSING: u64 = 2;
+const FAULT: u64 = 3;
 
 /// Vector state of a thread that has none of its own: default control words, zero registers.
 #[repr(C, align(16))]
@@ -293,6 +294,7 @@ pub(crate) fn enter(domain: DomainId, context: &mut DomainContext) -> DomainExit
     interrupts::enable();
     match exit.kind {
         CALL => DomainExit::Call { gate: exit.gate, arguments: exit.arguments },
+        MISSING => DomainExit::Missing(exit.fault),
         FAULT => DomainExit::Fault(exit.fault),
         _ => DomainExit::Interrupt,
     }
@@ -305,8 +307,8 @@ fn no_address(context: &DomainContext) -> Fault {
 }
 
 /// Makes an interrupt of a thread in a domain, with the kernel's tables and bases set again, return to
-/// [`enter`]: with its registers kept in its context, and the fault if there was one.
-pub(crate) fn leave(frame: &mut Frame, vectors: &[u8; 512], fault: Option<Fault>) {
+/// [`enter`]: with its registers kept in its context, and the fault if there was one, and whether a page was missing.
+pub(crate) fn leave(frame: &mut Frame, vectors: &[u8; 512], fault: Option<(Fault, bool)>) {
     // SAFETY: this processor's area, whose stack pointer `crossing_enter` has stored: the thread was in a domain. On
     // that stack are the addresses of exit and context, which live until `enter` returns, and nobody else uses.
     let (stack, exit, context) = unsafe {
@@ -321,8 +323,8 @@ pub(crate) fn leave(frame: &mut Frame, vectors: &[u8; 512], fault: Option<Fault>
     context.flags = frame.rflags;
     context.is_whole = 1;
     exit.kind = INTERRUPT;
-    if let Some(fault) = fault {
-        exit.kind = FAULT;
+    if let Some((fault, is_missing)) = fault {
+        exit.kind = if is_missing { MISSING } else { FAULT };
         exit.fault = fault;
     }
     frame.rip = (&raw const crossing_back).addr() as u64;

@@ -236,8 +236,8 @@ fn in_domain(frame: &mut Frame, vectors: &[u8; 512]) {
     crossing::leave(frame, vectors, fault);
 }
 
-/// Describes an exception in a domain.
-fn fault_in_domain(frame: &Frame) -> Fault {
+/// Describes an exception in a domain; returns also whether a page was missing.
+fn fault_in_domain(frame: &Frame) -> (Fault, bool) {
     let in_image = entries().is_some_and(|entries| (entries.is_sip_code)(frame.rip as usize));
     let kind = match (frame.vector, frame.error) {
         // INT3 and INTO of a domain are refused by their gates.
@@ -247,8 +247,10 @@ fn fault_in_domain(frame: &Frame) -> Fault {
         },
         _ => fault_kind(frame, in_image),
     };
-    let address = if frame.vector == PAGE_FAULT { Cr2::read_raw() as usize } else { 0 };
-    Fault { kind, instruction: frame.rip as usize, address, stack: frame.rsp as usize }
+    let is_page_fault = frame.vector == PAGE_FAULT;
+    let address = if is_page_fault { Cr2::read_raw() as usize } else { 0 };
+    let fault = Fault { kind, instruction: frame.rip as usize, address, stack: frame.rsp as usize };
+    (fault, is_page_fault && frame.error & FAULT_PRESENT == 0)
 }
 
 fn external(frame: &mut Frame, vector: u8) {

@@ -148,8 +148,12 @@ fn a_wild_stack_pointer_at_a_call_harms_nobody() {
     }
 }
 
-fn fault(kind: FaultKind, instruction: usize, address: usize) -> DomainExit {
-    DomainExit::Fault(Fault { kind, instruction, address, stack: 0 })
+fn missing(address: usize) -> DomainExit {
+    DomainExit::Missing(Fault { kind: FaultKind::Memory, instruction: ENTRY, address, stack: 0 })
+}
+
+fn fault(kind: FaultKind, address: usize) -> DomainExit {
+    DomainExit::Fault(Fault { kind, instruction: ENTRY, address, stack: 0 })
 }
 
 #[test]
@@ -159,18 +163,23 @@ fn stacks_grow_and_other_faults_end_the_sip() {
     let stack = thread.inside.stack.load(Ordering::Relaxed);
     let page = stack + STACK_GUARD_BYTES;
     assert!(domains::reached_from(page).is_empty());
-    domains::script(domain, move |_| fault(FaultKind::Memory, ENTRY, page + 8));
+    domains::script(domain, move |_| missing(page + 8));
     domains::script(domain, move |_| {
         assert!(domains::reached_from(page).contains(&domain));
         // The guard is no part of the stack.
-        fault(FaultKind::Memory, ENTRY, page - 8)
+        missing(page - 8)
     });
     run();
     assert!(why(process).starts_with("used up its stack"), "{}", why(process));
-    // A jump into a stack, and what is in nobody's.
-    for (instruction, address) in [(page, page), (ENTRY, 0), (ENTRY, usize::MAX)] {
+    for (kind, address) in [(FaultKind::Memory, page), (FaultKind::Trap, 0), (FaultKind::Instruction, 0)] {
         let (process, domain, _) = started();
-        domains::script(domain, move |_| fault(FaultKind::Memory, instruction, address));
+        domains::script(domain, move |_| fault(kind, address));
+        run();
+        assert_eq!(process.state(), ProcessState::Ended);
+    }
+    for address in [0, usize::MAX, stack + STACK_SLOT_BYTES + STACK_GUARD_BYTES] {
+        let (process, domain, _) = started();
+        domains::script(domain, move |_| missing(address));
         run();
         assert_eq!(process.state(), ProcessState::Ended);
     }
@@ -183,7 +192,7 @@ fn a_stack_of_another_domain_is_not_mapped() {
     let page = thread.inside.stack.load(Ordering::Relaxed) + STACK_GUARD_BYTES;
     let other = victim.space.get().expect("a space").domain().0;
     domains::script(other, |_| call("thread_exit", &[]));
-    domains::script(domain, move |_| fault(FaultKind::Memory, ENTRY, page));
+    domains::script(domain, move |_| missing(page));
     run();
     assert!(why(process).contains("accessed address"), "{}", why(process));
 }

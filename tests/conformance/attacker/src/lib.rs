@@ -13,6 +13,7 @@ mod accounts;
 mod blocks;
 mod children;
 mod claims;
+mod domains;
 mod faults;
 mod hardware;
 mod host_calls;
@@ -39,6 +40,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     accounts::ACTS,
     hardware::ACTS,
     host_calls::ACTS,
+    domains::ACTS,
 ];
 
 /// Performs the requested act. Given endpoints are taken as raw handles.

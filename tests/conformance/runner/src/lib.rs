@@ -11,6 +11,7 @@ extern crate alloc;
 mod accounts;
 mod attacks;
 mod crowds;
+mod domains;
 mod endings;
 mod hardware;
 mod host_calls;
@@ -65,11 +66,13 @@ pub(crate) enum Body {
 pub(crate) struct Settings {
     /// Whether long tests run in full.
     long: bool,
+    /// Whether the programs run in hardware domains.
+    domains: bool,
 }
 
 /// Runs the tests; the exit status is 1 if one failed.
 pub fn main(startup: Startup) -> i32 {
-    let settings = Settings { long: startup.long };
+    let settings = Settings { long: startup.long, domains: startup.domains };
     let (mut passed, mut failed) = (0, 0);
     // The first start of each program maps its image and registers its contracts, which persist.
     endings::load_programs();
@@ -85,6 +88,7 @@ pub fn main(startup: Startup) -> i32 {
         crowds::tests(),
         hardware::tests(),
         host_calls::tests(),
+        domains::tests(&settings),
         installing::tests(),
     ];
     // If memory is short, most of the other tests would report only that.
