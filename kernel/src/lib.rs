@@ -131,6 +131,11 @@ fn start_root(parameters: &[(String, String)]) -> Result<(), String> {
     if machine().max_domains() > 0 {
         crossing::start()?;
     }
+    if installed::system().is_some_and(|system| !system.domains.is_empty()) {
+        for weakness in machine().domain_weaknesses() {
+            debug_output::line(format_args!("hardware domains: {weakness}"));
+        }
+    }
     let name = &installed::system().ok_or("no system is installed")?.root;
     let program = installed::find(name).ok_or_else(|| format!("the root program {name} is not in the system image"))?;
     let root = lifecycle::create(program, None).map_err(|error| match error {

@@ -33,6 +33,10 @@ const CONFORMANCE_PROCESSORS: [u32; 2] = [1, 2];
 /// Kinds and processors of the bare machines; the others, slower and little more revealing, run with `--long`.
 const BARE_CONFORMANCE: [(&str, u32); 2] = [("microvm", 1), ("microvm", 4)];
 const LONG_BARE_CONFORMANCE: [(&str, u32); 2] = [("qemu", 1), ("qemu", 4)];
+/// The same with each process in a hardware domain of its own: kind, processors, configuration.
+const DOMAINS_CONFORMANCE: [(&str, u32, &str); 1] = [("microvm", 4, "hip-r3-s")];
+const LONG_DOMAINS_CONFORMANCE: [(&str, u32, &str); 3] =
+    [("microvm", 1, "hip-r3-s"), ("qemu", 4, "hip-r3-s"), ("qemu", 2, "hip-r3")];
 /// File descriptor limit of the run with few host sockets.
 const FEW_FILES: u32 = 200;
 /// Fault injection: one in N socket requests fails; and the number of rounds.
@@ -180,17 +184,28 @@ fn bare_conformance(selection: &Selection<'_>) -> Outcome<Counts> {
     let tool = this_tool()?;
     let long: &[_] = if selection.long { &LONG_BARE_CONFORMANCE } else { &[] };
     let mut counts = Counts::default();
-    for (kind, processors) in BARE_CONFORMANCE.iter().chain(long) {
+    let run = |kind: &str, processors: u32| {
         let mut command = Command::new(&tool);
         command.args(["run", "--system", "conformance", "--allow-unsafe-tests", "--mem", BARE_MEMORY]);
         command.args(["--machine", kind, "--smp", &processors.to_string()]);
-        if selection.long {
-            command.args(["--parameter", "long=true"]);
-        }
         if let Some(name) = selection.name {
             command.arg("--parameter").arg(format!("only={name}"));
         }
+        command
+    };
+    for (kind, processors) in BARE_CONFORMANCE.iter().chain(long) {
+        let mut command = run(kind, *processors);
+        if selection.long {
+            command.args(["--parameter", "long=true"]);
+        }
         counts += conformance_run(command, &format!("conformance on {kind}"), selection, *processors)?;
+    }
+    let long: &[_] = if selection.long { &LONG_DOMAINS_CONFORMANCE } else { &[] };
+    for (kind, processors, domains) in DOMAINS_CONFORMANCE.iter().chain(long) {
+        let mut command = run(kind, *processors);
+        command.args(["--domains", domains, "--parameter", "domains=true"]);
+        let suite = format!("conformance on {kind} with --domains {domains}");
+        counts += conformance_run(command, &suite, selection, *processors)?;
     }
     Ok(counts)
 }

@@ -8,6 +8,7 @@ mod bad_disks;
 mod bad_input;
 mod bare_buses;
 mod bare_disks;
+mod bare_domains;
 mod bare_files;
 mod bare_hogs;
 mod bare_host_folders;
