@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::Status;
-use manifest_model::{Apart, Domain, Manifest};
+use manifest_model::{Apart, Domain};
 
 use crate::installed;
 use crate::lock::SpinLock;
@@ -42,21 +42,9 @@ pub fn check(domains: &[Apart]) -> Result<(), String> {
     }
 }
 
-/// Returns the declared domain of a program, if it has one. The root program, which starts the others, never has.
-fn declared(program: &Manifest) -> Option<(usize, &'static Apart)> {
-    let system = installed::system()?;
-    let index = manifest_model::domain_of(&system.domains, &system.root, program)?;
-    Some((index, system.domains.get(index)?))
-}
-
-/// Whether the system has a domain for a program that nobody signed: one for each of its SIPs.
-pub fn has_quarantine(program: &Manifest) -> bool {
-    machine().max_domains() > 0 && declared(program).is_some_and(|(_, domain)| domain.each)
-}
-
 /// Returns the space for a new SIP, which has joined it; `None` if it is the kernel's own.
 pub fn join(program: &'static Program, loaded: &Loaded) -> Result<Option<SpaceRef>, NoDomain> {
-    let Some((index, domain)) = declared(&program.manifest) else {
+    let Some((index, domain)) = installed::domain_of(&program.manifest) else {
         return match program.manifest.domain {
             Domain::Kernel => Ok(None),
             kind @ Domain::Ring3 => Err(NoDomain::Refused(format!(

@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering
 
 use manifest_model::{Apart, Digest, Manifest, PublicKey, Trust};
 use package::{Package, SystemImage};
-use package_check::verify_in_steps;
+use package_check::{Isolation, verify_in_steps};
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::preempt;
@@ -144,11 +144,25 @@ fn name_places(name: &str) -> impl Iterator<Item = usize> {
     (0..NAME_PLACES).map(move |next| first.wrapping_add(next) % NAME_PLACES)
 }
 
-/// Returns a program of the system image, verified and mapped on first use. `has_quarantine` is whether its SIPs run
-/// apart in hardware domains.
+/// Returns a program of the system image, verified and mapped on first use.
 #[cold]
-pub fn load(program: &'static Program, has_quarantine: bool) -> Result<&'static Loaded, String> {
-    program.load(&system().ok_or("no system is installed")?.trust, has_quarantine)
+pub fn load(program: &'static Program) -> Result<&'static Loaded, String> {
+    program.load(&system().ok_or("no system is installed")?.trust, isolation(&program.manifest))
+}
+
+/// Returns the index of the hardware domain of a program, and the domain; `None` for the kernel's own.
+pub fn domain_of(program: &Manifest) -> Option<(usize, &'static Apart)> {
+    let system = system()?;
+    let index = manifest_model::domain_of(&system.domains, &system.root, program)?;
+    Some((index, system.domains.get(index)?))
+}
+
+/// Returns what contains each SIP of a program.
+fn isolation(program: &Manifest) -> Isolation {
+    match domain_of(program) {
+        Some((_, domain)) if domain.each => Isolation::Apart,
+        _ => Isolation::Software,
+    }
 }
 
 /// Resolves an instruction address to a program and the offset from its first code.
@@ -258,7 +272,9 @@ struct Candidate {
 fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     let system = system().ok_or("no system is installed")?;
     let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-    let verified = verify_in_steps(&package, &system.trust, &preempt::pause).map_err(|error| format!("{error}"))?;
+    let isolation = isolation(&package.manifest);
+    let verified = verify_in_steps(&package, &system.trust, isolation, &preempt::pause);
+    let verified = verified.map_err(|error| format!("{error}"))?;
     Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
 }
 

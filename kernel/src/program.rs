@@ -13,7 +13,7 @@ use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
 use manifest_model::{Digest, Manifest, PublicKey, Trust};
 use package::Package;
-use package_check::verify_in_steps;
+use package_check::{Isolation, verify_in_steps};
 
 use crate::contract::{self, Contract, RegisterError};
 use crate::lock::AtomicRef;
@@ -92,33 +92,33 @@ impl Room {
 
 impl Program {
     /// Returns the program verified and mapped, doing so on first use. `trust` holds the accepted publishers;
-    /// `has_quarantine` is whether its SIPs run apart in hardware domains.
-    pub fn load(&'static self, trust: &Trust, has_quarantine: bool) -> Result<&'static Loaded, String> {
+    /// `isolation` is what contains its SIPs, always.
+    pub fn load(&'static self, trust: &Trust, isolation: Isolation) -> Result<&'static Loaded, String> {
         // No lock: the thread that loads it may be preempted; others that need the program poll.
         while self.loading.swap(true, Ordering::Acquire) {
             preempt::let_others_go_first();
         }
         let result = match self.loaded.get() {
             Some(loaded) => Ok(loaded),
-            None => self.verify_and_map(trust, has_quarantine).map(|loaded| &*Box::leak(Box::new(loaded))),
+            None => self.verify_and_map(trust, isolation).map(|loaded| &*Box::leak(Box::new(loaded))),
         };
         self.loaded.set(result.as_ref().ok().copied());
         self.loading.store(false, Ordering::Release);
         result
     }
 
-    fn verify_and_map(&self, trust: &Trust, has_quarantine: bool) -> Result<Loaded, String> {
+    fn verify_and_map(&self, trust: &Trust, isolation: Isolation) -> Result<Loaded, String> {
         let name = &self.manifest.name;
         let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
-        let verified =
-            verify_in_steps(&package, trust, &preempt::pause).map_err(|error| format!("program {name}: {error}"))?;
+        let verified = verify_in_steps(&package, trust, isolation, &preempt::pause)
+            .map_err(|error| format!("program {name}: {error}"))?;
         if verified.identity != self.identity {
             return Err(format!(
                 "program {name}: its package is another than the head of the system image names; build the system again"
             ));
         }
-        if verified.quarantined && !has_quarantine {
+        if verified.quarantined && isolation == Isolation::Software {
             return Err(format!(
                 "program {name} is unsigned and in quarantine: it may run only in a hardware domain of its own, which this system does not have for it; have its publisher sign it, or give the system a domain with `each = true` for it"
             ));

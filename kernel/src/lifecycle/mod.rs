@@ -45,8 +45,7 @@ pub fn create(program: &'static Program, parent: Option<ProcessRef>) -> Result<C
 }
 
 fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRef, CreateError> {
-    let load = || installed::load(program, domain::has_quarantine(&program.manifest));
-    let loaded = program.loaded.get().map_or_else(load, Ok).map_err(CreateError::Refused)?;
+    let loaded = program.loaded.get().map_or_else(|| installed::load(program), Ok).map_err(CreateError::Refused)?;
     let invoker = parent.map(|parent| invoker(parent, program)).transpose()?.flatten();
     let process = PROCESSES.allocate().map_err(|full| CreateError::Status(no_slot(full, Scarce::Processes)))?;
     let space = domain::join(program, loaded).map_err(|error| {

@@ -5,9 +5,9 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use image_check::ImageError;
-use manifest_model::{Code as ProgramCode, Manifest, Trust};
+use manifest_model::{Code as ProgramCode, Manifest, SystemManifest};
 use package::{Certificate, FormatError, Package, SystemImage, TrustError};
-use package_check::{PackageError, identity, sha256};
+use package_check::{Isolation, PackageError, Verified, identity, sha256};
 
 use crate::check::{check, manifest, refused};
 use crate::code::{Code, Topic};
@@ -49,7 +49,7 @@ pub fn examine(installed: &Installed, request: &Request<'_>) -> (Report, Option<
             return judged(installed, &change, Vec::new());
         }
     };
-    let (program, lines) = match verified(package, &installed.system.trust) {
+    let (program, lines) = match verified(package, &installed.system) {
         Ok(verified) => verified,
         Err(findings) => return (refused(findings), None),
     };
@@ -69,13 +69,14 @@ fn judged(installed: &Installed, change: &Change<'_>, lines: Vec<Line>) -> (Repo
     (report, after)
 }
 
-/// Verifies a package file against a trust. Returns the program's data for the system, and a line for each proof.
+/// Verifies a package file for a system. Returns the program's data for the system, and a line for each proof.
 ///
 /// # Errors
 /// The first fault, as nothing more can be derived from an invalid file; for an invalid manifest, all its faults.
-pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec<Finding>> {
+pub fn verified(bytes: &[u8], system: &SystemManifest) -> Result<(Program, Vec<Line>), Vec<Finding>> {
     let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error.into(), "")]))?;
-    let verified = match package_check::verify(&package, trust) {
+    let isolation = Isolation::of(system, &package.manifest);
+    let verified = match package_check::verify_in(&package, &system.trust, isolation) {
         Ok(verified) => verified,
         Err(error @ PackageError::ManifestInvalid { .. }) => {
             let mut findings = faults_of(&package.manifest);
@@ -91,7 +92,7 @@ pub fn verified(bytes: &[u8], trust: &Trust) -> Result<(Program, Vec<Line>), Vec
         let remedy = "build the program again with `cargo sing build`";
         return Err(Vec::from([Finding::new(Code::BillNotText, &package.manifest.name, what, remedy)]));
     }
-    let lines = proofs(&package, bytes.len(), verified.quarantined);
+    let lines = proofs(&package, bytes.len(), &verified, isolation);
     Ok((Program { manifest: verified.manifest, key: package.key }, lines))
 }
 
@@ -108,16 +109,19 @@ fn faults_of(manifest: &Manifest) -> Vec<Finding> {
     findings
 }
 
-fn proofs(package: &Package<'_>, bytes: usize, quarantined: bool) -> Vec<Line> {
+fn proofs(package: &Package<'_>, bytes: usize, verified: &Verified<'_>, isolation: Isolation) -> Vec<Line> {
     let mut lines = Vec::new();
     let publisher = &package.manifest.publisher;
     lines.push(Line::proved(Topic::File, format!("a package of {bytes} bytes")));
-    if quarantined {
+    if verified.quarantined {
         let what = "nobody has signed it: it is quarantined, and runs in a hardware domain of its own or not at all";
         lines.push(Line::note(Topic::Signature, what));
     } else {
         let by = chain_in_words(&package.chain);
-        let right = if package.is_native() { ", with the right `native`" } else { "" };
+        let right = match isolation {
+            Isolation::Software if package.is_native() => ", with the right `native`",
+            _ => "",
+        };
         let what = format!("of the key {:#}, {by}, for `{publisher}`{right}", package.key);
         lines.push(Line::proved(Topic::Signature, what));
     }
@@ -164,18 +168,21 @@ pub fn signed_system(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<F
 /// # Errors
 /// A fault of the image or of a package.
 pub fn system_of(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
-    taken_apart(bytes, |package, trust| package_check::verify(package, trust).map(|verified| verified.identity))
+    taken_apart(bytes, |package, system| {
+        let isolation = Isolation::of(system, &package.manifest);
+        package_check::verify_in(package, &system.trust, isolation).map(|verified| verified.identity)
+    })
 }
 
 /// A way to verify a package's identity.
-type Look = fn(&Package<'_>, &Trust) -> Result<manifest_model::Digest, PackageError>;
+type Look = fn(&Package<'_>, &SystemManifest) -> Result<manifest_model::Digest, PackageError>;
 
 fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
     let image = package_check::verify_system(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
     let mut programs = Vec::new();
     let mut findings = Vec::new();
     for (bytes, identity) in image.packages.iter().zip(&image.identities) {
-        match packed_program(bytes, identity, &image.manifest.trust, look) {
+        match packed_program(bytes, identity, &image.manifest, look) {
             Ok(program) => programs.push(program),
             Err(finding) => findings.push(finding),
         }
@@ -187,13 +194,13 @@ fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed),
 fn packed_program(
     bytes: &[u8],
     identity: &manifest_model::Digest,
-    trust: &Trust,
+    system: &SystemManifest,
     look: Look,
 ) -> Result<Program, Finding> {
     let package = Package::parse(bytes).map_err(|error| finding_of(&error.into(), ""))?;
     let name = &package.manifest.name;
     let named = |finding: Finding| Finding { what: format!("`{name}`: {}", finding.what), ..finding };
-    let found = look(&package, trust).map_err(|error| named(finding_of(&error, name)))?;
+    let found = look(&package, system).map_err(|error| named(finding_of(&error, name)))?;
     if found != *identity {
         let what = format!("the package of `{name}` is not the one that the system was signed with");
         return Err(Finding::new(Code::OtherIdentity, name, what, "build or install it again"));

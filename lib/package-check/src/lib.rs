@@ -19,4 +19,4 @@ mod verify;
 pub use authority::check_signer;
 pub use digest::{image_digest, sha256, sha256_of};
 pub use error::PackageError;
-pub use verify::{Verified, identity, identity_of, verify, verify_in_steps, verify_system};
+pub use verify::{Isolation, Verified, identity, identity_of, verify, verify_in, verify_in_steps, verify_system};

@@ -1,7 +1,7 @@
 //! The checks of packages and system images, in order.
 
 use image_check::Image;
-use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, Trust, is_name};
+use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, SystemManifest, Trust, is_name};
 use package::{Package, SystemImage, TrustError};
 
 use crate::authority::{check_signer, is_signature};
@@ -15,10 +15,29 @@ pub struct Verified<'a> {
     pub manifest: Manifest,
     /// The checked image; `None` if the code is a script.
     pub image: Option<Image<'a>>,
-    /// Whether it is unsigned: it may be installed, but not run beside the kernel.
+    /// Whether it is unsigned: it may be installed, but run in a hardware domain of its own alone.
     pub quarantined: bool,
     /// See [`identity`].
     pub identity: Digest,
+}
+
+/// What contains a program when it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// The types of its code: it runs beside the kernel, or shares a hardware domain.
+    Software,
+    /// A hardware domain for each of its SIPs.
+    Apart,
+}
+
+impl Isolation {
+    /// Returns what contains a program in a system.
+    pub fn of(system: &SystemManifest, program: &Manifest) -> Isolation {
+        match system.domain_of(program) {
+            Some(domain) if domain.each => Isolation::Apart,
+            _ => Isolation::Software,
+        }
+    }
 }
 
 /// Parses a system image file, and verifies that its head is signed by one of its own roots that may sign systems.
@@ -53,26 +72,35 @@ pub fn identity_of(header: &[u8], manifest: &[u8], chain: &[u8], key: PublicKey)
 }
 
 /// Checks, in this order: the key may sign for the publisher, the signature is valid, the key may publish native code
-/// if there is any, the digest of the bill is that of the header, the ABI version is this kernel's, the manifest is
+/// if there is any that is not to run apart, the digest of the bill is that of the header, the ABI version is this kernel's, the manifest is
 /// within its limits, the image has the digest of the manifest and is valid, and its contracts are those of the
 /// manifest.
 ///
 /// # Errors
 /// The first violation.
 pub fn verify<'a>(package: &Package<'a>, trust: &Trust) -> Result<Verified<'a>, PackageError> {
-    verify_in_steps(package, trust, &|| ())
+    verify_in(package, trust, Isolation::Software)
 }
 
-/// Like `verify`, but calls `pause` regularly so that others can run.
+/// The same of a program that runs in this isolation.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_in<'a>(package: &Package<'a>, trust: &Trust, isolation: Isolation) -> Result<Verified<'a>, PackageError> {
+    verify_in_steps(package, trust, isolation, &|| ())
+}
+
+/// Like `verify_in`, but calls `pause` regularly so that others can run.
 ///
 /// # Errors
 /// As [`verify`].
 pub fn verify_in_steps<'a>(
     package: &Package<'a>,
     trust: &Trust,
+    isolation: Isolation,
     pause: &dyn Fn(),
 ) -> Result<Verified<'a>, PackageError> {
-    let identity = verify_signature(package, trust)?;
+    let identity = verify_signature(package, trust, isolation)?;
     let manifest = &package.manifest;
     if image_digest(package.bill) != package.bill_digest {
         return Err(PackageError::BillHash);
@@ -97,8 +125,9 @@ pub fn verify_in_steps<'a>(
 }
 
 /// Verifies the signature in this trust; returns the identity that it covers. Fails if the key may not sign for the
-/// publisher, if the signature is invalid, and if the package is native code and the key may not publish such code.
-fn verify_signature(package: &Package<'_>, trust: &Trust) -> Result<Digest, PackageError> {
+/// publisher, if the signature is invalid, and if the package is native code that is not to run apart and the key may
+/// not publish such code.
+fn verify_signature(package: &Package<'_>, trust: &Trust, isolation: Isolation) -> Result<Digest, PackageError> {
     if package.is_unsigned() {
         let zeros = package.signature == [0; 64] && package.chain.is_empty();
         return match trust.policy {
@@ -114,10 +143,13 @@ fn verify_signature(package: &Package<'_>, trust: &Trust) -> Result<Digest, Pack
     let rights = check_signer(trust, publisher, package.key, &package.chain)?;
     let identity = identity(package);
     match is_signature(package.key, &identity, &package.signature) {
-        Some(true) if package.is_native() && !rights.contains(Rights::NATIVE) => {
-            Err(TrustError::NotNative { key: package.key, publisher: publisher.clone() }.into())
+        Some(true) => {
+            let needs_right = package.is_native() && isolation == Isolation::Software;
+            if needs_right && !rights.contains(Rights::NATIVE) {
+                return Err(TrustError::NotNative { key: package.key, publisher: publisher.clone() }.into());
+            }
+            Ok(identity)
         }
-        Some(true) => Ok(identity),
         Some(false) => Err(PackageError::BadSignature),
         None => Err(PackageError::BadKey),
     }

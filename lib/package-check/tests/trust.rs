@@ -6,7 +6,7 @@ use common::{BILL, elf::Elf, key, manifest};
 use manifest_model::{Category, Code, Manifest, Policy, PublicKey, Revoked, Rights, Root, Trust};
 use package::{Certificate, May, Package, TrustError};
 use package_build::{Grant, SecretKey, Signer};
-use package_check::PackageError;
+use package_check::{Isolation, PackageError};
 use proptest::prelude::*;
 
 const ACME: [u8; 32] = [21; 32];
@@ -147,6 +147,19 @@ fn native_code_of_a_key_without_the_right_is_refused() {
     refused(&package("acme-tools", DAILY, chain), &trust, expected(DAILY));
     let text = expected(DAILY).to_string();
     assert!(text.contains("portable code") && text.contains("a hardware domain of its own"), "{text}");
+}
+
+#[test]
+fn native_code_in_a_hardware_domain_of_its_own_needs_no_right() {
+    let (without, _) = without_native(None);
+    let bytes = package("acme-tools", ACME, Vec::new());
+    let parsed = Package::parse(&bytes).expect("a package");
+    let apart = |trust| package_check::verify_in(&parsed, trust, Isolation::Apart).map(|verified| verified.quarantined);
+    assert_eq!(apart(&without), Ok(false));
+    // Everything else is asked as before.
+    assert!(apart(&Trust::default()).is_err());
+    let plain = package_check::verify_in(&parsed, &without, Isolation::Software);
+    assert!(plain.is_err_and(|error| matches!(error, PackageError::Trust(TrustError::NotNative { .. }))));
 }
 
 #[test]
