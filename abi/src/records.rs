@@ -150,6 +150,8 @@ pub struct ProcessRecord {
     pub started_ns: u64,
     /// Kernel memory charged to it, in bytes: records, queues, values from its parent.
     pub kernel_bytes: u64,
+    /// Number of its hardware domain, from 1; 0 for the kernel's own. Those with one number share it.
+    pub domain: u64,
     /// Program name.
     pub name: [u8; NAME_BYTES],
 }

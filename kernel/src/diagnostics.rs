@@ -37,6 +37,7 @@ fn process_record(process: ProcessRef) -> ProcessRecord {
         messages_received: process.received.load(Ordering::Relaxed),
         started_ns: process.started_ns.load(Ordering::Relaxed),
         kernel_bytes: process.kept_for() as u64,
+        domain: process.space.get().map_or(0, |space| u64::from(space.domain().0) + 1),
         name: name_bytes(process.name()),
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use client::namespace::Namespace;
 use client::processes::{Instances, state_word};
@@ -30,20 +31,36 @@ pub fn main(startup: Startup) -> i32 {
     output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
 }
 
+/// Adds a last column with hardware domains, if a process has one. Processes with one number share it.
+fn with_domains(processes: &[ProcessRecord], columns: &[(&'static str, Align)]) -> (Vec<(&'static str, Align)>, bool) {
+    let any = processes.iter().any(|process| process.domain != 0);
+    let mut columns = columns.to_vec();
+    columns.extend(any.then_some(("DOMAIN", Align::Right)));
+    (columns, any)
+}
+
+fn domain(process: &ProcessRecord) -> String {
+    if process.domain == 0 { "-".into() } else { process.domain.to_string() }
+}
+
 /// Fits a terminal of 80 columns unless names are unusually long.
 fn table(processes: &[ProcessRecord], instances: &Instances) -> String {
     let now = sip::time::monotonic();
-    let mut table = Table::new(&[
-        ("ID", Align::Right),
-        ("NAME", Align::Left),
-        ("INSTANCE", Align::Left),
-        ("STATE", Align::Left),
-        ("AGE", Align::Right),
-        ("MEMORY", Align::Right),
-        ("MCYCLES", Align::Right),
-    ]);
+    let (columns, has_domains) = with_domains(
+        processes,
+        &[
+            ("ID", Align::Right),
+            ("NAME", Align::Left),
+            ("INSTANCE", Align::Left),
+            ("STATE", Align::Left),
+            ("AGE", Align::Right),
+            ("MEMORY", Align::Right),
+            ("MCYCLES", Align::Right),
+        ],
+    );
+    let mut table = Table::new(&columns);
     for process in processes {
-        table.row([
+        let row = [
             process.id.to_string(),
             name(&process.name),
             instances.name_of(process.id).unwrap_or("-").to_string(),
@@ -51,29 +68,34 @@ fn table(processes: &[ProcessRecord], instances: &Instances) -> String {
             duration(now.saturating_sub(process.started_ns)),
             bytes(process.memory_bytes),
             count(process.cycles / 1_000_000),
-        ]);
+        ];
+        table.row(row.into_iter().chain(has_domains.then(|| domain(process))));
     }
     table.render()
 }
 
 fn long_table(processes: &[ProcessRecord], instances: &Instances) -> String {
     let now = sip::time::monotonic();
-    let mut table = Table::new(&[
-        ("ID", Align::Right),
-        ("PARENT", Align::Right),
-        ("NAME", Align::Left),
-        ("INSTANCE", Align::Left),
-        ("STATE", Align::Left),
-        ("AGE", Align::Right),
-        ("THREADS", Align::Right),
-        ("MEMORY", Align::Right),
-        ("BLOCKS", Align::Right),
-        ("ENDPOINTS", Align::Right),
-        ("MESSAGES", Align::Right),
-        ("MCYCLES", Align::Right),
-    ]);
+    let (columns, has_domains) = with_domains(
+        processes,
+        &[
+            ("ID", Align::Right),
+            ("PARENT", Align::Right),
+            ("NAME", Align::Left),
+            ("INSTANCE", Align::Left),
+            ("STATE", Align::Left),
+            ("AGE", Align::Right),
+            ("THREADS", Align::Right),
+            ("MEMORY", Align::Right),
+            ("BLOCKS", Align::Right),
+            ("ENDPOINTS", Align::Right),
+            ("MESSAGES", Align::Right),
+            ("MCYCLES", Align::Right),
+        ],
+    );
+    let mut table = Table::new(&columns);
     for process in processes {
-        table.row([
+        let row = [
             process.id.to_string(),
             process.parent.to_string(),
             name(&process.name),
@@ -86,19 +108,20 @@ fn long_table(processes: &[ProcessRecord], instances: &Instances) -> String {
             process.endpoints.to_string(),
             count(process.messages_sent.saturating_add(process.messages_received)),
             count(process.cycles / 1_000_000),
-        ]);
+        ];
+        table.row(row.into_iter().chain(has_domains.then(|| domain(process))));
     }
     table.render()
 }
 
 fn json(processes: &[ProcessRecord], instances: &Instances) -> String {
-    let lines: alloc::vec::Vec<String> = processes
+    let lines: Vec<String> = processes
         .iter()
         .map(|process| {
             format!(
                 "  {{\"id\": {}, \"parent\": {}, \"name\": {}, \"instance\": {}, \"state\": {}, \"threads\": {}, \"memory_bytes\": {}, \
                  \"blocks\": {}, \"block_bytes\": {}, \"endpoints\": {}, \"handles\": {}, \"children\": {}, \
-                 \"cycles\": {}, \"messages_sent\": {}, \"messages_received\": {}, \"started_ns\": {}}}",
+                 \"cycles\": {}, \"messages_sent\": {}, \"messages_received\": {}, \"started_ns\": {}, \"domain\": {}}}",
                 process.id,
                 process.parent,
                 json_string(&name(&process.name)),
@@ -114,7 +137,8 @@ fn json(processes: &[ProcessRecord], instances: &Instances) -> String {
                 process.cycles,
                 process.messages_sent,
                 process.messages_received,
-                process.started_ns
+                process.started_ns,
+                process.domain
             )
         })
         .collect();

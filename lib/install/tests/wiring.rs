@@ -121,7 +121,7 @@ const FAULTS: &[(Code, &str, Spoil)] = &[
     (Code::BadDomain, "domain[0].who[0]", &|small| small.system.domains.push(apart("apart", &["left"]))),
     (Code::BadDomain, "domain[0].name", &|small| small.system.domains.push(apart("no name", &[]))),
     (Code::BadDomain, "domain[0].name", &|small| {
-        small.system.domains.push(Apart { kind: Domain::Kernel, ..apart("kernel", &[]) });
+        small.system.domains.push(Apart { kind: Domain::Kernel, each: true, ..apart("kernel", &[]) });
     }),
     (Code::BadDomain, "domain[1].name", &|small| {
         small.system.domains.extend([apart("twice", &[]), apart("twice", &[])]);

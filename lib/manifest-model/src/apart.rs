@@ -12,7 +12,7 @@ use crate::{Category, Domain, Manifest, pattern};
 pub struct Apart {
     /// Unique name.
     pub name: String,
-    /// Its kind; never the kernel's own.
+    /// Its kind; the kernel's own for programs that are to stay there, whatever domains follow.
     pub kind: Domain,
     /// Patterns of its programs, as `name.publisher`; empty for all.
     pub who: Vec<String>,
@@ -31,10 +31,11 @@ impl Apart {
     }
 }
 
-/// Returns the index of the domain of a program in a system with this root program: the first that takes it; `None` for
-/// the kernel's own, in which the root always runs.
+/// Returns the index of the hardware domain of a program in a system with this root program: the first domain that takes
+/// it; `None` for the kernel's own, in which the root always runs.
 pub fn domain_of(domains: &[Apart], root: &str, program: &Manifest) -> Option<usize> {
-    domains.iter().position(|domain| domain.takes(program)).filter(|_| program.name != root)
+    let (index, domain) = domains.iter().enumerate().find(|(_, domain)| domain.takes(program))?;
+    (domain.kind != Domain::Kernel && program.name != root).then_some(index)
 }
 
 #[cfg(test)]
@@ -64,6 +65,10 @@ mod tests {
         assert_eq!(of("view", Category::Test), Some(2));
         assert_eq!(of("view", Category::Console), Some(3));
         assert_eq!(of("view", Category::Driver), None);
+        let mut kept = domains.clone();
+        kept.insert(0, Apart { kind: Domain::Kernel, ..apart(&["view.*"], &[]) });
+        assert_eq!(domain_of(&kept, "root", &program("view", Category::Console)), None);
+        assert_eq!(domain_of(&kept, "root", &program("viewer", Category::Console)), Some(4));
         assert_eq!(domain_of(&[], "root", &program("view", Category::Test)), None);
         assert_eq!(domain_of(&domains, "view", &program("view", Category::Test)), None);
     }

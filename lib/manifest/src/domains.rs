@@ -5,9 +5,6 @@ use manifest_model::{Apart, Category, Domain};
 
 use crate::reader::{At, Table};
 
-/// Words for the kind of a hardware domain.
-pub(crate) const KINDS: &[&str] = &[Domain::Ring3.word()];
-
 /// A domain, and where its fields are.
 pub(crate) struct Entry {
     pub(crate) domain: Apart,
@@ -29,7 +26,7 @@ pub(crate) fn read(files: &[Table<'_, '_>]) -> Vec<Entry> {
 
 fn read_one(table: &Table<'_, '_>, row: usize) -> Option<Entry> {
     let name = table.required_text("name");
-    let kind = table.required_word("kind", |word| Domain::from_word(word).filter(|&kind| kind != Domain::Kernel));
+    let kind = table.required_word("kind", Domain::from_word);
     let who = table.bounded_texts("who");
     let categories: Vec<Category> = table
         .texts("categories")

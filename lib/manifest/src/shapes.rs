@@ -7,7 +7,6 @@
 use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
-use crate::domains::KINDS;
 use crate::trust::POLICIES;
 
 /// A table of a manifest.
@@ -583,7 +582,11 @@ static APART: Shape = shape(
     "a hardware domain: programs that the MMU keeps from the kernel and from all others; the first that takes a program has it, those of a base come last, and the root program is in none",
     &[
         required("name", Kind::Name, "what the domain is called"),
-        required("kind", Kind::Word(KINDS), "`ring-3`: an address space of its own, without privileges"),
+        required(
+            "kind",
+            Kind::Word(Domain::WORDS),
+            "`ring-3`: an address space of its own, without privileges; `kernel`: the kernel's own, for programs that are to stay there whatever domains follow",
+        ),
         optional(
             "who",
             Kind::List(&Kind::ProgramPattern),

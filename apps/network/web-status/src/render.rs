@@ -1,6 +1,6 @@
 //! A snapshot as JSON, and as tables for browsers without scripts.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use core::fmt::Write;
 
 use text::{bytes, count, duration};
@@ -41,6 +41,7 @@ fn process(json: &mut JsonWriter, process: &Process) {
         json.name("threads").number(process.threads);
         json.name("messages").number(process.messages);
         json.name("age_ns").number(process.age_ns);
+        json.name("domain").number(process.domain);
     });
 }
 
@@ -74,7 +75,7 @@ pub fn table(snapshot: &Snapshot) -> String {
         "{FAVICON}<title>Singularity</title><style>:root{{color-scheme:light dark}}body{{font:14px sans-serif}}\
          td,th{{text-align:left;padding:2px 12px 2px 0}}</style></head><body><h1>Singularity</h1>\
          <p>Up {}, {} processors, {} processes, {} channels.</p><h2>Processes</h2><table><tr><th>Id<th>Name<th>State\
-         <th>Processor<th>Memory<th>Messages<th>Age</tr>",
+         <th>Processor<th>Memory<th>Messages<th>Age<th>Domain</tr>",
         duration(snapshot.uptime_ns),
         snapshot.processors,
         snapshot.processes.len(),
@@ -84,7 +85,7 @@ pub fn table(snapshot: &Snapshot) -> String {
         let percent = (one.processor_permille / 10, one.processor_permille % 10);
         let _ = writeln!(
             page,
-            "<tr><td>{}<td>{}<td>{}<td>{}.{} %<td>{}<td>{}<td>{}</tr>",
+            "<tr><td>{}<td>{}<td>{}<td>{}.{} %<td>{}<td>{}<td>{}<td>{}</tr>",
             one.id,
             Escaped(&one.name),
             one.state,
@@ -92,7 +93,8 @@ pub fn table(snapshot: &Snapshot) -> String {
             percent.1,
             bytes(one.memory_bytes + one.block_bytes),
             count(one.messages),
-            duration(one.age_ns)
+            duration(one.age_ns),
+            if one.domain == 0 { "kernel's".to_string() } else { one.domain.to_string() }
         );
     }
     if !snapshot.web.is_empty() {

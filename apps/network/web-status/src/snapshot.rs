@@ -45,6 +45,8 @@ pub struct Process {
     pub messages: u64,
     /// Age in nanoseconds.
     pub age_ns: u64,
+    /// Number of its hardware domain, or 0.
+    pub domain: u64,
 }
 
 /// The channels of one contract between two processes.
@@ -183,6 +185,7 @@ fn process(record: &ProcessRecord, before: &BTreeMap<u64, u64>, elapsed: u64, no
         threads: record.threads,
         messages: record.messages_sent.saturating_add(record.messages_received),
         age_ns: now.saturating_sub(record.started_ns),
+        domain: record.domain,
     }
 }
 

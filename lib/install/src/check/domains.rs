@@ -26,9 +26,9 @@ pub(crate) fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<F
             let what = format!("two domains have the name `{name}`");
             bad(what, "rename one of them; the first that takes a program has it", at_name, "the name is taken");
         }
-        if domain.kind == Domain::Kernel {
-            let what = format!("the domain `{name}` is of the kernel's own kind");
-            bad(what, "leave it out: what no domain takes runs in the kernel's own", at_name, "not a hardware domain");
+        if domain.kind == Domain::Kernel && domain.each {
+            let what = format!("the domain `{name}` is the kernel's own, which no process has for itself");
+            bad(what, "leave out `each`, or write `kind = \"ring-3\"`", at_name, "there is one of it");
         }
         for (item, who) in domain.who.iter().enumerate().filter(|(_, who)| !is_program_pattern(who)) {
             let what = format!("the domain `{name}` is for the programs {who:?}, which is no pattern of programs");
