@@ -37,10 +37,9 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     let package = sample::package(&signer)?;
     let path = repository.output("bench/install.system");
     let request = Request::Install { package: &package, at_boot: false, allow: &[] };
-    let trust = package_check::verify_system(&old)
+    let system = package_check::verify_system(&old)
         .map_err(|error| Failure::new(format!("{} is not a system image: {error}", image.display())))?
-        .manifest
-        .trust;
+        .manifest;
     let (mut whole, mut alone) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
         write_whole(&path, &old)?;
@@ -51,7 +50,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
             return Err(Failure::new("the package of the benchmark was refused").details(report.to_string()));
         }
         let start = Instant::now();
-        if install::verified(&package, &trust).is_err() {
+        if install::verified(&package, &system).is_err() {
             return Err(Failure::new("the package of the benchmark was refused alone"));
         }
         alone.push(start.elapsed());
