@@ -1,7 +1,5 @@
 //! Tests of the policy, on the test machine.
 
-use alloc::vec;
-
 use super::*;
 use crate::test_machine::{alone, domains};
 
@@ -40,5 +38,5 @@ fn a_program_outside_all_domains_is_in_the_kernels_own() {
     let program = crate::test_machine::program("plain.test");
     let loaded = program.loaded.get().expect("loaded");
     assert!(join(program, loaded).is_ok_and(|space| space.is_none()));
-    assert_eq!(check(&vec![]), Ok(()));
+    assert_eq!(check(&[]), Ok(()));
 }
