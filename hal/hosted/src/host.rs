@@ -52,8 +52,8 @@ const END_REQUESTS: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHU
 
 /// For a program that is nothing but the machine: a panic restores the terminal and ends the process with status 101;
 /// SIGTERM, SIGINT, SIGHUP (unless ignored, as under nohup) and SIGQUIT shut the system down, and end the process with
-/// status 128 plus the signal's number. SIGHUP reloads a service instead. Must be called first in `main`, before there
-/// are other threads.
+/// status 128 plus the signal's number. SIGHUP reloads a service instead, even if it was ignored. Must be called first
+/// in `main`, before there are other threads.
 ///
 /// In a confined machine this returns in a child process: see `keeper`.
 pub fn own_process(confinement: Confinement) {
@@ -139,7 +139,9 @@ fn block_requests() -> libc::sigset_t {
     // SAFETY: the set is writable memory that sigemptyset initialises before it is used.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in END_REQUESTS.into_iter().filter(|&signal| signal != libc::SIGHUP || !is_ignored(signal)) {
+        let is_watched = |signal| signal != libc::SIGHUP || service::is_one() || !is_ignored(signal);
+        // A blocked signal stays pending even if it is ignored (signal(7)).
+        for signal in END_REQUESTS.into_iter().filter(|&signal| is_watched(signal)) {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCONT);

@@ -34,5 +34,5 @@ pub use run::{LIMIT, Run, finish};
 pub use site::{Site, client, slack};
 pub use supervisor::{Running, Supervisor};
 pub use terminal::Terminal;
-pub use tool::{built_system, machine_process, machine_program, repository, sing, system_image, target};
+pub use tool::{built_system, machine_process, machine_program, repository, sing, system_image, target, with_signals};
 pub use web::{WebAnswer, WebClient, WebTrial, gunzip};

@@ -73,9 +73,14 @@ impl Supervisor {
     /// Starts the service and waits until it serves.
     #[track_caller]
     pub fn start(&self, words: &[&str]) -> Running {
+        self.start_command(self.command(words))
+    }
+
+    /// The command that starts the service.
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(sing());
         command.args(["run", "--web"]).arg(self.site()).args(["--port", &self.port.to_string()]).args(words);
-        self.start_command(command)
+        command
     }
 
     /// Starts a command that serves at the port, and waits until it does.

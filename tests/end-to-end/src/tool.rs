@@ -89,3 +89,19 @@ fn prepare() {
         assert!(output.status.success(), "`sing run -c true` ended with {}:\n{words}", output.status);
     });
 }
+
+/// The same command, started by `env`, which sets signals: a machine inherits those that are ignored, as under nohup.
+pub fn with_signals(option: &str, command: &Command) -> Command {
+    let mut through = Command::new("env");
+    through.arg(option).arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        through.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => through.env(name, value),
+            None => through.env_remove(name),
+        };
+    }
+    through
+}

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use end_to_end::{Format, Image, Live, Machine, Terminal};
+use end_to_end::{Format, Image, Live, Machine, Terminal, with_signals};
 use rustix::process::{Pid, Signal, kill_process};
 
 test_needs::needs!(E2fsprogs);
@@ -64,7 +64,8 @@ fn ends_soon(child: &mut Child) -> Option<i32> {
 #[track_caller]
 fn keeps_the_copy(signal: Signal) {
     let disks = Disks::new();
-    let mut command = disks.machine().command(Some(&format!("{COPY}; sleep 100")));
+    let mut command =
+        with_signals("--default-signal=HUP", &disks.machine().command(Some(&format!("{COPY}; sleep 100"))));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the machine starts");
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("it is a pipe")).read_line(&mut line).expect("the machine says a line");
@@ -87,6 +88,18 @@ fn what_was_copied_survives_sigint() {
 #[test]
 fn what_was_copied_survives_sighup() {
     keeps_the_copy(Signal::HUP);
+}
+
+#[test]
+fn a_machine_under_nohup_ignores_sighup() {
+    let mut command =
+        with_signals("--ignore-signal=HUP", &Machine::new().command(Some("echo begun; sleep 2; echo ended")));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the machine starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
+    assert_eq!(lines.next().expect("a line").expect("text"), "begun");
+    kill_process(Pid::from_child(&child), Signal::HUP).expect("the machine runs");
+    assert_eq!(lines.next().expect("a line").expect("text"), "ended");
+    assert_eq!(ends_soon(&mut child), Some(0));
 }
 
 #[test]

@@ -222,6 +222,14 @@ fn a_service_on_a_bare_machine_reloads_and_loses_no_line_of_its_log() {
 }
 
 #[test]
+fn a_service_reloads_though_it_was_started_with_sighup_ignored() {
+    let supervisor = Supervisor::of_small_site();
+    let running = supervisor.start_command(end_to_end::with_signals("--ignore-signal=HUP", &supervisor.command(&[])));
+    supervisor.reload(&running);
+    supervisor.stop(running);
+}
+
+#[test]
 fn the_last_lines_of_the_log_are_on_its_disk() {
     let supervisor = Supervisor::of_small_site();
     let running = supervisor.start(&[]);
