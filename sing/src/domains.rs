@@ -21,7 +21,7 @@ pub enum Configuration {
     SipPhys,
     /// Everything in the kernel's own domain, memory mapped by 4 KiB pages
     SipPage,
-    /// Each application in a domain of its own, unprivileged
+    /// The applications in a domain of theirs, unprivileged
     #[value(name = "hip-r3")]
     HipR3,
     /// Each process, drivers and services too, in a domain of its own, unprivileged
@@ -30,8 +30,19 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    fn word(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
+    /// The value of `--domains`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Configuration::SipPhys => "sip-phys",
+            Configuration::SipPage => "sip-page",
+            Configuration::HipR3 => "hip-r3",
+            Configuration::HipR3S => "hip-r3-s",
+        }
+    }
+
+    /// Whether each process has a domain of its own; as in the paper, the applications of HIP-R3 share one.
+    fn each(self) -> bool {
+        self == Configuration::HipR3S
     }
 
     /// Returns the categories of the programs that run apart; empty for all. `None` without domains.
@@ -52,9 +63,10 @@ impl Configuration {
         let words: Vec<String> = categories.iter().map(|category| format!("\"{category}\"")).collect();
         Some(format!(
             "# What `--domains {word}` adds to `{base}`.\n\n[system]\nname = \"{base}-{word}\"\nbase = \"{base}\"\n\n\
-             [[domain]]\nname = \"{word}\"\nkind = \"{}\"\ncategories = [{}]\neach = true\n",
+             [[domain]]\nname = \"{word}\"\nkind = \"{}\"\ncategories = [{}]\neach = {}\n",
             Domain::Ring3,
-            words.join(", ")
+            words.join(", "),
+            self.each()
         ))
     }
 }
@@ -119,6 +131,15 @@ mod tests {
         assert!(all.contains("name = \"bare-hip-r3-s\"") && all.contains("categories = []"), "{all}");
         let applications = text(Configuration::HipR3).expect("a manifest");
         assert!(applications.contains(r#"categories = ["console", "web-application", "test", "example"]"#));
-        assert!(!applications.contains("driver") && applications.ends_with("each = true\n"), "{applications}");
+        assert!(!applications.contains("driver") && applications.ends_with("each = false\n"), "{applications}");
+        assert!(all.ends_with("each = true\n"), "{all}");
+    }
+
+    #[test]
+    fn the_word_is_the_value_on_the_command_line() {
+        for configuration in Configuration::value_variants() {
+            let value = configuration.to_possible_value().expect("none is hidden");
+            assert_eq!(value.get_name(), configuration.word());
+        }
     }
 }

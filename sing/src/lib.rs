@@ -23,7 +23,7 @@ pub mod contracts;
 pub mod demo_disk;
 pub mod dependencies;
 pub mod docs;
-mod domains;
+pub mod domains;
 pub mod failure;
 pub mod fingerprint;
 pub mod folder;

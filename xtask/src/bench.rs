@@ -8,8 +8,10 @@
 
 pub mod bare;
 pub mod boot;
+pub mod chart;
 pub mod debian_kernel;
 pub mod disk;
+pub mod domains;
 pub mod initramfs;
 pub mod install;
 pub mod links;
@@ -60,21 +62,22 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Web => web::bench(repository, arguments),
         BenchSubject::Links => links::bench(repository, arguments),
         BenchSubject::Install => install::bench(repository, arguments),
+        BenchSubject::Domains => domains::bench(repository, arguments),
     }
 }
 
 /// Refuses options that have no effect on the subject.
 fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
-    use BenchSubject::{Boot, Disk, Install, Links, Pairs, Table, Web};
+    use BenchSubject::{Boot, Disk, Domains, Install, Links, Pairs, Table, Web};
     // `disk` reports its own error for other machines.
     let given: [(&str, bool, &[BenchSubject]); 8] = [
-        ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web]),
-        ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web]),
+        ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web, Domains]),
+        ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web, Domains]),
         ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links]),
         ("--system", arguments.system.is_some(), &[Web, Links, Install]),
         ("--tap", arguments.tap.is_some(), &[Web]),
         ("--only", arguments.only.is_some(), &[Disk, Web, Links]),
-        ("--charts", arguments.charts.is_some(), &[Disk]),
+        ("--charts", arguments.charts.is_some(), &[Disk, Domains]),
         ("--functions", arguments.functions, &[Web]),
     ];
     let word = |subject: &BenchSubject| {
@@ -138,7 +141,16 @@ fn measure_bare(repository: &Repository, kind: MachineName) -> Outcome<Figures> 
 
 /// A machine with the benchmark's system.
 fn bare_machine<'a>(kind: MachineName, processors: u32, qemu: &'a [&'a str], commands: &'a str) -> Machine<'a> {
-    Machine { kind, processors, mebibytes: MEBIBYTES, system: "bench-bare", parameters: &[], qemu, commands }
+    Machine {
+        kind,
+        processors,
+        mebibytes: MEBIBYTES,
+        system: "bench-bare",
+        parameters: &[],
+        domains: None,
+        qemu,
+        commands,
+    }
 }
 
 /// Returns the figures in a machine's output; `way` is the command that reproduces the run.
@@ -197,6 +209,7 @@ mod tests {
             "boot --machine qemu --rounds 9",
             "web --charts folder",
             "disk --functions",
+            "domains --machine qemu --rounds 5",
         ] {
             let refused = refuse_options_of_others(&arguments(words)).expect_err(words).to_string();
             assert!(refused.contains("does not apply to"), "{words}: {refused}");
@@ -207,6 +220,7 @@ mod tests {
             "disk --rounds 5 --only read --charts folder",
             "web --functions --system web --tap tap0 --machine qemu --linux-kernel file",
             "--machine qemu --linux-kernel file",
+            "domains --machine qemu --linux-kernel file --charts folder --json file",
         ] {
             assert_eq!(refuse_options_of_others(&arguments(words)), Ok(()), "{words}");
         }

@@ -66,7 +66,7 @@ pub struct BenchArguments {
     /// Measure only figures of disk, web or links whose names contain this
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
-    /// Output folder for SVG charts of the disk figures
+    /// Output folder for SVG charts of the figures of disk or domains
     #[arg(long, value_name = "FOLDER")]
     pub charts: Option<PathBuf>,
 }
@@ -88,6 +88,8 @@ pub enum BenchSubject {
     Links,
     /// Verifying and installing a package with an image of 500 KB
     Install,
+    /// The operations in each configuration of hardware domains, beside Linux
+    Domains,
 }
 
 /// `sing base`.

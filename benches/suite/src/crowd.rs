@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use bench_contract::measured::{self, states::Ready};
 use sip::diagnostics;
 
-use crate::measures::{Failure, Server};
+use crate::measures::{Failure, Other, Server};
 
 /// Number of channels per SIP of the crowd.
 const CHANNELS_EACH: u64 = 10;
@@ -25,7 +25,7 @@ impl Crowd {
         let mut servers = Vec::new();
         for _ in 0..count {
             // An answer shows that it has started and waits for the next request.
-            servers.push(Server::start()?.ask()?);
+            servers.push(Server::start(Other::Sip)?.ask()?);
         }
         let bytes_per_sip = memory_bytes()?.saturating_sub(before).checked_div(count).unwrap_or(0);
         let mut channels = Vec::new();

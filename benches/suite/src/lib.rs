@@ -13,13 +13,18 @@ mod measures;
 mod median;
 mod pairs;
 
+use alloc::format;
 use core::fmt::Write;
 use stdio::Output;
 
-use crate::measures::Failure;
+use crate::measures::{Failure, Other};
 use crate::median::Rounds;
 
 sip::startup!();
+
+/// Sizes of the blocks of a message in bytes, with their labels: the papers', and larger ones.
+const SIZES: [(&str, usize); 6] =
+    [("1", 1), ("32", 32), ("1k", 1 << 10), ("32k", 32 << 10), ("64k", 64 << 10), ("1m", 1 << 20)];
 
 /// Runs all measurements and prints a line for each.
 pub fn main(startup: Startup) -> i32 {
@@ -53,22 +58,28 @@ fn measure(
     let mut report = |name: &str, cycles: u64| report(output, name, cycles);
     report("abi_call", measures::abi_call(rounds))?;
     report("thread_yield", measures::thread_yield(rounds)?)?;
-    report("message_1", measures::message(rounds, 1)?)?;
-    report("message_64k", measures::message(rounds, 64 << 10)?)?;
-    report("message_1m", measures::message(rounds, 1 << 20)?)?;
+    for (name, bytes) in SIZES {
+        report(&format!("message_{name}"), measures::message(rounds, Other::Sip, bytes)?)?;
+        report(&format!("within_{name}"), measures::message(rounds, Other::Thread, bytes)?)?;
+    }
     report("message_number", measures::number(rounds)?)?;
     report("select_extra", measures::select_extra(rounds)?)?;
+    report("threads_select", measures::threads_select(rounds)?)?;
+    report("page_alloc", measures::page_alloc(rounds)?)?;
     report("channel_create", measures::channel_create(rounds)?)?;
     report("name_bind", measures::name_bind(rounds, namespace)?)?;
     report("access_cached", measures::access_cached(rounds)?)?;
     report("access_decided", measures::access_decided(rounds)?)?;
     report("thread_create", measures::thread_create(rounds)?)?;
     report("process_create", measures::process_create(rounds)?)?;
+    if crowd <= 0 {
+        return Ok(());
+    }
     let crowd = crowd::Crowd::gather(crowd)?;
     report("crowd_sips", crowd.sips())?;
     report("crowd_channels", crowd.channels())?;
     report("crowd_bytes_per_sip", crowd.bytes_per_sip())?;
-    report("message_1_crowded", measures::message(rounds, 1)?)?;
+    report("message_1_crowded", measures::message(rounds, Other::Sip, 1)?)?;
     report("thread_yield_crowded", measures::thread_yield(rounds)?)?;
     report("channel_create_crowded", measures::channel_create(rounds)?)?;
     report("name_bind_crowded", measures::name_bind(rounds, namespace)?)?;

@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
-use bench_contract::measured::{self, ExpReady, ImpReadyAfterBlock, ImpReadyAfterNumber, states::Ready};
+use bench_contract::measured::{
+    self, ExpReady, ImpReadyAfterBlock, ImpReadyAfterNumber,
+    states::{Ready, ReadyAfterNumber},
+};
 use client::namespace::Namespace;
 use contracts::service_manager;
 use core::fmt;
@@ -27,7 +30,11 @@ impl fmt::Display for Failure {
 /// Number of threads that a yield is measured with, in sequence.
 const YIELD_PARTNERS: usize = 9;
 
-const HUNG_UP: Failure = Failure("the other SIP hung up");
+/// Pages of one allocation.
+const PAGES: usize = 16;
+const PAGE_BYTES: usize = 4096;
+
+const HUNG_UP: Failure = Failure("the other end hung up");
 
 /// A kernel call that returns immediately, including the loop around it.
 pub fn abi_call(rounds: Rounds) -> u64 {
@@ -83,29 +90,51 @@ fn yield_until_asked(server: measured::Exp<Ready>) {
     }
 }
 
-/// A server SIP of the benchmark, with a channel to it.
+/// Who is at the other end of a channel.
+#[derive(Clone, Copy)]
+pub enum Other {
+    /// Another thread of this SIP.
+    Thread,
+    /// Another SIP.
+    Sip,
+}
+
+/// What runs a server.
+enum Runner {
+    Thread(thread::JoinHandle<()>),
+    Sip(process::Child),
+}
+
+/// A server of the benchmark, with a channel to it.
 pub struct Server {
-    child: process::Child,
+    runner: Runner,
     /// The client's end.
     pub client: measured::Imp<Ready>,
 }
 
 impl Server {
     /// Starts a server.
-    pub fn start() -> Result<Server, Failure> {
+    pub fn start(other: Other) -> Result<Server, Failure> {
         let (client, end) = measured::new_channel().map_err(|_| Failure("no channel for a server"))?;
-        let child = process::create("bench-server")
-            .map_err(|_| Failure("bench-server could not be created"))?
-            .endpoint(0, end)
-            .and_then(process::Child::start)
-            .map_err(|_| Failure("bench-server could not be started"))?;
-        Ok(Server { child, client })
+        let runner = match other {
+            Other::Thread => {
+                Runner::Thread(thread::spawn(move || serve(end)).map_err(|_| Failure("no thread for a server"))?)
+            }
+            Other::Sip => Runner::Sip(
+                process::create("bench-server")
+                    .map_err(|_| Failure("bench-server could not be created"))?
+                    .endpoint(0, end)
+                    .and_then(process::Child::start)
+                    .map_err(|_| Failure("bench-server could not be started"))?,
+            ),
+        };
+        Ok(Server { runner, client })
     }
 
     /// Sends a request and waits for the answer.
     pub fn ask(self) -> Result<Server, Failure> {
         match self.client.number(0).receive() {
-            ImpReadyAfterNumber::NumberBack { next, .. } => Ok(Server { child: self.child, client: next }),
+            ImpReadyAfterNumber::NumberBack { next, .. } => Ok(Server { runner: self.runner, client: next }),
             ImpReadyAfterNumber::ChannelClosed(_) => Err(HUNG_UP),
         }
     }
@@ -113,13 +142,28 @@ impl Server {
     /// Closes the channel and waits for the server to end.
     pub fn end(self) -> Result<(), Failure> {
         drop(self.client);
-        self.child.wait().map(drop).map_err(|_| Failure("bench-server did not end"))
+        match self.runner {
+            Runner::Thread(thread) => thread.join().map_err(|_| Failure("a server's thread could not be joined")),
+            Runner::Sip(child) => child.wait().map(drop).map_err(|_| Failure("bench-server did not end")),
+        }
     }
 }
 
-/// A block of this size to another SIP and back.
-pub fn message(rounds: Rounds, bytes: usize) -> Result<u64, Failure> {
-    let server = Server::start()?;
+/// Answers requests until the channel closes, as `bench-server` does.
+fn serve(client: measured::Exp<Ready>) {
+    let mut client = client;
+    loop {
+        client = match client.receive() {
+            ExpReady::Number { value, next } => next.number_back(value),
+            ExpReady::Block { data, next } => next.block_back(data),
+            ExpReady::ChannelClosed(_) => return,
+        };
+    }
+}
+
+/// A block of this size to the other end and back.
+pub fn message(rounds: Rounds, other: Other, bytes: usize) -> Result<u64, Failure> {
+    let server = Server::start(other)?;
     let block = ExVec::<u8>::new(bytes).map_err(|_| Failure("no block"))?;
     let mut held = Some((server.client, block));
     let cycles = rounds.try_median(2_000, |count| {
@@ -134,13 +178,13 @@ pub fn message(rounds: Rounds, bytes: usize) -> Result<u64, Failure> {
         Ok(())
     })?;
     let (client, _block) = held.ok_or(HUNG_UP)?;
-    Server { child: server.child, client }.end()?;
+    Server { runner: server.runner, client }.end()?;
     Ok(cycles)
 }
 
 /// A number to another SIP and back.
 pub fn number(rounds: Rounds) -> Result<u64, Failure> {
-    let server = Server::start()?;
+    let server = Server::start(Other::Sip)?;
     let mut held = Some(server.client);
     let cycles = rounds.try_median(2_000, |count| {
         let mut client = held.take().ok_or(HUNG_UP)?;
@@ -154,14 +198,14 @@ pub fn number(rounds: Rounds) -> Result<u64, Failure> {
         Ok(())
     })?;
     let client = held.ok_or(HUNG_UP)?;
-    Server { child: server.child, client }.end()?;
+    Server { runner: server.runner, client }.end()?;
     Ok(cycles)
 }
 
 /// Additional cost of receiving through a wait set over a plain receive, with 16 endpoints in the set.
 pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
     let plain = number(rounds)?;
-    let server = Server::start()?;
+    let server = Server::start(Other::Sip)?;
     let mut set = WaitSet::new().map_err(|_| Failure("no wait set"))?;
     let mut quiet = Vec::new();
     for _ in 0..15 {
@@ -183,8 +227,57 @@ pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
         Ok(())
     })?;
     let client = held.ok_or(HUNG_UP)?;
-    Server { child: server.child, client }.end()?;
+    Server { runner: server.runner, client }.end()?;
     Ok(selected.saturating_sub(plain))
+}
+
+/// A number to another thread of this SIP and back, where both receive through a wait set.
+pub fn threads_select(rounds: Rounds) -> Result<u64, Failure> {
+    let (client, server) = measured::new_channel().map_err(|_| Failure("no channel"))?;
+    let other = thread::spawn(move || serve_selected(server)).map_err(|_| Failure("no thread"))?;
+    let mut set = WaitSet::new().map_err(|_| Failure("no wait set"))?;
+    let mut held = Some(client);
+    let cycles = rounds.try_median(2_000, |count| {
+        let mut client = held.take().ok_or(HUNG_UP)?;
+        for value in 0..count {
+            set.insert(client.number(value));
+            client = next_answer(&mut set)?;
+        }
+        held = Some(client);
+        Ok(())
+    })?;
+    drop(held);
+    other.join().map_err(|_| Failure("a thread could not be joined"))?;
+    Ok(cycles)
+}
+
+fn next_answer(set: &mut WaitSet<measured::Imp<ReadyAfterNumber>>) -> Result<measured::Imp<Ready>, Failure> {
+    match set.wait(Deadline::NEVER) {
+        Some((_, ImpReadyAfterNumber::NumberBack { next, .. })) => Ok(next),
+        Some((_, ImpReadyAfterNumber::ChannelClosed(_))) | None => Err(HUNG_UP),
+    }
+}
+
+/// Answers numbers that arrive through a wait set, until the channel closes.
+fn serve_selected(client: measured::Exp<Ready>) {
+    let Ok(mut set) = WaitSet::new() else { return };
+    set.insert(client);
+    while let Some((_, ExpReady::Number { value, next })) = set.wait(Deadline::NEVER) {
+        set.insert(next.number_back(value));
+    }
+}
+
+/// Allocates 16 pages of memory from the kernel in one call, and frees them: the cost of each.
+pub fn page_alloc(rounds: Rounds) -> Result<u64, Failure> {
+    let pages = rounds.try_median(500, |count| {
+        for _ in 0..count {
+            let mut block = Vec::<u8>::new();
+            block.try_reserve_exact(PAGES * PAGE_BYTES).map_err(|_| Failure("no memory"))?;
+            black_box(&mut block);
+        }
+        Ok(())
+    })?;
+    Ok(pages / PAGES as u64)
 }
 
 /// Creates a channel, with its ends connected, and closes it.

@@ -5,6 +5,7 @@ use std::process::Command;
 use crate::bench::LIMIT;
 use sing::builder::UnsafeTests;
 use sing::command_line::MachineName;
+use sing::domains::Configuration;
 use sing::failure::{Failure, Outcome};
 use sing::process::{MachineOutput, run_machine};
 use sing::repository::Repository;
@@ -23,6 +24,8 @@ pub struct Machine<'a> {
     pub system: &'a str,
     /// Parameters of its system, as `NAME=VALUE`.
     pub parameters: &'a [&'a str],
+    /// Configuration of hardware domains; `None` for those of its manifest.
+    pub domains: Option<Configuration>,
     /// Further arguments for QEMU.
     pub qemu: &'a [&'a str],
     /// Commands for its shell.
@@ -42,6 +45,9 @@ impl Machine<'_> {
         command.current_dir(repository.base()).args(["run", "--machine", self.word(), "--system", self.system]);
         command.args(["--accel", "tcg", "--processors", &self.processors.to_string()]);
         command.args(["--mem", &format!("{}M", self.mebibytes)]);
+        if let Some(domains) = self.domains {
+            command.args(["--domains", domains.word()]);
+        }
         for parameter in self.parameters {
             command.args(["--parameter", parameter]);
         }
@@ -54,7 +60,8 @@ impl Machine<'_> {
 
     /// Arguments of `sing` that start it.
     pub fn way(&self) -> String {
-        format!("run --machine {} --system {} -c '{}'", self.word(), self.system, self.commands)
+        let domains = self.domains.map_or(String::new(), |domains| format!(" --domains {}", domains.word()));
+        format!("run --machine {} --system {}{domains} -c '{}'", self.word(), self.system, self.commands)
     }
 
     /// The value of `--machine`.

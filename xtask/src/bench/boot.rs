@@ -103,6 +103,7 @@ fn start(repository: &Repository, kind: MachineName, qemu: &[&str]) -> Outcome<S
         mebibytes: MEBIBYTES,
         system: "bare",
         parameters: &parameters,
+        domains: None,
         qemu,
         commands: "sysinfo --json",
     };
