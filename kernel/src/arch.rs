@@ -78,10 +78,13 @@ pub unsafe fn copy_bytes(from: usize, to: usize, bytes: usize) {
     // SAFETY: the caller's; the direction flag is clear in Rust code.
     unsafe {
         asm!(
+            "rep movsq",
+            "mov rcx, {rest}",
             "rep movsb",
+            rest = in(reg) bytes % 8,
             inout("rsi") from => _,
             inout("rdi") to => _,
-            inout("rcx") bytes => _,
+            inout("rcx") bytes / 8 => _,
             options(nostack, preserves_flags)
         );
     }

@@ -1,10 +1,13 @@
 //! Threads in hardware protection domains: the loop that runs one, and serves its calls, interrupts and faults.
 //!
 //! For the rest of the kernel such a thread is like any other, always in the kernel: it has a stack of the kernel's, on
-//! which this loop runs. Its calls reach the very handlers that other SIPs reach, with the message buffer copied in
-//! before and out after. The copy in the domain may be written to at any time; the kernel reads it once.
+//! which this loop runs. Its calls reach the very handlers that other SIPs reach, with the words of the message buffer
+//! that they use copied in before and out after. The copy in the domain may be written to at any time; the kernel reads
+//! it once.
 //!
 //! Neighbours: `space` has the domain, `entry` the handlers.
+
+mod buffer;
 
 use core::sync::atomic::Ordering;
 
@@ -19,9 +22,6 @@ use crate::process::Epitaph;
 use crate::space::SpaceRef;
 use crate::thread::{THREADS, ThreadRef};
 use crate::{arch, cpu, deferred, entry, lifecycle, memory, preempt, space, thread};
-
-/// Bytes of a message buffer.
-const MESSAGE_BYTES: usize = MESSAGE_WORDS * size_of::<u64>();
 
 /// Makes the ABI table that domains see. Called at boot on a machine with domains.
 ///
@@ -68,14 +68,20 @@ fn serve(thread: ThreadRef, gate: u64, arguments: [u64; 6], context: &mut Domain
         entry::end_overflowed();
     }
     let (inside, outside) = (thread.sip_block_address(), thread.block_address());
-    // SAFETY: both are thread blocks of this thread, in different mapped stack slots; the buffer is at their start.
-    unsafe { arch::copy_bytes(inside, outside, MESSAGE_BYTES) };
-    match entry::call(gate, arguments) {
-        Some(answer) => context.answer(answer.status, answer.value),
-        None => end_for_bad_number(thread, gate),
+    copy_words(inside, outside, buffer::words_in(gate, &arguments));
+    let Some(answer) = entry::call(gate, arguments) else { end_for_bad_number(thread, gate) };
+    context.answer(answer.status, answer.value);
+    copy_words(outside, inside, buffer::words_out(gate, &answer));
+}
+
+/// Copies words from the start of one message buffer of a thread to its other.
+#[inline(always)]
+fn copy_words(from: usize, to: usize, words: usize) {
+    if words > 0 {
+        // SAFETY: both are thread blocks of one thread, in different mapped stack slots, with the buffer at their start,
+        // and no more words are copied than it has.
+        unsafe { arch::copy_bytes(from, to, words.min(MESSAGE_WORDS) * size_of::<u64>()) };
     }
-    // SAFETY: as above.
-    unsafe { arch::copy_bytes(outside, inside, MESSAGE_BYTES) };
 }
 
 /// Whether the stack that a thread has called on is its own and has too little left: a SIP in the kernel's own space
@@ -86,7 +92,7 @@ fn is_stack_used_up(thread: ThreadRef, pointer: usize) -> bool {
 }
 
 #[cold]
-fn end_for_bad_number(thread: ThreadRef, gate: u64) {
+fn end_for_bad_number(thread: ThreadRef, gate: u64) -> ! {
     if let Some(process) = thread.owner() {
         let text = format!("called function {gate} of the kernel, which does not exist");
         lifecycle::end(process, Epitaph::new(EpitaphKind::Faulted, text));

@@ -113,18 +113,18 @@ impl Locked {
         paging::table(self.0.root.load(Ordering::Relaxed))
     }
 
-    /// Returns the last-level entry of an address, if there are tables for it.
-    fn existing(&self, address: usize) -> Option<&'static AtomicU64> {
+    /// Returns the last-level table of an address, if there is one.
+    fn existing(&self, address: usize) -> Option<&'static Table> {
         let mut table = self.root();
         for level in [3, 2, 1] {
             let value = table[index(address, level)].load(Ordering::Relaxed);
             table = (value & PRESENT != 0).then(|| paging::table(value))?;
         }
-        Some(&table[index(address, 0)])
+        Some(table)
     }
 
-    /// Returns the last-level entry of an address, allocating tables on the way.
-    fn entry(&self, address: usize) -> Result<&'static AtomicU64, NoFrame> {
+    /// Returns the last-level table of an address, allocating tables on the way.
+    fn last_table(&self, address: usize) -> Result<&'static Table, NoFrame> {
         let mut table = self.root();
         for level in [3, 2, 1] {
             let entry = &table[index(address, level)];
@@ -138,18 +138,20 @@ impl Locked {
             };
             table = paging::table(value);
         }
-        Ok(&table[index(address, 0)])
+        Ok(table)
     }
 
     /// Maps pages at their physical addresses. All or nothing, but for tables.
     fn map(&self, start: usize, end: usize, bits: u64) -> Result<(), NoFrame> {
-        for page in (start..end).step_by(FRAME_BYTES) {
-            match self.entry(page) {
-                Ok(entry) => entry.store(page as u64 | bits, Ordering::Release),
-                Err(NoFrame) => {
-                    self.clear(start, page);
-                    return Err(NoFrame);
-                }
+        for (page, stop) in by_table(start, end) {
+            let Ok(table) = self.last_table(page) else {
+                self.clear(start, page);
+                return Err(NoFrame);
+            };
+            let mut value = page as u64 | bits;
+            for entry in &table[index(page, 0)..=index(stop - FRAME_BYTES, 0)] {
+                entry.store(value, Ordering::Release);
+                value += FRAME_BYTES as u64;
             }
         }
         Ok(())
@@ -157,9 +159,30 @@ impl Locked {
 
     /// Clears entries; returns whether there were any.
     fn clear(&self, start: usize, end: usize) -> bool {
-        let pages = (start..end).step_by(FRAME_BYTES).filter_map(|page| self.existing(page));
-        pages.fold(false, |any, entry| (entry.swap(0, Ordering::AcqRel) != 0) | any)
+        let mut any = 0;
+        for (page, stop) in by_table(start, end) {
+            let Some(table) = self.existing(page) else { continue };
+            for entry in &table[index(page, 0)..=index(stop - FRAME_BYTES, 0)] {
+                // Only the processor changes an entry besides, and marks one that is going to be cleared.
+                any |= entry.load(Ordering::Relaxed);
+                entry.store(0, Ordering::Release);
+            }
+        }
+        any != 0
     }
+}
+
+/// Bytes whose entries are in one last-level table.
+const TABLE_SPAN: usize = 512 * FRAME_BYTES;
+
+/// Splits a range of pages at the limits of last-level tables. No part is empty.
+fn by_table(start: usize, end: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut next = start;
+    core::iter::from_fn(move || {
+        let from = next;
+        next = end.min((from | (TABLE_SPAN - 1)) + 1);
+        (from < end).then_some((from, next))
+    })
 }
 
 /// Creates a domain with the gates alone.
@@ -243,7 +266,9 @@ pub(crate) fn map_stack(id: DomainId, address: usize) -> Result<(), NoFrame> {
     let page = address & !(FRAME_BYTES - 1);
     paging::grow_stack(page, For::Sip)?;
     let frame = paging::frame_of(page).ok_or(NoFrame)?;
-    get(id).lock().entry(page)?.store(frame as u64 | PRESENT | WRITABLE | USER | NO_EXECUTE, Ordering::Release);
+    let domain = get(id).lock();
+    domain.last_table(page)?[index(page, 0)]
+        .store(frame as u64 | PRESENT | WRITABLE | USER | NO_EXECUTE, Ordering::Release);
     Ok(())
 }
 
@@ -284,4 +309,23 @@ pub(crate) fn leave(number: usize) {
 /// Value for CR3 on the way to the kernel.
 pub(crate) fn kernel_root() -> u64 {
     paging::root() | if protection::has_identifiers() { KEEP } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_split_where_last_level_tables_end() {
+        extern crate std;
+        let split = |start, end| by_table(start, end).collect::<std::vec::Vec<_>>();
+        assert_eq!(split(0x1000, 0x1000), []);
+        assert_eq!(split(0x1000, 0x3000), [(0x1000, 0x3000)]);
+        assert_eq!(split(0, TABLE_SPAN), [(0, TABLE_SPAN)]);
+        let (two, three) = (2 * TABLE_SPAN, 3 * TABLE_SPAN);
+        assert_eq!(
+            split(TABLE_SPAN - 0x1000, three + 0x1000),
+            [(TABLE_SPAN - 0x1000, TABLE_SPAN), (TABLE_SPAN, two), (two, three), (three, three + 0x1000)]
+        );
+    }
 }
