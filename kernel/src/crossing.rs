@@ -48,8 +48,9 @@ pub extern "C" fn run_inside() {
     let block = thread.sip_block_address();
     let stack = block - thread::colour(block) - size_of::<u64>();
     let mut context = DomainContext::start(entry, stack, argument as u64);
+    let machine = machine();
     loop {
-        match space.enter(&mut context) {
+        match space.enter(machine, &mut context) {
             DomainExit::Call { gate, arguments } => serve(thread, gate, arguments, &mut context),
             DomainExit::Interrupt => {}
             DomainExit::Missing(fault) => mend(thread, space, &fault),
@@ -62,12 +63,15 @@ pub extern "C" fn run_inside() {
 }
 
 /// Serves a call. The values are the caller's claims.
+#[inline(always)]
 fn serve(thread: ThreadRef, gate: u64, arguments: [u64; 6], context: &mut DomainContext) {
+    let stack = thread.inside.stack.load(Ordering::Relaxed);
     thread.inside.pointer.store(context.stack(), Ordering::Relaxed);
-    if is_stack_used_up(thread, context.stack()) {
+    // A stack of its own with too little left: a SIP in the kernel's own space would end there too.
+    if context.stack().wrapping_sub(stack) < STACK_RESERVE_BYTES {
         entry::end_overflowed();
     }
-    let (inside, outside) = (thread.sip_block_address(), thread.block_address());
+    let (inside, outside) = (thread::block_in(stack), thread.block_address());
     copy_words(inside, outside, buffer::words_in(gate, &arguments));
     let Some(answer) = entry::call(gate, arguments) else { end_for_bad_number(thread, gate) };
     context.answer(answer.status, answer.value);
@@ -82,13 +86,6 @@ fn copy_words(from: usize, to: usize, words: usize) {
         // and no more words are copied than it has.
         unsafe { arch::copy_bytes(from, to, words.min(MESSAGE_WORDS) * size_of::<u64>()) };
     }
-}
-
-/// Whether the stack that a thread has called on is its own and has too little left: a SIP in the kernel's own space
-/// would end there too.
-fn is_stack_used_up(thread: ThreadRef, pointer: usize) -> bool {
-    let stack = thread.inside.stack.load(Ordering::Relaxed);
-    pointer.wrapping_sub(stack) < STACK_RESERVE_BYTES
 }
 
 #[cold]

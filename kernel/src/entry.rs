@@ -79,16 +79,19 @@ pub fn table_address() -> usize {
 }
 
 /// Calls the function with this number, which a thread in a domain claims; `None` if there is none.
+#[inline(always)]
 pub fn call(number: u64, arguments: [u64; 6]) -> Option<AbiReturn> {
     let number = usize::try_from(number).ok()?;
     let handler = HANDLERS.get(number)?;
-    if !latency::is_on() {
-        return Some(handler(arguments));
-    }
+    Some(if latency::is_on() { call_measured(number, *handler, arguments) } else { handler(arguments) })
+}
+
+#[cold]
+fn call_measured(number: usize, handler: fn([u64; 6]) -> AbiReturn, arguments: [u64; 6]) -> AbiReturn {
     latency::begin(&cpu::current().stretch, number);
     let answer = handler(arguments);
     latency::end(&cpu::current().stretch);
-    Some(answer)
+    answer
 }
 
 /// Number of functions.

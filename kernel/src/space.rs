@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
-use hal_api::{DomainAccess, DomainContext, DomainExit, DomainId, MapError};
+use hal_api::{DomainAccess, DomainContext, DomainExit, DomainId, Machine, MapError};
 
 use crate::lock::SpinLock;
 use crate::machine::machine;
@@ -204,7 +204,8 @@ impl Slot<Space> {
     }
 
     /// Runs the calling thread, which is of a SIP in it, in the domain until it leaves it.
-    pub fn enter(&self, context: &mut DomainContext) -> DomainExit {
-        machine().domain_enter(self.domain(), context)
+    #[inline(always)]
+    pub fn enter(&self, machine: &dyn Machine, context: &mut DomainContext) -> DomainExit {
+        machine.domain_enter(self.domain(), context)
     }
 }

@@ -167,7 +167,7 @@ pub fn colour(stack: usize) -> usize {
 }
 
 /// Address of the thread block in a stack slot.
-fn block_in(stack: usize) -> usize {
+pub fn block_in(stack: usize) -> usize {
     stack + STACK_SLOT_BYTES - size_of::<abi::ThreadBlock>()
 }
 

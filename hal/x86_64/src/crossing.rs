@@ -11,7 +11,7 @@
 //! nothing but this code, the area and registers is used, with interrupts off.
 
 use core::arch::global_asm;
-use core::mem::offset_of;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 
 use hal_api::{DomainContext, DomainExit, DomainId, Fault, FaultKind};
@@ -277,26 +277,32 @@ pub(crate) unsafe fn set_kernel_gs(area: *mut Area, base: u64) {
 }
 
 /// Runs the calling thread in a domain until it leaves it.
+#[inline(always)]
 pub(crate) fn enter(domain: DomainId, context: &mut DomainContext) -> DomainExit {
     if context.instruction >= USER_END {
         return DomainExit::Fault(no_address(context));
     }
     context.flags = context.flags & OWN_FLAGS | FIXED_FLAGS;
-    let mut exit = Exit { kind: INTERRUPT, gate: 0, arguments: [0; 6], fault: no_address(context) };
+    let mut exit = MaybeUninit::<Exit>::uninit();
     interrupts::disable();
-    let number = processors::own_number();
+    let (number, area) = processors::own_number_and_area();
     let root = domains::arrive(domain, number);
     // SAFETY: interrupts are off, so this stays on the processor whose area it is until the thread is in the domain;
     // and then until `crossing_back`, because a thread in a domain is not moved. The root's tables have what the way
     // back needs. Both references live as long.
-    unsafe { crossing_enter(context, (&raw mut exit).cast(), root, processors::own_area()) };
+    unsafe { crossing_enter(context, exit.as_mut_ptr().cast(), root, area) };
     domains::leave(number);
     interrupts::enable();
-    match exit.kind {
-        CALL => DomainExit::Call { gate: exit.gate, arguments: exit.arguments },
-        MISSING => DomainExit::Missing(exit.fault),
-        FAULT => DomainExit::Fault(exit.fault),
-        _ => DomainExit::Interrupt,
+    let exit = exit.as_ptr();
+    // SAFETY: `crossing_call` has filled in the kind, gate and arguments; or `leave` the kind, and the fault if it is of
+    // a kind that has one.
+    unsafe {
+        match (*exit).kind {
+            CALL => DomainExit::Call { gate: (*exit).gate, arguments: (*exit).arguments },
+            MISSING => DomainExit::Missing((*exit).fault),
+            FAULT => DomainExit::Fault((*exit).fault),
+            _ => DomainExit::Interrupt,
+        }
     }
 }
 
@@ -314,7 +320,7 @@ pub(crate) fn leave(frame: &mut Frame, vectors: &[u8; 512], fault: Option<(Fault
     let (stack, exit, context) = unsafe {
         let stack = (*processors::own_area()).kernel_stack;
         let [exit, context] = *ptr::with_exposed_provenance::<[usize; 2]>(stack as usize);
-        let exit = &mut *ptr::with_exposed_provenance_mut::<Exit>(exit);
+        let exit = ptr::with_exposed_provenance_mut::<Exit>(exit);
         (stack, exit, &mut *ptr::with_exposed_provenance_mut::<DomainContext>(context))
     };
     context.vectors = *vectors;
@@ -322,10 +328,15 @@ pub(crate) fn leave(frame: &mut Frame, vectors: &[u8; 512], fault: Option<(Fault
     context.instruction = frame.rip;
     context.flags = frame.rflags;
     context.is_whole = 1;
-    exit.kind = INTERRUPT;
-    if let Some((fault, is_missing)) = fault {
-        exit.kind = if is_missing { MISSING } else { FAULT };
-        exit.fault = fault;
+    // SAFETY: as above; whole fields of what is not yet initialised are written.
+    unsafe {
+        match fault {
+            None => (&raw mut (*exit).kind).write(INTERRUPT),
+            Some((fault, is_missing)) => {
+                (&raw mut (*exit).kind).write(if is_missing { MISSING } else { FAULT });
+                (&raw mut (*exit).fault).write(fault);
+            }
+        }
     }
     frame.rip = (&raw const crossing_back).addr() as u64;
     frame.cs = u64::from(KERNEL_CODE);

@@ -110,6 +110,12 @@ pub(crate) fn own_number() -> usize {
     current().number.load(Ordering::Relaxed) as usize
 }
 
+/// Returns the number of this processor, and its area for the way to domains.
+pub(crate) fn own_number_and_area() -> (usize, *mut Area) {
+    let own = current();
+    (own.number.load(Ordering::Relaxed) as usize, ptr::with_exposed_provenance_mut(own.area.load(Ordering::Relaxed)))
+}
+
 /// Returns this processor's area for the way to domains.
 pub(crate) fn own_area() -> *mut Area {
     ptr::with_exposed_provenance_mut(current().area.load(Ordering::Relaxed))
