@@ -29,11 +29,12 @@ macro_rules! define_entries {
             }
         )*)*
 
-        /// The handlers by number, for calls from domains.
-        static HANDLERS: &[fn([u64; 6]) -> AbiReturn] = &[$($(|arguments| {
+        /// The functions by number, for calls from domains. They are the entries, so that each handler has one caller
+        /// and is inlined there.
+        static FUNCTIONS: &[fn([u64; 6]) -> AbiReturn] = &[$($(|arguments| {
             let mut _rest = arguments.into_iter();
             $(let $argument = _rest.next().unwrap_or(0);)*
-            handlers::$name($($argument),*).into()
+            $name($($argument),*)
         },)*)*];
 
         static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
@@ -82,21 +83,21 @@ pub fn table_address() -> usize {
 #[inline(always)]
 pub fn call(number: u64, arguments: [u64; 6]) -> Option<AbiReturn> {
     let number = usize::try_from(number).ok()?;
-    let handler = HANDLERS.get(number)?;
-    Some(if latency::is_on() { call_measured(number, *handler, arguments) } else { handler(arguments) })
+    let function = FUNCTIONS.get(number)?;
+    Some(if latency::is_on() { call_measured(number, *function, arguments) } else { function(arguments) })
 }
 
 #[cold]
-fn call_measured(number: usize, handler: fn([u64; 6]) -> AbiReturn, arguments: [u64; 6]) -> AbiReturn {
+fn call_measured(number: usize, function: fn([u64; 6]) -> AbiReturn, arguments: [u64; 6]) -> AbiReturn {
     latency::begin(&cpu::current().stretch, number);
-    let answer = handler(arguments);
+    let answer = function(arguments);
     latency::end(&cpu::current().stretch);
     answer
 }
 
 /// Number of functions.
 pub fn function_count() -> usize {
-    HANDLERS.len()
+    FUNCTIONS.len()
 }
 
 /// Entry points for the machine.

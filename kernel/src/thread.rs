@@ -131,6 +131,7 @@ impl Slot<Thread> {
     }
 
     /// Bytes left on the stack that its SIP knows, while it is in a call.
+    #[inline(always)]
     pub fn sip_stack_left(&self) -> usize {
         match self.inside.stack.load(Ordering::Relaxed) {
             0 => arch::stack_left(),

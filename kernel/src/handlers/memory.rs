@@ -15,6 +15,7 @@ pub fn stack_bounds() -> Result<u64, Status> {
     Ok((end - low) as u64)
 }
 
+#[inline(always)]
 pub fn stack_left() -> Result<u64, Status> {
     Ok(cpu::current().sip_stack_left().saturating_sub(STACK_RESERVE_BYTES) as u64)
 }

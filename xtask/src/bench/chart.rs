@@ -83,9 +83,10 @@ pub fn round_up(value: f64) -> f64 {
 pub fn draw(heading: &str, x: &Axis, y: &Axis, all: &[Series], mark: &Mark) -> String {
     let mut out = begin(heading);
     draw_axes(&mut out, x, y);
+    let step = ((WIDTH - LEFT) / all.len().max(1) as f64).min(170.0);
     for (index, series) in all.iter().filter(|series| !series.points.is_empty()).enumerate() {
         draw_series(&mut out, x, y, series, mark);
-        let left = LEFT + index as f64 * 170.0;
+        let left = LEFT + index as f64 * step;
         let Series { colour, dashes, name, .. } = series;
         let _ = writeln!(
             out,
