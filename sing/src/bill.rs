@@ -22,6 +22,7 @@ use crate::command_line::BillArguments;
 use crate::dependencies::Checksums;
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
+use crate::native;
 use crate::programs::{Body, Program};
 use crate::repository::Repository;
 use crate::stubs::{flags_in_words, stub_name};
@@ -113,8 +114,11 @@ impl<'a> Materials<'a> {
             Body::Crate { .. } => {
                 let crates = self.crates(&stub_name(program))?;
                 let lines: String = crates.iter().map(line).collect();
-                let compiler =
-                    Compiler { rustc: self.compiler.clone(), target: TARGET.into(), flags: flags_in_words() };
+                let mut flags = flags_in_words();
+                if !program.c.is_empty() {
+                    let _ = write!(flags, "; C code: {}", native::compiler_in_words()?);
+                }
+                let compiler = Compiler { rustc: self.compiler.clone(), target: TARGET.into(), flags };
                 let source = hexadecimal(&sha256(lines.as_bytes()));
                 Ok(rendered(&Bill { source, compiler: Some(compiler), crates }))
             }

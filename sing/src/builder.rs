@@ -18,7 +18,7 @@ use crate::programs::{Body, Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::source_rules::{self, Code};
 use crate::stubs::{EntryStubs, stub_name};
-use crate::{attributes, cargo, image_symbols};
+use crate::{attributes, cargo, image_symbols, native};
 
 /// Whether test programs may contain unsafe code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,18 +120,21 @@ fn compile(
     judged: &BTreeSet<PathBuf>,
 ) -> Outcome<BTreeMap<String, PathBuf>> {
     let list = keep_judged(repository, judged)?;
+    for (program, library) in native::compile(repository, selected)? {
+        stubs.link(program, &library)?;
+    }
     let build = || {
         let command = stubs.build_command(selected.iter().copied(), &list);
         cargo::build_with_artifacts(command, "programs", judged.len())
     };
-    let folders = |unsafe_for_tests: bool| {
-        let programs = selected.iter().filter(move |program| program.unsafe_for_tests == unsafe_for_tests);
+    let folders = |may_be_unsafe: bool| {
+        let programs = selected.iter().filter(move |program| program.may_be_unsafe() == may_be_unsafe);
         programs.filter_map(|program| crate_folder(program)).collect::<BTreeSet<PathBuf>>()
     };
     // A crate that a safe program shares is judged like any other.
-    let attackers: BTreeSet<PathBuf> = folders(true).difference(&folders(false)).cloned().collect();
-    let code = |package: &Package| match attackers.contains(package.folder()) {
-        true => Code::UnsafeForTests,
+    let unsafe_crates: BTreeSet<PathBuf> = folders(true).difference(&folders(false)).cloned().collect();
+    let code = |package: &Package| match unsafe_crates.contains(package.folder()) {
+        true => Code::Unsafe,
         false => Code::Safe,
     };
     let mut built = build()?;
@@ -177,7 +180,7 @@ pub fn judge(
 /// Refuses an image with symbols or sections that come from neither the runtime nor the compiler.
 fn judge_symbols(program: &Program, image: &Path) -> Outcome<()> {
     let bytes = std::fs::read(image).map_err(|error| Failure::file("read", image, &error))?;
-    match image_symbols::complaint(&bytes, &program.name).filter(|_| !program.unsafe_for_tests) {
+    match image_symbols::complaint(&bytes, &program.name).filter(|_| !program.may_be_unsafe()) {
         None => Ok(()),
         Some(complaint) => Err(Failure::new(format!("the image of `{}` is refused: {complaint}", program.name))
             .remedy("remove the definition; only the runtime may define symbols")),

@@ -144,6 +144,13 @@ pub struct VisibleContracts<'a> {
     contracts: BTreeMap<String, &'a lang::Contract>,
 }
 
+impl<'a> VisibleContracts<'a> {
+    /// Returns the contract with this name.
+    pub fn get(&self, name: &str) -> Option<&'a lang::Contract> {
+        self.contracts.get(name).copied()
+    }
+}
+
 impl Contracts for VisibleContracts<'_> {
     fn find(&self, name: &str) -> Option<Contract> {
         self.contracts

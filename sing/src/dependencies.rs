@@ -132,12 +132,12 @@ impl Rules<'_> {
         let mut judged: BTreeMap<(&str, Code), &Package> = BTreeMap::new();
         for (stub, program) in stubs {
             let own = match &program.body {
-                Body::Crate { folder, .. } if program.unsafe_for_tests => folder.canonicalize().ok(),
+                Body::Crate { folder, .. } if program.may_be_unsafe() => folder.canonicalize().ok(),
                 _ => None,
             };
             for package in self.metadata.closure(&stub.id).into_iter().filter(|package| package.id != stub.id) {
                 let is_own = own.as_deref() == Some(package.folder());
-                let code = if is_own { Code::UnsafeForTests } else { Code::Safe };
+                let code = if is_own { Code::Unsafe } else { Code::Safe };
                 judged.insert((&package.id, code), package);
             }
         }

@@ -34,6 +34,7 @@ pub mod install;
 pub mod keys;
 pub mod line_tables;
 pub mod measure;
+mod native;
 pub mod new;
 pub mod process;
 pub mod programs;

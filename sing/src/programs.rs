@@ -27,6 +27,10 @@ pub struct Program {
     pub body: Body,
     /// Whether it declares unsafe code, to attack the system.
     pub unsafe_for_tests: bool,
+    /// Whether it declares unsafe code, which runs in a hardware domain of its own.
+    pub unsafe_code: bool,
+    /// Files and folders of its C code, relative to the manifest.
+    pub c: Vec<PathBuf>,
 }
 
 /// The code of a program.
@@ -47,6 +51,11 @@ pub enum Body {
 }
 
 impl Program {
+    /// Whether its crate may contain unsafe code.
+    pub fn may_be_unsafe(&self) -> bool {
+        self.unsafe_for_tests || self.unsafe_code
+    }
+
     /// Returns the path of its manifest.
     pub fn manifest(&self) -> PathBuf {
         self.folder.join("manifest.toml")
@@ -84,6 +93,10 @@ struct CodeHeading {
     script: Option<String>,
     #[serde(default)]
     unsafe_for_tests: bool,
+    #[serde(default, rename = "unsafe")]
+    unsafe_code: bool,
+    #[serde(default)]
+    c: Vec<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -235,6 +248,8 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
         category: heading.program.category,
         body,
         unsafe_for_tests: heading.code.unsafe_for_tests,
+        unsafe_code: heading.code.unsafe_code || !heading.code.c.is_empty(),
+        c: heading.code.c,
     })
 }
 

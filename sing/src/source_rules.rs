@@ -23,10 +23,12 @@ pub struct Trusted {
     used_by: &'static [&'static str],
 }
 
-/// The runtime, its virtio adapter, the procedural macros with their code generators, and the assembly that replaces
+/// The runtime, its entry for C code and virtio adapter, the procedural macros with their code generators, and the assembly that replaces
 /// a C library. None has a feature that an image may enable.
-const TRUSTED: [Trusted; 6] = [
+const TRUSTED: [Trusted; 7] = [
     Trusted { folder: "sip", name: "sip", used_by: &[] },
+    // Only the entry stubs of programs with C code.
+    Trusted { folder: "sip/c", name: "sip_c", used_by: &["entry stubs"] },
     Trusted { folder: "sip/macros", name: "sip_macros", used_by: &["sip"] },
     Trusted { folder: "sip/virtio", name: "sip_virtio", used_by: &[] },
     Trusted { folder: "lib/layout-macros", name: "layout_macros", used_by: &["lib/layout"] },
@@ -63,8 +65,8 @@ fn place(workspace: &Path, folder: &Path) -> Option<PathBuf> {
 pub enum Code {
     /// It must forbid unsafe code.
     Safe,
-    /// It belongs to a program that attacks the system in a test.
-    UnsafeForTests,
+    /// It belongs to a program that attacks the system in a test, or that runs in a hardware domain of its own.
+    Unsafe,
 }
 
 /// Checks a crate of a folder.
@@ -98,7 +100,7 @@ fn library_complaint(package: &Package, repository: &Repository, code: Code) -> 
     if is_reserved(&library.name, package, repository) {
         return Some(format!("{shown} names its library `{}`, which is reserved for generated code", library.name));
     }
-    if code == Code::UnsafeForTests {
+    if code == Code::Unsafe {
         return None;
     }
     if package.edition != EDITION {

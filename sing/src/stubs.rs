@@ -35,6 +35,8 @@ const FLAGS: [&str; 16] = [
     "-Clink-arg=-Wl,--no-eh-frame-hdr",
     "-Clink-arg=-Wl,--hash-style=gnu",
 ];
+/// Folder of the libraries with C code, beside the stubs.
+pub const C_LIBRARIES: &str = "c";
 /// Path of the link script in the repository.
 const LINK_SCRIPT: &str = "sip/image.ld";
 
@@ -87,7 +89,10 @@ impl EntryStubs {
         for program in programs {
             if let Body::Crate { folder, package, entry } = &program.body {
                 stubs.write_stub(repository, program, folder, package)?;
-                write_if_changed(&stubs.main(program), main_text(entry.as_deref()).as_bytes())?;
+                // That of C code names its library, which is built later.
+                if program.c.is_empty() || !stubs.main(program).is_file() {
+                    write_if_changed(&stubs.main(program), main_text(entry.as_deref()).as_bytes())?;
+                }
                 members.insert(program.name.as_str());
             }
         }
@@ -145,7 +150,7 @@ impl EntryStubs {
     /// they are built.
     pub fn encoded_flags(&self) -> String {
         format!(
-            "{}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
+            "{}\x1f-Lnative=../{C_LIBRARIES}\x1f-Clink-arg=-Wl,-T,{}\x1f--remap-path-prefix={}=\x1f--remap-path-prefix={}=",
             FLAGS.join("\x1f"),
             self.link_script.display(),
             with_slash(&self.base),
@@ -153,16 +158,28 @@ impl EntryStubs {
         )
     }
 
+    /// Lets the stub of a program run the C code in the static library of this name in [`C_LIBRARIES`].
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn link(&self, program: &Program, library: &str) -> Outcome<()> {
+        write_if_changed(&self.main(program), c_main_text(library).as_bytes()).map(drop)
+    }
+
     fn write_stub(&self, repository: &Repository, program: &Program, folder: &Path, package: &str) -> Outcome<()> {
         let name = &program.name;
         let stub = self.folder.join(name);
         let folder = toml_text(&absolute(folder)?);
         let sip = toml_text(&repository.base().join("sip"));
+        let c = match program.c.as_slice() {
+            [] => String::new(),
+            _ => format!("sip-c = {{ path = {} }}\n", toml_text(&repository.base().join("sip/c"))),
+        };
         let manifest = format!(
             "[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
              [[bin]]\nname = {name:?}\npath = \"main.rs\"\ntest = false\nbench = false\n\n\
              [dependencies]\nprogram = {{ package = {package}, path = {folder} }}\n\
-             sip = {{ path = {sip} }}\n",
+             sip = {{ path = {sip} }}\n{c}",
             stub_name(program),
             package = toml_text(Path::new(package)),
         );
@@ -192,6 +209,11 @@ impl EntryStubs {
 fn main_text(entry: Option<&str>) -> String {
     let module = entry.map_or(String::new(), |entry| format!("::{entry}"));
     format!("#![no_std]\n#![no_main]\n\nsip::entry!(program{module}::main);\n")
+}
+
+/// Returns the source of the entry stub of C code. The crate is linked for the contracts that it depends on.
+fn c_main_text(library: &str) -> String {
+    format!("#![no_std]\n#![no_main]\n\nuse program as _;\n\nsip_c::program!({library:?});\n")
 }
 
 /// Describes flags and profile for a bill of materials, without the flags that name the builder's folders.

@@ -1,11 +1,15 @@
 //! Emitters: checked contracts to Rust, diagrams and models. Emitters cannot fail.
 
+mod c;
+mod c_abi;
 mod layout;
 mod promela;
 mod rust;
 mod rust_types;
 mod svg;
 
+pub use c::{emit_c, name as c_name};
+pub use c_abi::emit_c_abi;
 pub use promela::{SystemChannel, emit_promela, emit_promela_system};
 pub use rust::emit_rust;
 pub use svg::emit_svg;

@@ -323,7 +323,7 @@ impl Emitter<'_> {
 }
 
 /// The arguments in message buffer order: values, blocks, endpoints.
-fn in_buffer_order(message: &Message) -> Vec<&Argument> {
+pub fn in_buffer_order(message: &Message) -> Vec<&Argument> {
     let rank = |argument: &&Argument| match argument.kind {
         ArgumentKind::Inline(_) => 0,
         ArgumentKind::Block { .. } => 1,

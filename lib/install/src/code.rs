@@ -244,6 +244,7 @@ codes! {
     NotAsKept = "I224", System, "a package file in the store is not the one that was kept";
     BadDomain = "I226", System, "a hardware domain that cannot be";
     NoDomain = "I227", System, "a program lacks the hardware domain that it asks for";
+    UnsafeNotApart = "I228", System, "unsafe code without a hardware domain of its own";
     DenyBroken = "I230", Policy, "something comes into reach that must not";
     BadDeny = "I231", Policy, "a promise that cannot be read";
     BadRule = "I232", Policy, "a rule that cannot be read";

@@ -127,10 +127,11 @@ fn proofs(package: &Package<'_>, bytes: usize, verified: &Verified<'_>, isolatio
     }
     let image = match &package.manifest.code {
         ProgramCode::Script { text } => format!("a script of {} lines", text.lines().count()),
-        ProgramCode::Image { digest } => {
+        ProgramCode::Image { digest } | ProgramCode::Unsafe { digest } => {
             let digest: alloc::string::String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            let kind = if package.manifest.code.is_unsafe() { "unsafe code, " } else { "" };
             format!(
-                "{} bytes of BLAKE3 {digest}...: position independent, without writable data, of allowed instructions",
+                "{kind}{} bytes of BLAKE3 {digest}...: position independent, without writable data, of allowed instructions",
                 package.image_bytes.len()
             )
         }
@@ -231,6 +232,7 @@ fn code_of(error: &PackageError) -> Code {
         PackageError::BadSignature => Code::BadSignature,
         PackageError::ImageHash => Code::ImageDigest,
         PackageError::AbiVersion { .. } => Code::AbiVersion,
+        PackageError::NotApart => Code::UnsafeNotApart,
         PackageError::ScriptWithImage => Code::ScriptWithImage,
         PackageError::UndeclaredContract { .. } => Code::UndeclaredContract,
         PackageError::ContractFingerprint { .. } => Code::ContractFingerprint,

@@ -66,7 +66,7 @@ impl Deed {
 /// Packs the manifest, valid or not.
 pub fn packed(manifest: &Manifest) -> Vec<u8> {
     let image = match &manifest.code {
-        ProgramCode::Image { .. } => image(manifest).write(),
+        ProgramCode::Image { .. } | ProgramCode::Unsafe { .. } => image(manifest).write(),
         ProgramCode::Script { .. } => Vec::new(),
     };
     package_build::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("it is short")

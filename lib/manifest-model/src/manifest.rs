@@ -196,6 +196,27 @@ pub enum Code {
         /// The commands.
         text: String,
     },
+    /// An image like [`Image`](Self::Image), but of code that no compiler holds to its types: C, or Rust with `unsafe`. It
+    /// runs only where each of its processes has a hardware domain of its own, whoever signed it.
+    Unsafe {
+        /// BLAKE3 of the image file.
+        digest: Digest,
+    },
+}
+
+impl Code {
+    /// Returns the digest of its image; `None` for a script.
+    pub fn image_digest(&self) -> Option<&Digest> {
+        match self {
+            Code::Image { digest } | Code::Unsafe { digest } => Some(digest),
+            Code::Script { .. } => None,
+        }
+    }
+
+    /// Returns whether it is machine code that no compiler holds to its types.
+    pub fn is_unsafe(&self) -> bool {
+        matches!(self, Code::Unsafe { .. })
+    }
 }
 
 words! {

@@ -155,7 +155,11 @@ impl Reader<'_> {
         let (path, script, entry) = (table.text("crate"), table.text("script"), table.text("entry"));
         // For the builder alone, which decides whether a program may declare it.
         table.flag("unsafe-for-tests");
+        // The builder compiles the files.
+        let is_unsafe = !table.bounded_texts("c").is_empty() | table.flag("unsafe").value;
         table.close();
+        let digest = [0; 32];
+        let image = if is_unsafe { ProgramCode::Unsafe { digest } } else { ProgramCode::Image { digest } };
         let problem = |message: &str, span: &Span, label: &str| {
             let remedy =
                 "write `crate = \".\"` for a Rust program, or `script = \"...\"` for shell commands".to_string();
@@ -164,7 +168,11 @@ impl Reader<'_> {
         match (path, script, entry) {
             (Some(path), None, entry) => {
                 let entry = entry.map(|entry| self.entry(entry));
-                (Some(ProgramCode::Image { digest: [0; 32] }), Some(path.value), entry)
+                (Some(image), Some(path.value), entry)
+            }
+            (None, Some(script), _) if is_unsafe => {
+                problem("[code] has a script and unsafe code", &script.span, "only a crate has unsafe code or C code");
+                (None, None, None)
             }
             (None, Some(script), None) => (Some(ProgramCode::Script { text: script.value }), None, None),
             (None, Some(_), Some(entry)) => {

@@ -225,13 +225,25 @@ static CODE: Shape = Shape {
         ),
         open("script", Kind::SomeText, "none", "commands that the shell runs, in place of a crate"),
         optional(
+            "unsafe",
+            Kind::Boolean,
+            "false",
+            "the crate holds unsafe code; each process of the program has a hardware domain of its own, or there is none",
+        ),
+        open(
+            "c",
+            Kind::List(&Kind::Text),
+            "none",
+            "files of C code, and folders of them, from the manifest; they make the program unsafe",
+        ),
+        optional(
             "unsafe-for-tests",
             Kind::Boolean,
             "false",
             "the crate of a test holds unsafe code to attack the system with; built only where that is asked for",
         ),
     ],
-    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"], "not": { "required": ["entry"] } }]"#,
+    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }] } }]"#,
 };
 
 static CONTRACT: Shape = shape(

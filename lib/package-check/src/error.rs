@@ -40,6 +40,8 @@ pub enum PackageError {
         /// The kernel's version.
         present: u32,
     },
+    /// Unsafe code that would run without a hardware domain of its own.
+    NotApart,
     /// The code is a script, but there is also an image.
     ScriptWithImage,
     /// The image uses a contract that its manifest does not list.
@@ -89,6 +91,10 @@ impl fmt::Display for PackageError {
             PackageError::AbiVersion { wanted, present } => write!(
                 f,
                 "the program was built for ABI version {wanted}, but this kernel has version {present}; build it for version {present}"
+            ),
+            PackageError::NotApart => write!(
+                f,
+                "it is unsafe code (C, or Rust with `unsafe`), which runs only in a hardware domain of its own, and this system has none for it; give the system a [[domain]] with `each = true` that takes it"
             ),
             PackageError::ScriptWithImage => {
                 write!(f, "the manifest says that the code is a script, but the package has an image too; {REBUILD}")

@@ -102,6 +102,9 @@ pub fn verify_in_steps<'a>(
 ) -> Result<Verified<'a>, PackageError> {
     let identity = verify_signature(package, trust, isolation)?;
     let manifest = &package.manifest;
+    if manifest.code.is_unsafe() && isolation == Isolation::Software {
+        return Err(PackageError::NotApart);
+    }
     if image_digest(package.bill) != package.bill_digest {
         return Err(PackageError::BillHash);
     }
@@ -112,7 +115,7 @@ pub fn verify_in_steps<'a>(
     let image = match &manifest.code {
         Code::Script { .. } if package.image_bytes.is_empty() => None,
         Code::Script { .. } => return Err(PackageError::ScriptWithImage),
-        Code::Image { digest } => {
+        Code::Image { digest } | Code::Unsafe { digest } => {
             if image_digest_in_steps(package.image_bytes, pause) != *digest {
                 return Err(PackageError::ImageHash);
             }

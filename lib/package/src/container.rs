@@ -13,7 +13,7 @@
 
 use alloc::vec::Vec;
 
-use manifest_model::{Code, Digest, Manifest, PublicKey, SystemManifest};
+use manifest_model::{Digest, Manifest, PublicKey, SystemManifest};
 
 use crate::{BILL_BYTES_MAX, CHAIN_BYTES_MAX, Certificate, FormatError, TrustError};
 
@@ -96,7 +96,7 @@ impl<'a> Package<'a> {
 
     /// Returns whether its code is machine code: an image, not a script.
     pub fn is_native(&self) -> bool {
-        matches!(self.manifest.code, Code::Image { .. })
+        self.manifest.code.image_digest().is_some()
     }
 
     /// Returns whether it is marked as unsigned.

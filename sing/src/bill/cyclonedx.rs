@@ -1,6 +1,6 @@
 //! A bill as CycloneDX, for supply-chain tools. Without serial number and time: the same package has the same document.
 
-use manifest_model::{Code, Manifest};
+use manifest_model::Manifest;
 use serde_json::{Value, json};
 
 use super::{Bill, Material, Part};
@@ -16,7 +16,7 @@ pub fn document(manifest: &Manifest, bill: &Bill) -> Value {
         "publisher": manifest.publisher,
         "description": manifest.summary,
     });
-    if let Code::Image { digest } = &manifest.code {
+    if let Some(digest) = manifest.code.image_digest() {
         program["hashes"] = json!([{ "alg": "BLAKE3", "content": hexadecimal(digest) }]);
     }
     let mut metadata = json!({ "component": program });

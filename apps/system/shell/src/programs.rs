@@ -71,7 +71,7 @@ impl Programs {
 pub fn script_of(manifest: &Manifest) -> Option<&str> {
     match &manifest.code {
         Code::Script { text } => Some(text),
-        Code::Image { .. } => None,
+        Code::Image { .. } | Code::Unsafe { .. } => None,
     }
 }
 

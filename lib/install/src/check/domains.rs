@@ -37,6 +37,7 @@ pub(crate) fn findings(system: &SystemManifest, programs: &[&Manifest]) -> Vec<F
         }
     }
     findings.extend(programs.iter().filter_map(|program| without(system, program)));
+    findings.extend(programs.iter().filter_map(|program| not_apart(system, program)));
     findings
 }
 
@@ -46,6 +47,22 @@ fn is_program_pattern(text: &str) -> bool {
         !part.is_empty() && part.bytes().all(known)
     };
     text.split_once('.').is_some_and(|(name, publisher)| is_part(name) && is_part(publisher))
+}
+
+/// Returns the finding for a program of unsafe code whose processes have no domain each.
+fn not_apart(system: &SystemManifest, program: &Manifest) -> Option<Finding> {
+    let is_apart = system.domain_of(program).is_some_and(|domain| domain.each);
+    if !program.code.is_unsafe() || is_apart {
+        return None;
+    }
+    let name = &program.name;
+    let what = format!("`{name}` is unsafe code, and the system has no domain in which each process of it is alone");
+    let remedy = format!(
+        "add a [[domain]] with `kind = \"{}\"`, `each = true` and `who = [\"{}\"]`",
+        Domain::Ring3.word(),
+        program.principal()
+    );
+    Some(Finding::new(Code::UnsafeNotApart, name, what, remedy).at(place_of(system, name), "is not apart"))
 }
 
 /// Returns the finding for a program that asks for a hardware domain and has none.

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use manifest_model::{Code, Manifest, Restart, Side, Source};
+use manifest_model::{Manifest, Restart, Side, Source};
 
 use crate::check::manifest::handles;
 use crate::check::names;
@@ -45,7 +45,7 @@ pub(crate) fn add(report: &mut Report, before: &Installed, after: &Installed, ch
 /// Says in which hardware domain a program runs, if that is not the kernel's own; or that it does not run.
 fn place(after: &Installed, program: &Program) -> Option<Line> {
     let manifest = &program.manifest;
-    let has_image = matches!(manifest.code, Code::Image { .. });
+    let has_image = manifest.code.image_digest().is_some();
     let line = match after.system.domain_of(manifest) {
         Some(domain) if domain.each => {
             let what = format!("each process of it has a hardware domain of its own (`{}`)", domain.name);

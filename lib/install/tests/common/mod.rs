@@ -262,7 +262,7 @@ pub fn image(manifest: &Manifest) -> elf::Elf {
 
 pub fn signed(manifest: &Manifest) -> Vec<u8> {
     let image = match &manifest.code {
-        Code::Image { .. } => image(manifest).write(),
+        Code::Image { .. } | Code::Unsafe { .. } => image(manifest).write(),
         Code::Script { .. } => Vec::new(),
     };
     package_build::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("a package")

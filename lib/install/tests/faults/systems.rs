@@ -80,6 +80,9 @@ pub fn cases(deed: Deed) -> Vec<Case> {
     bad("a driver's memory", Code::MemoryOverlap, &|manifest| manifest.devices.push(fixed(0x60, 0xfee0_0ff0, 9)));
     bad("a driver's interrupt", Code::InterruptShared, &|manifest| manifest.devices.push(fixed(0x60, 0x1000, 4)));
     bad("a hardware domain that the system does not have", Code::NoDomain, &|manifest| manifest.domain = Domain::Ring3);
+    bad("unsafe code beside others", Code::UnsafeNotApart, &|manifest| {
+        manifest.code = ProgramCode::Unsafe { digest: [0; 32] };
+    });
     bad("a program that is not there", Code::RequirementMissing, &|manifest| {
         manifest.requires.push(requires("python", 3));
     });

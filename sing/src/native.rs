@@ -1,0 +1,393 @@
+//! Compiles the C code of programs, with the host's C compiler, to a static library that the entry stub links.
+//!
+//! The compiler gets the program's own files, the headers of `sip/c/include`, and headers written for the program: the
+//! kernel's functions, its contracts, and what its manifest gives it. It is asked which files it has read, and any other
+//! is refused, as for Rust. C code cannot be held to types, so the image is marked as unsafe by its manifest. Neighbours:
+//! `builder` above, `lang` writes the headers of contracts. Deliberately not here: linking.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use manifest::Program as ProgramManifest;
+use manifest_model::Side;
+use package_check::sha256;
+
+use crate::contracts::{ContractUnits, VisibleContracts};
+use crate::failure::{Failure, Outcome};
+use crate::host_tools;
+use crate::keys::hexadecimal;
+use crate::programs::Program;
+use crate::repository::{Repository, read_text, write_if_changed};
+use crate::source_rules;
+use crate::stubs::C_LIBRARIES;
+use crate::terminal;
+
+/// Headers of the runtime, in the repository.
+const HEADERS: &str = "sip/c/include";
+/// Flags of the compiler: what an image may contain, in the terms of its check. Frames are probed page by page, and there
+/// is no state of the x87 unit or of AVX.
+const FLAGS: [&str; 24] = [
+    "-std=c11",
+    "-O2",
+    "-ffreestanding",
+    "-fno-builtin",
+    "-fPIE",
+    "-fvisibility=hidden",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-common",
+    "-fno-plt",
+    "-fno-stack-protector",
+    "-fstack-clash-protection",
+    "-fcf-protection=none",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+    "-fno-exceptions",
+    "-fno-math-errno",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-ident",
+    "-march=x86-64",
+    "-mfpmath=sse",
+    "-nostdinc",
+    "-Wall",
+    "-Wextra",
+];
+/// Directives of an assembler that read files, or could hide such a directive.
+const DIRECTIVES: [&str; 6] = [".incbin", ".include", ".macro", ".irp", ".altmacro", ".rept"];
+
+/// Compiles the C code of the programs that have any; returns them with the names of their libraries.
+///
+/// # Errors
+/// There is no C compiler, the code does not compile, or it reads files of others.
+pub fn compile<'a>(repository: &Repository, selected: &[&'a Program]) -> Outcome<Vec<(&'a Program, String)>> {
+    let with_c: Vec<&&Program> = selected.iter().filter(|program| !program.c.is_empty()).collect();
+    if with_c.is_empty() {
+        return Ok(Vec::new());
+    }
+    let compiler = Compiler::find()?;
+    let units = ContractUnits::compile(repository)?;
+    with_c
+        .into_iter()
+        .map(|program| {
+            let visible = units.visible_from(program.contract_folder());
+            let manifest = read_manifest(repository, program, &visible)?;
+            let build = Build { repository, program, compiler: &compiler };
+            Ok((*program, build.library(&units, &visible, &manifest)?))
+        })
+        .collect()
+}
+
+/// Describes the compiler and its flags for a bill of materials.
+///
+/// # Errors
+/// There is no C compiler.
+pub fn compiler_in_words() -> Outcome<String> {
+    Ok(format!("{} {}", Compiler::find()?.version, FLAGS.join(" ")))
+}
+
+fn read_manifest(
+    repository: &Repository,
+    program: &Program,
+    visible: &VisibleContracts<'_>,
+) -> Outcome<ProgramManifest> {
+    let path = program.manifest();
+    let shown = repository.shown(&path).to_string();
+    manifest::program(&shown, &read_text(&path)?, Some(visible)).map_err(|diagnostics| {
+        Failure::new(format!("the manifest {shown} has errors"))
+            .details(diagnostics.render(terminal::colours(&std::io::stderr())))
+            .remedy("fix the errors above")
+    })
+}
+
+/// The host's C compiler.
+struct Compiler {
+    path: PathBuf,
+    version: String,
+    /// Folder of the headers that belong to it.
+    headers: PathBuf,
+}
+
+impl Compiler {
+    fn find() -> Outcome<Compiler> {
+        let path = host_tools::find("cc").ok_or_else(|| {
+            Failure::new("there is no C compiler `cc`").remedy("install gcc, on Debian with `apt-get install gcc`")
+        })?;
+        let ask = |argument: &str| {
+            let output = Command::new(&path).arg(argument).stdin(Stdio::null()).output();
+            let text = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+            let first = text.and_then(|text| String::from_utf8_lossy(&text).lines().next().map(String::from));
+            first.ok_or_else(|| Failure::new(format!("`cc {argument}` prints nothing")).remedy("install gcc again"))
+        };
+        let headers = PathBuf::from(ask("-print-file-name=include")?);
+        Ok(Compiler { version: ask("--version")?, headers, path })
+    }
+}
+
+struct Build<'a> {
+    repository: &'a Repository,
+    program: &'a Program,
+    compiler: &'a Compiler,
+}
+
+impl Build<'_> {
+    /// Builds the library, unless there is one of the same sources; returns its name.
+    fn library(
+        &self,
+        units: &ContractUnits,
+        visible: &VisibleContracts<'_>,
+        manifest: &ProgramManifest,
+    ) -> Outcome<String> {
+        let libraries = self.repository.output(C_LIBRARIES);
+        let folder = libraries.join(&self.program.name);
+        write_headers(&folder, units, visible, manifest)?;
+        let mut sources = self.sources()?;
+        sources.push(folder.join("contracts.c"));
+        let name = format!("{}-{}", self.program.name, &self.digest(&folder)?[..16]);
+        let library = libraries.join(format!("lib{name}.a"));
+        if library.is_file() {
+            return Ok(name);
+        }
+        let objects: Outcome<Vec<PathBuf>> =
+            sources.iter().enumerate().map(|(number, source)| self.object(&folder, number, source)).collect();
+        let unfinished = folder.join("library.a");
+        // `ar` adds to an archive that is there.
+        let _ = std::fs::remove_file(&unfinished);
+        let mut archive = Command::new("ar");
+        archive.arg("rcsD").arg(&unfinished).args(objects?);
+        run(archive, "pack", &library)?;
+        std::fs::rename(&unfinished, &library).map_err(|error| Failure::file("write", &library, &error))?;
+        Ok(name)
+    }
+
+    /// The C files that the manifest names, sorted within each of its folders.
+    fn sources(&self) -> Outcome<Vec<PathBuf>> {
+        let Program { folder, name, .. } = self.program;
+        let mut sources = Vec::new();
+        for named in &self.program.c {
+            let path = folder.join(named);
+            if !source_rules::lies_in(&path, folder) {
+                return Err(Failure::new(format!(
+                    "`{name}` has the C code {}, which is not in its folder",
+                    named.display()
+                ))
+                .remedy("name files or folders beside its manifest, without links"));
+            }
+            if !path.is_dir() {
+                sources.push(path);
+                continue;
+            }
+            let entries = std::fs::read_dir(&path).map_err(|error| Failure::file("read", &path, &error))?;
+            let files = entries.flatten().map(|entry| entry.path());
+            let mut files: Vec<PathBuf> =
+                files.filter(|file| file.extension().is_some_and(|extension| extension == "c")).collect();
+            files.sort();
+            sources.extend(files);
+        }
+        Ok(sources)
+    }
+
+    /// A digest of everything that the library is made of.
+    fn digest(&self, headers: &Path) -> Outcome<String> {
+        let mut bytes = Vec::new();
+        for word in FLAGS.iter().copied().chain([self.compiler.version.as_str()]) {
+            bytes.extend_from_slice(word.as_bytes());
+            bytes.push(0);
+        }
+        let runtime = self.repository.base().join(HEADERS);
+        for folder in [self.program.folder.as_path(), headers, &runtime] {
+            add_files(folder, &mut bytes)?;
+        }
+        Ok(hexadecimal(&sha256(&bytes)))
+    }
+
+    /// Compiles a file, by way of assembly that shows whether it reads another.
+    fn object(&self, folder: &Path, number: usize, source: &Path) -> Outcome<PathBuf> {
+        let file = |extension: &str| folder.join(format!("{number}.{extension}"));
+        let (assembly, list, object) = (file("s"), file("d"), file("o"));
+        let runtime = self.repository.base().join(HEADERS);
+        let mut command = Command::new(&self.compiler.path);
+        command.args(FLAGS).arg("-S").arg("-isystem").arg(&runtime).arg("-isystem").arg(folder);
+        command.arg("-isystem").arg(&self.compiler.headers).arg("-MD").arg("-MF").arg(&list);
+        for within in [self.program.folder.as_path(), folder] {
+            command.arg(format!("-ffile-prefix-map={}/=", within.display()));
+        }
+        command.arg("-o").arg(&assembly).arg(source);
+        run(command, "compile", source)?;
+        self.refuse_other_files(&list, source, folder)?;
+        let text = std::fs::read(&assembly).map_err(|error| Failure::file("read", &assembly, &error))?;
+        let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
+        if let Some(directive) = DIRECTIVES.iter().find(|directive| text.contains(**directive)) {
+            return Err(Failure::new(format!(
+                "{} has the assembler directive `{directive}`, by which files come into an image unseen",
+                self.repository.shown(source)
+            ))
+            .remedy("write the data as an array"));
+        }
+        let mut command = Command::new(&self.compiler.path);
+        command.arg("-c").arg("-o").arg(&object).arg(&assembly);
+        run(command, "assemble", source)?;
+        Ok(object)
+    }
+
+    /// Refuses a source that has included a file of neither the program nor the runtime.
+    fn refuse_other_files(&self, list: &Path, source: &Path, headers: &Path) -> Outcome<()> {
+        let runtime = self.repository.base().join(HEADERS);
+        let allowed = [self.program.folder.as_path(), headers, &runtime, &self.compiler.headers];
+        let allowed: Vec<PathBuf> = allowed.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+        for file in dependencies(&read_text(list)?) {
+            let real = file.canonicalize().map_err(|error| Failure::file("find", &file, &error))?;
+            if !allowed.iter().any(|folder| real.starts_with(folder)) {
+                return Err(Failure::new(format!(
+                    "{} includes {}, which belongs to neither the program nor the runtime",
+                    self.repository.shown(source),
+                    file.display()
+                ))
+                .remedy("copy what it needs into the program's folder"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files in a list for make: `target: file file \`.
+fn dependencies(list: &str) -> Vec<PathBuf> {
+    let files = list.split_once(": ").map_or("", |(_, files)| files).replace("\\\n", " ");
+    // A space in a name is escaped.
+    let files = files.replace("\\ ", "\0");
+    files.split_whitespace().map(|file| PathBuf::from(file.replace('\0', " "))).collect()
+}
+
+fn run(mut command: Command, doing: &str, what: &Path) -> Outcome<()> {
+    let failed = |details: String| {
+        Failure::new(format!("cannot {doing} {}", what.display())).details(details).remedy("fix the errors above")
+    };
+    // The order of messages does not depend on the reader's language.
+    let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(format!("{}: {error}", command.get_program().display())))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(failed(text.into_owned()));
+    }
+    eprint!("{text}");
+    Ok(())
+}
+
+/// Appends names and contents of the C files and headers below a folder.
+fn add_files(folder: &Path, bytes: &mut Vec<u8>) -> Outcome<()> {
+    let entries = std::fs::read_dir(folder).map_err(|error| Failure::file("read", folder, &error))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            add_files(&path, bytes)?;
+        } else if path.extension().is_some_and(|extension| ["c", "h", "inc", "def"].iter().any(|one| extension == *one))
+        {
+            let content = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
+            for part in [path.file_name().unwrap_or_default().as_encoded_bytes(), &content] {
+                bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(part);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_headers(
+    folder: &Path,
+    units: &ContractUnits,
+    visible: &VisibleContracts<'_>,
+    manifest: &ProgramManifest,
+) -> Outcome<()> {
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))?;
+    let names: Vec<&str> = manifest.manifest.contracts.iter().map(|contract| contract.name.as_str()).collect();
+    let mut contracts = String::from(
+        "/* The contracts of the program's manifest. */\n#ifndef SING_CONTRACTS_H\n#define SING_CONTRACTS_H\n\n#include \"sing.h\"\n\n",
+    );
+    let mut records = String::from(RECORDS);
+    for unit in units.all().filter_map(|(_, compiled)| compiled.unit.as_ref()) {
+        let is_seen = |name: &&str| {
+            unit.contract(name).is_some_and(|own| visible.get(name).is_some_and(|seen| std::ptr::eq(own, seen)))
+        };
+        let own: Vec<&str> = names.iter().copied().filter(is_seen).collect();
+        if own.is_empty() {
+            continue;
+        }
+        contracts.push_str(&lang::emit_c(unit, &own));
+        for contract in own.iter().filter_map(|name| unit.contract(name)) {
+            record(&mut records, contract);
+        }
+    }
+    contracts.push_str("\n#endif\n");
+    write_if_changed(&folder.join("contracts.h"), contracts.as_bytes())?;
+    write_if_changed(&folder.join("contracts.c"), records.as_bytes())?;
+    write_if_changed(&folder.join("sing_abi.h"), lang::emit_c_abi().as_bytes())?;
+    write_if_changed(&folder.join("program.h"), program_header(manifest).as_bytes())
+}
+
+const RECORDS: &str = "/* The contracts that the image was made with; the installer compares them with its manifest. */\n\
+    #include <stdint.h>\n\n\
+    struct record { uint8_t magic[16]; uint8_t fingerprint[32]; uint64_t tag; };\n";
+
+fn record(out: &mut String, contract: &lang::Contract) {
+    let bytes = |bytes: &[u8]| bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+    // Writing to a String cannot fail, here and below.
+    let _ = write!(
+        out,
+        "\n__attribute__((section(\".sing.contracts\"), used, retain))\n\
+         const struct record sing_record_{} = {{\n    {{ {} }},\n    {{ {} }},\n    UINT64_C({:#x}),\n}};\n",
+        lang::c_name(&contract.name),
+        bytes(image_check::CONTRACT_MAGIC),
+        bytes(&contract.fingerprint),
+        abi::name_tag(&contract.name),
+    );
+}
+
+/// `program.h`: what the manifest gives the program.
+fn program_header(manifest: &ProgramManifest) -> String {
+    let manifest = &manifest.manifest;
+    let mut out = String::from(
+        "/* What the program gets by its manifest. */\n#ifndef SING_PROGRAM_H\n#define SING_PROGRAM_H\n\n#include \"contracts.h\"\n",
+    );
+    for (index, slot) in manifest.endpoints.iter().enumerate() {
+        let name = lang::c_name(&slot.name);
+        let contract = manifest.contracts.get(usize::from(slot.contract)).map_or("", |contract| &contract.name);
+        let end = match slot.side {
+            Side::Importer => "imp",
+            Side::Exporter => "exp",
+        };
+        let _ = write!(
+            out,
+            "\n/* Takes the endpoint `{}`, once. SING_NOT_FOUND: the parent gave none. */\n\
+             static inline sing_status program_take_{name}({contract}_{end} *into)\n{{\n    \
+             sing_answer answer = sing_endpoint_take({index});\n    if (answer.status == SING_OK)\n        \
+             *into = ({contract}_{end}){{ answer.value, {state} }};\n    return answer.status;\n}}\n",
+            slot.name,
+            contract = lang::c_name(contract),
+            state = slot.state,
+        );
+    }
+    out.push('\n');
+    for (index, parameter) in manifest.parameters.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "/* {} */\n#define PROGRAM_PARAMETER_{} {index}",
+            parameter.help.replace("*/", "* /"),
+            lang::c_name(&parameter.name).to_ascii_uppercase()
+        );
+    }
+    out.push_str("\n#endif\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_for_make_names_files() {
+        let list = "0.s: /a/main.c \\\n  /b/with\\ space.h /c/sing.h\n";
+        let expected = ["/a/main.c", "/b/with space.h", "/c/sing.h"];
+        assert_eq!(dependencies(list), expected.map(PathBuf::from));
+    }
+}
