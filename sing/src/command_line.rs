@@ -350,6 +350,9 @@ pub struct NewArguments {
     /// Publisher
     #[arg(long, value_name = "NAME", default_value = "singularity")]
     pub publisher: String,
+    /// Language of a native program; default: c
+    #[arg(long, value_enum)]
+    pub language: Option<crate::new::Language>,
 }
 
 /// `sing schema`.

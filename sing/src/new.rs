@@ -27,6 +27,33 @@ pub enum Kind {
     Driver,
     /// An application of the web server
     Webapp,
+    /// A command with unsafe code, in C or Rust, which runs in a hardware domain of its own
+    Native,
+    /// The same in Rust.
+    #[value(skip)]
+    NativeRust,
+}
+
+/// The language of a program with unsafe code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Language {
+    /// C, freestanding
+    C,
+    /// Rust
+    Rust,
+}
+
+/// Returns the kind with its language.
+///
+/// # Errors
+/// The kind has no choice of one.
+fn in_language(kind: Kind, language: Option<Language>) -> Outcome<Kind> {
+    match (kind, language) {
+        (Kind::Native, Some(Language::Rust)) => Ok(Kind::NativeRust),
+        (Kind::Native, _) | (_, None) => Ok(kind),
+        (_, Some(_)) => Err(Failure::new("only `native` programs have a choice of languages")
+            .remedy("leave out --language: the others are safe Rust")),
+    }
 }
 
 /// Templates of a folder's files: path in the new folder, and text.
@@ -47,6 +74,13 @@ const DRIVER: Templates = templates! {
     "src/registers.rs" = "driver/registers.rs",
 };
 const WEBAPP: Templates = templates! { "manifest.toml" = "webapp/manifest.toml", "src/lib.rs" = "webapp/lib.rs" };
+const NATIVE_C: Templates = templates! {
+    "manifest.toml" = "native-c/manifest.toml",
+    "src/lib.rs" = "native-c/lib.rs",
+    "src/main.c" = "native-c/main.c",
+};
+const NATIVE_RUST: Templates =
+    templates! { "manifest.toml" = "native-rust/manifest.toml", "src/lib.rs" = "native-rust/lib.rs" };
 const CONTRACT: Templates =
     templates! { "{{module}}.contract" = "contract/contract", "src/lib.rs" = "contract/lib.rs" };
 const ASK: Templates = templates! { "manifest.toml" = "ask/manifest.toml", "src/lib.rs" = "ask/lib.rs" };
@@ -58,6 +92,8 @@ impl Kind {
             Kind::Service => SERVICE,
             Kind::Driver => DRIVER,
             Kind::Webapp => WEBAPP,
+            Kind::Native => NATIVE_C,
+            Kind::NativeRust => NATIVE_RUST,
         }
     }
 
@@ -67,6 +103,7 @@ impl Kind {
             Kind::Service => include_str!("../templates/service/system.toml.txt"),
             Kind::Driver => include_str!("../templates/driver/system.toml.txt"),
             Kind::Webapp => include_str!("../templates/webapp/system.toml.txt"),
+            Kind::Native | Kind::NativeRust => include_str!("../templates/native/system.toml.txt"),
         }
     }
 
@@ -74,7 +111,7 @@ impl Kind {
     fn folder(self, place: Place) -> &'static str {
         match self {
             _ if place == Place::Own => workspace::PROGRAMS,
-            Kind::App | Kind::Webapp => "apps",
+            Kind::App | Kind::Webapp | Kind::Native | Kind::NativeRust => "apps",
             Kind::Service => "services",
             Kind::Driver => "drivers",
         }
@@ -91,6 +128,8 @@ impl Kind {
             Kind::Service => "Service SIP: counts how often it is asked",
             Kind::Driver => "Driver SIP: a parallel port",
             Kind::Webapp => "Web application: greets whoever asks",
+            Kind::Native => "Application SIP in C: turns text around",
+            Kind::NativeRust => "Application SIP with unsafe code: turns text around",
         }
     }
 
@@ -101,6 +140,8 @@ impl Kind {
             Kind::Service => &["contracts", "provider", "sip"],
             Kind::Driver => &["contracts", "layout", "provider", "sip", "stdio"],
             Kind::Webapp => &["contracts", "sip", "stdio", "web-application"],
+            Kind::Native => &["contracts"],
+            Kind::NativeRust => &["contracts", "sip", "stdio"],
         }
     }
 
@@ -111,6 +152,7 @@ impl Kind {
             Kind::Service => format!("-c 'ask-{name} 3'"),
             Kind::Driver => format!("--machine qemu -c ask-{name}"),
             Kind::Webapp => "--parameter web-port=8080".into(),
+            Kind::Native | Kind::NativeRust => format!("--machine qemu -c '{name} drawer'"),
         };
         format!("cargo sing run --system {name} {run}")
     }
@@ -165,6 +207,13 @@ impl Plan {
             );
         }
         plan.add(&folder.join(name), kind.templates(), &words, kind.description(), &own);
+        if kind == Kind::NativeRust
+            && let Some((_, manifest)) = plan.files.iter_mut().find(|(path, _)| path.ends_with("Cargo.toml"))
+        {
+            // A workspace's lints may forbid unsafe code.
+            *manifest =
+                manifest.replace("[lints]\nworkspace = true", "[lints.rust]\nunsafe_op_in_unsafe_fn = \"deny\"");
+        }
         let system = Path::new("systems").join(name).with_extension("toml");
         plan.files.push((system, words.put_into(kind.system())));
         plan
@@ -228,7 +277,8 @@ impl Words {
 /// # Errors
 /// The name is invalid or taken, or a file cannot be written.
 pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
-    let (kind, name, publisher) = (arguments.kind, arguments.name.as_str(), arguments.publisher.as_str());
+    let kind = in_language(arguments.kind, arguments.language)?;
+    let (name, publisher) = (arguments.name.as_str(), arguments.publisher.as_str());
     names::check_program(name)?;
     names::check_publisher(publisher)?;
     if kind.has_contract() {
@@ -310,7 +360,7 @@ mod tests {
     use crate::command_line::CommandLine;
     use clap::Parser;
 
-    const KINDS: [Kind; 4] = [Kind::App, Kind::Service, Kind::Driver, Kind::Webapp];
+    const KINDS: [Kind; 6] = [Kind::App, Kind::Service, Kind::Driver, Kind::Webapp, Kind::Native, Kind::NativeRust];
 
     #[test]
     fn every_place_is_filled_and_every_manifest_is_right() {
@@ -326,7 +376,7 @@ mod tests {
                     let table: Result<toml::Table, _> = toml::from_str(text);
                     assert!(table.is_ok(), "{shown}: {table:?}");
                 } else if shown.ends_with(".rs") {
-                    assert!(attributes_of(text, path), "{shown}");
+                    assert!(attributes_of(text, path, kind != Kind::NativeRust), "{shown}");
                 }
             }
             assert_eq!(plan.folders.len(), if kind.has_contract() { 3 } else { 1 });
@@ -334,10 +384,11 @@ mod tests {
     }
 
     /// Returns whether a library forbids what no SIP may contain.
-    fn attributes_of(text: &str, path: &Path) -> bool {
+    fn attributes_of(text: &str, path: &Path, is_safe: bool) -> bool {
         let attributes = crate::attributes::inner_attributes(text);
         let is_library = path.ends_with("lib.rs");
-        !is_library || crate::attributes::is_no_std(&attributes) && crate::attributes::forbids_unsafe(&attributes)
+        let is_right = crate::attributes::forbids_unsafe(&attributes) == is_safe;
+        !is_library || crate::attributes::is_no_std(&attributes) && is_right
     }
 
     #[test]
@@ -390,6 +441,15 @@ mod tests {
         for name in ["counter", "tea-pot2", "plan-b", "x-ray", "report-card", "pipe-line"] {
             assert_eq!(check(name), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn only_native_programs_have_a_language() {
+        assert_eq!(in_language(Kind::Native, None), Ok(Kind::Native));
+        assert_eq!(in_language(Kind::Native, Some(Language::C)), Ok(Kind::Native));
+        assert_eq!(in_language(Kind::Native, Some(Language::Rust)), Ok(Kind::NativeRust));
+        assert!(in_language(Kind::App, Some(Language::C)).is_err());
+        assert_eq!(in_language(Kind::App, None), Ok(Kind::App));
     }
 
     /// Splits a command into words, as a shell does.

@@ -148,14 +148,32 @@ path = "/service/**"
 fn programs_from_templates_build_pass_clippy_are_tested_and_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let copy = Copy::new(folder.path().join("copy"));
-    for (kind, name) in [("app", "tea-cup"), ("service", "counter"), ("driver", "lamp"), ("webapp", "tea-page")] {
-        let said = copy.sing(&["new", kind, name]).text();
+    for (kind, name) in [
+        ("app", "tea-cup"),
+        ("service", "counter"),
+        ("driver", "lamp"),
+        ("webapp", "tea-page"),
+        ("native --language c", "tea-pot"),
+        ("native --language rust", "tea-spoon"),
+    ] {
+        let words: Vec<&str> = kind.split(' ').collect();
+        let said = copy.sing(&[&["new"], words.as_slice(), &[name]].concat()).text();
         assert!(said.contains(&format!("cargo sing run --system {name} ")), "{said}");
     }
     // Manifests, contracts, and their new systems.
     assert!(copy.sing(&["check"]).text().contains("all right"));
-    let crates =
-        ["tea-cup", "counter", "counter-contract", "ask-counter", "lamp", "lamp-contract", "ask-lamp", "tea-page"];
+    let crates = [
+        "tea-cup",
+        "counter",
+        "counter-contract",
+        "ask-counter",
+        "lamp",
+        "lamp-contract",
+        "ask-lamp",
+        "tea-page",
+        "tea-pot",
+        "tea-spoon",
+    ];
     let packages: Vec<&str> = crates.iter().flat_map(|name| ["--package", name]).collect();
     copy.cargo(&[&["fmt", "--check"], packages.as_slice()].concat());
     let lints = ["--quiet", "--all-targets", "--", "-D", "warnings"];
@@ -174,6 +192,20 @@ fn programs_from_templates_build_pass_clippy_are_tested_and_run() {
         ["Hello, Ada.\nHello, world!\n", "usage: tea-cup [-l] [NAMES...]", "\n1\n2\n3\n", "<h1>Hello, Ada!</h1>"]
     {
         assert!(said.contains(part), "nothing is said of {part:?}:\n{said}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn native_programs_from_templates_run_in_domains_of_their_own() {
+    test_needs::needs!(Qemu);
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = Copy::new(folder.path().join("copy"));
+    for (language, name) in [("c", "tea-pot"), ("rust", "tea-spoon")] {
+        copy.sing(&["new", "native", name, "--language", language]);
+        let commands = format!("{name} drawer; {name}; sysinfo");
+        let run = copy.sing(&["run", "--machine", "microvm", "--system", name, "-c", &commands]);
+        assert!(run.text().contains("reward\nytiralugniS\n"), "{run}");
     }
 }
 

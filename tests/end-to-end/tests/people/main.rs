@@ -53,6 +53,7 @@ mod terminals;
 mod tools;
 mod trust;
 mod unreliable_file_systems;
+mod unsafe_code;
 mod web_addresses;
 mod web_curl;
 mod web_deaths;

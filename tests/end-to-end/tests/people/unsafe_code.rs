@@ -1,0 +1,104 @@
+//! Programs in C: what their bugs do to others, and where they do not run.
+
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use end_to_end::{BareMachine, Run, boot_image, boot_kernel, finish, repository, reseal_system, sing, target};
+
+test_needs::needs!(Qemu);
+
+/// Harmless data, and what comes of it.
+const GOOD: (&str, &str) = ("0268656C", "hel");
+
+/// Timeout for building the system.
+const BUILD_LIMIT: Duration = Duration::from_secs(900);
+
+fn decoder(processors: &str) -> BareMachine {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let machine = BareMachine::new("microvm").with(&["--system", "decoder"]);
+        finish(machine.command(Some("true")), "true", BUILD_LIMIT).orderly();
+    });
+    BareMachine::new("microvm").with(&["--system", "decoder", "--smp", processors])
+}
+
+/// Overflows by a little and by much: over the return address of the function, over the thread block at the end of the
+/// stack, and beyond the stack.
+const HOSTILE: [&str; 5] = ["8141x2", "8141x4", "8100x3", "81FFx64", "7F41x2000"];
+
+#[test]
+fn a_buffer_overflow_in_c_ends_its_own_process_and_nothing_else() {
+    let mut words = vec![GOOD.0];
+    for hostile in HOSTILE {
+        words.extend([hostile, GOOD.0]);
+    }
+    let commands = format!("decode {0}; sysinfo; decode {1}; decode {1}; sysinfo; decode {0}", GOOD.0, words.join(" "));
+    for processors in ["1", "4"] {
+        let run = decoder(processors).run(&commands);
+        run.orderly();
+        let text = run.text();
+        assert_eq!(text.matches(&format!("{}: {}\n", GOOD.0, GOOD.1)).count(), 2 * (HOSTILE.len() + 1) + 2, "{run}");
+        for hostile in HOSTILE {
+            let begin = format!("{hostile}: the decoder ended: ");
+            let told: Vec<&str> = text.lines().filter(|line| line.starts_with(&begin)).collect();
+            assert_eq!(told.len(), 2, "{hostile}: {run}");
+            assert!(told.iter().all(|line| line.ends_with(" bytes came home") && !line.contains("; 0 bytes")), "{run}");
+        }
+        let counters = run.counters();
+        for name in ["hardware domains", "blocks", "channels", "processes", "threads"] {
+            let [before, after] = [0, 1].map(|index: usize| counters[index].get(name));
+            assert_eq!(before, after, "{name}: {run}");
+        }
+    }
+}
+
+#[test]
+fn data_that_ends_early_is_malformed_and_kills_nobody() {
+    let run = decoder("1").run("decode 00 81 7F41x3 80 0268656C");
+    run.orderly();
+    let expected =
+        ["00: malformed at byte 0", "81: malformed at byte 0", "7F41x3: malformed at byte 0", "80: ", "0268656C: hel"];
+    assert_eq!(run.text().lines().collect::<Vec<_>>(), expected, "{run}");
+}
+
+#[test]
+fn unsafe_code_runs_in_a_hardware_domain_of_its_own_and_nowhere_else() {
+    decoder("1").run("true").orderly();
+    let system = std::fs::read(target().join("sing/systems/decoder.system")).expect("the system image");
+    let run = |is_each: Option<bool>| {
+        let image = reseal_system(&system, &|system| match is_each {
+            Some(each) => system.domains[0].each = each,
+            None => system.domains.clear(),
+        });
+        boot_kernel(&boot_image(&image, "decode 0268656C"), 256)
+    };
+    let all = |run: &Run| format!("{}{}", run.text(), run.errors);
+    for refused in [run(None), run(Some(false))] {
+        assert!(all(&refused).contains("it is unsafe code"), "{refused}");
+        assert!(!all(&refused).contains("0268656C: hel"), "{refused}");
+    }
+    let runs = run(Some(true));
+    assert!(all(&runs).contains("0268656C: hel"), "{runs}");
+}
+
+#[test]
+fn a_system_without_a_domain_for_unsafe_code_is_not_built() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    for (name, domain) in [
+        ("without", ""),
+        ("shared", "\n[[domain]]\nname = \"shared\"\nkind = \"ring-3\"\nwho = [\"careless-decoder.*\"]\n"),
+    ] {
+        let path = folder.path().join(name).with_extension("toml");
+        let text = format!(
+            "[system]\nname = \"{name}\"\nbase = \"bare\"\ninstalled = [\"decode\", \"careless-decoder\"]\n{domain}"
+        );
+        std::fs::write(&path, text).expect("a file can be written");
+        let mut command = Command::new(sing());
+        command.arg("check").arg(&path).current_dir(repository());
+        let run = finish(command, "check", Duration::from_secs(60));
+        assert_ne!(run.status, Some(0), "{run}");
+        let parts = ["I228", "`careless-decoder` is unsafe code", "each = true"];
+        assert!(parts.iter().all(|part| run.errors.contains(part)), "{run}");
+    }
+}
