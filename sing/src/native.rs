@@ -384,6 +384,64 @@ fn program_header(manifest: &ProgramManifest) -> String {
 mod tests {
     use super::*;
 
+    /// A program with one C file, and what comes of compiling it.
+    fn compiled(code: &str, named: &str) -> Outcome<Vec<u8>> {
+        let repository = Repository::find().expect("this is one");
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = Program {
+            name: "wrong".into(),
+            folder: folder.path().join("program"),
+            category: "console".into(),
+            body: crate::programs::Body::Script,
+            unsafe_for_tests: false,
+            unsafe_code: true,
+            c: vec![named.into()],
+        };
+        let output = folder.path().join("output");
+        std::fs::create_dir_all(program.folder.join("src")).expect("a folder");
+        std::fs::create_dir_all(&output).expect("a folder");
+        std::fs::write(program.folder.join("src/main.c"), code).expect("a file");
+        std::fs::write(folder.path().join("secret.h"), "#define SECRET 1\n").expect("a file");
+        std::fs::write(output.join("sing_abi.h"), lang::emit_c_abi()).expect("a file");
+        let build = Build { repository: &repository, program: &program, compiler: &Compiler::find()? };
+        let sources = build.sources()?;
+        assert_eq!(sources, [program.folder.join("src/main.c")]);
+        let object = build.object(&output, 0, &sources[0])?;
+        Ok(std::fs::read(object).expect("an object"))
+    }
+
+    #[test]
+    fn what_c_code_may_use_compiles() {
+        let code = "#include <stdlib.h>\n#include <string.h>\n#include <assert.h>\n#include <stdarg.h>\n#include <limits.h>\n\
+            int sing_main(void) { char *text = malloc(8); assert(text); strcpy(text, \"seven\"); \
+            int length = (int)strlen(text); free(text); return length; }\n";
+        for named in ["src", "src/main.c", "."] {
+            let outcome = compiled(code, if named == "." { "src/." } else { named });
+            let object = outcome.unwrap_or_else(|failure| panic!("{named}: {failure}"));
+            assert!(object.starts_with(b"\x7fELF"), "{named}");
+        }
+    }
+
+    #[test]
+    fn c_code_gets_no_files_of_others_into_an_image() {
+        for (code, part) in [
+            ("#include \"../../secret.h\"\n", "which belongs to neither the program nor the runtime"),
+            ("#include \"/etc/hostname\"\n", "cannot compile"),
+            ("#include <stdio.h>\n", "stdio.h: No such file"),
+            ("__asm__(\".incbin \\\"/etc/hostname\\\"\");\n", "`.incbin`"),
+            ("__asm__(\".INC\" \"BIN \\\"/etc/hostname\\\"\");\n", "`.incbin`"),
+            ("__asm__(\".macro m a\\n.inc\\\\a \\\"/etc/hostname\\\"\\n.endm\\nm bin\");\n", "`.macro`"),
+            ("int sing_main(void) { return missing; }\n", "missing"),
+        ] {
+            let failure = compiled(code, "src").expect_err(code).told_by("sing");
+            assert!(failure.contains(part) || failure.contains("which belongs to neither"), "{code}: {failure}");
+        }
+        for named in ["..", "../secret.h", "/etc/hostname", "missing.c", "src/../../secret.h"] {
+            let failure = compiled("", named).expect_err(named).to_string();
+            assert!(failure.contains("which is not in its folder"), "{named}: {failure}");
+        }
+    }
+
     #[test]
     fn a_list_for_make_names_files() {
         let list = "0.s: /a/main.c \\\n  /b/with\\ space.h /c/sing.h\n";

@@ -211,7 +211,9 @@ impl Emitter<'_> {
             self.line(&format!("    static const uint16_t next[] = {{ {} }};", Self::next_states(contract, tag)));
             self.line("    if (self->state >= sizeof next / sizeof *next || next[self->state] == SING_NO_STATE)");
             self.line("        return SING_WRONG_STATE;");
-            self.line("    unsigned at = 0;");
+            if !message.arguments.is_empty() {
+                self.line("    unsigned at = 0;");
+            }
             for argument in in_buffer_order(message) {
                 let name = parameter_name(argument);
                 match &argument.kind {
@@ -268,8 +270,9 @@ impl Emitter<'_> {
         self.line("        sing_free_returned(self->handle);");
         self.line("    if (answer.status != SING_OK)");
         self.line("        return answer.status;");
-        self.line("    unsigned at = 0;");
-        self.line("    (void)at;");
+        if !with_arguments.is_empty() {
+            self.line("    unsigned at = 0;");
+        }
         self.line("    into->tag = (uint16_t)answer.value;");
         self.line("    switch (into->tag) {");
         for (tag, message) in received {
