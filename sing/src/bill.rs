@@ -112,7 +112,10 @@ impl<'a> Materials<'a> {
                 Ok(rendered(&Bill { source: hexadecimal(&sha256(&text)), compiler: None, crates: Vec::new() }))
             }
             Body::Crate { .. } => {
-                let crates = self.crates(&stub_name(program))?;
+                let mut crates = self.crates(&stub_name(program))?;
+                for included in native::crates(self.repository, program)? {
+                    crates.push(self.material(&included.package, Part::Image)?);
+                }
                 let lines: String = crates.iter().map(line).collect();
                 let mut flags = flags_in_words();
                 if !program.c.is_empty() {

@@ -295,6 +295,14 @@ impl Metadata {
         Metadata::query(command_for_others(), manifest, &["--no-deps"])
     }
 
+    /// Runs `cargo metadata` on the workspace of a crate and its dependencies, among them those that its feature adds.
+    ///
+    /// # Errors
+    /// As for [`of_workspace`](Self::of_workspace), or the crate has no such feature.
+    pub fn with_feature(manifest: &Path, feature: &str) -> Outcome<Metadata> {
+        Metadata::query(command_for_others(), manifest, &["--filter-platform", TARGET, "--features", feature])
+    }
+
     fn query(mut command: Command, manifest: &Path, options: &[&str]) -> Outcome<Metadata> {
         let output = command
             .args(["metadata", "--quiet", "--format-version", "1", "--manifest-path"])

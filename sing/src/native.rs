@@ -13,6 +13,7 @@ use manifest::Program as ProgramManifest;
 use manifest_model::Side;
 use package_check::sha256;
 
+use crate::cargo::{Metadata, Package};
 use crate::contracts::{ContractUnits, VisibleContracts};
 use crate::failure::{Failure, Outcome};
 use crate::host_tools;
@@ -53,6 +54,8 @@ const FLAGS: [&str; 24] = [
     "-Wall",
     "-Wextra",
 ];
+/// Feature of a program's crate that adds crates with C code.
+const FEATURE: &str = "c-sources";
 /// Directives of an assembler that read files, or could hide such a directive.
 const DIRECTIVES: [&str; 6] = [".incbin", ".include", ".macro", ".irp", ".altmacro", ".rept"];
 
@@ -72,7 +75,8 @@ pub fn compile<'a>(repository: &Repository, selected: &[&'a Program]) -> Outcome
         .map(|program| {
             let visible = units.visible_from(program.contract_folder());
             let manifest = read_manifest(repository, program, &visible)?;
-            let build = Build { repository, program, compiler: &compiler };
+            let crates = crate_folders(repository, program)?;
+            let build = Build { repository, program, compiler: &compiler, crates };
             Ok((*program, build.library(&units, &visible, &manifest)?))
         })
         .collect()
@@ -128,6 +132,48 @@ struct Build<'a> {
     repository: &'a Repository,
     program: &'a Program,
     compiler: &'a Compiler,
+    /// Folders of other crates that its code includes files of.
+    crates: Vec<PathBuf>,
+}
+
+/// A crate whose C code a program includes.
+pub struct CCrate {
+    /// Its package.
+    pub package: Package,
+    /// The folder in it.
+    pub folder: PathBuf,
+}
+
+/// Returns the crates whose C code a program includes. They are dependencies that the feature [`FEATURE`] of its crate
+/// adds, so that cargo fetches and checks them, and never compiles them.
+///
+/// # Errors
+/// The manifest names a folder that there is not.
+pub fn crates(repository: &Repository, program: &Program) -> Outcome<Vec<CCrate>> {
+    if program.c_headers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let metadata = Metadata::with_feature(&program.contract_folder().join("Cargo.toml"), FEATURE)?;
+    let named = |text: &String| {
+        let found = text.split_once(':').and_then(|(name, folder)| {
+            let package = metadata.packages.iter().find(|package| package.name == name && package.source.is_some())?;
+            let folder = package.folder().join(folder);
+            (source_rules::lies_in(&folder, package.folder()) && folder.is_dir())
+                .then(|| CCrate { package: package.clone(), folder })
+        });
+        found.ok_or_else(|| {
+            Failure::new(format!(
+                "{} has the C headers `{text}`, which no crate of its feature `{FEATURE}` has",
+                repository.shown(&program.manifest())
+            ))
+            .remedy("write `CRATE:FOLDER`, and add the crate to Cargo.toml: `c-sources = [\"dep:CRATE\"]`")
+        })
+    };
+    program.c_headers.iter().map(named).collect()
+}
+
+fn crate_folders(repository: &Repository, program: &Program) -> Outcome<Vec<PathBuf>> {
+    Ok(crates(repository, program)?.into_iter().map(|one| one.folder).collect())
 }
 
 impl Build<'_> {
@@ -195,7 +241,8 @@ impl Build<'_> {
             bytes.push(0);
         }
         let runtime = self.repository.base().join(HEADERS);
-        for folder in [self.program.folder.as_path(), headers, &runtime] {
+        let own = [self.program.folder.as_path(), headers, &runtime];
+        for folder in own.into_iter().chain(self.crates.iter().map(PathBuf::as_path)) {
             add_files(folder, &mut bytes)?;
         }
         Ok(hexadecimal(&sha256(&bytes)))
@@ -208,8 +255,12 @@ impl Build<'_> {
         let runtime = self.repository.base().join(HEADERS);
         let mut command = Command::new(&self.compiler.path);
         command.args(FLAGS).arg("-S").arg("-isystem").arg(&runtime).arg("-isystem").arg(folder);
+        for folder in &self.crates {
+            command.arg("-isystem").arg(folder);
+        }
         command.arg("-isystem").arg(&self.compiler.headers).arg("-MD").arg("-MF").arg(&list);
-        for within in [self.program.folder.as_path(), folder] {
+        let others = self.crates.iter().map(PathBuf::as_path);
+        for within in [self.program.folder.as_path(), folder].into_iter().chain(others) {
             command.arg(format!("-ffile-prefix-map={}/=", within.display()));
         }
         command.arg("-o").arg(&assembly).arg(source);
@@ -234,7 +285,8 @@ impl Build<'_> {
     fn refuse_other_files(&self, list: &Path, source: &Path, headers: &Path) -> Outcome<()> {
         let runtime = self.repository.base().join(HEADERS);
         let allowed = [self.program.folder.as_path(), headers, &runtime, &self.compiler.headers];
-        let allowed: Vec<PathBuf> = allowed.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+        let allowed = allowed.into_iter().chain(self.crates.iter().map(PathBuf::as_path));
+        let allowed: Vec<PathBuf> = allowed.filter_map(|folder| folder.canonicalize().ok()).collect();
         for file in dependencies(&read_text(list)?) {
             let real = file.canonicalize().map_err(|error| Failure::file("find", &file, &error))?;
             if !allowed.iter().any(|folder| real.starts_with(folder)) {
@@ -396,6 +448,7 @@ mod tests {
             unsafe_for_tests: false,
             unsafe_code: true,
             c: vec![named.into()],
+            c_headers: Vec::new(),
         };
         let output = folder.path().join("output");
         std::fs::create_dir_all(program.folder.join("src")).expect("a folder");
@@ -403,7 +456,8 @@ mod tests {
         std::fs::write(program.folder.join("src/main.c"), code).expect("a file");
         std::fs::write(folder.path().join("secret.h"), "#define SECRET 1\n").expect("a file");
         std::fs::write(output.join("sing_abi.h"), lang::emit_c_abi()).expect("a file");
-        let build = Build { repository: &repository, program: &program, compiler: &Compiler::find()? };
+        let build =
+            Build { repository: &repository, program: &program, compiler: &Compiler::find()?, crates: Vec::new() };
         let sources = build.sources()?;
         assert_eq!(sources, [program.folder.join("src/main.c")]);
         let object = build.object(&output, 0, &sources[0])?;

@@ -31,6 +31,8 @@ pub struct Program {
     pub unsafe_code: bool,
     /// Files and folders of its C code, relative to the manifest.
     pub c: Vec<PathBuf>,
+    /// Folders of crates that its C code includes files of, as `CRATE:FOLDER`.
+    pub c_headers: Vec<String>,
 }
 
 /// The code of a program.
@@ -97,6 +99,8 @@ struct CodeHeading {
     unsafe_code: bool,
     #[serde(default)]
     c: Vec<PathBuf>,
+    #[serde(default)]
+    c_headers: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -250,6 +254,7 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
         unsafe_for_tests: heading.code.unsafe_for_tests,
         unsafe_code: heading.code.unsafe_code || !heading.code.c.is_empty(),
         c: heading.code.c,
+        c_headers: heading.code.c_headers,
     })
 }
 

@@ -156,7 +156,8 @@ impl Reader<'_> {
         // For the builder alone, which decides whether a program may declare it.
         table.flag("unsafe-for-tests");
         // The builder compiles the files.
-        let is_unsafe = !table.bounded_texts("c").is_empty() | table.flag("unsafe").value;
+        let has_c = !table.bounded_texts("c").is_empty() | !table.bounded_texts("c-headers").is_empty();
+        let is_unsafe = table.flag("unsafe").value | has_c;
         table.close();
         let digest = [0; 32];
         let image = if is_unsafe { ProgramCode::Unsafe { digest } } else { ProgramCode::Image { digest } };

@@ -236,6 +236,12 @@ static CODE: Shape = Shape {
             "none",
             "files of C code, and folders of them, from the manifest; they make the program unsafe",
         ),
+        open(
+            "c-headers",
+            Kind::List(&Kind::Text),
+            "none",
+            "folders of C code in crates that the feature `c-sources` adds, which files of `c` include: `libz-sys:src/zlib`",
+        ),
         optional(
             "unsafe-for-tests",
             Kind::Boolean,
@@ -243,7 +249,7 @@ static CODE: Shape = Shape {
             "the crate of a test holds unsafe code to attack the system with; built only where that is asked for",
         ),
     ],
-    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }] } }]"#,
+    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }] } }]"#,
 };
 
 static CONTRACT: Shape = shape(

@@ -1,6 +1,7 @@
 //! Programs in C: what their bugs do to others, and where they do not run.
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -101,4 +102,53 @@ fn a_system_without_a_domain_for_unsafe_code_is_not_built() {
         let parts = ["I228", "`careless-decoder` is unsafe code", "each = true"];
         assert!(parts.iter().all(|part| run.errors.contains(part)), "{run}");
     }
+}
+
+/// A file compressed by the host.
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut gzip = Command::new("gzip").arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("gzip");
+    let mut input = gzip.stdin.take().expect("a pipe");
+    std::thread::scope(|scope| {
+        scope.spawn(move || input.write_all(text).expect("gzip reads"));
+        gzip.wait_with_output().expect("gzip ends").stdout
+    })
+}
+
+#[test]
+fn zlib_decompresses_in_a_domain_of_its_own_and_says_where_a_stream_is_malformed() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let text = std::fs::read(repository().join("README.md")).expect("the README");
+    let large: Vec<u8> =
+        (0..400_000_u32).flat_map(|number| (number.wrapping_mul(0x9e37_79b9) >> 20).to_le_bytes()).collect();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("a file");
+    let whole = gzip(&text);
+    write("text", &text);
+    write("large", &large);
+    write("text.gz", &whole);
+    write("large.gz", &gzip(&large));
+    write("cut.gz", &whole[..1000]);
+    let mut changed = whole.clone();
+    changed[500..510].fill(0xff);
+    write("changed.gz", &changed);
+    decoder("1").run("true").orderly();
+    let share = format!("here={}", folder.path().display());
+    let sum = |name: &str| format!("cat /fs/here/{name} | hash -a crc32; gunzip /fs/here/{name}.gz | hash -a crc32");
+    let commands = format!(
+        "sysinfo; {}; {}; gunzip /fs/here/cut.gz | wc; gunzip /fs/here/changed.gz | wc; gunzip /fs/here/text | wc; sysinfo",
+        sum("text"),
+        sum("large")
+    );
+    let run = decoder("1").with(&["--folder", &share]).run(&commands);
+    let out = run.text();
+    let sums: Vec<&str> = out.lines().filter(|line| line.ends_with("  -")).collect();
+    assert!(sums.len() == 4 && sums[0] == sums[1] && sums[2] == sums[3] && sums[0] != sums[2], "{run}");
+    for told in [
+        "cut.gz: it ends after 1000 bytes, within the stream",
+        "changed.gz: it is malformed before byte ",
+        "text: it is malformed before byte ",
+    ] {
+        assert!(out.contains(told) || run.errors.contains(told), "{told}: {run}");
+    }
+    let counters = run.counters();
+    assert_eq!(counters[0].get("hardware domains"), counters[1].get("hardware domains"), "{run}");
 }

@@ -1,0 +1,2 @@
+#define Z_SOLO
+#include <crc32.c>
