@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod figures;
 mod tasks;
+mod web_files;
 
 use alloc::string::String;
 
@@ -50,6 +51,7 @@ pub fn main(startup: Startup) -> i32 {
         block_bytes: positive(startup.block_bytes).min(u32::MAX.into()) as usize,
         size_bytes: positive(startup.size_mib).saturating_mul(1 << 20),
         count: positive(startup.count),
+        web_folders: None,
     };
     let mut result = Ok(());
     for round in 0..positive(startup.rounds) {
@@ -64,7 +66,9 @@ pub fn main(startup: Startup) -> i32 {
         Err(Error::NoReader) => 1,
         Err(Error::At(path, error)) => output.finish_with(report::path_error(&path, &error)),
         Err(Error::NoTask(task)) => {
-            report::error(format_args!("unknown task {task}; use all, read, random, latency, write, files or tree"));
+            report::error(format_args!(
+                "unknown task {task}; use all, read, random, latency, write, files, tree or web"
+            ));
             output.finish_with(2)
         }
     }

@@ -13,13 +13,14 @@ use sip::time::monotonic;
 
 use crate::Error;
 use crate::figures::Figures;
+use crate::web_files;
 
 /// Size of a random read in bytes.
 const RANDOM_BYTES: usize = 4096;
 /// Size of a small file in bytes.
 const SMALL_BYTES: usize = 1024;
 /// Permissions of created files and folders.
-const PERMISSIONS: u32 = 0o644;
+pub const PERMISSIONS: u32 = 0o644;
 
 /// A task and its parameters.
 pub struct Bench {
@@ -29,6 +30,8 @@ pub struct Bench {
     pub block_bytes: usize,
     pub size_bytes: u64,
     pub count: u64,
+    /// Folders of the files of the task `web`, once they are there.
+    pub web_folders: Option<u64>,
 }
 
 impl Bench {
@@ -43,6 +46,7 @@ impl Bench {
             "write" => self.write(&path),
             "files" => self.files(&path),
             "tree" => self.tree(&path),
+            "web" => self.web(&path),
             other => return Err(Error::NoTask(other.into())),
         };
         result.map_err(|error| Error::At(path, error))
@@ -150,6 +154,18 @@ impl Bench {
         Ok(())
     }
 
+    /// Reads files as a web server does; the first round creates them.
+    fn web(&mut self, folder: &str) -> Result<(), AccessError> {
+        let folders = match self.web_folders {
+            Some(folders) => folders,
+            None => *self.web_folders.insert(web_files::create(&mut self.namespace, folder, self.size_bytes)?),
+        };
+        let (nanoseconds, bytes) = web_files::read(&mut self.namespace, folder, folders, self.count)?;
+        let what = format!("opening and reading files of the web, {bytes} bytes");
+        self.figures.rate("web", &what, self.count, nanoseconds);
+        Ok(())
+    }
+
     /// Reads the names in all folders recursively.
     fn tree(&mut self, folder: &str) -> Result<(), AccessError> {
         let begin = monotonic();
@@ -181,10 +197,11 @@ fn timed_reads(file: &mut OpenFile, bytes: usize, places: &[u64]) -> Result<Vec<
 }
 
 /// Deterministic pseudo-random numbers (xorshift64*), the same in each run.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    /// Returns a number below the limit.
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;

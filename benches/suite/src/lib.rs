@@ -66,6 +66,7 @@ fn measure(
     report("select_extra", measures::select_extra(rounds)?)?;
     report("threads_select", measures::threads_select(rounds)?)?;
     report("page_alloc", measures::page_alloc(rounds)?)?;
+    report("compute", measures::compute(rounds)?)?;
     report("channel_create", measures::channel_create(rounds)?)?;
     report("name_bind", measures::name_bind(rounds, namespace)?)?;
     report("access_cached", measures::access_cached(rounds)?)?;

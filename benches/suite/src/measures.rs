@@ -11,6 +11,7 @@ use contracts::service_manager;
 use core::fmt;
 use core::hint::black_box;
 use principal::{Acl, DecisionCache, Right};
+use sha2::{Digest, Sha256};
 use sip::exheap::ExVec;
 use sip::select::WaitSet;
 use sip::{Deadline, process, thread};
@@ -30,6 +31,8 @@ impl fmt::Display for Failure {
 /// Number of threads that a yield is measured with, in sequence.
 const YIELD_PARTNERS: usize = 9;
 
+/// Size of the data whose digest is computed.
+const DIGEST_BYTES: usize = 1 << 20;
 /// Pages of one allocation.
 const PAGES: usize = 16;
 const PAGE_BYTES: usize = 4096;
@@ -278,6 +281,18 @@ pub fn page_alloc(rounds: Rounds) -> Result<u64, Failure> {
         Ok(())
     })?;
     Ok(pages / PAGES as u64)
+}
+
+/// Computes a SHA-256 of 1 MiB, as of a package that is verified: one process, which calls nobody.
+pub fn compute(rounds: Rounds) -> Result<u64, Failure> {
+    let mut data = Vec::<u8>::new();
+    data.try_reserve_exact(DIGEST_BYTES).map_err(|_| Failure("no memory"))?;
+    data.extend((0..DIGEST_BYTES).map(|index| (index * index >> 7) as u8));
+    Ok(rounds.median(1, |count| {
+        for _ in 0..count {
+            black_box(Sha256::digest(black_box(&data)));
+        }
+    }))
 }
 
 /// Creates a channel, with its ends connected, and closes it.

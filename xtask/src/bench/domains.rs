@@ -17,10 +17,14 @@ use sing::domains::Configuration;
 use sing::failure::{Failure, Outcome};
 use sing::repository::{Repository, write_whole};
 
-use rows::{CONFIGURATIONS, Measured};
+use rows::{CONFIGURATIONS, Measured, WEB_FILES};
 
 /// Instruction counts hardly vary.
 const COMMANDS: &str = "bench --crowd 0 --rounds 5";
+/// Files read by WebFiles, of a set that is larger than the file system's cache.
+const ACCESSES: u64 = 10_000;
+/// The first round also fills the cache.
+const WEB_ROUND: &str = "web_1";
 
 /// `sing bench domains`. Returns 1 if an operation could not be measured; a missed target is shown, but is not a
 /// failure.
@@ -55,5 +59,14 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
 
 fn measure(repository: &Repository, kind: MachineName, configuration: Configuration) -> Outcome<Figures> {
     let machine = Machine { domains: Some(configuration), ..bare_machine(kind, 1, &COUNTING, COMMANDS) };
-    printed_figures(machine.run(repository)?, &machine.way())
+    let mut figures = printed_figures(machine.run(repository)?, &machine.way())?;
+    let commands = format!(
+        "x=$(format ram0 --yes); mount ram0; \
+         bench-disk /fs/ram0 --task web --count {ACCESSES} --size-mib 40 --rounds 2 --figures"
+    );
+    let machine = Machine { system: "bench-files", commands: &commands, ..machine };
+    let read = printed_figures(machine.run(repository)?, &machine.way())?;
+    // A nanosecond is an instruction, and nothing waits.
+    figures.extend(read.get(WEB_ROUND).map(|nanoseconds| (WEB_FILES.to_string(), nanoseconds / ACCESSES)));
+    Ok(figures)
 }

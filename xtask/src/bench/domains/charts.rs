@@ -8,7 +8,7 @@ use sing::repository::write_whole;
 use crate::bench::chart::{self, Axis, Bar, Group, Key, Mark, Series};
 use crate::bench::table::grouped;
 
-use super::rows::{CONFIGURATIONS, Measured, ROWS, Row};
+use super::rows::{CONFIGURATIONS, MACRO_ROWS, Measured, ROWS, Row};
 
 /// By configuration.
 const COLOURS: [&str; CONFIGURATIONS.len()] = ["#9aa5b1", "#2b62a8", "#d98e04", "#b4471f"];
@@ -30,6 +30,7 @@ const SIZES: [(&str, u32, &str); 6] = [
 /// A file cannot be written.
 pub fn write(folder: &Path, measured: &Measured) -> Outcome<()> {
     write_whole(&folder.join("bench-domains.svg"), operations(measured).as_bytes())?;
+    write_whole(&folder.join("bench-domains-macro.svg"), macros(measured).as_bytes())?;
     write_whole(&folder.join("bench-domains-sizes.svg"), sizes(measured).as_bytes())
 }
 
@@ -43,10 +44,21 @@ fn operations(measured: &Measured) -> String {
     let ticks = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
     let ticks = ticks.into_iter().filter(|tick| *tick <= most).map(|tick| (tick, format!("{tick}x"))).collect();
     let y = Axis { title: "relative to SIP-Phys", least: 0.8, most, ticks, logarithmic: true };
-    let keys: Vec<Key> =
-        CONFIGURATIONS.iter().zip(COLOURS).map(|(one, colour)| Key { name: one.word(), colour }).collect();
     let heading = "What hardware domains cost: instructions, relative to SIP-Phys";
-    chart::bars(heading, "operation, as in the paper's figure 4", &y, &groups, &keys, "the paper, cycles")
+    chart::bars(heading, "operation, as in the paper's figure 4", &y, &groups, &keys(), "the paper, cycles")
+}
+
+fn keys() -> [Key; CONFIGURATIONS.len()] {
+    core::array::from_fn(|index| Key { name: CONFIGURATIONS[index].word(), colour: COLOURS[index] })
+}
+
+/// The macro benchmarks as multiples of SIP-Phys, with the paper's as outlines.
+fn macros(measured: &Measured) -> String {
+    let groups = MACRO_ROWS.iter().map(|row| group(measured, row)).collect::<Vec<_>>();
+    let ticks = (0..=7).map(|step| f64::from(step) / 5.0).map(|value| (value, format!("{value:.1}"))).collect();
+    let y = Axis { title: "relative to SIP-Phys", least: 0.0, most: 1.5, ticks, logarithmic: false };
+    let heading = "Reading the web's files, and computing: instructions, relative to SIP-Phys";
+    chart::bars(heading, "workload, as in the paper's figure 5", &y, &groups, &keys(), "the paper, cycles")
 }
 
 fn group(measured: &Measured, row: &Row) -> Group {
@@ -102,7 +114,7 @@ mod tests {
 
     fn measured() -> Measured {
         let figures = |factor: u64| {
-            let rows = ROWS.iter().map(|row| (row.name.to_string(), 100 * factor));
+            let rows = ROWS.iter().chain(&MACRO_ROWS).map(|row| (row.name.to_string(), 100 * factor));
             rows.collect::<Figures>()
         };
         Measured { here: [figures(1), figures(1), figures(3), figures(9)], linux: figures(20) }
@@ -117,6 +129,13 @@ mod tests {
         }
         // 28 figures of the paper, and the key.
         assert_eq!(chart.matches("class=\"other\"").count(), 29, "{chart}");
+    }
+
+    #[test]
+    fn both_macro_benchmarks_have_the_papers_bars() {
+        let chart = macros(&measured());
+        assert_eq!(chart.matches("class=\"other\"").count(), 2 * 4 + 1, "{chart}");
+        assert!(chart.contains(">WebFiles, an access<") && chart.contains(">1.4<"), "{chart}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The table of `sing bench domains`: the operations of figure 4 and table 1 of *Deconstructing Process Isolation*, in
+//! The table of `sing bench domains`: the operations of figures 4 and 5 and table 1 of *Deconstructing Process Isolation*, in
 //! each configuration, beside the paper's cycles and Linux.
 
 use serde_json::{Map, Value, json};
@@ -56,6 +56,16 @@ pub const ROWS: [Row; 20] = [
     row("message_1m", "PSR-1M", NOT_THERE),
     row("threads_select", "two threads, wait sets", NOT_THERE),
 ];
+
+/// The macro benchmarks of figure 5, whose figures in the paper are cycles relative to SIP-Phys, here in thousandths. Its
+/// compute workload is the Bartok compiler.
+pub const MACRO_ROWS: [Row; 2] = [
+    row(WEB_FILES, "WebFiles, an access", [Some(1_000), Some(1_063), Some(1_330), Some(1_377)]),
+    row("compute", "compute", [Some(1_000), Some(1_025), Some(1_025), Some(1_025)]),
+];
+
+/// Name of the figure of an access of WebFiles.
+pub const WEB_FILES: &str = "web_files";
 
 /// What is to be reached, in instructions.
 pub struct Target {
@@ -126,20 +136,31 @@ impl Measured {
         missing.map(|(_, configuration, name)| format!("{name} in {}", configuration.word())).collect()
     }
 
+    /// The figures of an operation, with multiples of SIP-Phys.
+    fn cells(&self, row: &Row, decimals: usize) -> [String; CONFIGURATIONS.len()] {
+        let times = self.times(row);
+        core::array::from_fn(|index| match (self.figure(index, row.name), times[index]) {
+            (Some(figure), Some(times)) if index > SIP_PHYS => format!("{} {times:>5.decimals$}x", grouped(figure)),
+            (Some(figure), _) => grouped(figure),
+            (None, _) => "-".into(),
+        })
+    }
+
     /// The table for people.
     pub fn table(&self) -> String {
         let words = CONFIGURATIONS.map(Configuration::word);
         let mut text = line(["operation (instructions)"], &words, "Linux", "the paper's cycles");
         for row in &ROWS {
-            let times = self.times(row);
-            let cells: [String; CONFIGURATIONS.len()] =
-                core::array::from_fn(|index| match (self.figure(index, row.name), times[index]) {
-                    (Some(figure), Some(times)) if index > SIP_PHYS => format!("{} {times:>5.1}x", grouped(figure)),
-                    (Some(figure), _) => grouped(figure),
-                    (None, _) => "-".into(),
-                });
+            let cells = self.cells(row, 1);
             let linux = self.linux.get(row.name).map_or("-".into(), |figure| grouped(*figure));
             text.push_str(&line([row.label], &cells.each_ref().map(String::as_str), &linux, &paper(row)));
+        }
+        text.push('\n');
+        text.push_str(&line(["macro benchmark"], &words, "", "the paper, relative cycles"));
+        for row in &MACRO_ROWS {
+            let cells = self.cells(row, 2);
+            let paper = row.paper.map(|cycles| format!("{:.3}", f64::from(cycles.unwrap_or(0)) / 1000.0)).join(" / ");
+            text.push_str(&line([row.label], &cells.each_ref().map(String::as_str), "", &paper));
         }
         text.push_str("\ntarget (instructions)                                  at most         is\n");
         for target in self.targets() {
@@ -172,7 +193,18 @@ impl Measured {
         let targets = self.targets().map(
             |target| json!({ "what": target.what, "instructions": target.is, "target_instructions": target.at_most }),
         );
-        let both = json!({ "operations": rows.collect::<Vec<_>>(), "targets": targets });
+        let macros = MACRO_ROWS.iter().map(|row| {
+            json!({
+                "name": row.name,
+                "instructions": by_word(&|index| json!(self.figure(index, row.name))),
+                "paper_relative_cycles": by_word(&|index| json!(row.paper[index].map(|cycles| f64::from(cycles) / 1000.0))),
+            })
+        });
+        let both = json!({
+            "operations": rows.collect::<Vec<_>>(),
+            "macro_benchmarks": macros.collect::<Vec<_>>(),
+            "targets": targets,
+        });
         format!("{both:#}\n")
     }
 }
@@ -226,7 +258,7 @@ mod tests {
     #[test]
     fn what_has_no_figure_is_named() {
         let missing = measured().missing();
-        assert_eq!(missing.len(), CONFIGURATIONS.len() * (ROWS.len() - 3));
+        assert_eq!(missing.len(), CONFIGURATIONS.len() * (ROWS.len() - 3 + MACRO_ROWS.len()));
         assert!(missing.contains(&"thread_yield in hip-r3".to_string()), "{missing:?}");
     }
 
