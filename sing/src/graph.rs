@@ -47,6 +47,8 @@ struct Node {
     detail: String,
     /// Category of the program, which determines the colour.
     category: String,
+    /// Its hardware domain; `None` for the kernel's own.
+    domain: Option<String>,
 }
 
 /// Channels from an importer to an exporter.
@@ -109,16 +111,44 @@ fn of_manifest(installed: &Installed) -> Graph {
         let Some(manifest) = find(&instance.program) else { continue };
         connect_instance(&mut graph, system, &find, (index, instance, manifest), (&places, root));
     }
+    name_domains(&mut graph, installed, &places);
     if !system.installed.is_empty() {
         graph.notes.push(format!("To be started by others: {}.", system.installed.join(", ")));
     }
     graph
 }
 
+/// Notes the hardware domains of nodes, and which programs that others start have one.
+fn name_domains(graph: &mut Graph, installed: &Installed, places: &[usize]) {
+    let system = &installed.system;
+    let domain_of = |program: &str| {
+        let domain = system.domain_of(installed.manifest(program)?)?;
+        Some(if domain.each { format!("{}, each its own", domain.name) } else { domain.name.clone() })
+    };
+    for (instance, place) in system.instances.iter().zip(places) {
+        graph.nodes[*place].domain = domain_of(&instance.program);
+    }
+    if system.domains.is_empty() {
+        return;
+    }
+    graph
+        .notes
+        .push("Dashed: in a hardware domain, named below the program. Those of one name share one domain.".into());
+    let mut by_domain: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for program in &system.installed {
+        if let Some(domain) = domain_of(program) {
+            by_domain.entry(domain).or_default().push(program);
+        }
+    }
+    for (domain, programs) in by_domain {
+        graph.notes.push(format!("In the hardware domain {domain}: {}.", programs.join(", ")));
+    }
+}
+
 fn node(graph: &mut Graph, title: &str, detail: &str, manifest: Option<&Manifest>) -> usize {
     let category = manifest.map_or(String::new(), |manifest| manifest.category.to_string());
     let detail = if detail == title { category.clone() } else { detail.to_string() };
-    graph.nodes.push(Node { title: title.to_string(), detail, category });
+    graph.nodes.push(Node { title: title.to_string(), detail, category, domain: None });
     graph.nodes.len() - 1
 }
 
@@ -204,7 +234,7 @@ fn of_listing(text: &str) -> Outcome<Graph> {
             places.entry(process).or_insert_with(|| {
                 let title = name.clone().unwrap_or_else(|| "unknown".into());
                 let category = if process == 1 { "service" } else { "" }.to_string();
-                graph.nodes.push(Node { title, detail: format!("process {process}"), category });
+                graph.nodes.push(Node { title, detail: format!("process {process}"), category, domain: None });
                 graph.nodes.len() - 1
             });
         }
@@ -269,6 +299,20 @@ mod tests {
         assert_eq!(graph.notes.len(), 1);
         let drawn = svg::draw(&graph);
         assert!(drawn.starts_with("<svg") && drawn.contains(">file-disk<") && drawn.contains(">Disk READY<"));
+    }
+
+    #[test]
+    fn nodes_in_hardware_domains_are_dashed_and_say_which() {
+        let node = |title: &str, domain: Option<&str>| Node {
+            title: title.into(),
+            detail: "driver".into(),
+            category: "driver".into(),
+            domain: domain.map(String::from),
+        };
+        let nodes = vec![node("disk0", Some("drivers")), node("console", None)];
+        let drawn = svg::draw(&Graph { nodes, ..Graph::default() });
+        assert_eq!(drawn.matches("class=\"node driver apart\"").count(), 1, "{drawn}");
+        assert!(drawn.contains(">driver; drivers<") && drawn.contains(">driver<"), "{drawn}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::Graph;
 use super::layout::{Layout, NODE_HEIGHT, lay_out};
+use super::{Graph, Node};
 
 const BORDER: f64 = 28.0;
 const TITLE_HEIGHT: f64 = 64.0;
@@ -23,6 +23,7 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 11px; fill: #
 .node { fill: #f3f5f8; stroke: #52606d; stroke-width: 1.4; }
 .driver { fill: #fbeee0; stroke: #b4691f; } .service, .web-application { fill: #e3ecf8; stroke: #2b62a8; }
 .console { fill: #e3f0e6; stroke: #2f7d46; } .test { fill: #f2e8f7; stroke: #7a3d99; }
+.apart { stroke-dasharray: 6 3; stroke-width: 2; }
 .channel { fill: none; stroke: #7b8794; stroke-width: 1.5; }
 .label { text-anchor: middle; paint-order: stroke; stroke: #ffffff; stroke-width: 4px; fill: #3e4c59; }
 </style>
@@ -33,7 +34,7 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 11px; fill: #
 pub fn draw(graph: &Graph) -> String {
     let width_of = |node: usize| {
         let node = &graph.nodes[node];
-        let letters = (node.title.chars().count() as f64 * 8.4).max(node.detail.chars().count() as f64 * LETTER);
+        let letters = (node.title.chars().count() as f64 * 8.4).max(detail(node).chars().count() as f64 * LETTER);
         letters + 30.0
     };
     let layout = lay_out(graph, width_of);
@@ -71,17 +72,27 @@ pub fn draw(graph: &Graph) -> String {
     out
 }
 
+/// The line below a node's title: what it is, and its hardware domain.
+fn detail(node: &Node) -> String {
+    match &node.domain {
+        Some(domain) if node.detail.is_empty() => domain.clone(),
+        Some(domain) => format!("{}; {domain}", node.detail),
+        None => node.detail.clone(),
+    }
+}
+
 fn draw_nodes(out: &mut String, graph: &Graph, layout: &Layout) {
     for (node, (x, y, width)) in graph.nodes.iter().zip(&layout.nodes) {
         let (left, top) = (x - width / 2.0, y - NODE_HEIGHT / 2.0);
         let _ = writeln!(
             out,
-            r#"<rect class="node {}" x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{NODE_HEIGHT}" rx="7"/>"#,
-            escaped(&node.category)
+            r#"<rect class="node {}{}" x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{NODE_HEIGHT}" rx="7"/>"#,
+            escaped(&node.category),
+            if node.domain.is_some() { " apart" } else { "" }
         );
         let _ = writeln!(out, r#"<text class="name" x="{x:.1}" y="{:.1}">{}</text>"#, y - 3.0, escaped(&node.title));
         let _ =
-            writeln!(out, r#"<text class="detail" x="{x:.1}" y="{:.1}">{}</text>"#, y + 14.0, escaped(&node.detail));
+            writeln!(out, r#"<text class="detail" x="{x:.1}" y="{:.1}">{}</text>"#, y + 14.0, escaped(&detail(node)));
     }
 }
 

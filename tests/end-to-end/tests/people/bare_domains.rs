@@ -35,6 +35,54 @@ fn programs_do_the_same_in_every_configuration() {
     }
 }
 
+/// Timeout of a machine whose system is built first.
+const BUILD_LIMIT: Duration = Duration::from_secs(600);
+
+/// The domain of each process in the output of `ps`, by program; `-` for the kernel's own.
+fn domain_of_each(run: &Run) -> Vec<(String, String)> {
+    let text = run.text();
+    let rows = text.lines().skip_while(|line| !line.starts_with("ID ")).skip(1);
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        Some((words.get(1)?.to_string(), words.last()?.to_string()))
+    };
+    rows.filter_map(row).collect()
+}
+
+#[test]
+fn the_mixtures_of_the_papers_run_and_ps_shows_who_shares_a_domain() {
+    for system in ["micro-kernel", "monolith", "strangers-apart"] {
+        let machine = BareMachine::new("microvm").with(&["--system", system]);
+        let run = finish(machine.command(Some(&format!("{WORK}; ps"))), system, BUILD_LIMIT);
+        run.orderly();
+        assert!(run.text().contains("hello, you"), "{run}");
+        let domains = domain_of_each(&run);
+        let of = |program: &str| {
+            let found = domains.iter().find(|(name, _)| name == program);
+            found.unwrap_or_else(|| panic!("{program}: {run}")).1.as_str()
+        };
+        match system {
+            "micro-kernel" => {
+                let mut apart: Vec<&str> = domains.iter().skip(1).map(|(_, domain)| domain.as_str()).collect();
+                let count = apart.len();
+                apart.sort_unstable();
+                apart.dedup();
+                assert!(apart.len() == count && !apart.contains(&"-"), "{run}");
+            }
+            "monolith" => {
+                assert!(of("shell") != "-" && of("shell") == of("ps"), "{run}");
+                assert!(["directory", "virtio-blk", "ext2-fs"].iter().all(|program| of(program) == "-"), "{run}");
+            }
+            // `ps` has no column of domains where nobody is in one.
+            _ => assert_eq!(
+                domains.len(),
+                domains.iter().filter(|(_, last)| last.parse::<u64>().is_ok()).count(),
+                "{run}"
+            ),
+        }
+    }
+}
+
 /// Returns the image of the default system in a configuration, which has been run.
 fn image_of(configuration: &str) -> PathBuf {
     let begin = format!("bare-{configuration}-");

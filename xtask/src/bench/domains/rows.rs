@@ -128,10 +128,9 @@ impl Measured {
 
     /// Configurations and operations without a figure.
     pub fn missing(&self) -> Vec<String> {
-        let all = CONFIGURATIONS
-            .iter()
-            .enumerate()
-            .flat_map(|(index, configuration)| ROWS.iter().map(move |row| (index, configuration, row.name)));
+        let all = CONFIGURATIONS.iter().enumerate().flat_map(|(index, configuration)| {
+            ROWS.iter().chain(&MACRO_ROWS).map(move |row| (index, configuration, row.name))
+        });
         let missing = all.filter(|(index, _, name)| self.figure(*index, name).is_none());
         missing.map(|(_, configuration, name)| format!("{name} in {}", configuration.word())).collect()
     }
