@@ -22,6 +22,9 @@ const USUAL_MEMORY_MIB: u32 = 512;
 /// Memory sizes for attempts that exhaust memory.
 const MEMORY_MIB: [u32; 2] = [128, 1024];
 
+/// Configurations of hardware domains; those after the first with `--long`.
+const DOMAINS: [&str; 3] = ["sip-phys", "hip-r3", "hip-r3-s"];
+
 /// The fuzzer of the runtime, and its seeds in each run.
 const FUZZER: &str = "hostile-fuzzer";
 const FUZZED: &str = "fuzz 1 300";
@@ -62,16 +65,20 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
         return Ok(counts + skipped("hostile programs on bare machines", &failure.to_string()));
     }
     let tool = this_tool()?;
-    let bare = |Start { memory_mib, parameter }: &Start| {
+    let bare_in = |Start { memory_mib, parameter }: &Start, domains: &str| {
         let mut command = Command::new(&tool);
         command.args(["run", "--system", SUITE, "--machine", "microvm", "--smp", &PROCESSORS.to_string()]);
-        command.args(["--mem", &format!("{memory_mib}M"), "--parameter", parameter]);
+        command.args(["--mem", &format!("{memory_mib}M"), "--parameter", parameter, "--domains", domains]);
         command
     };
-    for start in &starts {
-        let suite = format!("{SUITE} on microvm with {} MiB", start.memory_mib);
-        counts += conformance_run(bare(start), &suite, selection, PROCESSORS)?;
+    let configurations = if selection.long { &DOMAINS[..] } else { &DOMAINS[..1] };
+    for domains in configurations {
+        for start in &starts {
+            let suite = format!("{SUITE} on microvm with {} MiB and --domains {domains}", start.memory_mib);
+            counts += conformance_run(bare_in(start, domains), &suite, selection, PROCESSORS)?;
+        }
     }
+    let bare = |start: &Start| bare_in(start, DOMAINS[0]);
     let suite = format!("{SUITE} on microvm");
     counts += forged_lines(bare(&usual(FORGER)), &suite, selection)?;
     Ok(counts + unread(bare(&usual(FLOODER)), &suite, selection)?)
