@@ -513,6 +513,18 @@ pub fn copy_exchange(from: usize, to: usize, bytes: usize) {
     }
 }
 
+/// Copies whole pages of a mapped image to newly allocated pages.
+pub fn copy_image(from: usize, to: usize, bytes: usize) {
+    let mut done = 0;
+    while done < bytes {
+        let piece = COPY_BYTES.min(bytes - done);
+        // SAFETY: the image has so many bytes there, which nothing changes, and the pages are the caller's alone.
+        unsafe { arch::copy_bytes(from + done, to + done, piece) };
+        done += piece;
+        preempt::pause();
+    }
+}
+
 /// Releases caches: the memory behind free stacks.
 pub fn trim() {
     loop {

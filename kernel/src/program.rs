@@ -1,7 +1,8 @@
 //! A program: its package, verified before anything of it runs, and its sealed image, mapped once and shared by all
 //! instances. Deliberately not here: the table of programs (`installed`).
 //!
-//! An image has no writable page, so instances have no state in it to keep apart.
+//! An image has no page that instances could write to in common: what is writable in one of unsafe code is a template,
+//! of which each process has a copy in its hardware domain.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -45,8 +46,10 @@ pub struct Program {
 pub struct Loaded {
     /// Address of the first instruction.
     pub entry: usize,
-    /// The segments of its image: address, bytes, whether it is code.
+    /// The segments of its image that its instances share: address, bytes, whether it is code.
     pub segments: Vec<(usize, usize, bool)>,
+    /// Those of which each has a copy, as address and bytes.
+    pub data: Vec<(usize, usize)>,
     /// The contracts of its manifest, by index.
     pub contracts: Vec<&'static Contract>,
 }
@@ -160,10 +163,13 @@ impl Program {
             return Err(format!("program {name}: the machine could not map its image"));
         }
         singularity_image_loaded(name.as_ptr(), name.len(), base);
-        let segments =
-            segments.iter().map(|segment| (segment.address, segment.bytes.len(), segment.executable)).collect();
+        let shared = relocated.iter().filter(|segment| !segment.writable);
+        let shared =
+            shared.map(|segment| (segment.address as usize, segment.bytes.len(), segment.executable)).collect();
+        let data = relocated.iter().filter(|segment| segment.writable);
+        let data = data.map(|segment| (segment.address as usize, segment.bytes.len())).collect();
         machine().boot_mark(&format!("{name} loaded"));
-        Ok(Loaded { entry: base + image.entry as usize, segments, contracts })
+        Ok(Loaded { entry: base + image.entry as usize, segments: shared, data, contracts })
     }
 }
 

@@ -170,6 +170,12 @@ impl Slot<Space> {
         machine().domain_map(self.domain(), address, bytes.next_multiple_of(PAGE_BYTES), access)
     }
 
+    /// Maps pages of memory at the addresses of an image's data.
+    pub fn map_private(&'static self, address: usize, memory: usize, bytes: usize) -> Result<(), MapError> {
+        let _hold = self.hold().ok_or(MapError)?;
+        machine().domain_map_private(self.domain(), address, memory, bytes.next_multiple_of(PAGE_BYTES))
+    }
+
     /// Unmaps pages: no code in the domain reaches them any more. The caller holds no lock.
     pub fn unmap(&'static self, address: usize, bytes: usize) {
         if let Some(_hold) = self.hold() {

@@ -142,6 +142,15 @@ impl Machine for TestMachine {
     fn domain_map(&self, domain: DomainId, address: usize, bytes: usize, access: DomainAccess) -> Result<(), MapError> {
         domains::map(domain, address, bytes, access)
     }
+    fn domain_map_private(
+        &self,
+        domain: DomainId,
+        address: usize,
+        _memory: usize,
+        bytes: usize,
+    ) -> Result<(), MapError> {
+        domains::map(domain, address, bytes, DomainAccess::Write)
+    }
     fn domain_map_stack(&self, domain: DomainId, address: usize) -> Result<(), MapError> {
         domains::map_stack(domain, address)
     }
@@ -252,7 +261,8 @@ pub fn unloaded(manifest: Manifest) -> Program {
 /// Creates a program with the manifest, as if it had been loaded.
 pub fn loaded(manifest: Manifest) -> &'static Program {
     let program = Box::leak(Box::new(unloaded(manifest)));
-    let loaded = Box::leak(Box::new(Loaded { entry: 0, segments: Vec::new(), contracts: Vec::new() }));
+    let loaded =
+        Box::leak(Box::new(Loaded { entry: 0, segments: Vec::new(), data: Vec::new(), contracts: Vec::new() }));
     program.loaded.set(Some(loaded));
     program
 }

@@ -371,6 +371,17 @@ pub trait Machine: Sync {
     ) -> Result<(), MapError> {
         Err(MapError)
     }
+    /// Maps pages of [`Layout::memory`] into a domain at other addresses, which are those of a mapped image, writable. All
+    /// or nothing. The addresses are not mapped in it yet.
+    fn domain_map_private(
+        &self,
+        _domain: DomainId,
+        _address: usize,
+        _memory: usize,
+        _bytes: usize,
+    ) -> Result<(), MapError> {
+        Err(MapError)
+    }
     /// Maps the page of a stack slot that contains the address into a domain, readable and writable, with a frame if it
     /// has none yet. Does nothing if it is mapped.
     fn domain_map_stack(&self, _domain: DomainId, _address: usize) -> Result<(), MapError> {

@@ -143,12 +143,17 @@ impl Locked {
 
     /// Maps pages at their physical addresses. All or nothing, but for tables.
     fn map(&self, start: usize, end: usize, bits: u64) -> Result<(), NoFrame> {
+        self.map_frames(start, end, start, bits)
+    }
+
+    /// Maps pages to consecutive frames from `first` on.
+    fn map_frames(&self, start: usize, end: usize, first: usize, bits: u64) -> Result<(), NoFrame> {
         for (page, stop) in by_table(start, end) {
             let Ok(table) = self.last_table(page) else {
                 self.clear(start, page);
                 return Err(NoFrame);
             };
-            let mut value = page as u64 | bits;
+            let mut value = (first + (page - start)) as u64 | bits;
             for entry in &table[index(page, 0)..=index(stop - FRAME_BYTES, 0)] {
                 entry.store(value, Ordering::Release);
                 value += FRAME_BYTES as u64;
@@ -259,6 +264,11 @@ pub(crate) fn map(id: DomainId, address: usize, bytes: usize, access: DomainAcce
             DomainAccess::Execute => 0,
         };
     get(id).lock().map(address, address + bytes, bits)
+}
+
+/// Maps pages of the memory arena at the addresses of an image, writable.
+pub(crate) fn map_private(id: DomainId, address: usize, memory: usize, bytes: usize) -> Result<(), NoFrame> {
+    get(id).lock().map_frames(address, address + bytes, memory, PRESENT | USER | WRITABLE | NO_EXECUTE)
 }
 
 /// Maps the page of a stack slot that contains the address.

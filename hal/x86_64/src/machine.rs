@@ -460,6 +460,19 @@ impl Machine for Bare {
         domains::map(domain, address, bytes, access).map_err(|NoFrame| MapError)
     }
 
+    fn domain_map_private(
+        &self,
+        domain: DomainId,
+        address: usize,
+        memory: usize,
+        bytes: usize,
+    ) -> Result<(), MapError> {
+        if !self.may_be_in_domain(address, bytes) || !self.may_be_in_domain(memory, bytes) {
+            return Err(MapError);
+        }
+        domains::map_private(domain, address, memory, bytes).map_err(|NoFrame| MapError)
+    }
+
     fn domain_map_stack(&self, domain: DomainId, address: usize) -> Result<(), MapError> {
         if !paging::is_stack(address) {
             return Err(MapError);

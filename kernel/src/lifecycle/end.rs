@@ -196,6 +196,7 @@ fn finish(process: ProcessRef) {
         memory::free_pages(address, count, process.space.get());
         preempt::pause();
     }
+    process.free_image_data();
     if let Some(space) = process.space.take() {
         space.begin_leaving();
         memory::trim_space(space);

@@ -56,6 +56,13 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
         }
     })?;
     process.space.set(space);
+    if let Err(status) = process.copy_image_data(&loaded.data, &program.manifest.quota) {
+        if let Some(space) = process.space.take() {
+            space.leave();
+        }
+        PROCESSES.release(process);
+        return Err(CreateError::Status(status));
+    }
     let child = ChildRef::new(process, process.generation());
     let manifest = &program.manifest;
     process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);

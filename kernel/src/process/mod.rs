@@ -118,8 +118,20 @@ impl Listed for OfParent {
 pub struct Pages {
     /// The allocations.
     pub(crate) runs: Runs,
+    /// Its copies of its image's data.
+    pub(crate) data: Vec<ImageData>,
     /// Total number of pages.
     pub count: usize,
+}
+
+/// A process's copy of data of its image.
+#[derive(Clone, Copy)]
+pub(crate) struct ImageData {
+    /// Its address in the image, where the process's domain has it.
+    pub(crate) address: usize,
+    /// Its address in the kernel.
+    pub(crate) memory: usize,
+    pub(crate) pages: usize,
 }
 
 /// Number of pages of each allocation, by address. Most SIPs have one, which needs no heap memory.

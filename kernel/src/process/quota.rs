@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use abi::limits::{self, PAGE_BYTES};
 use abi::{Status, TraceKind};
 
-use super::{Blocks, Process, ProcessRef};
+use super::{Blocks, ImageData, Process, ProcessRef};
 use crate::memory;
 use crate::shortage::{ask_for_reclaim, no_room};
 use crate::slab::{Charged, Slot};
@@ -255,6 +255,60 @@ impl Slot<Process> {
         self.pages.lock().runs.insert(address, count);
         self.trace.add(TraceKind::MemoryAllocated, address as u64, count as u64);
         Ok(address)
+    }
+
+    /// Makes copies of data of its image, as address and bytes, for its domain alone. They count as its pages.
+    ///
+    /// # Errors
+    /// Its quota of memory is smaller, or memory is short: nothing is left behind.
+    pub fn copy_image_data(&self, segments: &[(usize, usize)], quota: &manifest_model::Quota) -> Result<(), Status> {
+        let allowed = quota.memory_kib as usize * 1024 / PAGE_BYTES;
+        for &(address, bytes) in segments {
+            let pages = bytes.div_ceil(PAGE_BYTES);
+            let sum = self.pages.lock().count.checked_add(pages);
+            let copied = match sum {
+                Some(sum) if sum <= allowed => self.copy_data(address, pages),
+                _ => Err(Status::QuotaExceeded),
+            };
+            if let Err(status) = copied {
+                self.free_image_data();
+                return Err(status);
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_data(&self, address: usize, pages: usize) -> Result<(), Status> {
+        let space = self.space.get().ok_or(Status::WrongState)?;
+        let bytes = pages * PAGE_BYTES;
+        let memory = memory::allocate_pages(pages, None).ok_or_else(|| no_room(bytes))?;
+        memory::copy_image(address, memory, bytes);
+        let mut all = self.pages.lock();
+        let kept = all.data.try_reserve(1).is_ok();
+        if kept {
+            all.data.push(ImageData { address, memory, pages });
+            all.count += pages;
+        }
+        drop(all);
+        if !kept {
+            memory::free_pages(memory, pages, None);
+            return Err(no_room(size_of::<ImageData>()));
+        }
+        space.map_private(address, memory, bytes).map_err(|_| Status::Exhausted)
+    }
+
+    /// Frees its copies of data of its image. None of its threads is in its domain, or will be.
+    pub fn free_image_data(&self) {
+        loop {
+            let mut all = self.pages.lock();
+            let Some(data) = all.data.pop() else { return };
+            all.count -= data.pages;
+            drop(all);
+            if let Some(space) = self.space.get() {
+                space.unmap(data.address, data.pages * PAGE_BYTES);
+            }
+            memory::free_pages(data.memory, data.pages, None);
+        }
     }
 
     /// Frees an allocation and returns its number of pages.

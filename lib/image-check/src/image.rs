@@ -24,6 +24,15 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const TRAP: u8 = 0xCC;
 const WORD: u64 = 8;
 
+/// What becomes of data that code writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// There is none: instances share the image.
+    Refused,
+    /// Each instance has its own, at the same address, in a hardware domain.
+    Private,
+}
+
 /// A checked image. Addresses are offsets from its base.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
@@ -39,13 +48,15 @@ pub struct Image<'a> {
     pub contracts: Vec<ContractRecord>,
 }
 
-/// A range of an image with one kind of access; never writable.
+/// A range of an image with one kind of access.
 #[derive(Clone, Debug)]
 pub struct ImageSegment<'a> {
     /// Address of its first page.
     pub address: u64,
     /// Whether it is code.
     pub executable: bool,
+    /// Whether each instance has its own, writable; never without [`Data::Private`].
+    pub writable: bool,
     /// Size of its pages in bytes.
     pub memory_bytes: u64,
     /// Offset of `content` in the first page.
@@ -79,6 +90,8 @@ pub struct RelocatedSegment {
     pub address: u64,
     /// Whether it is code.
     pub executable: bool,
+    /// Whether each instance gets its own, writable, with these bytes.
+    pub writable: bool,
     /// Whole pages.
     pub bytes: Vec<u8>,
 }
@@ -91,14 +104,14 @@ impl<'a> Image<'a> {
     /// # Errors
     /// The first violated rule.
     pub fn check(file: &'a [u8]) -> Result<Image<'a>, ImageError> {
-        Image::check_in_steps(file, &|| ())
+        Image::check_in_steps(file, Data::Refused, &|| ())
     }
 
-    /// Like `check`, but calls `pause` regularly so that others can run.
+    /// Like `check`, with a rule for writable data; calls `pause` regularly so that others can run.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn check_in_steps(file: &'a [u8], pause: &dyn Fn()) -> Result<Image<'a>, ImageError> {
+    pub fn check_in_steps(file: &'a [u8], data: Data, pause: &dyn Fn()) -> Result<Image<'a>, ImageError> {
         if file.len() > IMAGE_BYTES_MAX {
             return Err(ImageError::TooLarge { bytes: file.len() as u64 });
         }
@@ -113,7 +126,7 @@ impl<'a> Image<'a> {
         }
         let headers: Vec<ProgramHeader> = elf.segments().map(|table| table.iter().collect()).unwrap_or_default();
         check_kinds(&headers)?;
-        let segments = segments(file, &elf, &headers)?;
+        let segments = segments(file, &elf, &headers, data)?;
         let bytes = segments.last().map_or(0, ImageSegment::end);
         let entry = elf.ehdr.e_entry;
         check_code(&elf, &segments, entry, pause)?;
@@ -150,7 +163,12 @@ impl ImageSegment<'_> {
         if let Some(place) = bytes.get_mut(lead..lead + self.content.len()) {
             place.copy_from_slice(self.content);
         }
-        RelocatedSegment { address: base.wrapping_add(self.address), executable: self.executable, bytes }
+        RelocatedSegment {
+            address: base.wrapping_add(self.address),
+            executable: self.executable,
+            writable: self.writable,
+            bytes,
+        }
     }
 
     /// End of the image's address range. After code at the end a page stays unmapped, so that execution does not run on
@@ -188,11 +206,12 @@ fn check_kinds(headers: &[ProgramHeader]) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// The loadable segments, all of which are read-only or sealed.
+/// The loadable segments, all of which are read-only or sealed, or private data.
 fn segments<'a>(
     file: &'a [u8],
     elf: &File<'a>,
     headers: &[ProgramHeader],
+    data: Data,
 ) -> Result<Vec<ImageSegment<'a>>, ImageError> {
     let mut out: Vec<ImageSegment<'a>> = Vec::new();
     let mut free_from = 0;
@@ -201,12 +220,17 @@ fn segments<'a>(
         let end = address.checked_add(header.p_memsz).filter(|&end| end <= IMAGE_BYTES_MAX as u64);
         let end = end.ok_or(ImageError::TooLarge { bytes: address.saturating_add(header.p_memsz) })?;
         let executable = header.p_flags & elf_abi::PF_X != 0;
-        if header.p_flags & elf_abi::PF_W != 0 {
-            if executable {
-                return Err(ImageError::WritableCode { address });
-            }
-            check_sealed(elf, header, headers)?;
+        let written = header.p_flags & elf_abi::PF_W != 0;
+        if written && executable {
+            return Err(ImageError::WritableCode { address });
         }
+        // A segment that is sealed in part is writable as a whole where that is allowed.
+        let sealed = if written { check_sealed(elf, header, headers) } else { Ok(()) };
+        let writable = match (sealed, data) {
+            (Ok(()), _) => false,
+            (Err(_), Data::Private) => true,
+            (Err(error), Data::Refused) => return Err(error),
+        };
         if header.p_filesz > header.p_memsz {
             return Err(ImageError::ElfMalformed { what: "a segment is larger in the file than in memory" });
         }
@@ -222,6 +246,7 @@ fn segments<'a>(
         out.push(ImageSegment {
             address: first_page,
             executable,
+            writable,
             memory_bytes: free_from - first_page,
             lead: address - first_page,
             content: content.ok_or(ImageError::SegmentOutsideFile { address })?,

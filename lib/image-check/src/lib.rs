@@ -1,4 +1,5 @@
-//! Validation of a program's image: position independent, without writable data, made of allowed instructions.
+//! Validation of a program's image: position independent, without writable data that instances would share, made of
+//! allowed instructions.
 //!
 //! Key type: [`Image`], the result of the check. Neighbours: `package-check` checks each package's image with it, the
 //! kernel maps the result. Deliberately not here: consistency with the manifest.
@@ -13,7 +14,7 @@ mod image;
 mod instructions;
 
 pub use error::ImageError;
-pub use image::{ContractRecord, Image, ImageSegment, RelocatedSegment, Relocation};
+pub use image::{ContractRecord, Data, Image, ImageSegment, RelocatedSegment, Relocation};
 
 /// Magic of a contract record in an image's `.sing.contracts` section; the fingerprint (32 bytes) and name tag (u64,
 /// little-endian) follow.

@@ -4,7 +4,7 @@
 mod elf;
 
 use elf::*;
-use image_check::{Image, ImageError};
+use image_check::{Data, Image, ImageError};
 
 /// Fingerprint of a contract in the good image; not verified here.
 fn fingerprint(_contract: &str) -> [u8; 32] {
@@ -383,4 +383,33 @@ fn damaged_contract_records() {
     elf.sections[1].bytes.truncate(40);
     elf.sections[1].size = 40;
     assert_refused!(check(&elf), ImageError::ContractRecords { offset: 0 });
+}
+
+#[test]
+fn private_data_is_writable_and_shared_data_is_not() {
+    let check = |elf: &Elf, data| {
+        Image::check_in_steps(&elf.write(), data, &|| ()).map(|image| {
+            image
+                .segments
+                .iter()
+                .map(|segment| (segment.address, segment.writable, segment.executable))
+                .collect::<Vec<_>>()
+        })
+    };
+    let plain = check(&Elf::good(), Data::Private).expect("a good image");
+    assert!(plain.iter().all(|(_, writable, _)| !writable), "{plain:?}");
+    let mut elf = Elf::good();
+    elf.segments.push(load(READ | WRITE, 0x3000, vec![1; 16]));
+    let segments = check(&elf, Data::Private).expect("its data is private");
+    assert_eq!(segments.last(), Some(&(0x3000, true, false)));
+    assert_eq!(segments.iter().filter(|(_, writable, _)| *writable).count(), 1);
+    assert!(check(&elf, Data::Refused).is_err());
+    // Sealed in part: all of it is writable. Code never is.
+    let mut elf = Elf::good();
+    elf.segments[2].memory += 64;
+    let segments = check(&elf, Data::Private).expect("its data is private");
+    assert!(segments.contains(&(DATA / 4096 * 4096, true, false)), "{segments:?}");
+    let mut elf = Elf::good();
+    elf.segments.push(load(READ | WRITE | EXECUTE, 0x3000, vec![0xCC; 16]));
+    assert!(matches!(check(&elf, Data::Private), Err(ImageError::WritableCode { .. })));
 }

@@ -1,6 +1,6 @@
 //! The checks of packages and system images, in order.
 
-use image_check::Image;
+use image_check::{Data, Image};
 use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, SystemManifest, Trust, is_name};
 use package::{Package, SystemImage, TrustError};
 
@@ -119,7 +119,7 @@ pub fn verify_in_steps<'a>(
             if image_digest_in_steps(package.image_bytes, pause) != *digest {
                 return Err(PackageError::ImageHash);
             }
-            let image = Image::check_in_steps(package.image_bytes, pause)?;
+            let image = Image::check_in_steps(package.image_bytes, data_of(&manifest.code), pause)?;
             contracts_declared(manifest, &image)?;
             Some(image)
         }
@@ -156,6 +156,11 @@ fn verify_signature(package: &Package<'_>, trust: &Trust, isolation: Isolation) 
         Some(false) => Err(PackageError::BadSignature),
         None => Err(PackageError::BadKey),
     }
+}
+
+/// Unsafe code, each of whose processes is alone in its domain, may have data of its own.
+fn data_of(code: &Code) -> Data {
+    if code.is_unsafe() { Data::Private } else { Data::Refused }
 }
 
 fn contracts_declared(manifest: &Manifest, image: &Image<'_>) -> Result<(), PackageError> {

@@ -163,6 +163,25 @@ fn native_code_in_a_hardware_domain_of_its_own_needs_no_right() {
 }
 
 #[test]
+fn unsafe_code_needs_a_hardware_domain_of_its_own_whoever_signed_it() {
+    let bytes = package("acme-tools", ACME, Vec::new());
+    let parsed = Package::parse(&bytes).expect("a package");
+    let code = Code::Unsafe { digest: [0; 32] };
+    let manifest = Manifest { code, ..parsed.manifest.clone() };
+    let signer = Signer::root(secret(ACME));
+    let bytes = package_build::build_unchecked(manifest, BILL, parsed.image_bytes, &signer).expect("it is short");
+    let parsed = Package::parse(&bytes).expect("a package");
+    for (trust, is_trusted) in [(trust(), true), (without_native(None).0, false)] {
+        let software = package_check::verify_in(&parsed, &trust, Isolation::Software);
+        assert_eq!(matches!(software, Err(PackageError::NotApart)), is_trusted, "{software:?}");
+        assert!(software.is_err());
+        let apart = package_check::verify_in(&parsed, &trust, Isolation::Apart).map(|verified| verified.quarantined);
+        assert_eq!(apart, Ok(false));
+    }
+    assert!(PackageError::NotApart.to_string().contains("each = true"));
+}
+
+#[test]
 fn a_right_that_the_issuer_lacks_is_not_passed_on() {
     for (place, serial) in [(None, 1), (Some(1), 2)] {
         let (trust, chain) = without_native(place);
