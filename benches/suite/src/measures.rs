@@ -287,7 +287,7 @@ pub fn page_alloc(rounds: Rounds) -> Result<u64, Failure> {
 pub fn compute(rounds: Rounds) -> Result<u64, Failure> {
     let mut data = Vec::<u8>::new();
     data.try_reserve_exact(DIGEST_BYTES).map_err(|_| Failure("no memory"))?;
-    data.extend((0..DIGEST_BYTES).map(|index| (index * index >> 7) as u8));
+    data.extend((0..DIGEST_BYTES).map(|index| ((index * index) >> 7) as u8));
     Ok(rounds.median(1, |count| {
         for _ in 0..count {
             black_box(Sha256::digest(black_box(&data)));
