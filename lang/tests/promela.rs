@@ -5,6 +5,8 @@ use std::process::Command;
 
 use lang::{Contract, SourceFile, SystemChannel, Unit};
 
+test_needs::needs!(Spin);
+
 const CONTRACTS: &str = "
 contract Service {
   in message Ask(); out message Answer(); out message Ready();
@@ -26,21 +28,14 @@ fn contract<'a>(unit: &'a Unit, name: &str) -> &'a Contract {
     unit.contract(name).expect("a contract of the unit")
 }
 
-fn there(tool: &str) -> bool {
-    Command::new(tool).arg("--version").output().is_ok() || Command::new(tool).arg("-V").output().is_ok()
-}
-
-/// Runs `spin` on a model in a folder of its own; returns the verifier's output, or `None` if a tool is missing.
-fn verify(name: &str, model: &str) -> Option<String> {
-    if !there("spin") || !there("cc") {
-        eprintln!("skipped: spin and cc are needed to check models, and one of them is not installed");
-        return None;
-    }
+/// Runs `spin` on a model in a folder of its own; returns the verifier's output.
+fn verify(name: &str, model: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("model.pml"), model).expect("the model is written");
     let run = |program: &Path, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).current_dir(&folder).output().expect("the tool runs");
+        let output = Command::new(program).args(arguments).current_dir(&folder).output();
+        let output = output.unwrap_or_else(|error| panic!("{} is needed to check models: {error}", program.display()));
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {text}\n{model}", program.display());
         text
@@ -48,14 +43,14 @@ fn verify(name: &str, model: &str) -> Option<String> {
     let parsed = run(Path::new("spin"), &["-a", "model.pml"]);
     assert!(!parsed.contains("error"), "{parsed}\n{model}");
     run(Path::new("cc"), &["-w", "-DSAFETY", "-o", "pan", "pan.c"]);
-    Some(run(&folder.join("pan"), &["-m100000"]))
+    run(&folder.join("pan"), &["-m100000"])
 }
 
 #[test]
 fn a_contract_alone_has_no_deadlock_and_keeps_its_bounds() {
     let unit = unit();
     for contract in &unit.contracts {
-        let Some(result) = verify(&contract.name, &lang::emit_promela(contract)) else { return };
+        let result = verify(&contract.name, &lang::emit_promela(contract));
         assert!(result.contains("errors: 0"), "{}: {result}", contract.name);
     }
 }
@@ -65,7 +60,7 @@ fn a_bound_that_is_too_small_is_found() {
     let mut unit = unit();
     assert_eq!(unit.contracts[0].automaton.queue_to_exporter, 3);
     unit.contracts[0].automaton.queue_to_exporter = 2;
-    let Some(result) = verify("small-bound", &lang::emit_promela(&unit.contracts[0])) else { return };
+    let result = verify("small-bound", &lang::emit_promela(&unit.contracts[0]));
     assert!(result.contains("assertion violated"), "{result}");
 }
 
@@ -78,12 +73,12 @@ fn layers_do_not_deadlock_and_circles_do() {
         SystemChannel { importer: "file-system", exporter: "disk", contract: service },
         SystemChannel { importer: "file-system", exporter: "shell", contract: contract(&unit, "Events") },
     ];
-    let Some(result) = verify("layers", &lang::emit_promela_system(&layers)) else { return };
+    let result = verify("layers", &lang::emit_promela_system(&layers));
     assert!(result.contains("errors: 0"), "{result}");
     let circle = [
         SystemChannel { importer: "shell", exporter: "file-system", contract: service },
         SystemChannel { importer: "file-system", exporter: "shell", contract: service },
     ];
-    let Some(result) = verify("circle", &lang::emit_promela_system(&circle)) else { return };
+    let result = verify("circle", &lang::emit_promela_system(&circle));
     assert!(result.contains("invalid end state"), "{result}");
 }

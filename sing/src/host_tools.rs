@@ -157,6 +157,15 @@ impl Tool {
         pacman: "dnsmasq",
         apk: "dnsmasq",
     };
+    /// The model checker.
+    pub const SPIN: Tool = Tool {
+        program: "spin",
+        purpose: "tests of the models of contracts",
+        apt: "spin",
+        dnf: "spin",
+        pacman: "spin",
+        apk: "spin",
+    };
     /// Linux's network configuration tool.
     pub const IP: Tool = Tool {
         program: "ip",

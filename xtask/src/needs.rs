@@ -58,6 +58,7 @@ fn tools(need: Need) -> &'static [Tool] {
         Need::Chromium => &[Tool::CHROMIUM],
         Need::Tshark => &[Tool::TSHARK],
         Need::Dnsmasq => &[Tool::DNSMASQ],
+        Need::Spin => &[Tool::SPIN],
         Need::Namespaces => &[Tool::IP],
     }
 }

@@ -61,6 +61,8 @@ define! {
     Tshark,
     /// DHCP and DNS server.
     Dnsmasq,
+    /// Model checker.
+    Spin,
     /// The right to create network namespaces and TAP interfaces.
     Namespaces,
 }
