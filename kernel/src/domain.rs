@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::Status;
+use hal_api::DomainRing;
 use manifest_model::{Apart, Domain};
 
 use crate::installed;
@@ -44,17 +45,18 @@ pub fn check(domains: &[Apart]) -> Result<(), String> {
 
 /// Returns the space for a new SIP, which has joined it; `None` if it is the kernel's own.
 pub fn join(program: &'static Program, loaded: &Loaded) -> Result<Option<SpaceRef>, NoDomain> {
-    let Some((index, domain)) = installed::domain_of(&program.manifest) else {
-        return match program.manifest.domain {
-            Domain::Kernel => Ok(None),
-            kind @ Domain::Ring3 => Err(NoDomain::Refused(format!(
-                "program {} asks for a domain of the kind {}, and the system has none for it",
-                program.manifest.name,
-                kind.word()
-            ))),
-        };
-    };
-    let space = if domain.each { space::create() } else { join_shared(index) }.map_err(NoDomain::Status)?;
+    let found = installed::domain_of(&program.manifest);
+    let (kind, wanted) = (found.map_or(Domain::Kernel, |(_, domain)| domain.kind), program.manifest.domain);
+    if !kind.gives(wanted) {
+        return Err(NoDomain::Refused(format!(
+            "program {} asks for a domain of the kind {}, and the system has none for it",
+            program.manifest.name,
+            wanted.word()
+        )));
+    }
+    let Some((index, domain)) = found else { return Ok(None) };
+    let ring = if domain.kind == Domain::Ring0 { DomainRing::Ring0 } else { DomainRing::Ring3 };
+    let space = if domain.each { space::create(ring) } else { join_shared(index, ring) }.map_err(NoDomain::Status)?;
     if space.map_image(&loaded.segments).is_err() {
         space.leave();
         return Err(NoDomain::Status(Status::Exhausted));
@@ -62,7 +64,7 @@ pub fn join(program: &'static Program, loaded: &Loaded) -> Result<Option<SpaceRe
     Ok(Some(space))
 }
 
-fn join_shared(index: usize) -> Result<SpaceRef, Status> {
+fn join_shared(index: usize, ring: DomainRing) -> Result<SpaceRef, Status> {
     let mut shared = SHARED.lock();
     if shared.len() <= index {
         shared.resize(index + 1, None);
@@ -71,7 +73,7 @@ fn join_shared(index: usize) -> Result<SpaceRef, Status> {
     if let Some(space) = place.filter(|space| space.join()) {
         return Ok(space);
     }
-    let space = space::create()?;
+    let space = space::create(ring)?;
     if let Some(before) = place.replace(space.refer()) {
         before.forget();
     }

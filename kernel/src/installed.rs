@@ -160,7 +160,7 @@ pub fn domain_of(program: &Manifest) -> Option<(usize, &'static Apart)> {
 /// Returns what contains each SIP of a program.
 fn isolation(program: &Manifest) -> Isolation {
     match domain_of(program) {
-        Some((_, domain)) if domain.each => Isolation::Apart,
+        Some((_, domain)) if domain.contains_any_code() => Isolation::Apart,
         _ => Isolation::Software,
     }
 }

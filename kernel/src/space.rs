@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
-use hal_api::{DomainAccess, DomainContext, DomainExit, DomainId, Machine, MapError};
+use hal_api::{DomainAccess, DomainContext, DomainExit, DomainId, DomainRing, Machine, MapError};
 
 use crate::lock::SpinLock;
 use crate::machine::machine;
@@ -77,9 +77,9 @@ pub fn is_same(one: Option<SpaceRef>, other: Option<SpaceRef>) -> bool {
 }
 
 /// Creates a space for a SIP, which joins it.
-pub fn create() -> Result<SpaceRef, abi::Status> {
+pub fn create(ring: DomainRing) -> Result<SpaceRef, abi::Status> {
     let space = SPACES.allocate().map_err(|full| no_slot(full, Scarce::Processes))?;
-    let Some(domain) = machine().domain_create() else {
+    let Some(domain) = machine().domain_create(ring) else {
         SPACES.release(space);
         return Err(abi::Status::Exhausted);
     };

@@ -17,8 +17,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use abi::ProcessState;
 use abi::limits::STACK_SLOT_BYTES;
 use hal_api::{
-    Arena, Device, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, KernelEntries, Layout, Machine,
-    MapError, Segment, Submitted,
+    Arena, Device, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, DomainRing, KernelEntries, Layout,
+    Machine, MapError, Segment, Submitted,
 };
 use manifest_model::{Category, Code, Manifest, PublicKey};
 
@@ -133,7 +133,7 @@ impl Machine for TestMachine {
     fn domain_gate(&self, number: usize) -> usize {
         domains::GATES + number
     }
-    fn domain_create(&self) -> Option<DomainId> {
+    fn domain_create(&self, _ring: DomainRing) -> Option<DomainId> {
         domains::create()
     }
     fn domain_destroy(&self, domain: DomainId) {
@@ -274,7 +274,7 @@ pub fn parent(children: u32) -> ProcessRef {
 
 /// Puts a SIP that owns nothing into a new domain; returns the space and the domain's number.
 pub fn put_apart(process: ProcessRef) -> (SpaceRef, u32) {
-    let space = space::create().expect("a domain");
+    let space = space::create(DomainRing::Ring3).expect("a domain");
     process.space.set(Some(space));
     (space, space.domain().0)
 }

@@ -21,6 +21,12 @@ pub enum Configuration {
     SipPhys,
     /// Everything in the kernel's own domain, memory mapped by 4 KiB pages
     SipPage,
+    /// The applications in a domain of theirs, with the processor's privileges
+    #[value(name = "hip-r0")]
+    HipR0,
+    /// Each process, drivers and services too, in a domain of its own, with the processor's privileges
+    #[value(name = "hip-r0-s")]
+    HipR0S,
     /// The applications in a domain of theirs, unprivileged
     #[value(name = "hip-r3")]
     HipR3,
@@ -35,24 +41,34 @@ impl Configuration {
         match self {
             Configuration::SipPhys => "sip-phys",
             Configuration::SipPage => "sip-page",
+            Configuration::HipR0 => "hip-r0",
+            Configuration::HipR0S => "hip-r0-s",
             Configuration::HipR3 => "hip-r3",
             Configuration::HipR3S => "hip-r3-s",
         }
     }
 
-    /// Whether each process has a domain of its own; as in the paper, the applications of HIP-R3 share one.
+    /// Whether each process has a domain of its own; as in the paper, the applications of HIP-R0 and HIP-R3 share one.
     fn each(self) -> bool {
-        self == Configuration::HipR3S
+        matches!(self, Configuration::HipR0S | Configuration::HipR3S)
+    }
+
+    fn kind(self) -> Domain {
+        match self {
+            Configuration::SipPhys | Configuration::SipPage => Domain::Kernel,
+            Configuration::HipR0 | Configuration::HipR0S => Domain::Ring0,
+            Configuration::HipR3 | Configuration::HipR3S => Domain::Ring3,
+        }
     }
 
     /// Returns the categories of the programs that run apart; empty for all. `None` without domains.
     fn apart(self) -> Option<&'static [Category]> {
         match self {
             Configuration::SipPhys | Configuration::SipPage => None,
-            Configuration::HipR3 => {
+            Configuration::HipR0 | Configuration::HipR3 => {
                 Some(&[Category::Console, Category::WebApplication, Category::Test, Category::Example])
             }
-            Configuration::HipR3S => Some(&[]),
+            Configuration::HipR0S | Configuration::HipR3S => Some(&[]),
         }
     }
 
@@ -64,7 +80,7 @@ impl Configuration {
         Some(format!(
             "# What `--domains {word}` adds to `{base}`.\n\n[system]\nname = \"{base}-{word}\"\nbase = \"{base}\"\n\n\
              [[domain]]\nname = \"{word}\"\nkind = \"{}\"\ncategories = [{}]\neach = {}\n",
-            Domain::Ring3,
+            self.kind(),
             words.join(", "),
             self.each()
         ))
@@ -132,7 +148,9 @@ mod tests {
         let applications = text(Configuration::HipR3).expect("a manifest");
         assert!(applications.contains(r#"categories = ["console", "web-application", "test", "example"]"#));
         assert!(!applications.contains("driver") && applications.ends_with("each = false\n"), "{applications}");
-        assert!(all.ends_with("each = true\n"), "{all}");
+        assert!(all.ends_with("each = true\n") && all.contains("kind = \"ring-3\""), "{all}");
+        let privileged = text(Configuration::HipR0S).expect("a manifest");
+        assert!(privileged.ends_with("each = true\n") && privileged.contains("kind = \"ring-0\""), "{privileged}");
     }
 
     #[test]

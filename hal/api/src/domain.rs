@@ -14,6 +14,15 @@ pub const MAX_GATES: usize = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainId(pub u32);
 
+/// Privileges of the code in a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DomainRing {
+    /// The processor's, as in the kernel: it has an address space of its own, and can leave it.
+    Ring0,
+    /// None.
+    Ring3,
+}
+
 /// Access rights of a domain to pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainAccess {

@@ -10,7 +10,7 @@ extern crate alloc;
 
 mod domain;
 
-pub use domain::{DomainAccess, DomainContext, DomainExit, DomainId, MAX_GATES};
+pub use domain::{DomainAccess, DomainContext, DomainExit, DomainId, DomainRing, MAX_GATES};
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -355,7 +355,7 @@ pub trait Machine: Sync {
         0
     }
     /// Creates a domain that reaches nothing but the gates; `None` if there are too many or memory is short.
-    fn domain_create(&self) -> Option<DomainId> {
+    fn domain_create(&self, _ring: DomainRing) -> Option<DomainId> {
         None
     }
     /// Releases a domain that no thread is in or will enter, with its page tables.

@@ -29,6 +29,9 @@ pub(crate) const KERNEL_DATA: u16 = 16;
 pub(crate) const USER_DATA: u16 = 24 | 3;
 pub(crate) const USER_CODE: u16 = 32 | 3;
 
+/// Code of a domain in ring 0; by the selector it is known from the kernel's own.
+pub(crate) const DOMAIN_CODE: u16 = 56;
+
 const EFER: u32 = 0xc000_0080;
 const STAR: u32 = 0xc000_0081;
 const LSTAR: u32 = 0xc000_0082;
@@ -252,8 +255,7 @@ pub(crate) unsafe fn prepare(area: *mut Area, kernel_fs: u64) {
     unsafe {
         (*area).kernel_root = domains::kernel_root();
         (*area).kernel_fs = kernel_fs;
-        (*area).frame[2] = u64::from(USER_CODE);
-        (*area).frame[5] = u64::from(USER_DATA);
+        select(area, USER_CODE, USER_DATA);
     }
     write(KERNEL_GS_BASE, area.expose_provenance() as u64);
     // SYSRET takes the selectors 8 and 16 above the upper half; SYSCALL this one and 8 above the lower.
@@ -265,6 +267,18 @@ pub(crate) unsafe fn prepare(area: *mut Area, kernel_fs: u64) {
     // SAFETY: reads a register that long mode needs.
     let efer = unsafe { Msr::new(EFER).read() };
     write(EFER, efer | EFER_SYSCALL);
+}
+
+/// Sets the selectors with which IRET enters a domain.
+///
+/// # Safety
+/// The area is this processor's, and interrupts are off.
+unsafe fn select(area: *mut Area, code: u16, data: u16) {
+    // SAFETY: by the caller's contract.
+    unsafe {
+        (*area).frame[2] = u64::from(code);
+        (*area).frame[5] = u64::from(data);
+    }
 }
 
 /// Sets the GS base that the calling processor has in the kernel.
@@ -287,10 +301,22 @@ pub(crate) fn enter(domain: DomainId, context: &mut DomainContext) -> DomainExit
     interrupts::disable();
     let (number, area) = processors::own_number_and_area();
     let root = domains::arrive(domain, number);
+    let privileged = domains::is_privileged(domain);
+    if privileged {
+        // SYSRET leads to ring 3 alone: the way is always that by IRET.
+        context.is_whole = 1;
+        // SAFETY: this processor's area, and interrupts are off until the thread is in the domain, and again before the
+        // selectors are set back.
+        unsafe { select(area, DOMAIN_CODE, KERNEL_DATA) };
+    }
     // SAFETY: interrupts are off, so this stays on the processor whose area it is until the thread is in the domain;
     // and then until `crossing_back`, because a thread in a domain is not moved. The root's tables have what the way
     // back needs. Both references live as long.
     unsafe { crossing_enter(context, exit.as_mut_ptr().cast(), root, area) };
+    if privileged {
+        // SAFETY: as above.
+        unsafe { select(area, USER_CODE, USER_DATA) };
+    }
     domains::leave(number);
     interrupts::enable();
     let exit = exit.as_ptr();

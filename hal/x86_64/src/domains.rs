@@ -16,7 +16,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use hal_api::{DomainAccess, DomainId};
+use hal_api::{DomainAccess, DomainId, DomainRing};
 
 use crate::firmware::MAX_PROCESSORS;
 use crate::frames::{self, FRAME_BYTES, For};
@@ -42,6 +42,8 @@ pub(crate) const USER_END: u64 = 1 << 47;
 #[derive(Default)]
 struct Domain {
     used: AtomicBool,
+    /// Whether its code has the processor's privileges. Its pages are the supervisor's then.
+    privileged: AtomicBool,
     /// Physical address of the top-level table.
     root: AtomicU64,
     locked: AtomicBool,
@@ -51,6 +53,7 @@ struct Domain {
 static DOMAINS: [Domain; MAX_DOMAINS] = [const {
     Domain {
         used: AtomicBool::new(false),
+        privileged: AtomicBool::new(false),
         root: AtomicU64::new(0),
         locked: AtomicBool::new(false),
         epoch: AtomicU64::new(0),
@@ -109,6 +112,11 @@ impl Domain {
 }
 
 impl Locked {
+    /// Bits of an entry for a page that code in the domain reaches.
+    fn reached(&self) -> u64 {
+        if self.0.privileged.load(Ordering::Relaxed) { PRESENT } else { PRESENT | USER }
+    }
+
     fn root(&self) -> &'static Table {
         paging::table(self.0.root.load(Ordering::Relaxed))
     }
@@ -191,7 +199,7 @@ fn by_table(start: usize, end: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Creates a domain with the gates alone.
-pub(crate) fn create() -> Option<DomainId> {
+pub(crate) fn create(ring: DomainRing) -> Option<DomainId> {
     let free = |domain: &&Domain| !domain.used.load(Ordering::Relaxed) && !domain.used.swap(true, Ordering::AcqRel);
     let domain = DOMAINS.iter().find(free)?;
     let number = (ptr::from_ref(domain).addr() - DOMAINS.as_ptr().addr()) / size_of::<Domain>();
@@ -201,6 +209,7 @@ pub(crate) fn create() -> Option<DomainId> {
         return None;
     };
     domain.root.store(root as u64, Ordering::Relaxed);
+    domain.privileged.store(ring == DomainRing::Ring0, Ordering::Relaxed);
     domain.epoch.store(new_epoch(), Ordering::SeqCst);
     if map_way(&domain.lock()).is_err() {
         destroy(id);
@@ -227,7 +236,7 @@ fn map_way(domain: &Locked) -> Result<(), NoFrame> {
             domain.map(tables, end, PRESENT | WRITABLE | NO_EXECUTE)?;
         }
     }
-    domain.map(gates::page(), gates::page() + FRAME_BYTES, PRESENT | USER)
+    domain.map(gates::page(), gates::page() + FRAME_BYTES, domain.reached())
 }
 
 fn new_epoch() -> u64 {
@@ -256,19 +265,19 @@ fn free_tables(entry: u64, level: u32) {
 
 /// Maps pages of the memory or image arena.
 pub(crate) fn map(id: DomainId, address: usize, bytes: usize, access: DomainAccess) -> Result<(), NoFrame> {
-    let bits = PRESENT
-        | USER
-        | match access {
-            DomainAccess::Read => NO_EXECUTE,
-            DomainAccess::Write => WRITABLE | NO_EXECUTE,
-            DomainAccess::Execute => 0,
-        };
-    get(id).lock().map(address, address + bytes, bits)
+    let bits = match access {
+        DomainAccess::Read => NO_EXECUTE,
+        DomainAccess::Write => WRITABLE | NO_EXECUTE,
+        DomainAccess::Execute => 0,
+    };
+    let domain = get(id).lock();
+    domain.map(address, address + bytes, domain.reached() | bits)
 }
 
 /// Maps pages of the memory arena at the addresses of an image, writable.
 pub(crate) fn map_private(id: DomainId, address: usize, memory: usize, bytes: usize) -> Result<(), NoFrame> {
-    get(id).lock().map_frames(address, address + bytes, memory, PRESENT | USER | WRITABLE | NO_EXECUTE)
+    let domain = get(id).lock();
+    domain.map_frames(address, address + bytes, memory, domain.reached() | WRITABLE | NO_EXECUTE)
 }
 
 /// Maps the page of a stack slot that contains the address.
@@ -277,8 +286,8 @@ pub(crate) fn map_stack(id: DomainId, address: usize) -> Result<(), NoFrame> {
     paging::grow_stack(page, For::Sip)?;
     let frame = paging::frame_of(page).ok_or(NoFrame)?;
     let domain = get(id).lock();
-    domain.last_table(page)?[index(page, 0)]
-        .store(frame as u64 | PRESENT | WRITABLE | USER | NO_EXECUTE, Ordering::Release);
+    let bits = domain.reached() | WRITABLE | NO_EXECUTE;
+    domain.last_table(page)?[index(page, 0)].store(frame as u64 | bits, Ordering::Release);
     Ok(())
 }
 
@@ -292,6 +301,12 @@ pub(crate) fn unmap(id: DomainId, address: usize, bytes: usize) {
     domain.epoch.store(new_epoch(), Ordering::SeqCst);
     let inside = u64::from(id.0) + 1;
     processors::forget_where(|number| KNOWN[number].inside.load(Ordering::SeqCst) == inside);
+}
+
+/// Whether code in a domain has the processor's privileges.
+#[inline(always)]
+pub(crate) fn is_privileged(id: DomainId) -> bool {
+    get(id).privileged.load(Ordering::Relaxed)
 }
 
 /// First part of entering a domain, with interrupts off: returns the value for CR3.

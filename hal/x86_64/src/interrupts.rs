@@ -14,7 +14,7 @@ use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Fault, FaultKind, KernelEntries};
 use x86_64::registers::control::Cr2;
 
-use crate::crossing::{self, Area, FS_BASE, GS_BASE};
+use crate::crossing::{self, Area, FS_BASE, GS_BASE, KERNEL_CODE};
 use crate::frames::For;
 use crate::trampoline::{self, RED_ZONE_BYTES};
 use crate::{layout, lines, local, paging, power_button, processors, report};
@@ -118,8 +118,8 @@ global_asm!(
     "    push r13",
     "    push r14",
     "    push r15",
-    "    test byte ptr [rsp + {cs}], 3",
-    "    jz 2f",
+    "    cmp word ptr [rsp + {cs}], {kernel_code}",
+    "    je 2f",
     // From a domain: see `crossing`.
     "    swapgs",
     "    mov rax, gs:[{kernel_root}]",
@@ -167,6 +167,7 @@ global_asm!(
     handler = sym on_interrupt,
     root = sym paging::ROOT,
     cs = const offset_of!(Frame, cs),
+    kernel_code = const KERNEL_CODE,
     kernel_root = const offset_of!(Area, kernel_root),
     kernel_gs = const offset_of!(Area, kernel_gs),
     kernel_fs = const offset_of!(Area, kernel_fs),
@@ -197,9 +198,9 @@ pub(crate) fn entries() -> Option<&'static KernelEntries> {
 }
 
 impl Frame {
-    /// Whether it interrupted code in a domain.
+    /// Whether it interrupted code in a domain: in ring 3, or in ring 0 with a selector that only domains have.
     fn is_from_domain(&self) -> bool {
-        self.cs & 3 == 3
+        self.cs as u16 != KERNEL_CODE
     }
 
     /// Returns the general registers in the order of their numbers.

@@ -14,8 +14,8 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use hal_api::{
-    Arena, Device, DeviceFailure, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, Hardware,
-    InterruptMessage, KernelEntries, Layout, Machine, MapError, Range, RangeKind, Segment, Submitted, Width,
+    Arena, Device, DeviceFailure, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, DomainRing,
+    Hardware, InterruptMessage, KernelEntries, Layout, Machine, MapError, Range, RangeKind, Segment, Submitted, Width,
 };
 
 use crate::firmware::Firmware;
@@ -445,8 +445,8 @@ impl Machine for Bare {
         gates::address(number)
     }
 
-    fn domain_create(&self) -> Option<DomainId> {
-        domains::create()
+    fn domain_create(&self, ring: DomainRing) -> Option<DomainId> {
+        domains::create(ring)
     }
 
     fn domain_destroy(&self, domain: DomainId) {

@@ -14,7 +14,7 @@ use x86_64::structures::gdt::{Descriptor, GlobalDescriptorTable};
 use x86_64::structures::idt::InterruptDescriptorTable;
 use x86_64::structures::tss::TaskStateSegment;
 
-use crate::crossing::{Area, KERNEL_CODE, KERNEL_DATA, USER_CODE, USER_DATA};
+use crate::crossing::{Area, DOMAIN_CODE, KERNEL_CODE, KERNEL_DATA, USER_CODE, USER_DATA};
 use crate::interrupts;
 
 /// Size of each interrupt stack in bytes.
@@ -84,6 +84,8 @@ impl Tables {
         let expected = [KERNEL_CODE, KERNEL_DATA, USER_DATA, USER_CODE];
         assert!([code, data, user_data, user_code].map(|selector| selector.0) == expected, "descriptors out of order");
         let task = tables.descriptors.append(Descriptor::tss_segment(&tables.task));
+        let domain_code = tables.descriptors.append(Descriptor::kernel_code_segment());
+        assert!(domain_code.0 == DOMAIN_CODE, "descriptors out of order");
         tables.descriptors.load();
         // SAFETY: the selectors are of descriptors just made, of the kinds that the registers require.
         unsafe {

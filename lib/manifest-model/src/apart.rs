@@ -23,6 +23,11 @@ pub struct Apart {
 }
 
 impl Apart {
+    /// Returns whether it contains any code: each SIP in it is alone, without privileges.
+    pub fn contains_any_code(&self) -> bool {
+        self.each && self.kind == Domain::Ring3
+    }
+
     /// Returns whether a program runs in it, unless one before it has it.
     pub fn takes(&self, program: &Manifest) -> bool {
         let principal = program.principal();
@@ -48,6 +53,23 @@ mod tests {
     fn apart(who: &[&str], categories: &[Category]) -> Apart {
         let who = who.iter().map(|&who| who.into()).collect();
         Apart { name: "one".into(), kind: Domain::Ring3, who, categories: categories.to_vec(), each: true }
+    }
+
+    #[test]
+    fn only_a_process_alone_without_privileges_is_contained_whatever_its_code() {
+        for (kind, each, expected) in [
+            (Domain::Ring3, true, true),
+            (Domain::Ring3, false, false),
+            (Domain::Ring0, true, false),
+            (Domain::Kernel, true, false),
+        ] {
+            assert_eq!(Apart { kind, each, ..apart(&[], &[]) }.contains_any_code(), expected, "{kind:?} {each}");
+        }
+        let order = [Domain::Kernel, Domain::Ring0, Domain::Ring3];
+        for (index, domain) in order.into_iter().enumerate() {
+            let given = order.map(|wanted| domain.gives(wanted));
+            assert_eq!(given.iter().filter(|given| **given).count(), index + 1, "{domain:?}");
+        }
     }
 
     #[test]

@@ -589,5 +589,19 @@ words! {
         Kernel = "kernel",
         /// In a hardware domain, unprivileged: isolated by the MMU, whatever its code does.
         Ring3 = "ring-3",
+        /// In an address space of its own, with the privileges of the processor: mistakes stay in it, attacks do not.
+        Ring0 = "ring-0",
+    }
+}
+
+impl Domain {
+    /// Returns whether a program in this domain has what it asks for with another.
+    pub fn gives(self, wanted: Domain) -> bool {
+        let strength = |domain| match domain {
+            Domain::Kernel => 0,
+            Domain::Ring0 => 1,
+            Domain::Ring3 => 2,
+        };
+        strength(self) >= strength(wanted)
     }
 }

@@ -461,7 +461,7 @@ static DOMAIN: Shape = shape(
         "kind",
         Kind::Word(Domain::WORDS),
         "\"kernel\"",
-        "what contains it at least: `kernel`, the types of its code; `ring-3`, a hardware domain, without which a system does not take it",
+        "what contains it at least: `kernel`, the types of its code; `ring-3`, a hardware domain; `ring-0`, an address space of its own with the processor's privileges, or a `ring-3` domain. A system without it does not take the program",
     )],
 );
 
@@ -603,7 +603,7 @@ static APART: Shape = shape(
         required(
             "kind",
             Kind::Word(Domain::WORDS),
-            "`ring-3`: an address space of its own, without privileges; `kernel`: the kernel's own, for programs that are to stay there whatever domains follow",
+            "`ring-3`: an address space of its own, without privileges; `ring-0`: the same with the processor's privileges, against mistakes alone; `kernel`: the kernel's own, for programs that are to stay there whatever domains follow",
         ),
         optional(
             "who",

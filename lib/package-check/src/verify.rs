@@ -26,7 +26,7 @@ pub struct Verified<'a> {
 pub enum Isolation {
     /// The types of its code: it runs beside the kernel, or shares a hardware domain.
     Software,
-    /// A hardware domain for each of its SIPs.
+    /// A hardware domain without privileges for each of its SIPs.
     Apart,
 }
 
@@ -34,7 +34,7 @@ impl Isolation {
     /// Returns what contains a program in a system.
     pub fn of(system: &SystemManifest, program: &Manifest) -> Isolation {
         match system.domain_of(program) {
-            Some(domain) if domain.each => Isolation::Apart,
+            Some(domain) if domain.contains_any_code() => Isolation::Apart,
             _ => Isolation::Software,
         }
     }

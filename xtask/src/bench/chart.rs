@@ -132,15 +132,16 @@ pub fn bars(heading: &str, title: &'static str, y: &Axis, groups: &[Group], keys
             group.label
         );
     }
+    let step = ((WIDTH - LEFT - 130.0) / keys.len().max(1) as f64).min(120.0);
     for (index, Key { name, colour }) in keys.iter().enumerate() {
-        let left = LEFT + index as f64 * 120.0;
+        let left = LEFT + index as f64 * step;
         let _ = writeln!(
             out,
             r#"<rect x="{left}" y="52" width="14" height="12" fill="{colour}"/><text x="{:.0}" y="62">{name}</text>"#,
             left + 20.0
         );
     }
-    let left = LEFT + keys.len() as f64 * 120.0;
+    let left = LEFT + keys.len() as f64 * step;
     let _ = writeln!(
         out,
         r#"<rect class="other" x="{left}" y="52" width="14" height="12"/><text x="{:.0}" y="62">{other}</text>"#,

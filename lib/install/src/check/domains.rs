@@ -51,7 +51,7 @@ fn is_program_pattern(text: &str) -> bool {
 
 /// Returns the finding for a program of unsafe code whose processes have no domain each.
 fn not_apart(system: &SystemManifest, program: &Manifest) -> Option<Finding> {
-    let is_apart = system.domain_of(program).is_some_and(|domain| domain.each);
+    let is_apart = system.domain_of(program).is_some_and(|domain| domain.contains_any_code());
     if !program.code.is_unsafe() || is_apart {
         return None;
     }
@@ -67,7 +67,7 @@ fn not_apart(system: &SystemManifest, program: &Manifest) -> Option<Finding> {
 
 /// Returns the finding for a program that asks for a hardware domain and has none.
 fn without(system: &SystemManifest, program: &Manifest) -> Option<Finding> {
-    let has_it = system.domain_of(program).is_some_and(|domain| domain.kind == program.domain);
+    let has_it = system.domain_of(program).is_some_and(|domain| domain.kind.gives(program.domain));
     if program.domain == Domain::Kernel || has_it {
         return None;
     }

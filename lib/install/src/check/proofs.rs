@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use manifest_model::{Manifest, Restart, Side, Source};
+use manifest_model::{Domain, Manifest, Restart, Side, Source};
 
 use crate::check::manifest::handles;
 use crate::check::names;
@@ -47,9 +47,13 @@ fn place(after: &Installed, program: &Program) -> Option<Line> {
     let manifest = &program.manifest;
     let has_image = manifest.code.image_digest().is_some();
     let line = match after.system.domain_of(manifest) {
-        Some(domain) if domain.each => {
+        Some(domain) if domain.contains_any_code() => {
             let what = format!("each process of it has a hardware domain of its own (`{}`)", domain.name);
             Line::proved(Topic::System, what)
+        }
+        Some(domain) if domain.kind == Domain::Ring0 && !program.is_unsigned() => {
+            let what = format!("it runs in the domain `{}`, with the processor's privileges", domain.name);
+            Line::note(Topic::System, what)
         }
         _ if program.is_unsigned() && has_image => {
             let what = format!(

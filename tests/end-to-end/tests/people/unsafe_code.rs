@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use end_to_end::{BareMachine, Run, boot_image, boot_kernel, finish, repository, reseal_system, sing, target};
+use manifest_model::Domain;
 
 test_needs::needs!(Qemu);
 
@@ -67,19 +68,19 @@ fn data_that_ends_early_is_malformed_and_kills_nobody() {
 fn unsafe_code_runs_in_a_hardware_domain_of_its_own_and_nowhere_else() {
     decoder("1").run("true").orderly();
     let system = std::fs::read(target().join("sing/systems/decoder.system")).expect("the system image");
-    let run = |is_each: Option<bool>| {
-        let image = reseal_system(&system, &|system| match is_each {
-            Some(each) => system.domains[0].each = each,
+    let run = |domain: Option<(Domain, bool)>| {
+        let image = reseal_system(&system, &|system| match domain {
+            Some((kind, each)) => (system.domains[0].kind, system.domains[0].each) = (kind, each),
             None => system.domains.clear(),
         });
         boot_kernel(&boot_image(&image, "decode 0268656C"), 256)
     };
     let all = |run: &Run| format!("{}{}", run.text(), run.errors);
-    for refused in [run(None), run(Some(false))] {
+    for refused in [None, Some((Domain::Ring3, false)), Some((Domain::Ring0, true))].map(run) {
         assert!(all(&refused).contains("it is unsafe code"), "{refused}");
         assert!(!all(&refused).contains("0268656C: hel"), "{refused}");
     }
-    let runs = run(Some(true));
+    let runs = run(Some((Domain::Ring3, true)));
     assert!(all(&runs).contains("0268656C: hel"), "{runs}");
 }
 

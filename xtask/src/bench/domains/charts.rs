@@ -11,8 +11,8 @@ use crate::bench::table::grouped;
 use super::rows::{CONFIGURATIONS, MACRO_ROWS, Measured, ROWS, Row};
 
 /// By configuration.
-const COLOURS: [&str; CONFIGURATIONS.len()] = ["#9aa5b1", "#2b62a8", "#d98e04", "#b4471f"];
-const LINUX_COLOUR: &str = "#3a7d44";
+const COLOURS: [&str; CONFIGURATIONS.len()] = ["#9aa5b1", "#2b62a8", "#7fb3a6", "#3a7d6c", "#d98e04", "#b4471f"];
+const LINUX_COLOUR: &str = "#6b4aa0";
 /// Sizes of the blocks in bytes, with the figures' labels.
 const SIZES: [(&str, u32, &str); 6] = [
     ("1", 1, "1 B"),
@@ -117,7 +117,7 @@ mod tests {
             let rows = ROWS.iter().chain(&MACRO_ROWS).map(|row| (row.name.to_string(), 100 * factor));
             rows.collect::<Figures>()
         };
-        Measured { here: [figures(1), figures(1), figures(3), figures(9)], linux: figures(20) }
+        Measured { here: [figures(1), figures(1), figures(2), figures(4), figures(3), figures(9)], linux: figures(20) }
     }
 
     #[test]
@@ -127,21 +127,21 @@ mod tests {
         for label in ["ABICall", "PageAlloc", "CreateProc", "SR-32K", "PSR-1", "hip-r3-s"] {
             assert!(chart.contains(&format!(">{label}<")), "{label}: {chart}");
         }
-        // 28 figures of the paper, and the key.
-        assert_eq!(chart.matches("class=\"other\"").count(), 29, "{chart}");
+        // 36 figures of the paper, and the key.
+        assert_eq!(chart.matches("class=\"other\"").count(), 37, "{chart}");
     }
 
     #[test]
     fn both_macro_benchmarks_have_the_papers_bars() {
         let chart = macros(&measured());
-        assert_eq!(chart.matches("class=\"other\"").count(), 2 * 4 + 1, "{chart}");
+        assert_eq!(chart.matches("class=\"other\"").count(), 5 + 6 + 1, "{chart}");
         assert!(chart.contains(">WebFiles, an access<") && chart.contains(">1.4<"), "{chart}");
     }
 
     #[test]
     fn sizes_have_a_line_for_each_configuration_and_linux() {
         let chart = sizes(&measured());
-        assert_eq!((chart.matches("<polyline").count(), chart.matches("<circle").count()), (5, 30), "{chart}");
+        assert_eq!((chart.matches("<polyline").count(), chart.matches("<circle").count()), (7, 42), "{chart}");
         assert!(chart.contains(">1 MiB<") && chart.contains(">10,000<"), "{chart}");
     }
 }

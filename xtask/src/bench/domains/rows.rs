@@ -7,11 +7,17 @@ use sing::domains::Configuration;
 use crate::bench::table::{Figures, grouped};
 
 /// The configurations in the order of the paper, which is that of all lists here.
-pub const CONFIGURATIONS: [Configuration; 4] =
-    [Configuration::SipPhys, Configuration::SipPage, Configuration::HipR3, Configuration::HipR3S];
+pub const CONFIGURATIONS: [Configuration; 6] = [
+    Configuration::SipPhys,
+    Configuration::SipPage,
+    Configuration::HipR0,
+    Configuration::HipR0S,
+    Configuration::HipR3,
+    Configuration::HipR3S,
+];
 const SIP_PHYS: usize = 0;
-const HIP_R3: usize = 2;
-const HIP_R3_S: usize = 3;
+const HIP_R3: usize = 4;
+const HIP_R3_S: usize = 5;
 
 /// Cycles in the paper's configurations; `None` where its text has no figure.
 type Paper = [Option<u32>; CONFIGURATIONS.len()];
@@ -35,23 +41,27 @@ const fn row(name: &'static str, label: &'static str, paper: Paper) -> Row {
 /// SR is a message between threads of one process, PSR between processes. The paper gives HIP-R3-S as multiples: 9.6
 /// times SIP-Phys for one byte, 24.6 times for 32 KiB.
 pub const ROWS: [Row; 20] = [
-    row("abi_call", "ABICall", [Some(80), Some(80), Some(304), None]),
-    row("page_alloc", "PageAlloc", [Some(385), Some(1_876), Some(2_198), None]),
-    row("thread_create", "CreateThread", [Some(16_933), Some(41_406), Some(76_188), None]),
-    row("thread_yield", "ThreadYield", [Some(365), None, Some(638), None]),
-    row("channel_create", "CreateChannel", [Some(4_007), Some(7_940), Some(11_784), None]),
-    row("name_bind", "NameBind", [Some(39_067), Some(48_251), Some(75_819), None]),
-    row("process_create", "CreateProc", [Some(388_162), Some(522_727), Some(830_999), None]),
-    row("within_1", "SR-1", [Some(984), Some(1_306), Some(2_534), None]),
+    row("abi_call", "ABICall", [Some(80), Some(80), None, None, Some(304), None]),
+    row("page_alloc", "PageAlloc", [Some(385), Some(1_876), None, None, Some(2_198), None]),
+    row("thread_create", "CreateThread", [Some(16_933), Some(41_406), Some(41_616), None, Some(76_188), None]),
+    row("thread_yield", "ThreadYield", [Some(365), None, None, None, Some(638), None]),
+    row("channel_create", "CreateChannel", [Some(4_007), Some(7_940), Some(8_192), None, Some(11_784), None]),
+    row("name_bind", "NameBind", [Some(39_067), Some(48_251), Some(48_381), Some(57_276), Some(75_819), None]),
+    row(
+        "process_create",
+        "CreateProc",
+        [Some(388_162), Some(522_727), Some(520_473), Some(593_418), Some(830_999), None],
+    ),
+    row("within_1", "SR-1", [Some(984), Some(1_306), Some(1_312), None, Some(2_534), None]),
     row("within_32", "SR-32", NOT_THERE),
     row("within_1k", "SR-1K", NOT_THERE),
     row("within_32k", "SR-32K", NOT_THERE),
     row("within_64k", "SR-64K", NOT_THERE),
     row("within_1m", "SR-1M", NOT_THERE),
-    row("message_1", "PSR-1", [Some(1_041), Some(1_415), Some(2_580), Some(9_994)]),
+    row("message_1", "PSR-1", [Some(1_041), Some(1_415), Some(1_826), None, Some(2_580), Some(9_994)]),
     row("message_32", "PSR-32", NOT_THERE),
     row("message_1k", "PSR-1K", NOT_THERE),
-    row("message_32k", "PSR-32K", [None, None, None, Some(25_609)]),
+    row("message_32k", "PSR-32K", [None, None, None, None, None, Some(25_609)]),
     row("message_64k", "PSR-64K", NOT_THERE),
     row("message_1m", "PSR-1M", NOT_THERE),
     row("threads_select", "two threads, wait sets", NOT_THERE),
@@ -60,8 +70,8 @@ pub const ROWS: [Row; 20] = [
 /// The macro benchmarks of figure 5, whose figures in the paper are cycles relative to SIP-Phys, here in thousandths. Its
 /// compute workload is the Bartok compiler.
 pub const MACRO_ROWS: [Row; 2] = [
-    row(WEB_FILES, "WebFiles, an access", [Some(1_000), Some(1_063), Some(1_330), Some(1_377)]),
-    row("compute", "compute", [Some(1_000), Some(1_025), Some(1_025), Some(1_025)]),
+    row(WEB_FILES, "WebFiles, an access", [Some(1_000), Some(1_063), Some(1_189), None, Some(1_330), Some(1_377)]),
+    row("compute", "compute", [Some(1_000), Some(1_025), Some(1_025), Some(1_025), Some(1_025), Some(1_025)]),
 ];
 
 /// Name of the figure of an access of WebFiles.
@@ -158,7 +168,8 @@ impl Measured {
         text.push_str(&line(["macro benchmark"], &words, "", "the paper, relative cycles"));
         for row in &MACRO_ROWS {
             let cells = self.cells(row, 2);
-            let paper = row.paper.map(|cycles| format!("{:.3}", f64::from(cycles.unwrap_or(0)) / 1000.0)).join(" / ");
+            let relative = |cycles: u32| format!("{:.3}", f64::from(cycles) / 1000.0);
+            let paper = row.paper.map(|cycles| cycles.map_or("-".into(), relative)).join(" / ");
             text.push_str(&line([row.label], &cells.each_ref().map(String::as_str), "", &paper));
         }
         text.push_str("\ntarget (instructions)                                  at most         is\n");
@@ -209,8 +220,8 @@ impl Measured {
 }
 
 fn line([operation]: [&str; 1], cells: &[&str; CONFIGURATIONS.len()], linux: &str, paper: &str) -> String {
-    let [phys, page, r3, r3_s] = cells;
-    format!("{operation:<26} {phys:>10} {page:>17} {r3:>17} {r3_s:>17} {linux:>11}  {paper}\n")
+    let [phys, page, r0, r0_s, r3, r3_s] = cells;
+    format!("{operation:<24} {phys:>10} {page:>17} {r0:>17} {r0_s:>17} {r3:>17} {r3_s:>17} {linux:>10}  {paper}\n")
 }
 
 /// The paper's cycles, in the order of the configurations.
@@ -234,6 +245,8 @@ mod tests {
             here: [
                 figures(20, 400, 400),
                 figures(20, 400, 400),
+                figures(100, 700, 700),
+                figures(100, 900, 900),
                 figures(200, 1_000, 1_000),
                 figures(200, 2_600, 7_800),
             ],
@@ -251,7 +264,10 @@ mod tests {
     fn the_table_has_multiples_of_sip_phys_and_the_papers_cycles() {
         let text = measured().table();
         let call = text.lines().find(|line| line.starts_with("ABICall")).expect("a row");
-        assert!(call.contains("200  10.0x") && call.contains(" 250 ") && call.ends_with("80 / 80 / 304 / -"), "{text}");
+        assert!(
+            call.contains("200  10.0x") && call.contains(" 250 ") && call.ends_with("80 / 80 / - / - / 304 / -"),
+            "{text}"
+        );
     }
 
     #[test]
