@@ -7,8 +7,9 @@ use conformance_contract::errand;
 use errand::{ExpReady, ImpReadyAfterCall, ImpReadyAfterLend};
 use sip::exheap::ExVec;
 use sip::process::Child;
+use sip::thread;
 
-use crate::job::{channel, citizen, end_of};
+use crate::job::{channel, citizen, end_of, stop_running};
 use crate::messages::{ENDINGS, finish, is_patterned};
 use crate::{Outcome, Settings, Test, check, function};
 
@@ -26,6 +27,7 @@ pub(crate) fn tests() -> Vec<Test> {
         function("loan: nested, all borrowers end", all_borrowers_end),
         function("loan: returned to a lender that ended", lender_ends),
         function("loan: a thousand borrowers in a row", thousand_borrowers),
+        function("loan: the borrower is stopped at any moment", stopped_at_any_moment),
     ]
 }
 
@@ -73,6 +75,53 @@ fn returned(_: &Settings) -> Outcome {
     }
     drop(importer);
     end_of(&child).map(drop)
+}
+
+/// Sizes of lent blocks in bytes: small, small of another class, one page, many pages.
+const SIZES: [usize; 4] = [64, 3000, 4096, 1 << 16];
+
+/// However far the block, the borrower's change and the answer have got: the block is there, and whole.
+fn stopped_at_any_moment(settings: &Settings) -> Outcome {
+    let rounds = if settings.long { 4000 } else { 400 };
+    let (mut returned, mut came_home) = (0, 0);
+    for round in 0..rounds {
+        let bytes = SIZES[round % SIZES.len()];
+        let (mut importer, exporter) = channel()?;
+        let child = citizen("return-loan").number(1 << 30).server(exporter).start()?;
+        let mut data = ExVec::new(bytes).map_err(|status| status.text().to_string())?;
+        for (place, byte) in data.iter_mut().enumerate() {
+            *byte = place as u8;
+        }
+        for change in 1..=(round % 3) as u8 {
+            let ImpReadyAfterLend::Returned { data: back, next } = importer.lend(data).receive() else {
+                return Err("the borrower ended".into());
+            };
+            check!(back[0] == change, "round {round}: the first byte is {}, not {change}", back[0]);
+            (importer, data) = (next, back);
+        }
+        let lender = importer.lend(data);
+        for _ in 0..round / SIZES.len() % 7 {
+            thread::yield_now();
+        }
+        stop_running(&child)?;
+        let back = match lender.receive() {
+            ImpReadyAfterLend::Returned { data, .. } => {
+                returned += 1;
+                data
+            }
+            ImpReadyAfterLend::ChannelClosed(mut closed) => {
+                came_home += 1;
+                let home = closed.take_home().pop().and_then(|block| block.into_vec::<u8>().ok());
+                home.ok_or_else(|| alloc::format!("round {round}: no block came home"))?
+            }
+        };
+        let changes = round % 3..=round % 3 + 1;
+        check!(back.len() == bytes, "round {round}: {} bytes of {bytes}", back.len());
+        check!(changes.contains(&usize::from(back[0])), "round {round}: the first byte is {}", back[0]);
+        check!(is_patterned(&back[1..], 1), "round {round}: the block changed on its way");
+    }
+    crate::log!("{returned} blocks were returned, {came_home} came home");
+    Ok(())
 }
 
 fn borrower_ends(_: &Settings) -> Outcome {
