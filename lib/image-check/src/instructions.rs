@@ -3,8 +3,9 @@
 //! Allowed is what a compiler emits for safe Rust on x86-64, listed below. Everything else is rejected: instructions
 //! that enter the kernel or a debugger, access ports, control or segment registers, change a mode on which the kernel
 //! relies (direction flag, trap flag, floating-point control), or have state that the kernel does not save per thread
-//! (x87, AVX, shadow stacks, transactions); and any access through the FS or GS base. `ud2` and `int3`, which only end
-//! the program, are allowed.
+//! (x87, AVX, shadow stacks, transactions), or read what the kernel does not know of (processor, cycle counter, random
+//! numbers), so that a run depends on nothing but its calls; and any access through the FS or GS base. `ud2` and
+//! `int3`, which only end the program, are allowed.
 //!
 //! Deliberately not here: targets of indirect branches. That they are valid is guaranteed by the type system.
 
@@ -228,7 +229,7 @@ allowed_mnemonics! {
     Punpckhbw Punpckhdq Punpckhqdq Punpckhwd Punpcklbw Punpckldq Punpcklqdq Punpcklwd Pxor Rcpps Rcpss Rsqrtps
     Rsqrtss Sfence Shufpd Shufps Sqrtpd Sqrtps Sqrtsd Sqrtss Subpd Subps Subsd Subss Ucomisd Ucomiss Unpckhpd
     Unpckhps Unpcklpd Unpcklps Xorpd Xorps
-    // Used after runtime feature detection; they have no state beyond the baseline's.
+    // Of later processors; they have no state beyond the baseline's.
     Adcx Addsubpd Addsubps Adox Aesdec Aesdeclast Aesenc Aesenclast Aesimc Aeskeygenassist Blendpd Blendps
     Blendvpd Blendvps Cmpxchg16b Crc32 Dppd Dpps Extractps Haddpd Haddps Hsubpd Hsubps Insertps Lddqu Lzcnt
     Movbe Movddup Movntdqa Movshdup Movsldup Mpsadbw Pabsb Pabsd Pabsw Packusdw Palignr Pblendvb Pblendw
@@ -236,10 +237,8 @@ allowed_mnemonics! {
     Pextrq Phaddd Phaddsw Phaddw Phminposuw Phsubd Phsubsw Phsubw Pinsrb Pinsrd Pinsrq Pmaddubsw Pmaxsb Pmaxsd
     Pmaxud Pmaxuw Pminsb Pminsd Pminud Pminuw Pmovsxbd Pmovsxbq Pmovsxbw Pmovsxdq Pmovsxwd Pmovsxwq Pmovzxbd
     Pmovzxbq Pmovzxbw Pmovzxdq Pmovzxwd Pmovzxwq Pmuldq Pmulhrsw Pmulld Popcnt Pshufb Psignb Psignd Psignw Ptest
-    Rdrand Rdseed Roundpd Roundps Roundsd Roundss Sha1msg1 Sha1msg2 Sha1nexte Sha1rnds4 Sha256msg1 Sha256msg2
+    Roundpd Roundps Roundsd Roundss Sha1msg1 Sha1msg2 Sha1nexte Sha1rnds4 Sha256msg1 Sha256msg2
     Sha256rnds2 Tzcnt
-    // Processor identification and the cycle counter.
-    Cpuid Rdtsc
 }
 
 #[cfg(test)]
@@ -278,10 +277,6 @@ mod tests {
             AES,
             PCLMULQDQ,
             SHA,
-            RDRAND,
-            RDSEED,
-            CPUID,
-            TSC,
         ];
         // All instructions that a decoder of 64-bit mode and baseline encodings can return.
         let decoded = |code: &Code| code.op_code().mode64() && code.encoding() == EncodingKind::Legacy;
