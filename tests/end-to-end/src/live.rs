@@ -1,5 +1,6 @@
 //! A machine whose shell takes commands while something else runs.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -159,6 +160,13 @@ impl Drop for Live {
 
 /// Returns a port of this host that is not in use.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the host has a port");
-    listener.local_addr().expect("it is bound").port()
+    // Never the same twice: files of a site are named after its port, and outlive it.
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the host has a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        if GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port) {
+            return port;
+        }
+    }
 }

@@ -57,7 +57,7 @@ fn the_mixtures_of_the_papers_run_and_ps_shows_who_shares_a_domain() {
         let machine = BareMachine::new("microvm").with(&["--system", system]);
         let run = finish(machine.command(Some(&format!("{WORK}; ps"))), system, BUILD_LIMIT);
         run.orderly();
-        assert!(run.text().contains("hello, you"), "{run}");
+        assert!(run.text().contains("Hello, you."), "{run}");
         let domains = domain_of_each(&run);
         let of = |program: &str| {
             let found = domains.iter().find(|(name, _)| name == program);

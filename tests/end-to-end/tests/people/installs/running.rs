@@ -70,8 +70,7 @@ fn what_runs_goes_on_while_its_program_is_replaced_and_taken_out() {
         rm later old-out new-out\n\
         end\n";
     // The file system's cache grows by its last block in the second round.
-    let commands =
-        format!("{round}round; round\nsleep 300ms; sysinfo\nround; round\nsleep 300ms; sysinfo\necho == end\nps");
+    let commands = format!("{round}round; round\nsleep 1s; sysinfo\nround; round\nsleep 1s; sysinfo\necho == end\nps");
     let run = trial.run(&commands);
     run.orderly();
     let text = run.text();
