@@ -503,22 +503,25 @@ pub fn remap_exchange(
 /// Copies the contents of a block, which code in a domain may be writing to, to new storage. The caller may be
 /// preempted.
 pub fn copy_exchange(from: usize, to: usize, bytes: usize) {
-    let mut done = 0;
-    while done < bytes {
-        let piece = COPY_BYTES.min(bytes - done);
-        // SAFETY: both are storage of blocks of at least `bytes` in the arena, in the kernel's hands, and do not overlap.
-        unsafe { arch::copy_bytes(from + done, to + done, piece) };
-        done += piece;
-        preempt::pause();
-    }
+    // SAFETY: both are storage of blocks of at least `bytes` in the arena, in the kernel's hands, and do not overlap.
+    unsafe { copy_in_pieces(from, to, bytes) };
 }
 
 /// Copies whole pages of a mapped image to newly allocated pages.
 pub fn copy_image(from: usize, to: usize, bytes: usize) {
+    // SAFETY: the image has so many bytes there, which nothing changes, and the pages are the caller's alone.
+    unsafe { copy_in_pieces(from, to, bytes) };
+}
+
+/// Copies in pieces, between which the caller may be preempted.
+///
+/// # Safety
+/// As for [`arch::copy_bytes`], until it returns.
+unsafe fn copy_in_pieces(from: usize, to: usize, bytes: usize) {
     let mut done = 0;
     while done < bytes {
         let piece = COPY_BYTES.min(bytes - done);
-        // SAFETY: the image has so many bytes there, which nothing changes, and the pages are the caller's alone.
+        // SAFETY: the pieces lie within what the caller vouches for.
         unsafe { arch::copy_bytes(from + done, to + done, piece) };
         done += piece;
         preempt::pause();

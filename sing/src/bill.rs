@@ -22,7 +22,7 @@ use crate::command_line::BillArguments;
 use crate::dependencies::Checksums;
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
-use crate::native;
+use crate::native::{self, CCrates};
 use crate::programs::{Body, Program};
 use crate::repository::Repository;
 use crate::stubs::{flags_in_words, stub_name};
@@ -32,6 +32,7 @@ pub struct Materials<'a> {
     repository: &'a Repository,
     metadata: &'a Metadata,
     checksums: &'a Checksums,
+    included: &'a CCrates,
     compiler: String,
     /// Checksums of the repository's crates by folder, computed once each.
     folders: RefCell<BTreeMap<PathBuf, String>>,
@@ -95,9 +96,14 @@ impl<'a> Materials<'a> {
     ///
     /// # Errors
     /// The compiler does not report its version.
-    pub fn new(repository: &'a Repository, metadata: &'a Metadata, checksums: &'a Checksums) -> Outcome<Materials<'a>> {
+    pub fn new(
+        repository: &'a Repository,
+        metadata: &'a Metadata,
+        checksums: &'a Checksums,
+        included: &'a CCrates,
+    ) -> Outcome<Materials<'a>> {
         let compiler = rustc_version()?;
-        Ok(Materials { repository, metadata, checksums, compiler, folders: RefCell::default() })
+        Ok(Materials { repository, metadata, checksums, included, compiler, folders: RefCell::default() })
     }
 
     /// Returns the bill of a program, in the form stored in its package.
@@ -113,7 +119,7 @@ impl<'a> Materials<'a> {
             }
             Body::Crate { .. } => {
                 let mut crates = self.crates(&stub_name(program))?;
-                for included in native::crates(self.repository, program)? {
+                for included in self.included.of(program) {
                     crates.push(self.material(&included.package, Part::Image)?);
                 }
                 let lines: String = crates.iter().map(line).collect();

@@ -14,11 +14,12 @@ use crate::cargo::{Built, Metadata, Package};
 use crate::compiled_sources::Compiled;
 use crate::dependencies::{AllowList, Checksums, Rules};
 use crate::failure::{Failure, Outcome};
+use crate::native::CCrates;
 use crate::programs::{Body, Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::source_rules::{self, Code};
 use crate::stubs::{EntryStubs, stub_name};
-use crate::{attributes, cargo, image_symbols, native};
+use crate::{attributes, cargo, dependencies, image_symbols, native};
 
 /// Whether test programs may contain unsafe code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +85,13 @@ pub fn build_programs<'a>(
     let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
     let checksums = Checksums::read(&stubs.lock())?;
     let judged = check_dependencies(repository, &metadata, &checksums, selected)?;
+    let included = CCrates::find(repository, selected)?;
     let bills = || -> Outcome<Vec<String>> {
-        let materials = Materials::new(repository, &metadata, &checksums)?;
+        let materials = Materials::new(repository, &metadata, &checksums, &included)?;
         selected.iter().map(|program| materials.bill(program)).collect()
     };
     let before = bills()?;
-    let made = compile(repository, &stubs, &metadata, selected, &judged)?;
+    let made = compile(repository, &stubs, &metadata, &included, selected, &judged)?;
     let bills = bills()?;
     if bills != before {
         return Err(Failure::new("sources changed during the build").remedy("build again"));
@@ -116,27 +118,20 @@ fn compile(
     repository: &Repository,
     stubs: &EntryStubs,
     metadata: &Metadata,
+    included: &CCrates,
     selected: &[&Program],
     judged: &BTreeSet<PathBuf>,
 ) -> Outcome<BTreeMap<String, PathBuf>> {
     let list = keep_judged(repository, judged)?;
-    for (program, library) in native::compile(repository, selected)? {
+    for (program, library) in native::compile(repository, selected, included)? {
         stubs.link(program, &library)?;
     }
     let build = || {
         let command = stubs.build_command(selected.iter().copied(), &list);
         cargo::build_with_artifacts(command, "programs", judged.len())
     };
-    let folders = |may_be_unsafe: bool| {
-        let programs = selected.iter().filter(move |program| program.may_be_unsafe() == may_be_unsafe);
-        programs.filter_map(|program| crate_folder(program)).collect::<BTreeSet<PathBuf>>()
-    };
-    // A crate that a safe program shares is judged like any other.
-    let unsafe_crates: BTreeSet<PathBuf> = folders(true).difference(&folders(false)).cloned().collect();
-    let code = |package: &Package| match unsafe_crates.contains(package.folder()) {
-        true => Code::Unsafe,
-        false => Code::Safe,
-    };
+    let codes = dependencies::codes(metadata, stubs_of(metadata, selected));
+    let code = |package: &Package| codes.get(package.id.as_str()).map_or(Code::Safe, |(_, code)| *code);
     let mut built = build()?;
     let stale = remove_stale(&built, metadata, code);
     if stale > 0 {
@@ -195,6 +190,14 @@ fn remove_stale(built: &Built, metadata: &Metadata, code: impl Fn(&Package) -> C
     stale.len()
 }
 
+/// The programs with a crate, each with its entry stub.
+fn stubs_of<'m, 'p>(
+    metadata: &'m Metadata,
+    selected: &'p [&'p Program],
+) -> impl Iterator<Item = (&'m Package, &'p Program)> {
+    selected.iter().filter_map(|program| metadata.member(&stub_name(program)).map(|stub| (stub, *program)))
+}
+
 /// Returns the folder of a program's crate, in cargo's spelling.
 fn crate_folder(program: &Program) -> Option<PathBuf> {
     match &program.body {
@@ -247,15 +250,11 @@ fn check_dependencies(
 ) -> Outcome<BTreeSet<PathBuf>> {
     let list = AllowList::read(repository)?;
     let rules = Rules { metadata, list: &list, checksums, repository };
-    let stubs: Vec<(&Package, &Program)> = selected
-        .iter()
-        .filter_map(|program| metadata.member(&stub_name(program)).map(|stub| (stub, *program)))
-        .collect();
     let mut compiled = BTreeSet::new();
-    for (stub, _) in &stubs {
+    for (stub, _) in stubs_of(metadata, selected) {
         compiled.extend(metadata.closure(&stub.id).into_iter().map(|package| package.folder().to_path_buf()));
     }
-    let mut complaints = rules.complaints(stubs.iter().copied());
+    let mut complaints = rules.complaints(stubs_of(metadata, selected));
     complaints.extend(selected.iter().filter_map(|program| library_complaint(repository, metadata, program)));
     complaints.sort();
     complaints.dedup();
@@ -278,13 +277,42 @@ fn refuse_any(complaints: Vec<String>) -> Outcome<()> {
 mod tests {
     use super::*;
 
+    /// The stubs of all programs, as cargo sees them; no other build writes them until the file is closed.
+    fn resolved(programs: &Programs, repository: &Repository) -> (EntryStubs, Metadata, File) {
+        let lock = lock(repository).expect("it can be locked");
+        let stubs = EntryStubs::generate(repository, programs.all()).expect("there are stubs");
+        let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags()).expect("cargo resolves them");
+        (stubs, metadata, lock)
+    }
+
+    #[test]
+    fn a_crate_of_unsafe_code_is_safe_code_once_a_safe_program_uses_it() {
+        let repository = Repository::find().expect("tests run inside the repository");
+        let programs = Programs::find(&repository);
+        let (_, metadata, _lock) = resolved(&programs, &repository);
+        let mut shared = programs.get("careless-decoder").expect("there is one").clone();
+        assert!(shared.may_be_unsafe());
+        let folder = repository.base().join("examples/decoder-contract");
+        shared.body = Body::Crate { folder, package: "decoder-contract".into(), entry: None };
+        let user = programs.get("decode").expect("there is one");
+        assert!(!user.may_be_unsafe());
+        for (selected, code) in [
+            (&[&shared][..], Code::Unsafe),
+            (&[user], Code::Safe),
+            (&[&shared, user], Code::Safe),
+            (&[user, &shared], Code::Safe),
+        ] {
+            let codes = dependencies::codes(&metadata, stubs_of(&metadata, selected));
+            let found = codes.values().find(|(package, _)| package.name == "decoder-contract");
+            assert_eq!(found.map(|(_, code)| *code), Some(code), "{} programs", selected.len());
+        }
+    }
+
     #[test]
     fn every_program_of_the_repository_keeps_the_rules() {
         let repository = Repository::find().expect("tests run inside the repository");
         let programs = Programs::find(&repository);
-        let _lock = lock(&repository).expect("it can be locked");
-        let stubs = EntryStubs::generate(&repository, programs.all()).expect("there are stubs");
-        let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags()).expect("cargo resolves them");
+        let (stubs, metadata, _lock) = resolved(&programs, &repository);
         let checksums = Checksums::read(&stubs.lock()).expect("there is a lock file");
         let selected: Vec<&Program> = programs.all().collect();
         assert!(selected.len() > 50, "{}", selected.len());

@@ -14,7 +14,7 @@ use crate::install::changes::Changes;
 use crate::programs::Programs;
 use crate::promises;
 use crate::repository::{Repository, read_text};
-use crate::systems::{self, Catalogue, check_manifest};
+use crate::systems::{self, Catalogue};
 use crate::terminal;
 
 /// Result for one file or folder.
@@ -102,7 +102,7 @@ fn check_everything(repository: &Repository) -> Outcome<Vec<Finding>> {
     }
     for program in programs.all() {
         let path = program.manifest();
-        let outcome = check_manifest(repository, &units, &path, program.contract_folder());
+        let outcome = units.manifest(repository, &path, program.contract_folder());
         findings.push(Finding::of("manifest", repository.shown(&path).to_string(), &outcome));
     }
     let catalogue = Catalogue::read(repository)?;
@@ -142,7 +142,7 @@ fn check_file(repository: &Repository, file: &Path) -> Outcome<Vec<Finding>> {
     units.refuse_errors()?;
     let folder = file.parent().unwrap_or(Path::new("."));
     let code = table.get("code").and_then(|code| code.get("crate")).and_then(|folder| folder.as_str());
-    let outcome = check_manifest(repository, &units, file, &folder.join(code.unwrap_or_default()));
+    let outcome = units.manifest(repository, file, &folder.join(code.unwrap_or_default()));
     Ok(vec![Finding::of("manifest", file.display().to_string(), &outcome)])
 }
 

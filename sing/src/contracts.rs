@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use lang::{Compiled, SourceFile};
-use manifest::{Contract, Contracts};
+use manifest::{Contract, Contracts, Program};
 
 use crate::cargo::{Metadata, Package};
 use crate::failure::{Failure, Outcome};
@@ -83,6 +83,19 @@ impl ContractUnits {
             open.extend(self.path_dependencies.get(&current).into_iter().flatten().cloned());
         }
         VisibleContracts { contracts }
+    }
+
+    /// Reads and checks the manifest at `path`, which may name the contracts visible from `folder`.
+    ///
+    /// # Errors
+    /// It cannot be read or has errors; the failure lists all of them.
+    pub fn manifest(&self, repository: &Repository, path: &Path, folder: &Path) -> Outcome<Program> {
+        let shown = repository.shown(path).to_string();
+        manifest::program(&shown, &read_text(path)?, Some(&self.visible_from(folder))).map_err(|diagnostics| {
+            Failure::new(format!("the manifest {shown} has errors"))
+                .details(diagnostics.render(terminal::colours(&std::io::stderr())))
+                .remedy("fix the errors above")
+        })
     }
 
     /// Finds the contract with this name in any unit.

@@ -113,6 +113,28 @@ impl Checksums {
     }
 }
 
+/// Returns the packages that these program stubs are built from, by id, each with the strictest of its users' rules: the
+/// crate of a program with unsafe code is judged like any other once a safe program uses it.
+pub fn codes<'m, 'p>(
+    metadata: &'m Metadata,
+    stubs: impl Iterator<Item = (&'m Package, &'p Program)>,
+) -> BTreeMap<&'m str, (&'m Package, Code)> {
+    let mut codes: BTreeMap<&str, (&Package, Code)> = BTreeMap::new();
+    for (stub, program) in stubs {
+        let own = match &program.body {
+            Body::Crate { folder, .. } if program.may_be_unsafe() => folder.canonicalize().ok(),
+            _ => None,
+        };
+        for package in metadata.closure(&stub.id).into_iter().filter(|package| package.id != stub.id) {
+            let is_own = own.as_deref() == Some(package.folder());
+            let code = if is_own { Code::Unsafe } else { Code::Safe };
+            let (_, strictest) = codes.entry(&package.id).or_insert((package, code));
+            *strictest = (*strictest).min(code);
+        }
+    }
+    codes
+}
+
 /// Inputs of the dependency check.
 pub struct Rules<'a> {
     /// Metadata of the stubs' workspace.
@@ -125,23 +147,12 @@ pub struct Rules<'a> {
     pub repository: &'a Repository,
 }
 
-impl Rules<'_> {
+impl<'a> Rules<'a> {
     /// Checks everything that building these program stubs compiles or runs. Returns the complaints, one sentence
     /// each; empty if there are none.
-    pub fn complaints<'p>(&self, stubs: impl Iterator<Item = (&'p Package, &'p Program)>) -> Vec<String> {
-        let mut judged: BTreeMap<(&str, Code), &Package> = BTreeMap::new();
-        for (stub, program) in stubs {
-            let own = match &program.body {
-                Body::Crate { folder, .. } if program.may_be_unsafe() => folder.canonicalize().ok(),
-                _ => None,
-            };
-            for package in self.metadata.closure(&stub.id).into_iter().filter(|package| package.id != stub.id) {
-                let is_own = own.as_deref() == Some(package.folder());
-                let code = if is_own { Code::Unsafe } else { Code::Safe };
-                judged.insert((&package.id, code), package);
-            }
-        }
-        judged.iter().flat_map(|((_, code), package)| self.package_complaints(package, *code)).collect()
+    pub fn complaints<'p>(&self, stubs: impl Iterator<Item = (&'a Package, &'p Program)>) -> Vec<String> {
+        let judged = codes(self.metadata, stubs);
+        judged.values().flat_map(|(package, code)| self.package_complaints(package, *code)).collect()
     }
 
     fn package_complaints(&self, package: &Package, code: Code) -> Vec<String> {
@@ -183,7 +194,7 @@ impl Rules<'_> {
 
     /// Renders the external crates used by building these programs as entries of the list: audited ones with their
     /// reasons, others with an empty reason for the auditor to fill in.
-    pub fn rendered_closure<'a>(&self, programs: impl Iterator<Item = &'a Package>) -> String {
+    pub fn rendered_closure<'p>(&self, programs: impl Iterator<Item = &'p Package>) -> String {
         let stubs: BTreeSet<&str> = programs.map(|program| program.id.as_str()).collect();
         let closure: BTreeSet<&str> =
             stubs.iter().flat_map(|stub| self.metadata.closure(stub)).map(|package| package.id.as_str()).collect();

@@ -5,6 +5,7 @@
 //! is refused, as for Rust. C code cannot be held to types, so the image is marked as unsafe by its manifest. Neighbours:
 //! `builder` above, `lang` writes the headers of contracts. Deliberately not here: linking.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +23,6 @@ use crate::programs::Program;
 use crate::repository::{Repository, read_text, write_if_changed};
 use crate::source_rules;
 use crate::stubs::C_LIBRARIES;
-use crate::terminal;
 
 /// Headers of the runtime, in the repository.
 const HEADERS: &str = "sip/c/include";
@@ -63,7 +63,11 @@ const DIRECTIVES: [&str; 6] = [".incbin", ".include", ".macro", ".irp", ".altmac
 ///
 /// # Errors
 /// There is no C compiler, the code does not compile, or it reads files of others.
-pub fn compile<'a>(repository: &Repository, selected: &[&'a Program]) -> Outcome<Vec<(&'a Program, String)>> {
+pub fn compile<'a>(
+    repository: &Repository,
+    selected: &[&'a Program],
+    crates: &CCrates,
+) -> Outcome<Vec<(&'a Program, String)>> {
     let with_c: Vec<&&Program> = selected.iter().filter(|program| !program.c.is_empty()).collect();
     if with_c.is_empty() {
         return Ok(Vec::new());
@@ -74,8 +78,8 @@ pub fn compile<'a>(repository: &Repository, selected: &[&'a Program]) -> Outcome
         .into_iter()
         .map(|program| {
             let visible = units.visible_from(program.contract_folder());
-            let manifest = read_manifest(repository, program, &visible)?;
-            let crates = crate_folders(repository, program)?;
+            let manifest = units.manifest(repository, &program.manifest(), program.contract_folder())?;
+            let crates = crates.of(program).iter().map(|one| one.folder.clone()).collect();
             let build = Build { repository, program, compiler: &compiler, crates };
             Ok((*program, build.library(&units, &visible, &manifest)?))
         })
@@ -88,20 +92,6 @@ pub fn compile<'a>(repository: &Repository, selected: &[&'a Program]) -> Outcome
 /// There is no C compiler.
 pub fn compiler_in_words() -> Outcome<String> {
     Ok(format!("{} {}", Compiler::find()?.version, FLAGS.join(" ")))
-}
-
-fn read_manifest(
-    repository: &Repository,
-    program: &Program,
-    visible: &VisibleContracts<'_>,
-) -> Outcome<ProgramManifest> {
-    let path = program.manifest();
-    let shown = repository.shown(&path).to_string();
-    manifest::program(&shown, &read_text(&path)?, Some(visible)).map_err(|diagnostics| {
-        Failure::new(format!("the manifest {shown} has errors"))
-            .details(diagnostics.render(terminal::colours(&std::io::stderr())))
-            .remedy("fix the errors above")
-    })
 }
 
 /// The host's C compiler.
@@ -136,7 +126,8 @@ struct Build<'a> {
     crates: Vec<PathBuf>,
 }
 
-/// A crate whose C code a program includes.
+/// A crate whose C code a program includes. It is a dependency that the feature [`FEATURE`] of the program's crate adds,
+/// so that cargo fetches and checks it, and never compiles it.
 pub struct CCrate {
     /// Its package.
     pub package: Package,
@@ -144,15 +135,30 @@ pub struct CCrate {
     pub folder: PathBuf,
 }
 
-/// Returns the crates whose C code a program includes. They are dependencies that the feature [`FEATURE`] of its crate
-/// adds, so that cargo fetches and checks them, and never compiles them.
-///
-/// # Errors
-/// The manifest names a folder that there is not.
-pub fn crates(repository: &Repository, program: &Program) -> Outcome<Vec<CCrate>> {
-    if program.c_headers.is_empty() {
-        return Ok(Vec::new());
+/// The crates whose C code programs include.
+#[derive(Default)]
+pub struct CCrates(BTreeMap<String, Vec<CCrate>>);
+
+impl CCrates {
+    /// Finds those of the programs.
+    ///
+    /// # Errors
+    /// A manifest names a folder that there is not.
+    pub fn find(repository: &Repository, programs: &[&Program]) -> Outcome<CCrates> {
+        let with_headers = programs.iter().filter(|program| !program.c_headers.is_empty());
+        with_headers
+            .map(|program| Ok((program.name.clone(), included(repository, program)?)))
+            .collect::<Outcome<_>>()
+            .map(CCrates)
     }
+
+    /// Returns those of one program.
+    pub fn of(&self, program: &Program) -> &[CCrate] {
+        self.0.get(&program.name).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn included(repository: &Repository, program: &Program) -> Outcome<Vec<CCrate>> {
     let metadata = Metadata::with_feature(&program.contract_folder().join("Cargo.toml"), FEATURE)?;
     let named = |text: &String| {
         let found = text.split_once(':').and_then(|(name, folder)| {
@@ -170,10 +176,6 @@ pub fn crates(repository: &Repository, program: &Program) -> Outcome<Vec<CCrate>
         })
     };
     program.c_headers.iter().map(named).collect()
-}
-
-fn crate_folders(repository: &Repository, program: &Program) -> Outcome<Vec<PathBuf>> {
-    Ok(crates(repository, program)?.into_iter().map(|one| one.folder).collect())
 }
 
 impl Build<'_> {
@@ -314,8 +316,9 @@ fn run(mut command: Command, doing: &str, what: &Path) -> Outcome<()> {
     let failed = |details: String| {
         Failure::new(format!("cannot {doing} {}", what.display())).details(details).remedy("fix the errors above")
     };
-    // The order of messages does not depend on the reader's language.
-    let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output();
+    // The order of messages does not depend on the reader's language, nor the headers on the reader's folders.
+    let command = command.env("LC_ALL", "C").env_remove("CPATH").env_remove("C_INCLUDE_PATH");
+    let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| failed(format!("{}: {error}", command.get_program().display())))?;
     let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {

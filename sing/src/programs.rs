@@ -246,13 +246,14 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
             Body::Crate { package, folder: crate_folder, entry: heading.code.entry }
         }
     };
+    let has_c = !heading.code.c.is_empty() || !heading.code.c_headers.is_empty();
     Ok(Program {
         name: heading.program.name,
         folder: folder.to_path_buf(),
         category: heading.program.category,
         body,
         unsafe_for_tests: heading.code.unsafe_for_tests,
-        unsafe_code: heading.code.unsafe_code || !heading.code.c.is_empty(),
+        unsafe_code: heading.code.unsafe_code || has_c,
         c: heading.code.c,
         c_headers: heading.code.c_headers,
     })

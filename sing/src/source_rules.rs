@@ -60,7 +60,7 @@ fn place(workspace: &Path, folder: &Path) -> Option<PathBuf> {
     is_real.then(|| within.to_path_buf())
 }
 
-/// Whether a crate must be safe code.
+/// Whether a crate must be safe code; the stricter is the lesser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     /// It must forbid unsafe code.

@@ -54,7 +54,7 @@ impl Catalogue {
         let programs = Programs::find(repository);
         let mut catalogue = Catalogue { programs, manifests: BTreeMap::new(), broken: BTreeMap::new() };
         for program in catalogue.programs.all() {
-            match check_manifest(repository, &units, &program.manifest(), program.contract_folder()) {
+            match units.manifest(repository, &program.manifest(), program.contract_folder()) {
                 Ok(manifest) => {
                     catalogue.manifests.insert(program.name.clone(), manifest);
                 }
@@ -119,24 +119,6 @@ impl Catalogue {
     }
 }
 
-/// Reads and checks the manifest at `path`, which may name the contracts visible from `folder`.
-///
-/// # Errors
-/// It has errors; the failure lists all of them.
-pub fn check_manifest(
-    repository: &Repository,
-    units: &ContractUnits,
-    path: &Path,
-    folder: &Path,
-) -> Outcome<ProgramManifest> {
-    let shown = repository.shown(path).to_string();
-    manifest::program(&shown, &read_text(path)?, Some(&units.visible_from(folder))).map_err(|diagnostics| {
-        Failure::new(format!("the manifest {shown} has errors"))
-            .details(diagnostics.render(terminal::colours(&std::io::stderr())))
-            .remedy("fix the errors above")
-    })
-}
-
 /// Packs and signs a built program, and writes the package.
 ///
 /// # Errors
@@ -153,6 +135,10 @@ pub fn pack(
         None => Vec::new(),
     };
     let manifest = catalogue.manifest(name)?.clone();
+    // The rules for the code and the mark on the image come from two readings of one file.
+    if manifest.code.is_unsafe() != built.program.unsafe_code {
+        return Err(Failure::new(format!("the manifest of `{name}` changed during the build")).remedy("build again"));
+    }
     let bytes = package_build::build_package(manifest, built.bill.as_bytes(), &image, signer)
         .map_err(|error| refused(repository, built.program, &error))?;
     let path = repository.output(&format!("packages/{name}.package"));

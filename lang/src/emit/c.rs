@@ -7,8 +7,9 @@
 //!
 //! Generated code includes `sing.h`, whose functions and types begin with `sing_`.
 
-use abi::{Direction, NO_TRANSITION};
+use abi::NO_TRANSITION;
 
+use super::Side;
 use super::rust::in_buffer_order;
 use crate::naming;
 use crate::syntax::Passing;
@@ -20,8 +21,8 @@ use crate::unit::{
 pub fn emit_c(unit: &Unit, names: &[&str]) -> String {
     let mut emitter = Emitter { unit, out: String::new(), declared: vec![false; unit.types.len()] };
     for contract in &unit.contracts {
-        for side in SIDES {
-            let end = side.word();
+        for side in Side::BOTH {
+            let end = side.c_name();
             emitter.line(&format!("/* The {} end of a channel of {}. */", side.long(), contract.name));
             let name = prefix(contract);
             emitter.line(&format!("typedef struct {name}_{end} {{ uint64_t handle; uint16_t state; }} {name}_{end};"));
@@ -72,37 +73,6 @@ pub fn name(text: &str) -> String {
 /// A name of a constant in C.
 fn constant(prefix: &str, text: &str) -> String {
     format!("{prefix}_{}", naming::constant(text)).to_ascii_uppercase()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Importer,
-    Exporter,
-}
-
-const SIDES: [Side; 2] = [Side::Importer, Side::Exporter];
-
-impl Side {
-    fn word(self) -> &'static str {
-        match self {
-            Side::Importer => "imp",
-            Side::Exporter => "exp",
-        }
-    }
-
-    fn long(self) -> &'static str {
-        match self {
-            Side::Importer => "importing",
-            Side::Exporter => "exporting",
-        }
-    }
-
-    fn sends(self) -> Direction {
-        match self {
-            Side::Importer => Direction::ToExporter,
-            Side::Exporter => Direction::ToImporter,
-        }
-    }
 }
 
 struct Emitter<'a> {
@@ -158,7 +128,7 @@ impl Emitter<'_> {
             }
         }
         self.new_channel(contract, &prefix);
-        for side in SIDES {
+        for side in Side::BOTH {
             self.sends(contract, &prefix, side);
             self.receive(contract, &prefix, side);
             self.close(&prefix, side);
@@ -179,7 +149,7 @@ impl Emitter<'_> {
     }
 
     fn close(&mut self, prefix: &str, side: Side) {
-        let end = side.word();
+        let end = side.c_name();
         self.line("/* Closes it: the peer receives what is queued, then SING_CLOSED. */");
         self.line(&format!(
             "static inline void {prefix}_{end}_close({prefix}_{end} *self)\n{{\n    \
@@ -196,7 +166,7 @@ impl Emitter<'_> {
     fn sends(&mut self, contract: &Contract, prefix: &str, side: Side) {
         let messages = contract.messages.iter().enumerate();
         for (tag, message) in messages.filter(|(_, message)| message.direction == side.sends()) {
-            let end = side.word();
+            let end = side.c_name();
             self.comment(&message.documentation, &format!("Sends {}.", message.name));
             let mut parameters = vec![format!("{prefix}_{end} *self")];
             parameters.extend(message.arguments.iter().map(|argument| {
@@ -236,7 +206,7 @@ impl Emitter<'_> {
     }
 
     fn receive(&mut self, contract: &Contract, prefix: &str, side: Side) {
-        let end = side.word();
+        let end = side.c_name();
         let received: Vec<(usize, &Message)> =
             contract.messages.iter().enumerate().filter(|(_, message)| message.direction != side.sends()).collect();
         self.line(&format!("/* What the {} end receives: the member of its tag. */", side.long()));
@@ -310,7 +280,7 @@ impl Emitter<'_> {
             ArgumentKind::Endpoint { contract, importer, .. } => {
                 let side = if *importer { Side::Importer } else { Side::Exporter };
                 let other = self.unit.contracts.get(*contract).map_or(String::new(), prefix);
-                format!("{other}_{}", side.word())
+                format!("{other}_{}", side.c_name())
             }
             ArgumentKind::Any { .. } => "sing_endpoint".into(),
         }

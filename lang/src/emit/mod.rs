@@ -14,7 +14,50 @@ pub use promela::{SystemChannel, emit_promela, emit_promela_system};
 pub use rust::emit_rust;
 pub use svg::emit_svg;
 
+use abi::Direction;
+
 use crate::naming;
+
+/// One of the two ends of a channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Importer,
+    Exporter,
+}
+
+impl Side {
+    const BOTH: [Side; 2] = [Side::Importer, Side::Exporter];
+
+    /// In the names of Rust types.
+    fn rust_name(self) -> &'static str {
+        match self {
+            Side::Importer => "Imp",
+            Side::Exporter => "Exp",
+        }
+    }
+
+    /// In the names of C types and functions.
+    fn c_name(self) -> &'static str {
+        match self {
+            Side::Importer => "imp",
+            Side::Exporter => "exp",
+        }
+    }
+
+    fn long(self) -> &'static str {
+        match self {
+            Side::Importer => "importing",
+            Side::Exporter => "exporting",
+        }
+    }
+
+    fn sends(self) -> Direction {
+        match self {
+            Side::Importer => Direction::ToExporter,
+            Side::Exporter => Direction::ToImporter,
+        }
+    }
+}
 
 /// The module name that [`emit_rust`] generates for a contract: `nic_device` for `NicDevice`.
 pub fn rust_module_name(contract: &str) -> String {

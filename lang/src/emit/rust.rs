@@ -3,8 +3,9 @@
 //! Generated code refers to crate `sip` by absolute paths and contains no `unsafe`. The items that it uses there are
 //! the whole interface between the two crates.
 
-use abi::{Direction, NO_TRANSITION};
+use abi::NO_TRANSITION;
 
+use super::Side;
 use super::rust_types::{declare, put_call, received_type, sent_type, take_call};
 use crate::naming;
 use crate::syntax::Passing;
@@ -62,29 +63,6 @@ pub fn documentation(out: &mut Out, lines: &[String], otherwise: &str) {
     }
 }
 
-/// One of the two ends of a channel.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Importer,
-    Exporter,
-}
-
-impl Side {
-    fn name(self) -> &'static str {
-        match self {
-            Side::Importer => "Imp",
-            Side::Exporter => "Exp",
-        }
-    }
-
-    fn sends(self) -> Direction {
-        match self {
-            Side::Importer => Direction::ToExporter,
-            Side::Exporter => Direction::ToImporter,
-        }
-    }
-}
-
 struct Emitter<'a> {
     unit: &'a Unit,
     index: usize,
@@ -105,11 +83,11 @@ impl Emitter<'_> {
         let fingerprint: Vec<String> = self.contract.fingerprint.iter().map(u8::to_string).collect();
         out.line(&format!("::sip::contract! {{ {name}, {name:?}, [{}] }}", fingerprint.join(", ")));
         self.states(out);
-        for side in [Side::Importer, Side::Exporter] {
+        for side in Side::BOTH {
             self.endpoint(out, side);
         }
         self.new_channel(out);
-        for side in [Side::Importer, Side::Exporter] {
+        for side in Side::BOTH {
             for state in 0..self.contract.states.len() {
                 match self.contract.automaton.sender_in(state as u16) {
                     Some(direction) if direction == side.sends() => self.sending_state(out, side, state),
@@ -138,8 +116,8 @@ impl Emitter<'_> {
     }
 
     fn endpoint(&self, out: &mut Out, side: Side) {
-        let (contract, end) = (&self.contract.name, side.name());
-        let long = if side == Side::Importer { "importing" } else { "exporting" };
+        let (contract, end) = (&self.contract.name, side.rust_name());
+        let long = side.long();
         let text = format!(
             "The {long} end of a channel of contract `{contract}`, in state `S`. Sending and receiving take it and give \
              it back in the next state; dropping it closes it, and the peer then receives `ChannelClosed`."
@@ -195,7 +173,7 @@ impl Emitter<'_> {
     }
 
     fn sending_state(&self, out: &mut Out, side: Side, state: usize) {
-        let end = side.name();
+        let end = side.rust_name();
         out.open(&format!("impl {end}<states::{}> {{", self.contract.states[state].rust_name));
         for (tag, message, next) in self.transitions(state) {
             documentation(out, &message.documentation, &format!("Sends `{}`.", message.name));
@@ -241,7 +219,7 @@ impl Emitter<'_> {
     }
 
     fn receiving_state(&self, out: &mut Out, side: Side, state: usize) {
-        let end = side.name();
+        let end = side.rust_name();
         let rust_state = &self.contract.states[state].rust_name;
         let event = format!("{end}{rust_state}");
         self.event(out, side, state, &event);
@@ -313,7 +291,7 @@ impl Emitter<'_> {
                 out.line(&format!("{name}: {kind},"));
             }
             out.line("#[doc = \"The endpoint, in its next state.\"]");
-            out.line(&format!("next: {}<states::{next}>,", side.name()));
+            out.line(&format!("next: {}<states::{next}>,", side.rust_name()));
             out.close("},");
         }
         out.line("#[doc = \"The peer has closed, and all its messages have been received.\"]");
