@@ -20,7 +20,7 @@
 mod crossing;
 mod payment;
 
-pub use crossing::{NoRoom, cross};
+pub use crossing::cross;
 pub use payment::{charge, pass};
 
 use payment::{set_charge, uncharge};

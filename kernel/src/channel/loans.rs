@@ -13,7 +13,7 @@
 use core::sync::atomic::Ordering;
 
 use super::{charge_receivers, close, owner_of};
-use crate::exheap::{self, BLOCKS, BlockRef, Freeing, NoRoom};
+use crate::exheap::{self, BLOCKS, BlockRef, Freeing};
 use crate::preempt;
 use crate::process::ProcessRef;
 
@@ -48,15 +48,14 @@ fn first_lender(block: BlockRef) -> Option<ProcessRef> {
 /// Makes a SIP the owner of a block from a message, even if there is no memory for it in its space. The caller holds no
 /// lock.
 #[inline(always)]
-pub(super) fn receive_block(process: ProcessRef, block: BlockRef) -> Result<(), NoRoom> {
+pub(super) fn receive_block(process: ProcessRef, block: BlockRef) {
     if block.is_lent() {
         receive_loan(process, block);
     } else if !block.is_charged_to(process) {
         exheap::charge(block, process);
     }
-    let crossed = exheap::cross(process, block);
+    exheap::cross(process, block);
     exheap::hand_to(process, block);
-    crossed
 }
 
 #[cold]

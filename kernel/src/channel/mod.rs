@@ -171,7 +171,8 @@ impl From<Status> for SendError {
     }
 }
 
-/// Result of a receive.
+/// Result of a receive. If the receiver now [has no room](Process::has_no_room) for some block, it has all that came, must
+/// not be told, and ends.
 pub enum Received {
     /// A message, with this word.
     Message(u64),
@@ -179,9 +180,6 @@ pub enum Received {
     Closed,
     /// Nothing yet.
     Nothing,
-    /// A message or returned loans, with a block for which no memory is left in the receiver's domain: the receiver has
-    /// all of it, must not be told, and ends.
-    NotShown,
 }
 
 impl EndpointRef {

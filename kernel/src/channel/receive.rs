@@ -8,7 +8,7 @@ use abi::{Status, TraceKind};
 use super::loans::receive_block;
 use super::{EndpointRef, Inner, NO_BLOCK, Received, Waiter, adopt_endpoint};
 use crate::contract::Monitored;
-use crate::exheap::{self, BLOCKS, NoRoom};
+use crate::exheap::{self, BLOCKS};
 use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
 use crate::sync::{Membership, SyncRef};
@@ -54,8 +54,8 @@ fn take(
     buffer: MessageBuffer,
 ) -> Result<Received, Status> {
     if inner.sides[endpoint.side as usize].waiting == 0 {
-        let shown = hand_home(caller, endpoint, inner, buffer);
-        return Ok(shown.map_or(Received::NotShown, |()| Received::Closed));
+        hand_home(caller, endpoint, inner, buffer);
+        return Ok(Received::Closed);
     }
     let contract = inner.contract.ok_or(Status::BadHandle)?;
     let side = &mut inner.sides[endpoint.side as usize];
@@ -71,21 +71,20 @@ fn take(
     // The sender's state allowed it, and both sides follow the same path, so there is a next state.
     inner.sides[endpoint.side as usize].state = contract.next(state, tag).unwrap_or(state);
     drop(inner);
-    if !message.plain && adopt(caller, message, buffer).is_err() {
-        return Ok(Received::NotShown);
+    if !message.plain {
+        adopt(caller, message, buffer);
     }
     Ok(Received::Message(word))
 }
 
 /// Makes the receiver the owner of the blocks and endpoints of a message.
 #[inline(always)]
-fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) -> Result<(), NoRoom> {
-    let mut all = Ok(());
+fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) {
     let mut at = message.shape.scalar_words as usize;
     for _ in &message.shape.blocks {
         match exheap::block(buffer.get(at)) {
             Ok(block) => {
-                all = all.and(receive_block(caller, block));
+                receive_block(caller, block);
                 buffer.set(at + 1, block.address.load(Ordering::Relaxed) as u64);
                 buffer.set(at + 2, block.size() as u64);
             }
@@ -101,17 +100,11 @@ fn adopt(caller: ProcessRef, message: &Monitored, buffer: MessageBuffer) -> Resu
         }
         at += 1;
     }
-    all
 }
 
 /// Delivers returned loans to their lender, as many as the buffer holds.
 #[inline(never)]
-fn hand_home(
-    caller: ProcessRef,
-    endpoint: EndpointRef,
-    mut inner: SpinGuard<'static, Inner>,
-    buffer: MessageBuffer,
-) -> Result<(), NoRoom> {
+fn hand_home(caller: ProcessRef, endpoint: EndpointRef, mut inner: SpinGuard<'static, Inner>, buffer: MessageBuffer) {
     let mut home = [NO_BLOCK; (MESSAGE_WORDS - 1) / BLOCK_WORDS];
     let side = &mut inner.sides[endpoint.side as usize];
     for place in &mut home {
@@ -121,10 +114,9 @@ fn hand_home(
         block.next.store(NO_BLOCK, Ordering::Relaxed);
     }
     drop(inner);
-    let mut all = Ok(());
     let mut count = 0;
     for block in home.iter().map_while(|&index| BLOCKS.slot(index)) {
-        all = all.and(exheap::cross(caller, block));
+        exheap::cross(caller, block);
         exheap::give_to(caller, block);
         let at = 1 + count * BLOCK_WORDS;
         buffer.set(at, block.handle());
@@ -134,7 +126,6 @@ fn hand_home(
         count += 1;
     }
     buffer.set(0, count as u64);
-    all
 }
 
 /// Waits for the next message.

@@ -135,8 +135,6 @@ pub enum Got {
     Closed(Vec<u64>),
     /// Nothing yet.
     Nothing,
-    /// A message for which there is no memory in the receiver's domain.
-    NotShown,
 }
 
 /// Receives without blocking.
@@ -152,6 +150,5 @@ pub fn get(caller: ProcessRef, end: EndpointRef) -> Got {
             Got::Closed((0..buffer.get(0) as usize).map(|number| buffer.get(1 + number * BLOCK_WORDS)).collect())
         }
         Received::Nothing => Got::Nothing,
-        Received::NotShown => Got::NotShown,
     }
 }

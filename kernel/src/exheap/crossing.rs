@@ -17,21 +17,24 @@ use crate::slab::Slot;
 use crate::space::{self, SpaceRef};
 
 /// There is no memory for a block in the space that receives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoRoom;
+struct NoRoom;
 
-/// Moves a block, with all attached ones, to the space of a SIP that receives it. It is in no list, and the caller
-/// holds no lock.
-///
-/// # Errors
-/// Some of them are not mapped in the space: the SIP must not be told their addresses.
+/// Moves a block, with all attached ones, to the space of a SIP that receives it, or notes that the SIP
+/// [has no room](crate::process::Process::has_no_room) for some of them. It is in no list, and the caller holds no lock.
 #[inline(always)]
-pub fn cross(process: ProcessRef, block: BlockRef) -> Result<(), NoRoom> {
-    let to = process.space.get();
-    if space::is_same(block.space.get(), to) { Ok(()) } else { cross_all(block, to) }
+pub fn cross(process: ProcessRef, block: BlockRef) {
+    if !space::is_same(block.space.get(), process.space.get()) {
+        cross_or_note(process, block);
+    }
 }
 
 #[cold]
+fn cross_or_note(process: ProcessRef, block: BlockRef) {
+    if cross_all(block, process.space.get()).is_err() {
+        process.has_no_room.store(true, Ordering::Relaxed);
+    }
+}
+
 fn cross_all(block: BlockRef, to: Option<SpaceRef>) -> Result<(), NoRoom> {
     let mut work = Vec::new();
     let mut next = Some(block);

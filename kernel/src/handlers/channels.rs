@@ -67,6 +67,9 @@ pub fn channel_receive_or_add(endpoint: u64, set: u64, key: u64) -> Result<u64, 
 
 #[inline(always)]
 fn answer(caller: Caller, endpoint: u64, received: Received) -> Result<u64, Status> {
+    if caller.process.has_no_room() {
+        return Err(no_room_in_domain(caller));
+    }
     match received {
         Received::Message(word) => {
             let process = caller.process;
@@ -76,11 +79,10 @@ fn answer(caller: Caller, endpoint: u64, received: Received) -> Result<u64, Stat
         }
         Received::Closed => Err(Status::Closed),
         Received::Nothing => Err(Status::WouldBlock),
-        Received::NotShown => Err(no_room_in_domain(caller)),
     }
 }
 
-/// Ends a SIP for whose message no memory is left in its domain.
+/// Ends a SIP that has been given a block for which no memory was left in its domain.
 #[cold]
 fn no_room_in_domain(caller: Caller) -> Status {
     const WHY: &str = "ended because no memory was left in its domain for a message";

@@ -76,6 +76,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     process.loaded.set(Some(loaded));
     process.state.store(ProcessState::Created as u64, Ordering::Release);
     process.dying.store(false, Ordering::SeqCst);
+    process.has_no_room.store(false, Ordering::Relaxed);
     process.live_threads.store(0, Ordering::Relaxed);
     process.channels.store(0, Ordering::Relaxed);
     process.kernel_bytes.store(0, Ordering::Relaxed);

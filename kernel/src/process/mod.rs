@@ -51,6 +51,7 @@ pub struct Process {
     pub space: AtomicRef<Slot<Space>>,
     pub(crate) state: AtomicU64,
     pub(crate) dying: AtomicBool,
+    pub(crate) has_no_room: AtomicBool,
     /// Threads that have not ended.
     pub live_threads: AtomicU32,
     /// Depth below the root, which has 0.
@@ -219,6 +220,13 @@ impl Slot<Process> {
     #[inline(always)]
     pub fn is_dying(&self) -> bool {
         self.dying.load(Ordering::SeqCst)
+    }
+
+    /// Whether it has been given a block for which no memory was left in its space. It must not be told the address, which
+    /// is not mapped for it, and ends.
+    #[inline(always)]
+    pub fn has_no_room(&self) -> bool {
+        self.has_no_room.load(Ordering::Relaxed)
     }
 
     /// State of its life.
