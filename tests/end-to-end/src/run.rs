@@ -36,6 +36,23 @@ impl Run {
         counters(&self.text())
     }
 
+    /// The least value of each counter of each group of listings that [`Run::LOOKS`] made: what is in
+    /// flight at one look is gone at another, what leaks is in all of them.
+    pub fn steady_counters(&self) -> Vec<BTreeMap<String, u64>> {
+        let least = |looks: &[BTreeMap<String, u64>]| {
+            let mut least = looks[0].clone();
+            least.retain(|name, _| looks.iter().all(|look| look.contains_key(name)));
+            for (name, value) in &mut least {
+                *value = looks.iter().map(|look| look[name]).min().unwrap_or(*value);
+            }
+            least
+        };
+        self.counters().chunks(Self::LOOKS.matches("sysinfo").count()).map(least).collect()
+    }
+
+    /// Commands that look at the counters several times.
+    pub const LOOKS: &str = "sleep 300ms; sysinfo; sleep 300ms; sysinfo; sleep 300ms; sysinfo";
+
     /// Asserts that the run ended with status 0 and wrote nothing to standard error except notes on installations on
     /// this host. Returns its output as text.
     #[track_caller]
