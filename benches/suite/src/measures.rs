@@ -2,10 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bench_contract::measured::{
-    self, ExpReady, ImpReadyAfterBlock, ImpReadyAfterNumber,
-    states::{Ready, ReadyAfterNumber},
-};
+use bench_contract::measured::{self, ExpReady, ImpReadyAfterBlock, ImpReadyAfterNumber, states::Ready};
 use client::namespace::Namespace;
 use contracts::service_manager;
 use core::fmt;
@@ -209,15 +206,36 @@ pub fn number(rounds: Rounds) -> Result<u64, Failure> {
 pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
     let plain = number(rounds)?;
     let server = Server::start(Other::Sip)?;
+    let (selected, client) = number_selected(rounds, server.client, 15)?;
+    Server { runner: server.runner, client }.end()?;
+    Ok(selected.saturating_sub(plain))
+}
+
+/// A number to another thread of this SIP and back, where both receive through a wait set.
+pub fn threads_select(rounds: Rounds) -> Result<u64, Failure> {
+    let (client, server) = measured::new_channel().map_err(|_| Failure("no channel"))?;
+    let other = thread::spawn(move || serve_selected(server)).map_err(|_| Failure("no thread"))?;
+    let (cycles, client) = number_selected(rounds, client, 0)?;
+    drop(client);
+    other.join().map_err(|_| Failure("a thread could not be joined"))?;
+    Ok(cycles)
+}
+
+/// A number to the other end and back, received through a wait set that holds so many quiet endpoints beside.
+fn number_selected(
+    rounds: Rounds,
+    client: measured::Imp<Ready>,
+    others: usize,
+) -> Result<(u64, measured::Imp<Ready>), Failure> {
     let mut set = WaitSet::new().map_err(|_| Failure("no wait set"))?;
     let mut quiet = Vec::new();
-    for _ in 0..15 {
+    for _ in 0..others {
         let (client, end) = measured::new_channel().map_err(|_| Failure("no channel"))?;
         set.insert(client.number(0));
         quiet.push(end);
     }
-    let mut held = Some(server.client);
-    let selected = rounds.try_median(2_000, |count| {
+    let mut held = Some(client);
+    let cycles = rounds.try_median(2_000, |count| {
         let mut client = held.take().ok_or(HUNG_UP)?;
         for value in 0..count {
             set.insert(client.number(value));
@@ -229,36 +247,7 @@ pub fn select_extra(rounds: Rounds) -> Result<u64, Failure> {
         held = Some(client);
         Ok(())
     })?;
-    let client = held.ok_or(HUNG_UP)?;
-    Server { runner: server.runner, client }.end()?;
-    Ok(selected.saturating_sub(plain))
-}
-
-/// A number to another thread of this SIP and back, where both receive through a wait set.
-pub fn threads_select(rounds: Rounds) -> Result<u64, Failure> {
-    let (client, server) = measured::new_channel().map_err(|_| Failure("no channel"))?;
-    let other = thread::spawn(move || serve_selected(server)).map_err(|_| Failure("no thread"))?;
-    let mut set = WaitSet::new().map_err(|_| Failure("no wait set"))?;
-    let mut held = Some(client);
-    let cycles = rounds.try_median(2_000, |count| {
-        let mut client = held.take().ok_or(HUNG_UP)?;
-        for value in 0..count {
-            set.insert(client.number(value));
-            client = next_answer(&mut set)?;
-        }
-        held = Some(client);
-        Ok(())
-    })?;
-    drop(held);
-    other.join().map_err(|_| Failure("a thread could not be joined"))?;
-    Ok(cycles)
-}
-
-fn next_answer(set: &mut WaitSet<measured::Imp<ReadyAfterNumber>>) -> Result<measured::Imp<Ready>, Failure> {
-    match set.wait(Deadline::NEVER) {
-        Some((_, ImpReadyAfterNumber::NumberBack { next, .. })) => Ok(next),
-        Some((_, ImpReadyAfterNumber::ChannelClosed(_))) | None => Err(HUNG_UP),
-    }
+    Ok((cycles, held.ok_or(HUNG_UP)?))
 }
 
 /// Answers numbers that arrive through a wait set, until the channel closes.
